@@ -1,0 +1,112 @@
+"""A folder of segments → what it must hold, and what is wrong with it.
+
+Rule: two witnesses. The manifest says what a complete set is; where it is lost, the headers say
+so themselves (`chain`). Names, numbers and digests that either gives are compared with the
+folder's own listing, and no name out of a file is ever opened. Only reads.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sessrotate import chain, header, manifest, names
+from sessrotate.errors import DamagedError, storage
+from sessrotate.header import Header
+from sessrotate.segments import READ, Part, Problem, SegmentSet, missing, opened, parent_name
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def load(folder: Path, file: str | None = None) -> SegmentSet:
+    """Return the set in `folder`, or the one that `file` in it belongs to.
+
+    Raises NotASessionError if there is none, WrongUsageError if there are several and no `file`
+    tells which, DamagedError if the manifest is unreadable, StorageError as the system reports.
+    """
+    with storage("look into the folder of segments"):
+        listing = frozenset(entry.name for entry in folder.iterdir())
+    unfinished: list[Problem] = []
+    if names.INTENT in listing:
+        unfinished = [
+            Problem("unfinished", "The folder holds an unfinished split: split the session anew.")
+        ]
+    if names.MANIFEST in listing:
+        listed = manifest.parse(_manifest_bytes(folder))
+        if file is None or _belongs(listed, file):
+            return _from_manifest(folder, listing, listed, unfinished)
+    return chain.from_headers(folder, listing, file, unfinished)
+
+
+def is_segment(folder: Path, file: str) -> bool:
+    """Tell whether a file is part of a set, rather than a session that was never split."""
+    if not file.endswith(tuple(names.SUFFIX + suffix for suffix in names.CODEC_SUFFIX.values())):
+        return False
+    with storage("look into the folder of segments"):
+        listing = frozenset(entry.name for entry in folder.iterdir())
+    if names.MANIFEST in listing and _belongs(manifest.parse(_manifest_bytes(folder)), file):
+        return True
+    if names.INTENT in listing or chain.read_header(folder, file) is not None:
+        return True
+    session = names.session_of(file)
+    return any(found.root == session for _, found in chain.headers(folder, listing))
+
+
+def _manifest_bytes(folder: Path) -> bytes:
+    with opened(folder, names.MANIFEST) as stream, storage("read the manifest"):
+        data = bytearray()
+        while piece := stream.read(READ):
+            data += piece
+            if len(data) > manifest.MAX_BYTES:
+                raise DamagedError(f"The {names.MANIFEST} is too large to be ours.")
+        return bytes(data)
+
+
+def _belongs(listed: manifest.Manifest, file: str) -> bool:
+    plain = file.removesuffix(names.CODEC_SUFFIX["zstd"])
+    return any(
+        names.segment_file(listed.session, listed.layout, sealed.segment.index) == plain
+        for sealed in listed.segments
+    )
+
+
+def _from_manifest(
+    folder: Path,
+    listing: frozenset[str],
+    listed: manifest.Manifest,
+    problems: list[Problem],
+) -> SegmentSet:
+    parts: list[Part] = []
+    parent: str | None = None
+    for sealed in listed.segments:
+        index, boundary = sealed.segment.index, sealed.segment.boundary
+        name = names.segment_file(listed.session, listed.layout, index, sealed.codec)
+        head = b""
+        if index and parent is not None:
+            head = header.line(
+                Header(
+                    layout=listed.layout,
+                    parent=parent_name(listed.session, listed.layout, index),
+                    root=listed.session,
+                    index=index,
+                    timestamp=boundary.timestamp if boundary else None,
+                    start=sealed.segment.span.start,
+                    digest=sealed.digest,
+                    parent_digest=parent,
+                    segments=len(listed.segments),
+                    source_bytes=listed.source_bytes,
+                )
+            )
+        file = name if name in listing else None
+        parts.append(
+            Part(index, name, file, sealed.codec, sealed.segment.span, head, sealed.digest)
+        )
+        parent = sealed.digest
+    return SegmentSet(
+        folder,
+        listed.session,
+        tuple(parts),
+        listed.source_bytes,
+        listed.source_digest,
+        (*problems, *missing(parts)),
+    )

@@ -1,0 +1,247 @@
+"""The headers of a folder's segments → the set they prove, where the manifest is lost.
+
+Rule: no header is believed alone. Each must fit its file's name, its neighbours and the others'
+count and size; one forged line can be named, and cannot make a set that passes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sessrotate import header, names
+from sessrotate.errors import DamagedError, NotASessionError, WrongUsageError, printable, storage
+from sessrotate.model import CODECS, Codec, Layout, Span
+from sessrotate.scan import MAX_BOUNDARIES
+from sessrotate.segments import (
+    Part,
+    Problem,
+    SegmentSet,
+    content,
+    describe,
+    missing,
+    opened,
+    parent_name,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    from sessrotate.header import Header
+
+
+def read_header(folder: Path, file: str) -> tuple[bytes, Header | None] | None:
+    """Return a file's first line if it looks like a header, and what it says if it is ours."""
+    codec = _codec(file)
+    try:
+        with opened(folder, file) as stream, storage("read a segment"):
+            start = bytearray()
+            for buffer, size in content(stream, codec):
+                start += bytes(buffer[:size])
+                if b"\n" in start or len(start) > header.MAX_LINE:
+                    break
+    except DamagedError:
+        return None
+    line = bytes(start[: start.find(b"\n") + 1])
+    found = header.parse(line)
+    return None if found is None and b'"segment_header"' not in line else (line, found)
+
+
+def _codec(file: str) -> Codec:
+    return "zstd" if file.endswith(names.CODEC_SUFFIX["zstd"]) else "plain"
+
+
+def headers(folder: Path, listing: frozenset[str]) -> Iterator[tuple[str, Header]]:
+    """Yield every file of a folder that has one of our headers, with it."""
+    suffixes = tuple(names.SUFFIX + suffix for suffix in names.CODEC_SUFFIX.values())
+    for file in sorted(listing):
+        if file.endswith(suffixes):
+            read = read_header(folder, file)
+            if read is not None and read[1] is not None:
+                yield file, read[1]
+
+
+def from_headers(
+    folder: Path, listing: frozenset[str], file: str | None, problems: list[Problem]
+) -> SegmentSet:
+    """Return the set that the headers in `folder` prove, or the one that `file` belongs to.
+
+    `problems` are those that are known already. Raises as `archive.load` does.
+    """
+    found = list(headers(folder, listing))
+    session, layout = _which_session(folder, listing, found, file)
+    mine = [head for _, head in found if head.root == session and head.layout == layout]
+    files = _files(listing, session, layout, mine)
+    # A forged header must not decide how many segments there are: the most common word counts.
+    told = Counter(head.segments for head in mine if head.segments <= MAX_BOUNDARIES + 1)
+    sizes = Counter(head.source_bytes for head in mine)
+    claim = _Claim(
+        session=session,
+        layout=layout,
+        count=max([max(files, default=0) + 1, *(count for count, _ in told.most_common(1))]),
+        source_bytes=sizes.most_common(1)[0][0] if sizes else 0,
+        files=files,
+        heads={index: read_header(folder, name) for index, name in files.items() if index},
+    )
+    parts = _parts(claim)
+    return SegmentSet(
+        folder=folder,
+        session=session,
+        parts=tuple(parts),
+        source_bytes=claim.source_bytes,
+        source_digest=None,
+        problems=(*problems, *missing(parts), *_contradictions(claim, parts)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    """What the headers of one set say together, and the file of each segment that is there."""
+
+    session: str
+    layout: Layout
+    count: int
+    source_bytes: int
+    files: Mapping[int, str]
+    heads: Mapping[int, tuple[bytes, Header | None] | None]
+
+    def head(self, index: int) -> Header | None:
+        """Return a segment's header, None where it is missing or none of ours."""
+        entry = self.heads.get(index)
+        return entry[1] if entry else None
+
+
+def _which_session(
+    folder: Path,
+    listing: frozenset[str],
+    found: list[tuple[str, Header]],
+    file: str | None,
+) -> tuple[str, Layout]:
+    """Return the session, and the layout, that the headers (or the file asked for) name."""
+    own = dict(found).get(file) if file is not None else None
+    if own is not None:
+        return own.root, own.layout
+    candidates = Counter((head.root, head.layout) for _, head in found)
+    if file is not None:
+        named = names.session_of(file)
+        # A segment whose header is unreadable is still known by its number.
+        unnumbered = re.sub(r"\.[1-9]\d*\Z", "", named)
+        for root, layout in candidates:
+            if root in (named, unnumbered):
+                return root, layout
+        return (unnumbered if named != unnumbered else named), "numbered"
+    # The name in a header proves nothing as long as no file here fits it.
+    fitting = [
+        (root, layout)
+        for (root, layout) in candidates
+        if any(
+            head.root == root and _is_name_of(name, root, layout, head.index)
+            for name, head in found
+        )
+    ]
+    if len(fitting) == 1:
+        return fitting[0]
+    if len(fitting) > 1:
+        listed = ", ".join(sorted(printable(root) for root, _ in fitting))
+        raise WrongUsageError(f"The folder holds several sessions ({listed}): name a file of one.")
+    return _by_names_alone(folder, listing)
+
+
+def _by_names_alone(folder: Path, listing: frozenset[str]) -> tuple[str, Layout]:
+    pattern = re.compile(r"(.+?)(?:\.[1-9]\d*)?\.jsonl(?:\.zst)?", re.DOTALL)
+    roots = {match[1] for name in listing if (match := pattern.fullmatch(name))}
+    if len(roots) == 1:
+        return roots.pop(), "numbered"
+    if not roots:
+        raise NotASessionError(f"There are no segments in {printable(str(folder))}.")
+    raise WrongUsageError("The folder holds several sessions: name a file of one.")
+
+
+def _is_name_of(file: str, session: str, layout: Layout, index: int) -> bool:
+    return any(names.segment_file(session, layout, index, codec) == file for codec in CODECS)
+
+
+def _files(
+    listing: frozenset[str], session: str, layout: Layout, headers: Iterable[Header]
+) -> dict[int, str]:
+    """Return which file of the listing is which segment, by the names that the set would use."""
+    if layout == "numbered":
+        pattern = re.compile(re.escape(session) + r"\.([1-9]\d{0,5})\.jsonl(?:\.zst)?")
+        indices = [int(match[1]) for name in listing if (match := pattern.fullmatch(name))]
+    else:
+        indices = [head.index for head in headers if head.index <= MAX_BOUNDARIES]
+        indices += range(1, max((min(h.segments, MAX_BOUNDARIES) for h in headers), default=0))
+    result: dict[int, str] = {}
+    for index in {0, *indices}:
+        for codec in CODECS:
+            name = names.segment_file(session, layout, index, codec)
+            if name in listing:
+                result.setdefault(index, name)
+    return result
+
+
+def _parts(claim: _Claim) -> list[Part]:
+    """Return the segments as the headers have them; where one is missing, as its neighbours do."""
+    starts = [0]
+    for index in range(1, claim.count):
+        head = claim.head(index)
+        starts.append(head.start if head else starts[-1])
+    ends = [*starts[1:], claim.source_bytes]
+    parts: list[Part] = []
+    for index, (start, end) in enumerate(zip(starts, ends, strict=True)):
+        file, head, following = claim.files.get(index), claim.head(index), claim.head(index + 1)
+        entry = claim.heads.get(index)
+        digest = head.digest if head else None
+        parts.append(
+            Part(
+                index=index,
+                name=names.segment_file(claim.session, claim.layout, index),
+                file=file,
+                codec=_codec(file or ""),
+                span=Span(start, max(start, end)),
+                head=entry[0] if entry else b"",
+                digest=digest or (following.parent_digest if following else None),
+            )
+        )
+    return parts
+
+
+def _contradictions(claim: _Claim, parts: list[Part]) -> Iterator[Problem]:
+    """Yield where a header differs from what its place in the set demands."""
+    if claim.count == 1:
+        # Nothing here tells a whole session from the first segment of a set that lost the rest.
+        yield Problem(
+            "missing",
+            f"Only segment 0 of {printable(claim.session)} is here, without a {names.MANIFEST} "
+            "or another segment that would say whether it is all. If it is, it already is the "
+            "session: use the file itself.",
+        )
+    for part in parts[1:]:
+        if part.file is None:
+            continue
+        head = claim.head(part.index)
+        reasons = _wrong(claim, head, part.index) if head else ["it has no header of ours"]
+        for reason in reasons:
+            yield Problem("header", f"{describe(part)}: {reason}.")
+
+
+def _wrong(claim: _Claim, head: Header, index: int) -> Iterator[str]:
+    parent = parent_name(claim.session, claim.layout, index)
+    following = claim.head(index + 1)
+    if head.root != claim.session:
+        yield f"its header names the session {printable(head.root, 60)}"
+    if head.index != index:
+        yield f"its header says that it is segment {head.index}"
+    if head.parent != parent:
+        yield f"its header names the parent {printable(head.parent, 60)}, not {printable(parent)}"
+    if head.segments != claim.count:
+        yield f"its header speaks of {head.segments:,} segments, not {claim.count:,}"
+    if head.source_bytes != claim.source_bytes:
+        yield "its header gives another size of the whole session than the others"
+    if following is not None and following.parent_digest != head.digest:
+        yield "its digest is not the one that the next segment's header gives"
+    if head.start > (following.start if following is not None else claim.source_bytes):
+        yield "its header says that it begins behind its end"

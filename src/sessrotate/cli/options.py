@@ -1,0 +1,33 @@
+"""Arguments and options that several commands share, so that they mean the same everywhere.
+
+Rule: one name, one meaning, one help text.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from sessrotate.errors import SessrotateError
+
+
+def _complete_session(incomplete: str) -> list[str]:
+    from sessrotate.formats import claude  # noqa: PLC0415 - wanted by a shell, not by a command
+
+    try:
+        return [path.stem for path in claude.sessions(incomplete)]
+    except (OSError, SessrotateError):
+        return []
+
+
+Session = Annotated[
+    str,
+    typer.Argument(
+        metavar="SESSION",
+        help="A session: path, id, or the beginning of an id.",
+        autocompletion=_complete_session,
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]

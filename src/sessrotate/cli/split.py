@@ -1,0 +1,94 @@
+"""`sessrotate split`: cut a session at its compactions into a folder of segments."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sessrotate import find, fs, render, split
+from sessrotate.cli import streams
+from sessrotate.cli.options import Json, Quiet, Session
+from sessrotate.errors import printable
+from sessrotate.source import Source
+
+if TYPE_CHECKING:
+    from sessrotate.model import SplitPlan
+
+
+class Layout(StrEnum):
+    """How the segments are named; the values are `model.Layout`'s."""
+
+    numbered = "numbered"
+    linked = "linked"
+
+
+def command(
+    session: Session,
+    *,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", metavar="DIR", help="Folder for the segments (default: ./ID.segments)."
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", "-n", help="Show what would be written; write nothing.")
+    ] = False,
+    layout: Annotated[
+        Layout,
+        typer.Option(help="numbered: ID.1.jsonl, ID.2.jsonl …; linked: a new UUID for each."),
+    ] = Layout.numbered,
+    compress: Annotated[
+        bool, typer.Option("--compress", help="Write .jsonl.zst segments.")
+    ] = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Cut a session at its compactions into numbered segments.
+
+    The session itself is only read. The folder must be absent or empty; `stitch` gives the
+    session's exact bytes back.
+    """
+    path = find.path_of(session)
+    with Source(path) as source:
+        with streams.progress("Reading", source.size(), quiet=quiet) as progress:
+            planned = split.prepare(
+                source,
+                progress,
+                layout=layout.value,
+                codec="zstd" if compress else "plain",
+            )
+        folder = out or Path(f"{planned.session}.segments")
+        leftovers = split.check_folder(planned, folder)
+        if dry_run:
+            if as_json:
+                streams.write(render.as_json(render.split_document(planned, path, folder, None)))
+                return
+            _show(planned)
+            would = render.split_would(planned, folder, fs.free_bytes(folder), len(leftovers.files))
+            streams.write("\n".join(would) + "\n")
+            return
+        if leftovers.files:
+            streams.message(
+                f"sessrotate: {printable(str(folder))} holds an unfinished split of this "
+                "session; starting over."
+            )
+        with streams.progress("Writing", planned.source_bytes, quiet=quiet) as progress:
+            done = split.execute(planned, source, folder, progress)
+        if as_json:
+            streams.write(render.as_json(render.split_document(planned, path, folder, done)))
+        else:
+            streams.write("\n".join(render.split_done(planned, folder)) + "\n")
+
+
+def _show(planned: SplitPlan) -> None:
+    streams.write(render.split_heading(planned) + "\n")
+    rows = render.split_rows(planned)
+    if streams.is_terminal():
+        shares = [segment.span.size / (planned.source_bytes or 1) for segment in planned.segments]
+        streams.write_table(render.rich_table(render.COLUMNS, rows, shares))
+    else:
+        streams.write(render.plain_table(render.COLUMNS, rows))

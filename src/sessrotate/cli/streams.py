@@ -1,0 +1,134 @@
+"""Standard output and error: results to the one, messages and progress to the other.
+
+Rule: nothing else in the package prints. A pipe whose reader has gone ends the command quietly,
+whichever write finds it out.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from sessrotate.fs import write_all
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from rich.table import Table
+
+PATIENCE: Final = 0.5
+"""Seconds of work before a progress bar appears."""
+
+
+class ClosedPipe(BaseException):
+    """The reader of standard output has gone."""
+
+
+def write(text: str) -> None:
+    """Write a result to standard output, now."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise ClosedPipe from None
+
+
+def write_bytes(data: memoryview) -> None:
+    """Write a part of a result to standard output as it is, now."""
+    try:
+        write_all(sys.stdout.fileno(), data)
+    except BrokenPipeError:
+        raise ClosedPipe from None
+
+
+def write_table(table: Table) -> None:
+    """Draw a table on the terminal that standard output is, as wide as it needs."""
+    from rich.console import Console  # noqa: PLC0415 - 30 ms at start-up, for terminals only
+
+    try:
+        Console(file=sys.stdout, highlight=False).print(table)
+    except BrokenPipeError:
+        raise ClosedPipe from None
+
+
+def message(text: str) -> None:
+    """Say something to the person at standard error."""
+    try:
+        sys.stderr.write(text + "\n")
+        sys.stderr.flush()
+    except BrokenPipeError:
+        raise ClosedPipe from None
+
+
+def is_terminal() -> bool:
+    """Tell whether standard output is a terminal."""
+    return sys.stdout.isatty()
+
+
+def drop_output() -> None:
+    """Let what is still buffered for a closed pipe go nowhere, so that exiting is quiet."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BrokenPipeError:
+            os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
+
+
+@contextmanager
+def progress(what: str, total: int, *, quiet: bool) -> Iterator[Callable[[int], None]]:
+    """Yield a function to be told how many bytes are done; a bar appears when it takes long.
+
+    The bar (bytes, rate, time left) is drawn on standard error and only if that is a terminal.
+    """
+    if quiet or not sys.stderr.isatty():
+        yield lambda _done: None
+        return
+    bar = _Bar(what, total)
+    try:
+        yield bar.update
+    finally:
+        bar.stop()
+
+
+class _Bar:
+    """A progress bar that loads rich only when it is drawn at all."""
+
+    def __init__(self, what: str, total: int) -> None:
+        self._what = what
+        self._total = total
+        self._begun = time.monotonic()
+        self._stop: Callable[[], None] | None = None
+        self._show: Callable[[int], None] | None = None
+
+    def update(self, done: int) -> None:
+        if self._show is not None:
+            self._show(done)
+        elif time.monotonic() - self._begun > PATIENCE:
+            self._start()
+
+    def stop(self) -> None:
+        if self._stop is not None:
+            self._stop()
+
+    def _start(self) -> None:
+        from rich import progress as parts  # noqa: PLC0415 - 50 ms at start-up, seldom needed
+        from rich.console import Console  # noqa: PLC0415
+
+        bar = parts.Progress(
+            parts.TextColumn("{task.description}"),
+            parts.BarColumn(),
+            parts.DownloadColumn(binary_units=True),
+            parts.TransferSpeedColumn(),
+            parts.TimeRemainingColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        task = bar.add_task(self._what, total=self._total)
+        bar.start()
+        self._stop = bar.stop
+        self._show = lambda done: bar.update(task, completed=done)

@@ -1,0 +1,78 @@
+"""`sessrotate verify`: whether the segments are what they were when they were written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sessrotate import archive, find, render, stitch
+from sessrotate.cli import streams
+from sessrotate.cli.options import Json, Quiet
+from sessrotate.errors import DamagedError, printable
+from sessrotate.segments import Problem, SegmentSet
+from sessrotate.source import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def command(
+    sources: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SOURCE...", help="Folders of segments, files of them, or sessions."
+        ),
+    ],
+    *,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Check digests, chain, gaps and leftovers.
+
+    The exit code is 0 if all is well and 1 if anything is not.
+    """
+    problems: list[dict[str, Any]] = []
+    for source in sources:
+        path = find.path_of(source)
+        found, summary = _check(path, quiet=quiet)
+        problems += [
+            {"source": str(path), "kind": problem.kind, "detail": problem.detail}
+            for problem in found
+        ]
+        if not as_json:
+            streams.write(_lines(path, found, summary))
+    if as_json:
+        streams.write(render.as_json({"ok": not problems, "problems": problems}))
+    if problems:
+        raise typer.Exit(1)
+
+
+def _check(path: Path, *, quiet: bool) -> tuple[list[Problem], str]:
+    try:
+        segments = _load(path)
+    except DamagedError as error:
+        return [Problem("manifest", str(error))], ""
+    if segments is None:
+        return [], "one file that was never split: nothing to check"
+    with streams.progress("Verifying", segments.source_bytes, quiet=quiet) as progress:
+        problems = stitch.verify(segments, progress)
+    return problems, (
+        f"{len(segments.parts):,} segments, {render.size(segments.source_bytes)}: whole"
+    )
+
+
+def _load(path: Path) -> SegmentSet | None:
+    if path.is_dir():
+        return archive.load(path)
+    with Source(path):
+        if archive.is_segment(path.parent, path.name):
+            return archive.load(path.parent, path.name)
+    return None
+
+
+def _lines(path: Path, problems: Iterable[Problem], summary: str) -> str:
+    name = printable(str(path))
+    lines = [f"{name}: {problem.detail}" for problem in problems] or [f"{name}: {summary}"]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,67 @@
+"""The fingerprint of a run of bytes: named with its algorithm, and the count of its lines.
+
+Rule: a digest detects damage, not an attacker. xxh3-128 runs at the speed of memory.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import xxhash
+
+_PREFIX: Final = "xxh3_128:"
+_DIGEST: Final = re.compile(_PREFIX + "[0-9a-f]{32}")
+
+ZERO: Final = _PREFIX + "0" * 32
+"""A digest's length, for a place that is filled in later."""
+
+_DENSE: Final = 512
+"""Newlines in one buffer from which on counting byte by byte is faster than jumping."""
+
+
+class Tally:
+    """Takes bytes in order; knows their digest, how many they are and how many lines."""
+
+    def __init__(self) -> None:
+        self._hash = xxhash.xxh3_128()
+        self._newlines = 0
+        self._ends_line = True
+        self.size = 0
+
+    def update(self, buffer: bytes | bytearray, end: int, start: int = 0) -> None:
+        """Take the bytes from `start` up to `end` of `buffer`."""
+        if start < end:
+            with memoryview(buffer) as view:
+                self._hash.update(view[start:end])
+            self._newlines += _newlines(buffer, start, end)
+            self._ends_line = buffer[end - 1] == ord("\n")
+            self.size += end - start
+
+    @property
+    def digest(self) -> str:
+        """The digest so far, with its algorithm's name."""
+        return _PREFIX + self._hash.hexdigest()
+
+    @property
+    def lines(self) -> int:
+        """How many lines there are, with a last one that has no newline."""
+        return self._newlines + (not self._ends_line)
+
+
+def is_digest(text: object) -> bool:
+    """Tell whether a value read from a file has the form of a digest."""
+    return isinstance(text, str) and _DIGEST.fullmatch(text) is not None
+
+
+def _newlines(buffer: bytes | bytearray, start: int, end: int) -> int:
+    # Lines are long, and `find` jumps from one to the next with memchr: five times as fast as
+    # `count`, which looks at every byte. Where lines are short it is the other way round.
+    count = 0
+    at = buffer.find(b"\n", start, end)
+    while at >= 0:
+        count += 1
+        if count == _DENSE:
+            return count + buffer.count(b"\n", at + 1, end)
+        at = buffer.find(b"\n", at + 1, end)
+    return count

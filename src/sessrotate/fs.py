@@ -1,0 +1,190 @@
+"""The only module that changes the disk.
+
+Rule: nothing is ever overwritten, and what counts as done is on the disk before the next step
+begins. Files are created with mode 0600 and folders with 0700, whatever the umask.
+
+What is not promised: a disk that reports a write as done and loses it; a file system without
+working `fsync` or `link`. Functions here raise plain `OSError`; callers say what was being done.
+
+The files of a set and their states:
+
+    intent.json      absent → there while the set is written → absent
+    ID.jsonl, ID.N.jsonl[.zst]    absent → growing (an intent is there) → complete
+    manifest.json    absent → complete (appears whole, by a rename, after all segments)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from typing import TYPE_CHECKING, Final, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+_FILE_MODE: Final = 0o600
+_FOLDER_MODE: Final = 0o700
+_CREATE: Final = os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+
+_NO_FOLDER_SYNC: Final = {errno.EINVAL, errno.EACCES, errno.ENOTSUP}
+"""What a file system answers that cannot sync a folder, or has no need to; EIO is not among it."""
+
+
+class NewFile:
+    """A file that did not exist before; a context manager that closes it.
+
+    It counts as written only after `sync`.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._fd = os.open(path, os.O_RDWR | _CREATE, _FILE_MODE)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def append(self, data: bytes | memoryview) -> None:
+        """Write all of `data` behind what is there."""
+        write_all(self._fd, data)
+
+    def fill_in(self, data: bytes, offset: int) -> None:
+        """Write all of `data` over a place that was left for it."""
+        while data:
+            os.lseek(self._fd, offset, os.SEEK_SET)
+            written = os.write(self._fd, data)
+            data, offset = data[written:], offset + written
+        os.lseek(self._fd, 0, os.SEEK_END)
+
+    def sync(self) -> None:
+        """Return when the content is on the disk. After an error it must not be called again."""
+        os.fsync(self._fd)
+
+    def close(self) -> None:
+        """Close the file, once."""
+        if self._fd >= 0:
+            fd, self._fd = self._fd, -1
+            os.close(fd)
+
+
+class OutputFile:
+    """A file that appears under its name whole or not at all, and never over another.
+
+    Without `publish`, nothing is left of it. Where the system can, it has no name until then, so
+    that not even a kill leaves anything behind.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._draft: Path | None = None
+        try:
+            self._fd = os.open(path.parent, os.O_RDWR | os.O_TMPFILE, _FILE_MODE)
+        except (AttributeError, OSError):  # no such flag; a file system that does not know it
+            self._draft = path.parent / f".{path.name}.{os.getpid()}.partial"
+            self._fd = os.open(self._draft, os.O_RDWR | _CREATE, _FILE_MODE)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._fd)
+        if self._draft is not None:
+            with contextlib.suppress(OSError):
+                self._draft.unlink()
+
+    def append(self, data: bytes | memoryview) -> None:
+        """Write all of `data` behind what is there."""
+        write_all(self._fd, data)
+
+    def publish(self) -> None:
+        """Give the file its name. Raises FileExistsError if something has it already."""
+        os.fsync(self._fd)
+        if self._draft is None:
+            # The only way to name an unnamed file without privileges (open(2), O_TMPFILE).
+            source = f"/proc/self/fd/{self._fd}"
+            os.link(source, self._path, follow_symlinks=True)
+        else:
+            os.link(self._draft, self._path)
+        sync_folder(self._path.parent)
+
+
+def write_all(fd: int, data: bytes | memoryview) -> None:
+    """Write all of `data` to an open file, pipe or terminal, however often that takes."""
+    written = os.write(fd, data)
+    if written < len(data):
+        with memoryview(data) as rest:
+            while written < len(rest):
+                written += os.write(fd, rest[written:])
+
+
+def create_folder(path: Path) -> None:
+    """Create a folder, and those above it that are missing; one that exists is left as it is."""
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    for folder in reversed(missing):
+        folder.mkdir(mode=_FOLDER_MODE)
+        sync_folder(folder.parent)
+
+
+def create_file(path: Path, data: bytes) -> None:
+    """Create a file with this content, on the disk when this returns."""
+    with NewFile(path) as file:
+        file.append(data)
+        file.sync()
+    sync_folder(path.parent)
+
+
+def create_file_at_once(path: Path, data: bytes) -> None:
+    """Create a file that at no moment, not even after a crash, is there with other content."""
+    draft = path.with_name(path.name + ".partial")
+    draft.unlink(missing_ok=True)
+    create_file(draft, data)
+    draft.rename(path)
+    sync_folder(path.parent)
+
+
+def remove_files(folder: Path, file_names: Iterable[str]) -> None:
+    """Remove plain files of a folder; names that are not there are passed over."""
+    for name in file_names:
+        (folder / name).unlink(missing_ok=True)
+    sync_folder(folder)
+
+
+def sync_folder(path: Path) -> None:
+    """Return when the names in a folder are on the disk."""
+    try:
+        fd = os.open(path, os.O_RDONLY)
+    except PermissionError:  # Windows does not open folders; its names are written through
+        return
+    try:
+        os.fsync(fd)
+    except OSError as error:
+        if error.errno not in _NO_FOLDER_SYNC:
+            raise
+    finally:
+        os.close(fd)
+
+
+def free_bytes(path: Path) -> int | None:
+    """Return how many bytes may still be written where `path` is or would be, if known."""
+    for folder in (path, *path.absolute().parents):
+        try:
+            usage = os.statvfs(folder)
+        except FileNotFoundError:
+            continue
+        except (AttributeError, OSError):
+            return None
+        return usage.f_bavail * usage.f_frsize
+    return None
+
+
+def is_special(path: Path) -> bool:
+    """Tell whether a path names something that is written to but is no file: a device or pipe."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    return stat.S_ISCHR(mode) or stat.S_ISFIFO(mode)

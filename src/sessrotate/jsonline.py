@@ -1,0 +1,297 @@
+"""One line → the few values of it that matter, exactly as a client's `JSON.parse` would see them.
+
+Rule: the verdict does not depend on the line's size. A short line goes to `json.loads`; a long or
+deeply nested one is streamed through `_Shrinker` into ijson; a property test holds the two
+together. What both agree on:
+
+* invalid UTF-8 is read with replacement, as Node reads a file; a BOM, NaN and Infinity make a
+  line unparsable, as in `JSON.parse`; of duplicate keys the last one counts;
+* numbers of any length and nesting of any depth up to `MAX_DEPTH` are fine;
+* of the values, only short scalars are reported: strings up to `MAX_TEXT` characters and
+  integers up to `MAX_DIGITS` digits; anything else that is asked for is reported as None.
+
+Why not ijson alone: version 3.6 crashes the interpreter on long integers, needs quadratic time
+for long strings and holds them whole. The shrinker therefore checks strings itself and hands on
+only short ones, cuts digits, and leaves the grammar to ijson.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    Shape = Mapping[str, "Shape | None"]
+    """Which keys to report; None for a scalar, a mapping for an object inside the object."""
+
+    Values = dict[str, "str | int | bool | Values | None"]
+    """What was found: only keys that the line has, in the shape that was asked for."""
+
+SMALL: Final = 256 * 1024
+"""Lines up to this many bytes are parsed at once: `json.loads` needs up to 40 bytes a byte."""
+
+MAX_TEXT: Final = 128
+MAX_DIGITS: Final = 15
+MAX_DEPTH: Final = 4 * 1024 * 1024
+"""Levels of nesting that a line may have; ijson keeps a byte for each."""
+
+_CONTROLS: Final = bytes(set(range(0x20)) - {0x09, 0x0D})
+"""Bytes that no JSON text may hold anywhere (a tab or a return may stand between tokens).
+
+A newline is among them: it ends the line. ijson would take 0B and 0C for white space.
+"""
+
+
+class _NotJSONError(Exception):
+    """The line is not JSON; never leaves this module."""
+
+
+def is_small(size: int) -> bool:
+    """Tell whether a line of `size` bytes is parsed at once rather than streamed."""
+    return size <= SMALL
+
+
+def values(line: Iterable[bytes], size: int, shape: Shape) -> Values | None:
+    """Return what `shape` asks for of the object on this line, or None if it is not an object.
+
+    `line` yields its `size` bytes in pieces of any length, without the newline. It may be
+    iterated twice: where `json.loads` gives up on the depth of nesting.
+    """
+    if is_small(size):
+        try:
+            return _parsed_at_once(b"".join(line), shape)
+        except RecursionError:
+            pass
+    try:
+        return _streamed(line, shape)
+    except _NotJSONError:
+        return None
+
+
+# ── at once ──────────────────────────────────────────────────────────────────────────────────
+
+
+def _parsed_at_once(line: bytes, shape: Shape) -> Values | None:
+    try:
+        found = json.loads(
+            line.decode("utf-8", "replace"),
+            parse_int=_short_integer,
+            parse_float=_no_value,
+            parse_constant=_not_json,
+        )
+    except (ValueError, _NotJSONError):
+        return None
+    return _picked(found, shape)
+
+
+def _picked(found: Any, shape: Shape) -> Values | None:
+    if not isinstance(found, dict):
+        return None
+    return {
+        key: _scalar(found[key]) if inner is None else _picked(found[key], inner)
+        for key, inner in shape.items()
+        if key in found
+    }
+
+
+def _scalar(value: object) -> str | int | bool | None:
+    if isinstance(value, str):
+        return _short_text(value)
+    return value if isinstance(value, int) else None
+
+
+def _short_text(text: str) -> str | None:
+    """Return `text` without lone surrogates (which no file can hold), or None if it is long."""
+    return text.encode("utf-8", "replace").decode() if len(text) <= MAX_TEXT else None
+
+
+def _short_integer(digits: str) -> int | None:
+    return int(digits) if len(digits.removeprefix("-")) <= MAX_DIGITS else None
+
+
+def _no_value(_text: str) -> None:
+    return None
+
+
+def _not_json(_text: str) -> None:
+    raise _NotJSONError
+
+
+# ── as a stream ──────────────────────────────────────────────────────────────────────────────
+
+
+def _streamed(line: Iterable[bytes], shape: Shape) -> Values | None:
+    import ijson  # noqa: PLC0415 - 15 ms at start-up, needed only for lines over SMALL
+
+    events = ijson.sendable_list()
+    picker = _Picker(shape)
+    parser = ijson.basic_parse_coro(events)
+    try:
+        for piece in _Shrinker().feed(line):
+            if piece:  # an empty one would tell ijson that the text ends here
+                parser.send(piece)
+                picker.take(events)
+                events.clear()
+        parser.close()
+        picker.take(events)
+    except (ijson.JSONError, UnicodeDecodeError) as error:
+        raise _NotJSONError from error
+    return picker.result()
+
+
+class _Picker:
+    """Follows ijson's events and keeps what the shape asks for; memory is the shape's, no more."""
+
+    def __init__(self, shape: Shape) -> None:
+        self._shape = shape
+        self._found: Values | None = None
+        self._depth = 0
+        # One entry for each open object that the shape reaches into, outermost first.
+        self._open: list[tuple[Shape, Values]] = []
+        self._key = ""
+
+    def take(self, events: list[tuple[str, Any]]) -> None:
+        """Take the next events, in order."""
+        for event, value in events:
+            if event == "map_key":
+                self._key = value
+            elif event in ("start_map", "start_array"):
+                self._enter(is_object=event == "start_map")
+            elif event in ("end_map", "end_array"):
+                if len(self._open) == self._depth:
+                    self._open.pop()
+                self._depth -= 1
+            else:
+                self._assign(None if event == "number" and not _is_short(value) else value)
+
+    def result(self) -> Values | None:
+        """Return the values found, or None if the line was no object."""
+        return self._found
+
+    def _enter(self, *, is_object: bool) -> None:
+        inner: Values = {}
+        if self._depth == 0:
+            if is_object:
+                self._found = inner
+                self._open.append((self._shape, inner))
+        elif len(self._open) == self._depth:
+            shape, values_here = self._open[-1]
+            if self._key in shape:
+                wanted = shape[self._key]
+                values_here[self._key] = inner if is_object and wanted is not None else None
+                if is_object and wanted is not None:
+                    self._open.append((wanted, inner))
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise _NotJSONError
+
+    def _assign(self, value: Any) -> None:
+        if self._depth and len(self._open) == self._depth:
+            shape, values_here = self._open[-1]
+            if self._key in shape:
+                values_here[self._key] = _scalar(value) if shape[self._key] is None else None
+
+
+def _is_short(number: object) -> bool:
+    return isinstance(number, int) and abs(number) < 10**MAX_DIGITS
+
+
+class _Shrinker:
+    """Passes a JSON text on with its long strings and numbers cut, in pieces of bounded size.
+
+    What it emits is valid JSON if and only if what it read was: it checks the inside of strings
+    itself and keeps everything outside them but digits beyond the `_KEPT_DIGITS`th of a run.
+    """
+
+    _LONG_STRING: Final = MAX_TEXT * len(r"\ud83d\ude00")
+    _STAND_IN: Final = b"x" * (MAX_TEXT + 1)
+    _KEPT_DIGITS: Final = MAX_DIGITS + 1
+    # Possessive, so that it never goes back: one pass, no stack. An escape counts when whole.
+    _INSIDE: Final = re.compile(rb'(?:[^"\\]++|\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4}))*+')
+    _PART_OF_ESCAPE: Final = re.compile(rb"\\(?:u[0-9A-Fa-f]{0,3})?\Z")
+    _DIGITS: Final = re.compile(rb"[0-9]+")
+    _SURROGATE: Final = re.compile(rb"\\u[dD][89A-Fa-f]")
+
+    def __init__(self) -> None:
+        self._digits = 0  # how long the run of digits is that the last piece ended with
+        self._string: bytearray | None = None  # the open string so far; None outside strings
+        self._cut = False  # whether the open string is already known to be long
+        self._utf8 = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def feed(self, line: Iterable[bytes]) -> Iterator[bytes]:
+        """Yield the shrunk text of `line`; raise `_NotJSONError` where it cannot be JSON."""
+        rest = b""
+        for piece in line:
+            if len(piece.translate(None, _CONTROLS)) != len(piece):
+                raise _NotJSONError
+            out = bytearray()
+            rest = self._shrink(rest + piece, out)
+            yield self._utf8.decode(out).encode()
+        if rest or self._string is not None:
+            raise _NotJSONError
+        yield self._utf8.decode(b"", final=True).encode()
+
+    def _shrink(self, text: bytes, out: bytearray) -> bytes:
+        """Append to `out` what is left of `text`; return the end that needs more to decide."""
+        position = 0
+        while position < len(text):
+            if self._string is None:
+                quote = text.find(b'"', position)
+                end = len(text) if quote < 0 else quote
+                out += self._without_long_numbers(text[position:end])
+                position = end
+                if quote >= 0:
+                    self._string, self._cut, self._digits = bytearray(), False, 0
+                    position += 1
+                continue
+            inside = self._INSIDE.match(text, position)
+            end = inside.end() if inside else position
+            self._collect(text, position, end)
+            position = end
+            if position == len(text):
+                break
+            if text[position] == ord('"'):
+                out += self._closed_string()
+                position += 1
+            elif self._PART_OF_ESCAPE.match(text, position):
+                return text[position:]
+            else:
+                raise _NotJSONError
+        return b""
+
+    def _collect(self, text: bytes, start: int, end: int) -> None:
+        # A tab or return is fine between tokens, so the check of all bytes let it through.
+        if self._string is None or text.find(b"\t", start, end) >= 0:
+            raise _NotJSONError
+        if text.find(b"\r", start, end) >= 0:
+            raise _NotJSONError
+        if self._cut or len(self._string) + end - start > self._LONG_STRING:
+            self._cut = True
+        else:
+            self._string += text[start:end]
+
+    def _closed_string(self) -> bytes:
+        string, self._string = bytes(self._string or b""), None
+        token = b'"%b"' % (self._STAND_IN if self._cut else string)
+        if not self._cut and self._SURROGATE.search(token):
+            # ijson fails on a lone surrogate, which JSON.parse allows: write out what it means.
+            text: str = json.loads(token.decode("utf-8", "replace"))
+            token = json.dumps(text.encode("utf-8", "replace").decode()).encode()
+        return token
+
+    def _without_long_numbers(self, text: bytes) -> bytes:
+        if not text:
+            return text
+        carried, self._digits = self._digits, 0
+
+        def cut(run: re.Match[bytes]) -> bytes:
+            before = carried if run.start() == 0 else 0
+            if run.end() == len(text):
+                self._digits = before + len(run[0])
+            return run[0][: max(0, self._KEPT_DIGITS - before)]
+
+        return self._DIGITS.sub(cut, text)

@@ -1,0 +1,51 @@
+"""What the files of a set are called. Pure.
+
+Rule: a name is computed from a session's id and a number, and compared with what a folder holds;
+no name that was read from a file is ever used to open one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from sessrotate.model import Codec, Layout
+
+MANIFEST: Final = "manifest.json"
+"""The list of a set's segments; written last, so that its presence says the set is complete."""
+
+INTENT: Final = "intent.json"
+"""Says that a set is being written; it goes after the manifest is there."""
+
+SUFFIX: Final = ".jsonl"
+
+CODEC_SUFFIX: Final[dict[Codec, str]] = {"plain": "", "zstd": ".zst"}
+
+# Any constant will do as long as it stays: the ids of linked segments follow from it.
+_LINKED: Final = "b5b1f5a2-6f0e-5c53-9f5e-6d1a7c1e8d0b"
+
+
+def segment_id(session: str, layout: Layout, index: int) -> str:
+    """Return what a segment is called without its suffixes.
+
+    Segment 0 has the session's own name. Others are `session.N` in the numbered layout, and in
+    the linked one a UUID that follows from the session and the number.
+    """
+    if index == 0:
+        return session
+    if layout == "numbered":
+        return f"{session}.{index}"
+    import uuid  # noqa: PLC0415 - 4 ms at start-up, wanted only for this layout
+
+    name = f"{session}/{index}".encode("utf-8", "surrogateescape").hex()
+    return str(uuid.uuid5(uuid.UUID(_LINKED), name))
+
+
+def segment_file(session: str, layout: Layout, index: int, codec: Codec = "plain") -> str:
+    """Return a segment's file name."""
+    return segment_id(session, layout, index) + SUFFIX + CODEC_SUFFIX[codec]
+
+
+def session_of(file_name: str) -> str:
+    """Return the id of the session whose live file, or segment 0, has this name."""
+    return file_name.removesuffix(CODEC_SUFFIX["zstd"]).removesuffix(SUFFIX)

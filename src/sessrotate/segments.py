@@ -1,0 +1,156 @@
+"""The segments of one session in one folder: what each must be, and its bytes, verified.
+
+Rule: only reads, and never opens a name that did not come from listing the folder. A link or a
+pipe in place of a segment is damage.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+from io import FileIO
+from typing import TYPE_CHECKING, Final
+
+from sessrotate import names
+from sessrotate.digest import Tally
+from sessrotate.errors import DamagedError, printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from sessrotate.model import Codec, Layout, Span
+
+READ: Final = 256 * 1024
+"""Bytes handed on at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One segment as it must be. `file` is its name in the folder, None if it is missing there.
+
+    `head` is its header line, byte for byte (empty for segment 0); `digest` is of its body, None
+    where nothing says it.
+    """
+
+    index: int
+    name: str
+    file: str | None
+    codec: Codec
+    span: Span
+    head: bytes
+    digest: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something wrong with a set: its kind in one word, and a sentence for a person.
+
+    Kinds: unfinished, manifest, missing, header, changed.
+    """
+
+    kind: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentSet:
+    """The segments of one session in one folder, in order, and what is wrong without reading on.
+
+    `source_digest` is of all bodies together; only a manifest says it.
+    """
+
+    folder: Path
+    session: str
+    parts: tuple[Part, ...]
+    source_bytes: int
+    source_digest: str | None
+    problems: tuple[Problem, ...]
+
+
+def body(segments: SegmentSet, part: Part) -> Iterator[memoryview]:
+    """Yield a segment's body in pieces, each valid until the next is asked for.
+
+    Raises DamagedError with a sentence that names the segment as soon as something differs from
+    what the set says, at the latest behind the last piece.
+    """
+    tally = Tally()
+    try:
+        for buffer, start, end in _body_pieces(segments.folder, part):
+            tally.update(buffer, end, start)
+            if tally.size > part.span.size:
+                raise DamagedError("it is longer than it was")
+            with memoryview(buffer) as view:
+                yield view[start:end]
+        if tally.size < part.span.size:
+            raise DamagedError("it is shorter than it was")
+        if part.digest is not None and tally.digest != part.digest:
+            raise DamagedError("its bytes have changed")
+    except DamagedError as error:
+        raise DamagedError(f"{describe(part)} is damaged: {error}.") from None
+
+
+def describe(part: Part) -> str:
+    """Return how a person finds the segment: its number and its file's name."""
+    return f"Segment {part.index} ({printable(part.file or part.name)})"
+
+
+def _body_pieces(folder: Path, part: Part) -> Iterator[tuple[bytes | bytearray, int, int]]:
+    """Yield buffers and where in each the body's bytes begin and end, the header checked."""
+    if part.file is None:
+        raise DamagedError("it is missing")
+    head = bytearray()
+    with opened(folder, part.file) as stream:
+        for buffer, size in content(stream, part.codec):
+            start = min(len(part.head) - len(head), size)
+            head += buffer[:start]
+            if not part.head.startswith(head):
+                raise DamagedError("its header has changed")
+            yield buffer, start, size
+    if len(head) < len(part.head):
+        raise DamagedError("it is shorter than its header")
+
+
+def content(stream: FileIO, codec: Codec) -> Iterator[tuple[bytes | bytearray, int]]:
+    """Yield what a segment's file holds, decompressed: a buffer and how much of it is filled.
+
+    A buffer's content is valid until the next is asked for.
+    """
+    if codec == "zstd":
+        from sessrotate import zstd  # noqa: PLC0415 - not needed by plain sets
+
+        for piece in zstd.decompressed(stream.read, READ):
+            yield piece, len(piece)
+        return
+    buffer = bytearray(READ)
+    while size := stream.readinto(buffer):
+        yield buffer, size
+
+
+def opened(folder: Path, file: str) -> FileIO:
+    """Open a file of the folder for reading; raise DamagedError if it is no regular file."""
+    flags = os.O_RDONLY
+    for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"):
+        flags |= getattr(os, name, 0)
+    try:
+        fd = os.open(folder / file, flags)
+    except OSError as error:
+        raise DamagedError(f"it cannot be opened ({error.strerror})") from None
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise DamagedError("it is no regular file")
+    return FileIO(fd, "rb")
+
+
+def missing(parts: Iterable[Part]) -> Iterator[Problem]:
+    """Yield a problem for each segment that has no file."""
+    for part in parts:
+        if part.file is None:
+            yield Problem("missing", f"{describe(part)} is missing.")
+
+
+def parent_name(session: str, layout: Layout, index: int) -> str:
+    """Return how the header of segment `index` names the segment before it."""
+    name = names.segment_file if layout == "numbered" else names.segment_id
+    return name(session, layout, index - 1)

@@ -1,0 +1,152 @@
+"""A session file open for reading: any bytes of it, by offset, from any thread.
+
+Rule: only reads, and never more than it is asked for. It knows which file it opened, so that a
+file that shrinks or is replaced under it is an error and never a wrong result.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from threading import Lock
+from typing import TYPE_CHECKING, Final, Self
+
+from sessrotate.errors import InUseError, NotASessionError, WrongUsageError, printable, storage
+from sessrotate.model import FileIdentity, Span
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+PIECE: Final = 64 * 1024
+"""Bytes in each piece of `Source.pieces`."""
+
+_KINDS: Final = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+
+class Source:
+    """An open regular file; a context manager that closes it."""
+
+    def __init__(self, path: Path) -> None:
+        """Open `path`.
+
+        Raises WrongUsageError if there is no such file, NotASessionError if it is no regular
+        file, StorageError if it cannot be opened.
+        """
+        self.path: Final = path
+        with storage("open the session"):
+            try:
+                # Not blocking: a pipe must be refused, not waited for.
+                self._fd = os.open(path, os.O_RDONLY | _flag("O_NONBLOCK") | _flag("O_BINARY"))
+            except (FileNotFoundError, NotADirectoryError):
+                name = printable(str(path))
+                raise WrongUsageError(f"There is no file {name}.") from None
+        self._lock = Lock()
+        mode = os.fstat(self._fd).st_mode
+        if not stat.S_ISREG(mode):
+            os.close(self._fd)
+            kind = next((kind for matches, kind in _KINDS if matches(mode)), "no regular file")
+            raise NotASessionError(f"{printable(str(path))} is {kind}, not a session file.")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._fd)
+
+    def size(self) -> int:
+        """Return the file's size now, in bytes."""
+        return os.fstat(self._fd).st_size
+
+    def identity(self) -> FileIdentity:
+        """Return which file this is and what state it is in now."""
+        return _identity(os.fstat(self._fd))
+
+    def check_unreplaced(self) -> None:
+        """Raise InUseError unless the path still names the file that was opened."""
+        here = self.identity()
+        try:
+            there = _identity(self.path.stat())
+        except OSError:
+            there = None
+        if there is None or (there.device, there.inode) != (here.device, here.inode):
+            raise InUseError("The session file was replaced while it was read; try again.")
+
+    def read_into(self, buffer: memoryview, offset: int) -> int:
+        """Fill `buffer` from `offset`; return how many bytes there were (0 at the end)."""
+        if hasattr(os, "preadv"):
+            return os.preadv(self._fd, [buffer], offset)
+        with self._lock:  # Windows has one position for all threads
+            os.lseek(self._fd, offset, os.SEEK_SET)
+            data = os.read(self._fd, len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def fill(self, buffer: memoryview, offset: int) -> None:
+        """Fill all of `buffer` from `offset`; raise InUseError if the file is shorter now."""
+        while buffer:
+            got = self.read_into(buffer, offset)
+            if not got:
+                raise InUseError("The session file became shorter while it was read; try again.")
+            buffer, offset = buffer[got:], offset + got
+
+    def read_at(self, offset: int, size: int) -> bytes:
+        """Return the `size` bytes at `offset`; raise InUseError if the file is shorter now."""
+        data = bytearray(size)
+        with memoryview(data) as view:
+            self.fill(view, offset)
+        return bytes(data)
+
+    def pieces(self, span: Span) -> Pieces:
+        """Return the bytes of `span` as an iterable of pieces; each iteration reads anew."""
+        return Pieces(self, span)
+
+    def line_start(self, offset: int, floor: int = 0) -> int:
+        """Return the offset behind the last newline before `offset`, at least `floor`."""
+        size = 4096
+        while offset > floor:
+            start = max(floor, offset - size)
+            newline = self.read_at(start, offset - start).rfind(b"\n")
+            if newline >= 0:
+                return start + newline + 1
+            offset, size = start, PIECE
+        return floor
+
+    def line_end(self, offset: int, limit: int) -> int:
+        """Return the offset of the first newline from `offset` on, at most `limit`."""
+        size = 4096
+        while offset < limit:
+            piece = self.read_at(offset, min(size, limit - offset))
+            newline = piece.find(b"\n")
+            if newline >= 0:
+                return offset + newline
+            offset, size = offset + len(piece), PIECE
+        return limit
+
+
+class Pieces:
+    """Part of a file as an iterable of pieces of `PIECE` bytes; may be iterated again."""
+
+    def __init__(self, source: Source, span: Span) -> None:
+        self._source = source
+        self._span = span
+
+    def __iter__(self) -> Iterator[bytes]:
+        for start in range(self._span.start, self._span.end, PIECE):
+            yield self._source.read_at(start, min(PIECE, self._span.end - start))
+
+
+def _identity(status: os.stat_result) -> FileIdentity:
+    return FileIdentity(status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size)
+
+
+def _flag(name: str) -> int:
+    """Return a flag of `os.open`, 0 where the system does not have it."""
+    value: int = getattr(os, name, 0)
+    return value

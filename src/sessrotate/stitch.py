@@ -1,0 +1,44 @@
+"""Segments → the source's bytes, in order, verified while they pass.
+
+Rule: what comes out is right or ends in an error. A set whose witnesses disagree gives no byte;
+damage inside a segment is found at the latest behind its last byte.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sessrotate.errors import DamagedError
+from sessrotate.segments import Problem, SegmentSet, body
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+def stream(segments: SegmentSet) -> Iterator[memoryview]:
+    """Yield the source's bytes in pieces, each valid until the next is asked for.
+
+    Raises DamagedError, with a sentence that names the segment, if anything is missing or not
+    as it was.
+    """
+    if segments.problems:
+        raise DamagedError(segments.problems[0].detail)
+    for part in segments.parts:
+        yield from body(segments, part)
+
+
+def verify(segments: SegmentSet, progress: Callable[[int], None]) -> list[Problem]:
+    """Read every segment and return all that is wrong, nothing if the set is whole.
+
+    `progress` is told how many bytes of the source are done.
+    """
+    problems = list(segments.problems)
+    for part in segments.parts:
+        if part.file is not None:
+            try:
+                for _ in body(segments, part):
+                    pass
+            except DamagedError as error:
+                problems.append(Problem("changed", str(error)))
+        progress(part.span.end)
+    return problems
