@@ -24,7 +24,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date, timedelta
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, TypeVar
 
@@ -233,6 +233,12 @@ class TextPool:
         return self._text[self._starts[first] : self._starts[first + steps]]
 
 
+@cache
+def text_pool() -> TextPool:
+    """Return the pool that all sessions cut their text from; making it takes a while."""
+    return TextPool(Dice(0, "text"))
+
+
 class Clock:
     """The time of the session's rows, which never stands still and never goes back."""
 
@@ -306,7 +312,7 @@ class Session:
         self.boundaries: list[BoundaryTruth] = []
         self.image_bytes = 0
         self.segment_end = 0
-        self._pool = TextPool(self.dice)
+        self._pool = text_pool()
         self.trailer = self._make_trailer()
 
     @property

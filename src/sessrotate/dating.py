@@ -23,7 +23,6 @@ WINDOW: Final = 1024 * 1024
 """Bytes from either end of a segment that are searched for a dated record."""
 
 _FIRST_LOOK: Final = 8 * 1024
-_LATER_LOOK: Final = 64 * 1024
 
 
 def times(
@@ -60,22 +59,35 @@ def _times(lines: Iterator[bytes]) -> Iterator[str]:
 
 
 def _lines_forward(source: Source, span: Span) -> Iterator[bytes]:
-    rest = b""
-    position, look = span.start, _FIRST_LOOK
-    while position < span.end:
-        piece = source.read_at(position, min(look, span.end - position))
-        position, look = position + len(piece), _LATER_LOOK
-        *lines, rest = (rest + piece).split(b"\n")
-        yield from lines
-    yield rest  # a line cut by the window is no JSON, and is passed over like any such line
+    unfinished = b""
+    for piece in _looks(span):
+        *lines, rest = source.read_at(piece.start, piece.size).split(b"\n")
+        if lines:
+            yield unfinished + lines[0]
+            yield from lines[1:]
+            unfinished = rest
+        else:
+            unfinished += rest
+    yield unfinished  # a line cut by the window is no JSON, and is passed over like any such line
 
 
 def _lines_backward(source: Source, span: Span) -> Iterator[bytes]:
-    rest = b""
-    position, look = span.end, _FIRST_LOOK
-    while position > span.start:
-        start = max(span.start, position - look)
-        rest, *lines = (source.read_at(start, position - start) + rest).split(b"\n")
-        position, look = start, _LATER_LOOK
-        yield from reversed(lines)
-    yield rest
+    unfinished = b""
+    for piece in _looks(span):
+        start = span.start + span.end - piece.end  # the same steps, from the other end
+        rest, *lines = source.read_at(start, piece.size).split(b"\n")
+        if lines:
+            yield lines[-1] + unfinished
+            yield from reversed(lines[:-1])
+            unfinished = rest
+        else:
+            unfinished = rest + unfinished
+    yield unfinished
+
+
+def _looks(span: Span) -> Iterator[Span]:
+    """Yield adjoining parts of `span`, each larger than the one before: mostly one is enough."""
+    start, size = span.start, _FIRST_LOOK
+    while start < span.end:
+        yield Span(start, min(start + size, span.end))
+        start, size = start + size, size * 4

@@ -22,7 +22,7 @@ import stat
 from typing import TYPE_CHECKING, Final, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
 _FILE_MODE: Final = 0o600
@@ -105,8 +105,9 @@ class OutputFile:
         os.fsync(self._fd)
         if self._draft is None:
             # The only way to name an unnamed file without privileges (open(2), O_TMPFILE).
-            source = f"/proc/self/fd/{self._fd}"
-            os.link(source, self._path, follow_symlinks=True)
+            # Naming the folder makes Python call linkat, which alone can follow the link.
+            with _open_folder(self._path.parent) as folder:
+                os.link(f"/proc/self/fd/{self._fd}", self._path.name, dst_dir_fd=folder)
         else:
             os.link(self._draft, self._path)
         sync_folder(self._path.parent)
@@ -155,15 +156,21 @@ def remove_files(folder: Path, file_names: Iterable[str]) -> None:
 
 def sync_folder(path: Path) -> None:
     """Return when the names in a folder are on the disk."""
-    try:
-        fd = os.open(path, os.O_RDONLY)
-    except PermissionError:  # Windows does not open folders; its names are written through
+    if os.name == "nt":  # Windows does not open folders; its names are written through
         return
+    with _open_folder(path) as fd:
+        try:
+            os.fsync(fd)
+        except OSError as error:
+            if error.errno not in _NO_FOLDER_SYNC:
+                raise
+
+
+@contextlib.contextmanager
+def _open_folder(path: Path) -> Iterator[int]:
+    fd = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(fd)
-    except OSError as error:
-        if error.errno not in _NO_FOLDER_SYNC:
-            raise
+        yield fd
     finally:
         os.close(fd)
 

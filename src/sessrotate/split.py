@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Final
@@ -32,6 +31,7 @@ from sessrotate.model import CODECS, LAYOUTS, SealedSegment, Segment, SplitPlan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from concurrent.futures import Future
     from pathlib import Path
 
     from sessrotate.model import Codec, Layout
@@ -168,6 +168,8 @@ class _Writer:
 
     def write(self, progress: Callable[[int], None]) -> tuple[tuple[SealedSegment, ...], str]:
         """Return the segments as written, and the digest of all of them together."""
+        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - a dry run needs none
+
         sealed: list[SealedSegment] = []
         waiting: deque[_Pending] = deque()
         parent_digest = ZERO

@@ -1,7 +1,7 @@
 """The command `sessrotate`: parse, call the library once, render.
 
 Rule: everything ends in a documented exit code and at most one message; no traceback, whatever
-happens. `--version` answers before anything is loaded.
+happens. Nothing is loaded that the given command does not need.
 """
 
 from __future__ import annotations
@@ -18,4 +18,4 @@ def main() -> None:
         return
     from sessrotate.cli.app import run  # noqa: PLC0415 - 40 ms of typer
 
-    sys.exit(run())
+    sys.exit(run(sys.argv[1:]))

@@ -7,76 +7,87 @@ number.
 from __future__ import annotations
 
 import signal
-import sys
+from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from sessrotate import __version__
-from sessrotate.cli import split, stitch, streams, verify
+from sessrotate.cli import streams
 from sessrotate.errors import SessrotateError, StorageError, printable
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from types import FrameType
 
 INTERRUPTED: Final = 130
 
-app = typer.Typer(
-    name="sessrotate",
-    help="logrotate for coding-agent sessions: cut them at their compactions, lose nothing.",
-    epilog=(
-        "SESSION is a path, a session's id, or the beginning of one (4 characters or more). "
-        "Exit codes: 0 done, 1 something is wrong, 2 wrong usage, 65 not a session, 74 damaged "
-        "or I/O error, 75 in use, 77 refused for safety, 130 interrupted."
-    ),
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+COMMANDS: Final = ("split", "stitch", "verify")
+"""Each is a module of this package with a function `command`."""
+
+_HELP: Final = "logrotate for coding-agent sessions: cut them at their compactions, lose nothing."
+_EPILOG: Final = (
+    "SESSION is a path, a session's id, or the beginning of one (4 characters or more). "
+    "Exit codes: 0 done, 1 something is wrong, 2 wrong usage, 65 not a session, 74 damaged "
+    "or I/O error, 75 in use, 77 refused for safety, 130 interrupted."
 )
 
 
-@app.callback()
-def main(
+def build(commands: Sequence[str] = COMMANDS) -> typer.Typer:
+    """Return the program with these commands, loading only their modules."""
+    app = typer.Typer(
+        name="sessrotate",
+        help=_HELP,
+        epilog=_EPILOG,
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_program)
+    for name in commands:
+        app.command(name)(import_module(f"sessrotate.cli.{name}").command)
+    return app
+
+
+def _program(
     *,
-    _version: Annotated[
+    version: Annotated[
         bool, typer.Option("--version", help="Show the version and exit.", is_eager=True)
     ] = False,
 ) -> None:
-    """Logrotate for coding-agent sessions: cut them at their compactions, lose nothing."""
-    if _version:
+    if version:
         streams.write(f"sessrotate {__version__}\n")
         raise typer.Exit
-
-
-app.command("split")(split.command)
-app.command("stitch")(stitch.command)
-app.command("verify")(verify.command)
 
 
 class _Interrupted(BaseException):
     """The person or the system asked the command to stop."""
 
 
-def run() -> int:
-    """Run the command line; return its exit code (codes of wrong usage leave by SystemExit)."""
+def run(arguments: Sequence[str]) -> int:
+    """Run the command line; return its exit code (typer leaves by SystemExit itself)."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
+    named = [name for name in COMMANDS if name in arguments[:1]]
     try:
-        app()
+        build(named or COMMANDS)(arguments)
     except SessrotateError as error:
-        streams.message(f"sessrotate: {error}")
-        return error.exit_code
+        return _said(str(error), error.exit_code)
     except OSError as error:  # one that no operation has named
-        streams.message(f"sessrotate: {printable(str(error))}")
-        return StorageError.exit_code
+        return _said(printable(str(error)), StorageError.exit_code)
+    except MemoryError:
+        return _said("There is not enough memory.", StorageError.exit_code)
     except _Interrupted:
-        streams.message("sessrotate: Interrupted.")
-        return INTERRUPTED
+        return _said("Interrupted.", INTERRUPTED)
     except streams.ClosedPipe:
         streams.drop_output()
-        return 0
     return 0
+
+
+def _said(message: str, exit_code: int) -> int:
+    streams.message(f"sessrotate: {message}")
+    return exit_code
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
@@ -84,7 +95,3 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
     raise _Interrupted
-
-
-if __name__ == "__main__":
-    sys.exit(run())
