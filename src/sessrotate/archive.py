@@ -26,16 +26,17 @@ def load(folder: Path, file: str | None = None) -> SegmentSet:
     """
     with storage("look into the folder of segments"):
         listing = frozenset(entry.name for entry in folder.iterdir())
-    unfinished: list[Problem] = []
     if names.INTENT in listing:
-        unfinished = [
-            Problem("unfinished", "The folder holds an unfinished split: split the session anew.")
-        ]
+        # Whatever else is there may be half of it, and the session itself is still whole.
+        problem = Problem(
+            "unfinished", "The folder holds an unfinished split: split the session anew."
+        )
+        return SegmentSet(folder, "", (), 0, None, (problem,))
     if names.MANIFEST in listing:
         listed = manifest.parse(_manifest_bytes(folder))
         if file is None or _belongs(listed, file):
-            return _from_manifest(folder, listing, listed, unfinished)
-    return chain.from_headers(folder, listing, file, unfinished)
+            return _from_manifest(folder, listing, listed)
+    return chain.from_headers(folder, listing, file)
 
 
 def is_segment(folder: Path, file: str) -> bool:
@@ -70,12 +71,7 @@ def _belongs(listed: manifest.Manifest, file: str) -> bool:
     )
 
 
-def _from_manifest(
-    folder: Path,
-    listing: frozenset[str],
-    listed: manifest.Manifest,
-    problems: list[Problem],
-) -> SegmentSet:
+def _from_manifest(folder: Path, listing: frozenset[str], listed: manifest.Manifest) -> SegmentSet:
     parts: list[Part] = []
     parent: str | None = None
     for sealed in listed.segments:
@@ -108,5 +104,5 @@ def _from_manifest(
         tuple(parts),
         listed.source_bytes,
         listed.source_digest,
-        (*problems, *missing(parts)),
+        tuple(missing(parts)),
     )

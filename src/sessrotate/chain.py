@@ -64,12 +64,10 @@ def headers(folder: Path, listing: frozenset[str]) -> Iterator[tuple[str, Header
                 yield file, read[1]
 
 
-def from_headers(
-    folder: Path, listing: frozenset[str], file: str | None, problems: list[Problem]
-) -> SegmentSet:
+def from_headers(folder: Path, listing: frozenset[str], file: str | None) -> SegmentSet:
     """Return the set that the headers in `folder` prove, or the one that `file` belongs to.
 
-    `problems` are those that are known already. Raises as `archive.load` does.
+    Raises as `archive.load` does.
     """
     found = list(headers(folder, listing))
     session, layout = _which_session(folder, listing, found, file)
@@ -93,7 +91,7 @@ def from_headers(
         parts=tuple(parts),
         source_bytes=claim.source_bytes,
         source_digest=None,
-        problems=(*problems, *missing(parts), *_contradictions(claim, parts)),
+        problems=(*missing(parts), *_contradictions(claim, parts)),
     )
 
 

@@ -1,4 +1,4 @@
-"""The fingerprint of a run of bytes: named with its algorithm, and the count of its lines.
+"""The fingerprint of a run of bytes, named with its algorithm, and the count of its lines.
 
 Rule: a digest detects damage, not an attacker. xxh3-128 runs at the speed of memory.
 """
@@ -20,28 +20,39 @@ _DENSE: Final = 512
 """Newlines in one buffer from which on counting byte by byte is faster than jumping."""
 
 
-class Tally:
-    """Takes bytes in order; knows their digest, how many they are and how many lines."""
+class Fingerprint:
+    """Takes bytes in order; knows their digest and how many they are."""
 
     def __init__(self) -> None:
         self._hash = xxhash.xxh3_128()
-        self._newlines = 0
-        self._ends_line = True
         self.size = 0
 
     def update(self, buffer: bytes | bytearray, end: int, start: int = 0) -> None:
         """Take the bytes from `start` up to `end` of `buffer`."""
-        if start < end:
-            with memoryview(buffer) as view:
-                self._hash.update(view[start:end])
-            self._newlines += _newlines(buffer, start, end)
-            self._ends_line = buffer[end - 1] == ord("\n")
-            self.size += end - start
+        with memoryview(buffer) as view:
+            self._hash.update(view[start:end])
+        self.size += end - start
 
     @property
     def digest(self) -> str:
         """The digest so far, with its algorithm's name."""
         return _PREFIX + self._hash.hexdigest()
+
+
+class Tally(Fingerprint):
+    """A fingerprint that counts lines too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._newlines = 0
+        self._ends_line = True
+
+    def update(self, buffer: bytes | bytearray, end: int, start: int = 0) -> None:
+        """Take the bytes from `start` up to `end` of `buffer`."""
+        super().update(buffer, end, start)
+        if start < end:
+            self._newlines += _newlines(buffer, start, end)
+            self._ends_line = buffer[end - 1] == ord("\n")
 
     @property
     def lines(self) -> int:

@@ -113,6 +113,42 @@ class OutputFile:
         sync_folder(self._path.parent)
 
 
+class OutputDevice:
+    """A device or pipe that is written to like an `OutputFile`, and is never finished."""
+
+    def __init__(self, path: Path) -> None:
+        self._fd = os.open(path, os.O_WRONLY)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._fd)
+
+    def append(self, data: bytes | memoryview) -> None:
+        """Write all of `data`."""
+        write_all(self._fd, data)
+
+    def publish(self) -> None:
+        """Do nothing: what was written has arrived."""
+
+
+def output(path: Path) -> OutputFile | OutputDevice:
+    """Return what to write to for `path`: a new file, or the device or pipe that it names.
+
+    Raises FileExistsError if something else has that name.
+    """
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return OutputFile(path)
+    if stat.S_ISLNK(mode):
+        mode = path.stat().st_mode  # /dev/stdout is a link
+    if stat.S_ISCHR(mode) or stat.S_ISFIFO(mode):
+        return OutputDevice(path)
+    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+
+
 def write_all(fd: int, data: bytes | memoryview) -> None:
     """Write all of `data` to an open file, pipe or terminal, however often that takes."""
     written = os.write(fd, data)
@@ -149,9 +185,11 @@ def create_file_at_once(path: Path, data: bytes) -> None:
 
 def remove_files(folder: Path, file_names: Iterable[str]) -> None:
     """Remove plain files of a folder; names that are not there are passed over."""
-    for name in file_names:
+    names = list(file_names)
+    for name in names:
         (folder / name).unlink(missing_ok=True)
-    sync_folder(folder)
+    if names:
+        sync_folder(folder)
 
 
 def sync_folder(path: Path) -> None:
@@ -186,12 +224,3 @@ def free_bytes(path: Path) -> int | None:
             return None
         return usage.f_bavail * usage.f_frsize
     return None
-
-
-def is_special(path: Path) -> bool:
-    """Tell whether a path names something that is written to but is no file: a device or pipe."""
-    try:
-        mode = path.stat().st_mode
-    except OSError:
-        return False
-    return stat.S_ISCHR(mode) or stat.S_ISFIFO(mode)

@@ -13,8 +13,8 @@ from io import FileIO
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import names
-from sessrotate.digest import Tally
-from sessrotate.errors import DamagedError, printable
+from sessrotate.digest import Fingerprint
+from sessrotate.errors import DamagedError, printable, storage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -75,17 +75,18 @@ def body(segments: SegmentSet, part: Part) -> Iterator[memoryview]:
     Raises DamagedError with a sentence that names the segment as soon as something differs from
     what the set says, at the latest behind the last piece.
     """
-    tally = Tally()
+    found = Fingerprint()
     try:
-        for buffer, start, end in _body_pieces(segments.folder, part):
-            tally.update(buffer, end, start)
-            if tally.size > part.span.size:
-                raise DamagedError("it is longer than it was")
-            with memoryview(buffer) as view:
-                yield view[start:end]
-        if tally.size < part.span.size:
+        with storage(f"read segment {part.index}"):
+            for buffer, start, end in _body_pieces(segments.folder, part):
+                found.update(buffer, end, start)
+                if found.size > part.span.size:
+                    raise DamagedError("it is longer than it was")
+                with memoryview(buffer) as view:
+                    yield view[start:end]
+        if found.size < part.span.size:
             raise DamagedError("it is shorter than it was")
-        if part.digest is not None and tally.digest != part.digest:
+        if part.digest is not None and found.digest != part.digest:
             raise DamagedError("its bytes have changed")
     except DamagedError as error:
         raise DamagedError(f"{describe(part)} is damaged: {error}.") from None

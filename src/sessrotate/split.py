@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from sessrotate import dating, fs, header, manifest, names, scan
 from sessrotate import plan as plans
-from sessrotate.digest import ZERO, Tally
+from sessrotate.digest import ZERO, Fingerprint, Tally
 from sessrotate.errors import (
     InUseError,
     NotASessionError,
@@ -164,7 +164,7 @@ class _Writer:
         self._source = source
         self._folder = folder
         self._buffer = bytearray(BUFFER)
-        self._whole = Tally()
+        self._whole = Fingerprint()
 
     def write(self, progress: Callable[[int], None]) -> tuple[tuple[SealedSegment, ...], str]:
         """Return the segments as written, and the digest of all of them together."""
@@ -230,15 +230,15 @@ class _Writer:
     def _compress(self, path: Path, segment: Segment, head: bytes, digest: str) -> None:
         from sessrotate import zstd  # noqa: PLC0415 - not needed by plain sets
 
-        buffer, tally = bytearray(BUFFER), Tally()
+        buffer, again = bytearray(BUFFER), Fingerprint()
         with fs.NewFile(path) as file, memoryview(buffer) as view:
             frame = zstd.compressor(len(head) + segment.span.size)
             file.append(frame.compress(head))
             for size in self._read(segment, buffer):
-                tally.update(buffer, size)
+                again.update(buffer, size)
                 file.append(frame.compress(view[:size]))
             file.append(frame.flush())
-            if tally.digest != digest:
+            if again.digest != digest:
                 raise InUseError("The session was changed while it was read; try again.")
             file.sync()
 

@@ -10,7 +10,7 @@ import typer
 from sessrotate import archive, find, fs, stitch
 from sessrotate.cli import streams
 from sessrotate.cli.options import Quiet
-from sessrotate.errors import RefusedError, WrongUsageError, printable, storage
+from sessrotate.errors import RefusedError, StorageError, WrongUsageError, printable, storage
 from sessrotate.model import Span
 from sessrotate.source import Source
 
@@ -47,28 +47,22 @@ def command(
                 "or pipe it into another command."
             )
         for piece in _pieces(path, lambda _done: None):
-            streams.write_bytes(piece)
+            streams.write_data(piece)
         return
-    name = printable(str(output))
-    if fs.is_special(output):
-        with storage("write the output"), output.open("wb", buffering=0) as device:
-            for piece in _pieces(path, lambda _done: None):
-                fs.write_all(device.fileno(), piece)
-        return
-    exists = RefusedError(f"{name} exists: remove it, or name another file.")
-    if output.is_symlink() or output.exists():
-        raise exists
-    with (
-        storage("write the output"),
-        fs.OutputFile(output) as file,
-        streams.progress("Stitching", _size(path), quiet=quiet) as progress,
-    ):
-        for piece in _pieces(path, progress):
-            file.append(piece)
-        try:
+    try:
+        with (
+            storage("write the output"),
+            fs.output(output) as file,
+            streams.progress("Stitching", _size(path), quiet=quiet) as progress,
+        ):
+            for piece in _pieces(path, progress):
+                file.append(piece)
             file.publish()
-        except FileExistsError:
-            raise exists from None
+    except StorageError as error:
+        if not isinstance(error.__cause__, FileExistsError):
+            raise
+        name = printable(str(output))
+        raise RefusedError(f"{name} exists: remove it, or name another file.") from None
 
 
 def _size(path: Path) -> int:

@@ -36,7 +36,7 @@ def write(text: str) -> None:
         raise ClosedPipe from None
 
 
-def write_bytes(data: memoryview) -> None:
+def write_data(data: memoryview) -> None:
     """Write a part of a result to standard output as it is, now."""
     try:
         write_all(sys.stdout.fileno(), data)

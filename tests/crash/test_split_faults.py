@@ -1,0 +1,163 @@
+"""Whatever operation fails, or is the last before a crash, a split loses nothing and says so."""
+
+from __future__ import annotations
+
+import errno
+import os
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import sets
+from lines import session
+
+from sessrotate import archive, stitch
+from sessrotate.errors import DamagedError, StorageError
+from sessrotate.model import CODECS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+CHANGING = ("open", "write", "fsync", "mkdir", "rename", "unlink")
+"""The system calls by which a split changes the disk."""
+
+
+class Killed(BaseException):
+    """Stands for SIGKILL: nothing after it may change the disk."""
+
+
+class Faults:
+    """Counts the operations that change the disk and fails one of them, or all from one on."""
+
+    def __init__(self, at: int, fault: Callable[[], BaseException], *, lasting: bool) -> None:
+        self._at = at
+        self._fault = fault
+        self._lasting = lasting
+        self.count = 0
+
+    def install(self, patch: pytest.MonkeyPatch) -> None:
+        for name in CHANGING:
+            patch.setattr(os, name, self._wrapped(name, getattr(os, name)))
+
+    def _wrapped(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if name == "open" and not args[1] & os.O_CREAT:
+                return real(*args, **kwargs)
+            self.count += 1
+            if self.count == self._at or (self._lasting and self.count > self._at):
+                raise self._fault()
+            return real(*args, **kwargs)
+
+        return call
+
+
+def every_operation(
+    source: Path, folder: Path, fault: Callable[[], BaseException], *, lasting: bool, codec: Any
+) -> Iterator[BaseException]:
+    """Split with the 1st operation failing, then the 2nd …, until one split needs no more."""
+    at = 0
+    while True:
+        at += 1
+        for file in [*folder.iterdir()] if folder.exists() else []:
+            file.unlink()
+        faults = Faults(at, fault, lasting=lasting)
+        with pytest.MonkeyPatch.context() as patch:
+            faults.install(patch)
+            try:
+                sets.made(source, folder, codec=codec)
+            except (StorageError, Killed) as error:
+                yield error
+                continue
+        assert at > faults.count > 15
+        return
+
+
+def check_recognisable(folder: Path, data: bytes) -> None:
+    """Check that what is there is nothing, the whole set, or a set that says it is unfinished."""
+    found = {file.name for file in folder.iterdir()} if folder.exists() else set()
+    if not found:
+        return
+    if "intent.json" not in found:
+        assert sets.stitched(folder) == data
+        return
+    problems = stitch.verify(archive.load(folder), sets.nothing)
+    assert problems[0].kind == "unfinished"
+    with pytest.raises(DamagedError, match="unfinished"):
+        sets.stitched(folder)
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("lasting", [False, True], ids=["once", "from then on"])
+@pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EROFS])
+def test_any_operation_may_fail(tmp_path: Path, number: int, lasting: bool, codec: Any) -> None:
+    source, folder = tmp_path / "s.jsonl", tmp_path / "out"
+    data = session(4)
+    source.write_bytes(data)
+    failures = 0
+    for error in every_operation(
+        source,
+        folder,
+        lambda: OSError(number, os.strerror(number)),
+        lasting=lasting,
+        codec=codec,
+    ):
+        failures += 1
+        assert isinstance(error, StorageError)
+        assert os.strerror(number) in str(error)
+        assert source.read_bytes() == data
+        check_recognisable(folder, data)
+        sets.made(source, folder, codec=codec) if _unfinished(folder) else None
+        if folder.exists() and any(folder.iterdir()):
+            assert sets.stitched(folder) == data
+    assert failures > 15
+
+
+def _unfinished(folder: Path) -> bool:
+    return (folder / "intent.json").exists()
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_any_operation_may_be_the_last_before_a_crash(tmp_path: Path, codec: Any) -> None:
+    source, folder = tmp_path / "s.jsonl", tmp_path / "out"
+    data = session(4)
+    source.write_bytes(data)
+    crashes = 0
+    for _ in every_operation(source, folder, Killed, lasting=True, codec=codec):
+        crashes += 1
+        assert source.read_bytes() == data
+        check_recognisable(folder, data)
+        if _unfinished(folder):
+            sets.made(source, folder, codec=codec)
+            assert sets.stitched(folder) == data
+            assert not _unfinished(folder)
+    assert crashes > 15
+
+
+def test_every_file_is_on_the_disk_before_the_set_counts_as_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, folder = tmp_path / "s.jsonl", tmp_path / "out"
+    source.write_bytes(session(4))
+    synced: list[tuple[str, frozenset[str]]] = []
+
+    def record(fd: int) -> None:
+        name = os.path.basename(os.readlink(f"/proc/self/fd/{fd}"))  # noqa: PTH115, PTH119
+        synced.append((name, frozenset(os.listdir(folder))))  # noqa: PTH208
+
+    monkeypatch.setattr(os, "fsync", record)
+    sets.made(source, folder)
+    names = [name for name, _ in synced]
+    manifest = names.index("manifest.json.partial")
+    segments = {"s.jsonl", "s.1.jsonl", "s.2.jsonl", "s.3.jsonl"}
+    # The intent, and the folder that names it, come before any segment …
+    assert names.index("intent.json") < min(names.index(name) for name in segments)
+    first_folder = next(index for index, name in enumerate(names) if name == "out")
+    assert synced[first_folder][1] == {"intent.json"}
+    # … all segments and their names before the manifest …
+    assert segments <= set(names[:manifest])
+    assert names[manifest - 1] == "out"
+    # … and the manifest's name before the intent goes, which is the last that is synced.
+    with_both = [index for index, (_, there) in enumerate(synced) if "manifest.json" in there]
+    assert "intent.json" in synced[with_both[0]][1]
+    assert names[-1] == "out"
+    assert "intent.json" not in synced[-1][1]

@@ -1,0 +1,65 @@
+"""A segment's time span is that of its first and last dated records."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lines import row
+
+from sessrotate import dating
+from sessrotate.model import Span
+from sessrotate.source import Source
+
+ROWS = st.lists(
+    st.one_of(
+        st.integers(0, 3599).map(row),
+        st.just(b'{"type":"summary","summary":"x","leafUuid":"y"}'),
+        st.just(b'{"type":"user","message":{"timestamp":"2020-01-01T00:00:00Z"}}'),
+        st.just(b'{"type":"user","timestamp":"soon"}'),
+        st.just(b'{"timestamp":"2026-01-01T00:00:00Z"'),
+        st.integers(1, 40_000).map(lambda size: b'{"type":"mode","x":"' + b"a" * size + b'"}'),
+    ),
+    max_size=12,
+)
+
+
+def slowly(data: bytes) -> list[str]:
+    times = []
+    for line in data.split(b"\n"):
+        try:
+            time = json.loads(line).get("timestamp")
+        except ValueError:
+            continue
+        if time and time.startswith("20"):
+            times.append(time)
+    return times
+
+
+@given(ROWS, st.sampled_from([b"", b"\n"]), st.binary(max_size=9))
+@settings(max_examples=200, deadline=None)
+def test_the_times_are_the_first_and_the_last_of_the_span(
+    rows: list[bytes], end: bytes, around: bytes
+) -> None:
+    data = b"\n".join(rows) + end
+    with TemporaryDirectory() as name:
+        path = Path(name, "s.jsonl")
+        path.write_bytes(around + data + around)
+        span = Span(len(around), len(around) + len(data))
+        with Source(path) as source:
+            found = (dating.first(source, span), dating.last(source, span))
+    times = slowly(data)
+    assert found == ((times[0], times[-1]) if times else (None, None))
+
+
+def test_a_record_farther_in_than_the_window_is_not_looked_for(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    filler = (b'{"type":"mode","x":"' + b"a" * 1000 + b'"}\n') * 1100
+    path.write_bytes(filler + row() + b"\n" + filler)
+    with Source(path) as source:
+        span = Span(0, source.size())
+        assert dating.first(source, span) is None
+        assert dating.last(source, span) is None

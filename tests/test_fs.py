@@ -1,0 +1,110 @@
+"""What is written is private, whole, never over something else, and on the disk in time."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from sessrotate import fs
+
+
+@pytest.fixture(params=["unnamed", "named"])
+def _both_kinds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "named":
+        monkeypatch.delattr(os, "O_TMPFILE", raising=False)
+
+
+@pytest.mark.usefixtures("_both_kinds")
+def test_an_output_file_is_not_there_until_it_is_published(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    with fs.OutputFile(path) as file:
+        file.append(b"all of it")
+        assert not path.exists()
+        file.publish()
+    assert path.read_bytes() == b"all of it"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.usefixtures("_both_kinds")
+def test_nothing_is_left_of_an_output_file_that_is_not_published(tmp_path: Path) -> None:
+    with fs.OutputFile(tmp_path / "out") as file:
+        file.append(b"part of it")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("_both_kinds")
+def test_an_output_file_never_takes_anothers_place(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    with fs.OutputFile(path) as file:
+        file.append(b"ours")
+        path.write_bytes(b"theirs")
+        with pytest.raises(FileExistsError):
+            file.publish()
+    assert path.read_bytes() == b"theirs"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_new_file_is_never_an_old_one(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(b"old")
+    with pytest.raises(FileExistsError):
+        fs.NewFile(path)
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(FileExistsError):
+        fs.NewFile(tmp_path / "link")
+    assert path.read_bytes() == b"old"
+
+
+def test_modes_are_private_whatever_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        fs.create_folder(tmp_path / "a" / "b")
+        fs.create_file_at_once(tmp_path / "a" / "b" / "f", b"x")
+    finally:
+        os.umask(before)
+    modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("a", "a/b", "a/b/f")]
+    assert modes == [0o700, 0o700, 0o600]
+
+
+def test_a_place_that_was_left_free_is_filled_in(tmp_path: Path) -> None:
+    with fs.NewFile(tmp_path / "x") as file:
+        file.append(b"....rest")
+        file.fill_in(b"HEAD", 0)
+        file.append(b"more")
+    assert (tmp_path / "x").read_bytes() == b"HEADrestmore"
+
+
+def test_short_writes_are_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda fd, data: write(fd, bytes(data[:3])))
+    with fs.NewFile(tmp_path / "x") as file:
+        file.append(b"0123456789")
+        file.fill_in(b"abcdefg", 1)
+    assert (tmp_path / "x").read_bytes() == b"0abcdefg89"
+
+
+def test_a_folder_that_cannot_be_synced_is_fine_and_one_that_fails_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number, is_fine in ((errno.EINVAL, True), (errno.EIO, False)):
+
+        def fail(_fd: int, number: int = number) -> None:
+            raise OSError(number, "injected")
+
+        monkeypatch.setattr(os, "fsync", fail)
+        if is_fine:
+            fs.sync_folder(tmp_path)
+        else:
+            with pytest.raises(OSError, match="injected"):
+                fs.sync_folder(tmp_path)
+
+
+def test_free_bytes_are_known_for_a_folder_that_is_not_there_yet(tmp_path: Path) -> None:
+    free = fs.free_bytes(tmp_path / "not" / "yet")
+    assert free is not None
+    assert free > 0

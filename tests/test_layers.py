@@ -1,0 +1,141 @@
+"""Data flows one way: who may import whom, who may touch the disk, what start-up may cost."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src" / "sessrotate"
+MODULES = sorted(SOURCE.rglob("*.py"))
+
+# From the bottom up: a module imports only from layers below its own.
+LAYERS = (
+    {"__init__", "errors", "model"},
+    {"jsonline", "needle", "digest", "names", "source", "fs", "zstd"},
+    {"header", "manifest", "segments", "plan", "formats.__init__", "formats.claude"},
+    {"scan", "dating", "find"},
+    {"chain", "render"},
+    {"archive", "split"},
+    {"stitch"},
+    {"cli.streams"},
+    {"cli.options"},
+    {"cli.split", "cli.stitch", "cli.verify"},
+    {"cli.app"},
+    {"cli.__init__"},
+)
+
+PURE = {"model", "plan", "header", "manifest", "names", "jsonline", "digest", "render"}
+IMPURE = {"os", "time", "pathlib", "io", "shutil", "subprocess", "socket", "tempfile"}
+
+CHANGES_DISK = {
+    "unlink",
+    "rename",
+    "replace_file",
+    "mkdir",
+    "rmdir",
+    "link",
+    "symlink",
+    "symlink_to",
+    "hardlink_to",
+    "truncate",
+    "ftruncate",
+    "chmod",
+    "fchmod",
+    "utime",
+    "write_bytes",
+    "write_text",
+    "fsync",
+    "touch",
+    "rmtree",
+    "pwrite",
+}
+
+
+def name_of(path: Path) -> str:
+    return ".".join(path.relative_to(SOURCE).with_suffix("").parts)
+
+
+def imports_at_run_time(tree: ast.Module) -> set[str]:
+    """Return what a module imports, functions' own imports included, type checking's not."""
+    typing_only = {
+        inner
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+    }
+    found = set()
+    for node in ast.walk(tree):
+        if node in typing_only:
+            continue
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found |= {f"{node.module}.{alias.name}" for alias in node.names} | {str(node.module)}
+    return found
+
+
+def internal(names: set[str]) -> set[str]:
+    """Return the modules of the package among these names."""
+    ours = {name_of(path) for path in MODULES}
+    stripped = {name.removeprefix("sessrotate.") for name in names if name != "sessrotate"}
+    return {name for name in stripped if name in ours}
+
+
+def test_every_module_has_a_layer() -> None:
+    listed = [name for layer in LAYERS for name in layer]
+    assert sorted(listed) == sorted(name_of(path) for path in MODULES)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_a_module_imports_only_from_below(path: Path) -> None:
+    level = next(number for number, layer in enumerate(LAYERS) if name_of(path) in layer)
+    below: set[str] = set().union(*LAYERS[:level])
+    assert internal(imports_at_run_time(ast.parse(path.read_bytes()))) <= below
+
+
+@pytest.mark.parametrize("name", sorted(PURE))
+def test_a_pure_module_touches_no_system(name: str) -> None:
+    tree = ast.parse((SOURCE / f"{name}.py").read_bytes())
+    assert {found.split(".")[0] for found in imports_at_run_time(tree)}.isdisjoint(IMPURE)
+
+
+@pytest.mark.parametrize("path", [path for path in MODULES if path.name != "fs.py"], ids=name_of)
+def test_only_fs_changes_the_disk(path: Path) -> None:
+    called = {
+        node.func.attr
+        for node in ast.walk(ast.parse(path.read_bytes()))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    }
+    assert called & CHANGES_DISK == set()
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_a_module_opens_with_what_it_promises(path: Path) -> None:
+    tree = ast.parse(path.read_bytes())
+    said = ast.get_docstring(tree) or ""
+    assert said
+    assert "Rule:" in said or path.parts[-2] == "cli"
+    assert len(path.read_text().splitlines()) <= 350
+
+
+@pytest.mark.parametrize(
+    ("code", "absent"),
+    [
+        ("import sessrotate", {"typer", "rich", "sessrotate.formats.claude", "ijson", "json"}),
+        (
+            "import sys; sys.argv[1:] = ['--version']; import sessrotate.cli as c; c.main()",
+            {"typer", "rich", "sessrotate.formats.claude", "ijson"},
+        ),
+        ("import sessrotate.cli.split, sessrotate.cli.stitch", {"rich", "ijson", "ctypes"}),
+        ("import sessrotate.archive, sessrotate.split, sessrotate.stitch", {"typer", "rich"}),
+    ],
+)
+def test_nothing_is_loaded_before_it_is_needed(code: str, absent: set[str]) -> None:
+    listing = f"{code}\nimport sys; print('|', *sys.modules)"
+    said = subprocess.run([sys.executable, "-c", listing], capture_output=True, check=True)
+    loaded = set(said.stdout.decode().partition("|")[2].split())
+    assert loaded & absent == set()
