@@ -47,7 +47,7 @@ _KEYS = st.sampled_from(
 _TEXTS = st.one_of(
     st.sampled_from(["system", "compact_boundary", "auto", "microcompact_boundary", "2026"]),
     st.text(max_size=5),
-    st.text(st.sampled_from("ab\\\"\n\x7f\ud800é🙂"), max_size=200),
+    st.text(st.sampled_from('ab\\"\n\x7f\ud800é🙂'), max_size=200),
 )
 _SCALARS = st.one_of(
     _TEXTS,
@@ -101,7 +101,9 @@ def broken(draw: st.DrawFn, lines: st.SearchStrategy[bytes]) -> bytes:
         change = draw(st.sampled_from(["insert", "delete", "replace"]))
         byte = draw(
             st.one_of(
-                st.sampled_from(b'"\\{}[]:,0123456789.eE+-tfn \t\r\x00\x0b\x0c\x1f\x7f\xff\xc3\xed'),
+                st.sampled_from(
+                    b'"\\{}[]:,0123456789.eE+-tfn \t\r\x00\x0b\x0c\x1f\x7f\xff\xc3\xed'
+                ),
                 st.integers(0, 255),
             )
         )

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import sys
+from itertools import pairwise
 from typing import Any, NoReturn
+
 
 def _reject(constant: str) -> NoReturn:
     raise ValueError(constant)
@@ -52,4 +54,4 @@ def boundaries(data: bytes) -> list[int]:
 def bodies(data: bytes) -> list[bytes]:
     """Return the session cut at its boundaries."""
     cuts = [0, *boundaries(data), len(data)]
-    return [data[start:end] for start, end in zip(cuts, cuts[1:], strict=False)]
+    return [data[start:end] for start, end in pairwise(cuts)]

@@ -24,9 +24,7 @@ def planned(path: Path, layout: Layout = "numbered", codec: Codec = "plain") -> 
         return split.prepare(source, nothing, layout=layout, codec=codec)
 
 
-def made(
-    path: Path, folder: Path, layout: Layout = "numbered", codec: Codec = "plain"
-) -> Manifest:
+def made(path: Path, folder: Path, layout: Layout = "numbered", codec: Codec = "plain") -> Manifest:
     """Split a file into a folder."""
     with Source(path) as source:
         plan = split.prepare(source, nothing, layout=layout, codec=codec)

@@ -65,7 +65,6 @@ def piped(
     env: Mapping[str, str] | None = None,
     program: Sequence[str] = (COMMAND,),
     umask: int = -1,
-    user: int | None = None,
 ) -> Ended:
     """Run the command with pipes for its streams and nothing to read."""
     done = subprocess.run(
@@ -77,9 +76,6 @@ def piped(
         check=False,
         timeout=SECONDS,
         umask=umask,
-        user=user,
-        group=user,
-        extra_groups=None if user is None else [],
     )
     return Ended(done.returncode, decoded(done.stdout), decoded(done.stderr))
 

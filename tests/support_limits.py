@@ -72,3 +72,16 @@ def limited(limit: str, value: int) -> tuple[str, ...]:
         "os.execv(sys.argv[1], sys.argv[1:])"
     )
     return (sys.executable, "-I", "-S", "-c", launcher, COMMAND)
+
+
+# Root reads any file, unless it is started without the two capabilities that let it.
+UNPRIVILEGED: Final = (
+    sys.executable,
+    "-I",
+    "-S",
+    "-c",
+    "import ctypes, os, sys; drop = 24; prctl = ctypes.CDLL(None).prctl; "
+    "prctl(drop, 1, 0, 0, 0); prctl(drop, 2, 0, 0, 0); os.execv(sys.argv[1], sys.argv[1:])",
+    COMMAND,
+)
+"""The real command, for which permissions count whoever runs the tests."""

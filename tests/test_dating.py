@@ -6,10 +6,11 @@ import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lines import row
 
+from lines import row
 from sessrotate import dating
 from sessrotate.model import Span
 from sessrotate.source import Source
@@ -21,10 +22,10 @@ ROWS = st.lists(
         st.just(b'{"type":"user","message":{"timestamp":"2020-01-01T00:00:00Z"}}'),
         st.just(b'{"type":"user","timestamp":"soon"}'),
         st.just(b'{"timestamp":"2026-01-01T00:00:00Z"'),
-        st.integers(1, 40_000).map(lambda size: b'{"type":"mode","x":"' + b"a" * size + b'"}'),
+        st.integers(1, 300_000).map(lambda size: b'{"type":"mode","x":"' + b"a" * size + b'"}'),
     ),
     max_size=12,
-)
+)  # the largest is streamed, the others are parsed at once
 
 
 def slowly(data: bytes) -> list[str]:
@@ -55,11 +56,27 @@ def test_the_times_are_the_first_and_the_last_of_the_span(
     assert found == ((times[0], times[-1]) if times else (None, None))
 
 
-def test_a_record_farther_in_than_the_window_is_not_looked_for(tmp_path: Path) -> None:
+def test_a_record_behind_too_many_others_is_not_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "s.jsonl"
-    filler = (b'{"type":"mode","x":"' + b"a" * 1000 + b'"}\n') * 1100
-    path.write_bytes(filler + row() + b"\n" + filler)
+    undated = b'{"type":"mode"}\n'
+    path.write_bytes(undated * 10 + row() + b"\n" + undated * 10)
+    for most, found in ((10, None), (11, "2026-03-01T12:00:01.000Z")):
+        monkeypatch.setattr(dating, "MOST_LINES", most)
+        with Source(path) as source:
+            span = Span(0, source.size())
+            assert (dating.first(source, span), dating.last(source, span)) == (found, found)
+
+
+def test_a_line_that_reaches_out_of_the_window_is_not_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(row() + b"\n" + row(2, x="a" * 5000) + b"\n" + row(3))
+    monkeypatch.setattr(dating, "WINDOW", 2_000)
     with Source(path) as source:
-        span = Span(0, source.size())
-        assert dating.first(source, span) is None
-        assert dating.last(source, span) is None
+        middle = Span(len(row()) + 1, source.size() - len(row(3)) - 1)
+        assert (dating.first(source, middle), dating.last(source, middle)) == (None, None)
+        monkeypatch.setattr(dating, "WINDOW", 6_000)
+        assert dating.first(source, middle) == dating.last(source, middle) is not None

@@ -7,12 +7,12 @@ import shutil
 import subprocess
 from typing import Any
 
-import oracle
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from lines import BOUNDARY_LINE, any_lines, broken, candidate_lines
 
+import oracle
+from lines import BOUNDARY_LINE, any_lines, broken, candidate_lines
 from sessrotate import jsonline
 
 SHAPE: jsonline.Shape = {
@@ -64,7 +64,7 @@ def patching() -> Any:
 @example(b'{"a":"\\', 3)
 @example(b'{"a":"\\u12', 3)
 @example(b'{"a":"\\u12G4"}', 3)
-@example(b'{}{}', 1)
+@example(b"{}{}", 1)
 @example(b"", 1)
 def test_a_line_gives_the_same_values_read_at_once_and_in_pieces(
     patching: pytest.MonkeyPatch, line: bytes, piece: int

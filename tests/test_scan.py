@@ -6,13 +6,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-import oracle
 import pytest
-import sets
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lines import BOUNDARY_LINE, row, session, sessions
 
+import oracle
+import sets
+from lines import BOUNDARY_LINE, row, session, sessions
 from sessrotate import jsonline, needle, scan
 from sessrotate.errors import InUseError, NotASessionError
 from sessrotate.source import Source
@@ -123,8 +123,12 @@ def test_a_file_that_shrinks_is_an_error(tmp_path: Path, monkeypatch: pytest.Mon
     path = tmp_path / "s.jsonl"
     path.write_bytes(session(40))
     monkeypatch.setattr(scan, "BLOCK", 64)
+
+    def shrink(_done: int) -> None:
+        path.write_bytes(b"short\n")
+
     with pytest.raises(InUseError, match="shorter"):
-        scanned(path, lambda _done: path.write_bytes(b"short\n"))
+        scanned(path, shrink)
 
 
 def test_a_file_that_is_replaced_is_an_error(tmp_path: Path) -> None:

@@ -7,13 +7,13 @@ import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import oracle
 import pytest
-import sets
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lines import sessions
 
+import oracle
+import sets
+from lines import sessions
 from sessrotate import split
 from sessrotate.formats import claude
 from sessrotate.model import CODECS, LAYOUTS, Codec, Layout
@@ -38,9 +38,7 @@ def test_any_bytes_come_back(data: bytes, layout: Layout, codec: Codec, keep: bo
         manifest = sets.made(path, folder, layout, codec)
         expected = oracle.bodies(data)
         assert [entry.segment.span.size for entry in manifest.segments] == list(map(len, expected))
-        assert [entry.lines for entry in manifest.segments] == [
-            _lines(body) for body in expected
-        ]
+        assert [entry.lines for entry in manifest.segments] == [_lines(body) for body in expected]
         assert path.read_bytes() == data
         if not keep:
             (folder / "manifest.json").unlink()

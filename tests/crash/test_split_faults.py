@@ -7,9 +7,9 @@ import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
 import sets
 from lines import session
-
 from sessrotate import archive, stitch
 from sessrotate.errors import DamagedError, StorageError
 from sessrotate.model import CODECS
@@ -61,15 +61,17 @@ def every_operation(
         for file in [*folder.iterdir()] if folder.exists() else []:
             file.unlink()
         faults = Faults(at, fault, lasting=lasting)
+        failure: BaseException | None = None
         with pytest.MonkeyPatch.context() as patch:
             faults.install(patch)
             try:
                 sets.made(source, folder, codec=codec)
             except (StorageError, Killed) as error:
-                yield error
-                continue
-        assert at > faults.count > 15
-        return
+                failure = error
+        if failure is None:
+            assert at > faults.count > 15
+            return
+        yield failure
 
 
 def check_recognisable(folder: Path, data: bytes) -> None:
@@ -106,7 +108,8 @@ def test_any_operation_may_fail(tmp_path: Path, number: int, lasting: bool, code
         assert os.strerror(number) in str(error)
         assert source.read_bytes() == data
         check_recognisable(folder, data)
-        sets.made(source, folder, codec=codec) if _unfinished(folder) else None
+        if _unfinished(folder):
+            sets.made(source, folder, codec=codec)
         if folder.exists() and any(folder.iterdir()):
             assert sets.stitched(folder) == data
     assert failures > 15

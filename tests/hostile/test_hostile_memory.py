@@ -70,7 +70,7 @@ def huge_string_first(size: int) -> Pieces:
 
 
 def markers_quoted(size: int) -> Pieces:
-    return huge_string(size, rb'{\"subtype\":\"compact_boundary\"} ')
+    return huge_string(size, rb"{\"subtype\":\"compact_boundary\"} ")
 
 
 def markers_as_values(size: int) -> Pieces:
@@ -115,7 +115,9 @@ def spaces(size: int) -> Pieces:
     yield b"0}\n"
 
 
-def nested(levels: int, opening: bytes = b"[", inside: bytes = b"", closing: bytes = b"]") -> Pieces:
+def nested(
+    levels: int, opening: bytes = b"[", inside: bytes = b"", closing: bytes = b"]"
+) -> Pieces:
     yield HEAD
     yield from repeated(opening, levels * len(opening))
     yield inside

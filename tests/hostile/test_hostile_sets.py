@@ -37,7 +37,9 @@ class Kind:
         return f"{self.layout}-{codec}-{'manifest' if self.manifest else 'manifest lost'}"
 
 
-KINDS: Final = [Kind(*choice) for choice in product(("numbered", "linked"), (False, True), (True, False))]
+KINDS: Final = [
+    Kind(*choice) for choice in product(("numbered", "linked"), (False, True), (True, False))
+]
 every_kind: Final = pytest.mark.parametrize("kind", KINDS, ids=str)
 
 
@@ -268,9 +270,7 @@ def test_a_missing_segment_is_found_from_any_other_file_of_the_set(
 
 @every_kind
 @pytest.mark.parametrize("pair", [(0, 1), (1, 2), (1, 3), (2, 3)])
-def test_two_swapped_segments_are_found(
-    kind: Kind, pair: tuple[int, int], tmp_path: Path
-) -> None:
+def test_two_swapped_segments_are_found(kind: Kind, pair: tuple[int, int], tmp_path: Path) -> None:
     made = sample(kind)
     folder = made.write(tmp_path / "set")
     one, other = (made.segments[index] for index in pair)
@@ -435,11 +435,9 @@ FORGERIES: Final[dict[str, Forgery]] = {
     "another type": _with("type", "user"),
     "another time": _with("timestamp", 1),
     "an extra field": _with("extra", CANARY),
-    "a deep extra field": lambda _layout, header: _dumped(header)[:-2]
-    + b',"x":'
-    + b"[" * 100_000
-    + b"]" * 100_000
-    + b"}\n",
+    "a deep extra field": lambda _layout, header: (
+        _dumped(header)[:-2] + b',"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}\n"
+    ),
     "a number of 5,000 digits": lambda _layout, header: re.sub(
         rb'"segmentIndex":\d+', b'"segmentIndex":' + b"9" * 5000, _dumped(header)
     ),

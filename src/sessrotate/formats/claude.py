@@ -76,14 +76,13 @@ def boundary(line: Iterable[bytes], span: Span) -> Boundary | bool:
     )
 
 
-def timestamp(line: bytes) -> str | None:
+def timestamp(line: Iterable[bytes], size: int) -> str | None:
     """Return the time of one record (ISO 8601, as the client wrote it), None if it has none.
 
-    Metadata rows (titles, modes, file-history snapshots) have none of their own.
+    `line` yields its `size` bytes. Metadata rows (titles, modes, file-history snapshots) have no
+    time of their own.
     """
-    if b'"timestamp"' not in line:
-        return None
-    return _timestamp(jsonline.values([line], len(line), _DATED) or {})
+    return _timestamp(jsonline.values(line, size, _DATED) or {})
 
 
 def recognise(head: bytes) -> bool:

@@ -1,0 +1,75 @@
+"""What the documentation shows is what the program does."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import generate_session
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BIN = Path(sys.executable).parent
+
+
+def examples(page: Path) -> list[tuple[str, str]]:
+    """Return each command shown in a `console` block of a page, with what follows it."""
+    found = []
+    for block in re.findall(r"```console\n(.*?)```", page.read_text(), re.DOTALL):
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            command, _, output = part.partition("\n")
+            found.append((command, output))
+    return found
+
+
+def matches(shown: str, printed: str) -> bool:
+    """Compare, with an ellipsis standing for anything on its line."""
+    pattern = ".*".join(re.escape(part) for part in shown.split("…"))
+    return re.fullmatch(pattern, printed) is not None
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    options = generate_session.Options(size=generate_session.parse_size("24M"), boundaries=5)
+    with (tmp_path / "session.jsonl").open("wb") as file:
+        generate_session.generate(file, options)
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if examples(page)], ids=lambda p: p.name)
+def test_every_example_prints_what_the_page_shows(page: Path, folder: Path) -> None:
+    environment = {"PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "LC_ALL": "C.UTF-8"}
+    for command, shown in examples(page):
+        done = subprocess.run(
+            shlex.split(command),
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert matches(shown, done.stdout + done.stderr), (command, done.stdout, done.stderr)
+
+
+def test_the_readme_opens_with_an_example_of_the_dry_run() -> None:
+    assert examples(ROOT / "README.md")[0][0].startswith("sessrotate split --dry-run")
+
+
+def test_the_page_of_commands_is_what_help_says() -> None:
+    done = subprocess.run(
+        [sys.executable, ROOT / "scripts" / "docs", "--check"], capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
+        if not target.startswith("http"):
+            assert (page.parent / target).exists(), target
