@@ -47,8 +47,13 @@ def is_segment(folder: Path, file: str) -> bool:
         listing = frozenset(entry.name for entry in folder.iterdir())
     if names.MANIFEST in listing and _belongs(manifest.parse(_manifest_bytes(folder)), file):
         return True
-    if names.INTENT in listing or chain.read_header(folder, file) is not None:
+    if names.INTENT in listing:
         return True
+    try:
+        if chain.read_header(folder, file) is not None:
+            return True
+    except DamagedError:
+        return True  # what is damaged is nobody's plain session
     session = names.session_of(file)
     return any(found.root == session for _, found in chain.headers(folder, listing))
 
@@ -95,7 +100,7 @@ def _from_manifest(folder: Path, listing: frozenset[str], listed: manifest.Manif
             )
         file = name if name in listing else None
         parts.append(
-            Part(index, name, file, sealed.codec, sealed.segment.span, head, sealed.digest)
+            Part(index, name, file, sealed.codec, sealed.segment.span.size, head, sealed.digest)
         )
         parent = sealed.digest
     return SegmentSet(

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from sessrotate import header, names
 from sessrotate.errors import DamagedError, NotASessionError, WrongUsageError, printable, storage
-from sessrotate.model import CODECS, Codec, Layout, Span
+from sessrotate.model import CODECS, Codec, Layout
 from sessrotate.scan import MAX_BOUNDARIES
 from sessrotate.segments import (
     Part,
@@ -34,17 +36,16 @@ if TYPE_CHECKING:
 
 
 def read_header(folder: Path, file: str) -> tuple[bytes, Header | None] | None:
-    """Return a file's first line if it looks like a header, and what it says if it is ours."""
-    codec = _codec(file)
-    try:
-        with opened(folder, file) as stream, storage("read a segment"):
-            start = bytearray()
-            for buffer, size in content(stream, codec):
-                start += bytes(buffer[:size])
-                if b"\n" in start or len(start) > header.MAX_LINE:
-                    break
-    except DamagedError:
-        return None
+    """Return a file's first line if it looks like a header, and what it says if it is ours.
+
+    Raises DamagedError if the file cannot be opened or decompressed.
+    """
+    with opened(folder, file) as stream, storage("read a segment"):
+        start = bytearray()
+        for buffer, size in content(stream, _codec(file)):
+            start += buffer[:size]
+            if b"\n" in start or len(start) > header.MAX_LINE:
+                break
     line = bytes(start[: start.find(b"\n") + 1])
     found = header.parse(line)
     return None if found is None and b'"segment_header"' not in line else (line, found)
@@ -54,14 +55,27 @@ def _codec(file: str) -> Codec:
     return "zstd" if file.endswith(names.CODEC_SUFFIX["zstd"]) else "plain"
 
 
-def headers(folder: Path, listing: frozenset[str]) -> Iterator[tuple[str, Header]]:
-    """Yield every file of a folder that has one of our headers, with it."""
+def headers(folder: Path, listing: frozenset[str]) -> list[tuple[str, Header]]:
+    """Return every file of a folder that has one of our headers, with it.
+
+    A segment 0 is left out: if it begins with a header, that is part of the session.
+    """
     suffixes = tuple(names.SUFFIX + suffix for suffix in names.CODEC_SUFFIX.values())
+    found = []
     for file in sorted(listing):
         if file.endswith(suffixes):
-            read = read_header(folder, file)
-            if read is not None and read[1] is not None:
-                yield file, read[1]
+            with suppress(DamagedError):
+                read = read_header(folder, file)
+                if read is not None and read[1] is not None:
+                    found.append((file, read[1]))
+    roots = {
+        head.root for file, head in found if _is_name_of(file, head.root, head.layout, head.index)
+    }
+    return [
+        (file, head)
+        for file, head in found
+        if names.session_of(file) not in roots or head.root == names.session_of(file)
+    ]
 
 
 def from_headers(folder: Path, listing: frozenset[str], file: str | None) -> SegmentSet:
@@ -69,7 +83,7 @@ def from_headers(folder: Path, listing: frozenset[str], file: str | None) -> Seg
 
     Raises as `archive.load` does.
     """
-    found = list(headers(folder, listing))
+    found = headers(folder, listing)
     session, layout = _which_session(folder, listing, found, file)
     mine = [head for _, head in found if head.root == session and head.layout == layout]
     files = _files(listing, session, layout, mine)
@@ -82,7 +96,7 @@ def from_headers(folder: Path, listing: frozenset[str], file: str | None) -> Seg
         count=max([max(files, default=0) + 1, *(count for count, _ in told.most_common(1))]),
         source_bytes=sizes.most_common(1)[0][0] if sizes else 0,
         files=files,
-        heads={index: read_header(folder, name) for index, name in files.items() if index},
+        heads={index: _head(folder, name) for index, name in files.items() if index},
     )
     parts = _parts(claim)
     return SegmentSet(
@@ -104,12 +118,29 @@ class _Claim:
     count: int
     source_bytes: int
     files: Mapping[int, str]
-    heads: Mapping[int, tuple[bytes, Header | None] | None]
+    heads: Mapping[int, _Head]
 
     def head(self, index: int) -> Header | None:
         """Return a segment's header, None where it is missing or none of ours."""
         entry = self.heads.get(index)
-        return entry[1] if entry else None
+        return entry.says if entry else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """A segment's first line, and what it says; or what keeps it from being read."""
+
+    line: bytes
+    says: Header | None
+    damage: str | None = None
+
+
+def _head(folder: Path, file: str) -> _Head:
+    try:
+        line, says = read_header(folder, file) or (b"", None)
+    except DamagedError as error:
+        return _Head(b"", None, str(error))
+    return _Head(line, says)
 
 
 def _which_session(
@@ -183,15 +214,14 @@ def _files(
 
 def _parts(claim: _Claim) -> list[Part]:
     """Return the segments as the headers have them; where one is missing, as its neighbours do."""
-    starts = [0]
+    starts: list[int | None] = [0]
     for index in range(1, claim.count):
         head = claim.head(index)
-        starts.append(head.start if head else starts[-1])
-    ends = [*starts[1:], claim.source_bytes]
+        starts.append(head.start if head else None)
+    starts.append(claim.source_bytes)
     parts: list[Part] = []
-    for index, (start, end) in enumerate(zip(starts, ends, strict=True)):
+    for index, (start, end) in enumerate(pairwise(starts)):
         file, head, following = claim.files.get(index), claim.head(index), claim.head(index + 1)
-        entry = claim.heads.get(index)
         digest = head.digest if head else None
         parts.append(
             Part(
@@ -199,8 +229,8 @@ def _parts(claim: _Claim) -> list[Part]:
                 name=names.segment_file(claim.session, claim.layout, index),
                 file=file,
                 codec=_codec(file or ""),
-                span=Span(start, max(start, end)),
-                head=entry[0] if entry else b"",
+                size=None if start is None or end is None else max(0, end - start),
+                head=claim.heads[index].line if index in claim.heads else b"",
                 digest=digest or (following.parent_digest if following else None),
             )
         )
@@ -220,10 +250,14 @@ def _contradictions(claim: _Claim, parts: list[Part]) -> Iterator[Problem]:
     for part in parts[1:]:
         if part.file is None:
             continue
-        head = claim.head(part.index)
-        reasons = _wrong(claim, head, part.index) if head else ["it has no header of ours"]
-        for reason in reasons:
-            yield Problem("header", f"{describe(part)}: {reason}.")
+        head, damage = claim.head(part.index), claim.heads[part.index].damage
+        if damage is not None:
+            yield Problem("changed", f"{describe(part)} is damaged: {damage}.", part.index)
+        elif head is None:
+            yield Problem("header", f"{describe(part)} has no header of ours.", part.index)
+        else:
+            for reason in _wrong(claim, head, part.index):
+                yield Problem("header", f"{describe(part)}: {reason}.", part.index)
 
 
 def _wrong(claim: _Claim, head: Header, index: int) -> Iterator[str]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from sessrotate.model import Codec, Layout, Span
+    from sessrotate.model import Codec, Layout
 
 READ: Final = 256 * 1024
 """Bytes handed on at once."""
@@ -30,15 +30,15 @@ READ: Final = 256 * 1024
 class Part:
     """One segment as it must be. `file` is its name in the folder, None if it is missing there.
 
-    `head` is its header line, byte for byte (empty for segment 0); `digest` is of its body, None
-    where nothing says it.
+    `head` is its header line, byte for byte (empty for segment 0); `size` (bytes) and `digest`
+    are its body's, None where the segment that would say them is missing.
     """
 
     index: int
     name: str
     file: str | None
     codec: Codec
-    span: Span
+    size: int | None
     head: bytes
     digest: str | None
 
@@ -47,11 +47,12 @@ class Part:
 class Problem:
     """Something wrong with a set: its kind in one word, and a sentence for a person.
 
-    Kinds: unfinished, manifest, missing, header, changed.
+    Kinds: unfinished, manifest, missing, header, changed. `index` is the segment's, if it is one.
     """
 
     kind: str
     detail: str
+    index: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,15 +77,16 @@ def body(segments: SegmentSet, part: Part) -> Iterator[memoryview]:
     what the set says, at the latest behind the last piece.
     """
     found = Fingerprint()
+    most = segments.source_bytes if part.size is None else part.size
     try:
         with storage(f"read segment {part.index}"):
             for buffer, start, end in _body_pieces(segments.folder, part):
                 found.update(buffer, end, start)
-                if found.size > part.span.size:
+                if found.size > most:
                     raise DamagedError("it is longer than it was")
                 with memoryview(buffer) as view:
                     yield view[start:end]
-        if found.size < part.span.size:
+        if part.size is not None and found.size < part.size:
             raise DamagedError("it is shorter than it was")
         if part.digest is not None and found.digest != part.digest:
             raise DamagedError("its bytes have changed")
@@ -148,7 +150,7 @@ def missing(parts: Iterable[Part]) -> Iterator[Problem]:
     """Yield a problem for each segment that has no file."""
     for part in parts:
         if part.file is None:
-            yield Problem("missing", f"{describe(part)} is missing.")
+            yield Problem("missing", f"{describe(part)} is missing.", part.index)
 
 
 def parent_name(session: str, layout: Layout, index: int) -> str:

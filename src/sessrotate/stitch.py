@@ -33,12 +33,15 @@ def verify(segments: SegmentSet, progress: Callable[[int], None]) -> list[Proble
     `progress` is told how many bytes of the source are done.
     """
     problems = list(segments.problems)
+    known = {problem.index for problem in problems}
+    done = 0
     for part in segments.parts:
-        if part.file is not None:
+        if part.index not in known:
             try:
                 for _ in body(segments, part):
                     pass
             except DamagedError as error:
-                problems.append(Problem("changed", str(error)))
-        progress(part.span.end)
+                problems.append(Problem("changed", str(error), part.index))
+        done += part.size or 0
+        progress(done)
     return problems
