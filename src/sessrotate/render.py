@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from sessrotate.manifest import Manifest
     from sessrotate.model import Segment, SplitPlan
 
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
@@ -26,7 +25,12 @@ _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 COLUMNS: Final = ("#", "size", "share", "compacted", "by", "tokens before", "first", "last")
 """Of the table of segments; the plain one and the one on a terminal have the same."""
 
-_LEFT: Final = {"compacted", "by", "first", "last"}
+_LEFT: Final = {"compacted", "by", "first", "last", ""}
+_BAR_COLUMN: Final = ""
+_EXPENDABLE: Final = ("first", "last", _BAR_COLUMN, "share")
+"""Columns that a narrow terminal does without, in this order."""
+
+_PADDING: Final = 2
 _BAR: Final = 12
 _EIGHTHS: Final = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
 
@@ -52,8 +56,8 @@ def as_json(document: object) -> str:
 # ── split ────────────────────────────────────────────────────────────────────────────────────
 
 
-def split_document(plan: SplitPlan, path: Path, out: Path, done: Manifest | None) -> dict[str, Any]:
-    """Return what `split --json` prints; `done` is None for a dry run."""
+def split_document(plan: SplitPlan, path: Path, out: Path, *, dry_run: bool) -> dict[str, Any]:
+    """Return what `split --json` prints."""
     return {
         "session": plan.session,
         "client": plan.client,
@@ -61,7 +65,7 @@ def split_document(plan: SplitPlan, path: Path, out: Path, done: Manifest | None
         "out": str(out),
         "layout": plan.layout,
         "codec": plan.codec,
-        "dry_run": done is None,
+        "dry_run": dry_run,
         "segments": [_segment_document(plan, segment) for segment in plan.segments],
         "opaque_lines": plan.opaque_lines,
     }
@@ -177,30 +181,41 @@ def plain_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def rich_table(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], shares: Sequence[float]
+    columns: Sequence[str], rows: Sequence[Sequence[str]], shares: Sequence[float], width: int
 ) -> Table:
-    """Return the same table for a terminal, with a bar for each row's share of the largest."""
+    """Return the same table for a terminal, with a bar for each row's share of the largest.
+
+    What does not fit into `width` characters is left out, whole columns at a time.
+    """
     from rich.box import SIMPLE_HEAD  # noqa: PLC0415 - 30 ms at start-up, for terminals only
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
-    table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, collapse_padding=True)
-    for column in columns:
-        table.add_column(
+    largest = max(shares, default=0.0) or 1.0
+    table = dict(zip(columns, zip(*rows, strict=True), strict=True))
+    table[_BAR_COLUMN] = tuple(bar(share / largest) for share in shares)
+    order = [*columns]
+    order.insert(order.index("share") + 1, _BAR_COLUMN)
+    kept = _fitting({column: table[column] for column in order}, width)
+    drawn = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, collapse_padding=True)
+    for column in kept:
+        drawn.add_column(
             column,
             justify="left" if column in _LEFT else "right",
             no_wrap=True,
-            style="dim" if column in {"#", "first", "last"} else "",
+            style={"#": "dim", "first": "dim", "last": "dim", _BAR_COLUMN: "cyan"}.get(column, ""),
         )
-        if column == "share":
-            table.add_column("", no_wrap=True, style="cyan", width=_BAR)
-    largest = max(shares, default=0.0) or 1.0
-    bar_at = list(columns).index("share") + 1
-    for row, share in zip(rows, shares, strict=True):
-        cells = [Text(cell) for cell in row]
-        cells.insert(bar_at, Text(bar(share / largest)))
-        table.add_row(*cells)
-    return table
+    for row in zip(*(table[column] for column in kept), strict=True):
+        drawn.add_row(*(Text(cell) for cell in row))
+    return drawn
+
+
+def _fitting(table: dict[str, tuple[str, ...]], width: int) -> list[str]:
+    widths = {column: max(map(len, (column, *cells))) + _PADDING for column, cells in table.items()}
+    for column in _EXPENDABLE:
+        if sum(widths.values()) + _PADDING > width:
+            del widths[column]
+    return list(widths)
 
 
 def bar(share: float) -> str:

@@ -11,7 +11,7 @@ import typer
 from sessrotate import find, fs, render, split
 from sessrotate.cli import streams
 from sessrotate.cli.options import Json, Quiet, Session
-from sessrotate.errors import printable
+from sessrotate.errors import RefusedError, printable
 from sessrotate.source import Source
 
 if TYPE_CHECKING:
@@ -62,33 +62,52 @@ def command(
                 codec="zstd" if compress else "plain",
             )
         folder = out or Path(f"{planned.session}.segments")
-        leftovers = split.check_folder(planned, folder)
         if dry_run:
-            if as_json:
-                streams.write(render.as_json(render.split_document(planned, path, folder, None)))
-                return
-            _show(planned)
-            would = render.split_would(planned, folder, fs.free_bytes(folder), len(leftovers.files))
-            streams.write("\n".join(would) + "\n")
+            _dry_run(planned, path, folder, as_json=as_json)
             return
+        leftovers = split.check_folder(planned, folder)
         if leftovers.files:
             streams.message(
                 f"sessrotate: {printable(str(folder))} holds an unfinished split of this "
                 "session; starting over."
             )
         with streams.progress("Writing", planned.source_bytes, quiet=quiet) as progress:
-            done = split.execute(planned, source, folder, progress)
+            split.execute(planned, source, folder, progress)
         if as_json:
-            streams.write(render.as_json(render.split_document(planned, path, folder, done)))
+            document = render.split_document(planned, path, folder, dry_run=False)
+            streams.write(render.as_json(document))
         else:
             streams.write("\n".join(render.split_done(planned, folder)) + "\n")
+
+
+def _dry_run(planned: SplitPlan, path: Path, folder: Path, *, as_json: bool) -> None:
+    """Show the plan; end with the refusal that the run would end with."""
+    refusal: RefusedError | None = None
+    leftovers = split.Leftovers(())
+    try:
+        leftovers = split.check_folder(planned, folder)
+    except RefusedError as error:
+        refusal = error
+    if as_json:
+        document = render.split_document(planned, path, folder, dry_run=True)
+        if refusal is not None:
+            document["refused"] = [str(refusal)]
+        streams.write(render.as_json(document))
+    else:
+        _show(planned)
+        if refusal is None:
+            would = render.split_would(planned, folder, fs.free_bytes(folder), len(leftovers.files))
+            streams.write("\n".join(would) + "\n")
+    if refusal is not None:
+        raise refusal
 
 
 def _show(planned: SplitPlan) -> None:
     streams.write(render.split_heading(planned) + "\n")
     rows = render.split_rows(planned)
-    if streams.is_terminal():
+    width = streams.terminal_width()
+    if width is not None:
         shares = [segment.span.size / (planned.source_bytes or 1) for segment in planned.segments]
-        streams.write_table(render.rich_table(render.COLUMNS, rows, shares))
+        streams.write_table(render.rich_table(render.COLUMNS, rows, shares, width))
     else:
         streams.write(render.plain_table(render.COLUMNS, rows))

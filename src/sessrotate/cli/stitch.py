@@ -41,7 +41,7 @@ def command(
     """
     path = find.path_of(source)
     if output is None or str(output) == "-":
-        if streams.is_terminal():
+        if streams.terminal_width() is not None:
             raise WrongUsageError(
                 "This would print a whole session on the terminal: name a file with -o, "
                 "or pipe it into another command."

@@ -7,6 +7,7 @@ whichever write finds it out.
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import time
 from contextlib import contextmanager
@@ -63,9 +64,9 @@ def message(text: str) -> None:
         raise ClosedPipe from None
 
 
-def is_terminal() -> bool:
-    """Tell whether standard output is a terminal."""
-    return sys.stdout.isatty()
+def terminal_width() -> int | None:
+    """Return how many columns the terminal at standard output has; None if it is none."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def drop_output() -> None:
