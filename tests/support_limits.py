@@ -80,8 +80,10 @@ UNPRIVILEGED: Final = (
     "-I",
     "-S",
     "-c",
-    "import ctypes, os, sys; drop = 24; prctl = ctypes.CDLL(None).prctl; "
-    "prctl(drop, 1, 0, 0, 0); prctl(drop, 2, 0, 0, 0); os.execv(sys.argv[1], sys.argv[1:])",
+    (
+        "import ctypes, os, sys; drop = 24; prctl = ctypes.CDLL(None).prctl; "
+        "prctl(drop, 1, 0, 0, 0); prctl(drop, 2, 0, 0, 0); os.execv(sys.argv[1], sys.argv[1:])"
+    ),
     COMMAND,
 )
 """The real command, for which permissions count whoever runs the tests."""

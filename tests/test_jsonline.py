@@ -43,7 +43,7 @@ def patching() -> Any:
 
 
 @given(any_lines(), st.integers(1, 64))
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=400, deadline=None)
 @example(b'{"type":"\\ud83d\\ude00"}', 3)
 @example(b'{"type":"\\ud83d"}', 1)
 @example(b'{"type":"\\udc00x"}', 4)
@@ -150,7 +150,7 @@ def test_the_verdict_on_a_line_is_that_of_node() -> None:
     ]
 
     @given(st.one_of(candidate_lines(), broken(candidate_lines()), any_lines()))
-    @settings(max_examples=1_500, deadline=None, database=None)
+    @settings(max_examples=500, deadline=None, database=None)
     def collect(line: bytes) -> None:
         collected.append(line)
 

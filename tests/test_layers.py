@@ -16,8 +16,8 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 LAYERS = (
     {"__init__", "errors", "model"},
     {"jsonline", "needle", "digest", "names", "source", "fs", "zstd"},
-    {"header", "manifest", "segments", "plan", "formats.__init__", "formats.claude"},
-    {"scan", "dating", "find"},
+    {"header", "segments", "plan", "formats.__init__", "formats.claude"},
+    {"manifest", "scan", "dating", "find"},
     {"chain", "render"},
     {"archive", "split"},
     {"stitch"},

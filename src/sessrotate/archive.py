@@ -59,13 +59,16 @@ def is_segment(folder: Path, file: str) -> bool:
 
 
 def _manifest_bytes(folder: Path) -> bytes:
-    with opened(folder, names.MANIFEST) as stream, storage("read the manifest"):
-        data = bytearray()
-        while piece := stream.read(READ):
-            data += piece
-            if len(data) > manifest.MAX_BYTES:
-                raise DamagedError(f"The {names.MANIFEST} is too large to be ours.")
-        return bytes(data)
+    data = bytearray()
+    try:
+        with opened(folder, names.MANIFEST) as stream, storage("read the manifest"):
+            while (piece := stream.read(READ)) and len(data) <= manifest.MAX_BYTES:
+                data += piece
+    except DamagedError as error:
+        raise DamagedError(f"The {names.MANIFEST} is damaged: {error}.") from None
+    if len(data) > manifest.MAX_BYTES:
+        raise DamagedError(f"The {names.MANIFEST} is too large to be ours.")
+    return bytes(data)
 
 
 def _belongs(listed: manifest.Manifest, file: str) -> bool:
@@ -98,9 +101,17 @@ def _from_manifest(folder: Path, listing: frozenset[str], listed: manifest.Manif
                     source_bytes=listed.source_bytes,
                 )
             )
-        file = name if name in listing else None
         parts.append(
-            Part(index, name, file, sealed.codec, sealed.segment.span.size, head, sealed.digest)
+            Part(
+                index=index,
+                name=name,
+                file=name if name in listing else None,
+                codec=sealed.codec,
+                size=sealed.segment.span.size,
+                head=head,
+                digest=sealed.digest,
+                lines=sealed.lines,
+            )
         )
         parent = sealed.digest
     return SegmentSet(

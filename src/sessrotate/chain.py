@@ -93,7 +93,7 @@ def from_headers(folder: Path, listing: frozenset[str], file: str | None) -> Seg
     claim = _Claim(
         session=session,
         layout=layout,
-        count=max([max(files, default=0) + 1, *(count for count, _ in told.most_common(1))]),
+        count=told.most_common(1)[0][0] if told else max(files, default=0) + 1,
         source_bytes=sizes.most_common(1)[0][0] if sizes else 0,
         files=files,
         heads={index: _head(folder, name) for index, name in files.items() if index},
@@ -180,12 +180,17 @@ def _which_session(
 
 
 def _by_names_alone(folder: Path, listing: frozenset[str]) -> tuple[str, Layout]:
-    pattern = re.compile(r"(.+?)(?:\.[1-9]\d*)?\.jsonl(?:\.zst)?", re.DOTALL)
-    roots = {match[1] for name in listing if (match := pattern.fullmatch(name))}
+    """Return the session whose segments a folder's names are, where no header can be read."""
+    pattern = re.compile(r"(.+?)(\.[1-9]\d*)?\.jsonl(?:\.zst)?", re.DOTALL)
+    matches = [match for name in listing if (match := pattern.fullmatch(name))]
+    if not matches:
+        raise NotASessionError(f"There are no segments in {printable(str(folder))}.")
+    for match in matches:
+        if any(names.segment_file(match[1], "linked", 1, codec) in listing for codec in CODECS):
+            return match[1], "linked"
+    roots = {match[1] for match in matches}
     if len(roots) == 1:
         return roots.pop(), "numbered"
-    if not roots:
-        raise NotASessionError(f"There are no segments in {printable(str(folder))}.")
     raise WrongUsageError("The folder holds several sessions: name a file of one.")
 
 
@@ -199,7 +204,8 @@ def _files(
     """Return which file of the listing is which segment, by the names that the set would use."""
     if layout == "numbered":
         pattern = re.compile(re.escape(session) + r"\.([1-9]\d{0,5})\.jsonl(?:\.zst)?")
-        indices = [int(match[1]) for name in listing if (match := pattern.fullmatch(name))]
+        found = (int(match[1]) for name in listing if (match := pattern.fullmatch(name)))
+        indices = [index for index in found if index <= MAX_BOUNDARIES]
     else:
         indices = [head.index for head in headers if head.index <= MAX_BOUNDARIES]
         indices += range(1, max((min(h.segments, MAX_BOUNDARIES) for h in headers), default=0))
@@ -247,6 +253,10 @@ def _contradictions(claim: _Claim, parts: list[Part]) -> Iterator[Problem]:
             "or another segment that would say whether it is all. If it is, it already is the "
             "session: use the file itself.",
         )
+    for index, file in sorted(claim.files.items()):
+        if index >= claim.count:
+            name = printable(file)
+            yield Problem("header", f"Segment {index} ({name}) is one more than there were.", index)
     for part in parts[1:]:
         if part.file is None:
             continue

@@ -21,17 +21,14 @@ _DENSE: Final = 512
 
 
 class Fingerprint:
-    """Takes bytes in order; knows their digest and how many they are."""
+    """Takes bytes in order; knows their digest."""
 
     def __init__(self) -> None:
         self._hash = xxhash.xxh3_128()
-        self.size = 0
 
-    def update(self, buffer: bytes | bytearray, end: int, start: int = 0) -> None:
-        """Take the bytes from `start` up to `end` of `buffer`."""
-        with memoryview(buffer) as view:
-            self._hash.update(view[start:end])
-        self.size += end - start
+    def update(self, data: bytes | memoryview) -> None:
+        """Take these bytes."""
+        self._hash.update(data)
 
     @property
     def digest(self) -> str:
@@ -39,20 +36,28 @@ class Fingerprint:
         return _PREFIX + self._hash.hexdigest()
 
 
-class Tally(Fingerprint):
-    """A fingerprint that counts lines too."""
+class Tally:
+    """Takes bytes in order; knows their digest, how many they are and how many lines."""
 
     def __init__(self) -> None:
-        super().__init__()
+        self._fingerprint = Fingerprint()
         self._newlines = 0
         self._ends_line = True
+        self.size = 0
 
     def update(self, buffer: bytes | bytearray, end: int, start: int = 0) -> None:
         """Take the bytes from `start` up to `end` of `buffer`."""
-        super().update(buffer, end, start)
         if start < end:
+            with memoryview(buffer) as view:
+                self._fingerprint.update(view[start:end])
             self._newlines += _newlines(buffer, start, end)
             self._ends_line = buffer[end - 1] == ord("\n")
+            self.size += end - start
+
+    @property
+    def digest(self) -> str:
+        """The digest so far, with its algorithm's name."""
+        return self._fingerprint.digest
 
     @property
     def lines(self) -> int:

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 from sessrotate.digest import is_digest
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sessrotate.model import Layout
 
 MAX_LINE: Final = 16 * 1024
@@ -100,21 +102,22 @@ def _is_text_or_none(value: object) -> bool:
     return value is None or isinstance(value, str)
 
 
-def _is_count(value: object) -> bool:
-    return type(value) is int and value >= 0
+def is_count(value: object) -> TypeGuard[int]:
+    """Tell whether a value read from a file is a number of bytes, lines or segments."""
+    return type(value) is int and 0 <= value < 1 << 63
 
 
 _OURS: Final = ("start", "digest", "parentDigest", "segments", "sourceBytes")
 
 # One for each field of Header behind the layout.
-_SOUND: Final = (
+_SOUND: Final[tuple[Callable[[object], bool], ...]] = (
     _is_text,
     _is_text,
-    _is_count,
+    is_count,
     _is_text_or_none,
-    _is_count,
+    is_count,
     is_digest,
     is_digest,
-    _is_count,
-    _is_count,
+    is_count,
+    is_count,
 )

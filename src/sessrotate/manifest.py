@@ -14,12 +14,16 @@ from typing import Any, Final
 from sessrotate import names
 from sessrotate.digest import is_digest
 from sessrotate.errors import DamagedError
-from sessrotate.model import Boundary, Layout, SealedSegment, Segment, Span
+from sessrotate.header import is_count
+from sessrotate.model import CODECS, LAYOUTS, Boundary, Layout, SealedSegment, Segment, Span
 
 FORMAT: Final = 1
 
-MAX_BYTES: Final = 16 * 1024 * 1024
-"""A larger manifest is not read: 20,000 segments need half of this."""
+MAX_BYTES: Final = 8 * 1024 * 1024
+"""A larger manifest is not read: 10,000 segments need half of this."""
+
+_MAX_LINE: Final = 8 * 1024
+_END: Final = "]}\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +39,17 @@ class Manifest:
 
 
 def dump(manifest: Manifest) -> bytes:
-    """Return the manifest as the bytes of its file."""
-    document = {
+    """Return the manifest as the bytes of its file: JSON, with each segment on its own line."""
+    head = {
         "format": FORMAT,
         "session": manifest.session,
         "client": manifest.client,
         "layout": manifest.layout,
         "source": {"bytes": manifest.source_bytes, "digest": manifest.source_digest},
-        "segments": [_segment(manifest, sealed) for sealed in manifest.segments],
     }
-    return json.dumps(document, indent=1).encode() + b"\n"
+    first = json.dumps(head)[:-1] + ', "segments": ['
+    segments = [json.dumps(_segment(manifest, sealed)) for sealed in manifest.segments]
+    return "\n".join([first, ",\n".join(segments), _END]).encode()
 
 
 def _segment(manifest: Manifest, sealed: SealedSegment) -> dict[str, object]:
@@ -72,21 +77,28 @@ def _segment(manifest: Manifest, sealed: SealedSegment) -> dict[str, object]:
 
 
 def parse(data: bytes) -> Manifest:
-    """Return the manifest that these bytes are; raise DamagedError if they are none of ours."""
+    """Return the manifest that these bytes are; raise DamagedError if they are none of ours.
+
+    It is read line by line, so that a hostile one costs no more memory than it has bytes.
+    """
+    lines = data.split(b"\n")
+    if any(len(line) > _MAX_LINE for line in lines):
+        raise _damaged()
     try:
-        found = json.loads(data)
+        first, *segments = lines[: -_END.count("\n") - 1]
+        head = json.loads(first + b"]}")
         manifest = Manifest(
-            session=_text(found["session"]),
-            client=_text(found["client"]),
-            layout=_one_of(found["layout"], ("numbered", "linked")),
-            source_bytes=_number(found["source"]["bytes"]),
-            source_digest=_text(found["source"]["digest"]),
-            segments=tuple(_sealed(entry) for entry in found["segments"]),
+            session=_text(head["session"]),
+            client=_text(head["client"]),
+            layout=_one_of(head["layout"], LAYOUTS),
+            source_bytes=_number(head["source"]["bytes"]),
+            source_digest=_digest(head["source"]["digest"]),
+            segments=tuple(_sealed(json.loads(line.rstrip(b","))) for line in segments),
         )
     except (ValueError, TypeError, KeyError, RecursionError):
         raise _damaged() from None
     # Whatever else it might say (a gap, an unknown key, a file name not ours) shows here.
-    if not manifest.segments or not _continuous(manifest) or dump(manifest) != data:
+    if not _continuous(manifest) or dump(manifest) != data:
         raise _damaged()
     return manifest
 
@@ -104,8 +116,10 @@ def _continuous(manifest: Manifest) -> bool:
         span = sealed.segment.span
         if sealed.segment.index != number or span.start != position or span.end < span.start:
             return False
+        if (sealed.segment.boundary is None) != (number == 0):
+            return False
         position = span.end
-    return position == manifest.source_bytes
+    return bool(manifest.segments) and position == manifest.source_bytes
 
 
 def _sealed(entry: Any) -> SealedSegment:
@@ -114,20 +128,23 @@ def _sealed(entry: Any) -> SealedSegment:
         segment=Segment(
             index=_number(entry["index"]),
             span=Span(start, _number(entry["end"])),
-            boundary=boundary
-            and Boundary(
-                offset=start,
-                uuid=_text_or_none(boundary["uuid"]),
-                timestamp=_text_or_none(boundary["timestamp"]),
-                trigger=_text_or_none(boundary["trigger"]),
-                pre_tokens=_integer_or_none(boundary["preTokens"]),
-            ),
+            boundary=None if boundary is None else _boundary(start, boundary),
             first_timestamp=_text_or_none(entry["firstTimestamp"]),
             last_timestamp=_text_or_none(entry["lastTimestamp"]),
         ),
         digest=_digest(entry["digest"]),
         lines=_number(entry["lines"]),
-        codec=_one_of(entry["codec"], ("plain", "zstd")),
+        codec=_one_of(entry["codec"], CODECS),
+    )
+
+
+def _boundary(offset: int, entry: Any) -> Boundary:
+    return Boundary(
+        offset=offset,
+        uuid=_text_or_none(entry["uuid"]),
+        timestamp=_text_or_none(entry["timestamp"]),
+        trigger=_text_or_none(entry["trigger"]),
+        pre_tokens=None if entry["preTokens"] is None else _number(entry["preTokens"]),
     )
 
 
@@ -141,14 +158,8 @@ def _text_or_none(value: object) -> str | None:
     return None if value is None else _text(value)
 
 
-def _integer_or_none(value: object) -> int | None:
-    if value is not None and type(value) is not int:
-        raise TypeError
-    return value
-
-
 def _number(value: object) -> int:
-    if type(value) is not int or value < 0:
+    if not is_count(value):
         raise TypeError
     return value
 

@@ -37,7 +37,7 @@ def segment_id(session: str, layout: Layout, index: int) -> str:
         return f"{session}.{index}"
     import uuid  # noqa: PLC0415 - 4 ms at start-up, wanted only for this layout
 
-    name = f"{session}/{index}".encode("utf-8", "surrogateescape").hex()
+    name = f"{session}/{index}".encode("utf-8", "surrogatepass").hex()
     return str(uuid.uuid5(uuid.UUID(_LINKED), name))
 
 

@@ -31,7 +31,7 @@ BLOCK: Final = 4 * 1024 * 1024
 WORTH_THREADS: Final = 8 * BLOCK
 """Below this size, starting threads and loading the C library's search costs more than it gives."""
 
-MAX_BOUNDARIES: Final = 20_000
+MAX_BOUNDARIES: Final = 10_000
 """More compactions than this no session has (a 2 GB one has 730), and no folder should hold."""
 
 

@@ -13,7 +13,7 @@ from io import FileIO
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import names
-from sessrotate.digest import Fingerprint
+from sessrotate.digest import Tally
 from sessrotate.errors import DamagedError, printable, storage
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ READ: Final = 256 * 1024
 class Part:
     """One segment as it must be. `file` is its name in the folder, None if it is missing there.
 
-    `head` is its header line, byte for byte (empty for segment 0); `size` (bytes) and `digest`
-    are its body's, None where the segment that would say them is missing.
+    `head` is its header line, byte for byte (empty for segment 0); `size` (bytes), `digest` and
+    `lines` are its body's, None where nothing here says them.
     """
 
     index: int
@@ -41,6 +41,7 @@ class Part:
     size: int | None
     head: bytes
     digest: str | None
+    lines: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ def body(segments: SegmentSet, part: Part) -> Iterator[memoryview]:
     Raises DamagedError with a sentence that names the segment as soon as something differs from
     what the set says, at the latest behind the last piece.
     """
-    found = Fingerprint()
+    found = Tally()
     most = segments.source_bytes if part.size is None else part.size
     try:
         with storage(f"read segment {part.index}"):
@@ -90,6 +91,8 @@ def body(segments: SegmentSet, part: Part) -> Iterator[memoryview]:
             raise DamagedError("it is shorter than it was")
         if part.digest is not None and found.digest != part.digest:
             raise DamagedError("its bytes have changed")
+        if part.lines is not None and found.lines != part.lines:
+            raise DamagedError("it has other lines than its manifest says")
     except DamagedError as error:
         raise DamagedError(f"{describe(part)} is damaged: {error}.") from None
 

@@ -208,9 +208,10 @@ class _Writer:
         path = self._folder / _file_name(self._plan, segment)
         tally = Tally()
         if self._plan.codec == "zstd":
-            for size in self._read(segment, self._buffer):
-                tally.update(self._buffer, size)
-                self._whole.update(self._buffer, size)
+            with memoryview(self._buffer) as view:
+                for size in self._read(segment, self._buffer):
+                    tally.update(self._buffer, size)
+                    self._whole.update(view[:size])
             head = self._header(segment, tally.digest, parent_digest)
             return tally, lambda: self._compress(path, segment, head, tally.digest), None
         file = fs.NewFile(path)
@@ -219,7 +220,7 @@ class _Writer:
             with memoryview(self._buffer) as view:
                 for size in self._read(segment, self._buffer):
                     tally.update(self._buffer, size)
-                    self._whole.update(self._buffer, size)
+                    self._whole.update(view[:size])
                     file.append(view[:size])
             file.fill_in(self._header(segment, tally.digest, parent_digest), 0)
         except BaseException:
@@ -235,7 +236,7 @@ class _Writer:
             frame = zstd.compressor(len(head) + segment.span.size)
             file.append(frame.compress(head))
             for size in self._read(segment, buffer):
-                again.update(buffer, size)
+                again.update(view[:size])
                 file.append(frame.compress(view[:size]))
             file.append(frame.flush())
             if again.digest != digest:

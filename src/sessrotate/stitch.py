@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sessrotate.digest import Fingerprint
 from sessrotate.errors import DamagedError
 from sessrotate.segments import Problem, SegmentSet, body
 
@@ -23,8 +24,17 @@ def stream(segments: SegmentSet) -> Iterator[memoryview]:
     """
     if segments.problems:
         raise DamagedError(segments.problems[0].detail)
+    whole = Fingerprint()
     for part in segments.parts:
-        yield from body(segments, part)
+        for piece in body(segments, part):
+            whole.update(piece)
+            yield piece
+    _check_whole(segments, whole)
+
+
+def _check_whole(segments: SegmentSet, whole: Fingerprint) -> None:
+    if segments.source_digest not in (None, whole.digest):
+        raise DamagedError("The manifest.json gives another digest of the whole session.")
 
 
 def verify(segments: SegmentSet, progress: Callable[[int], None]) -> list[Problem]:
@@ -34,14 +44,20 @@ def verify(segments: SegmentSet, progress: Callable[[int], None]) -> list[Proble
     """
     problems = list(segments.problems)
     known = {problem.index for problem in problems}
+    whole = Fingerprint()
     done = 0
     for part in segments.parts:
         if part.index not in known:
             try:
-                for _ in body(segments, part):
-                    pass
+                for piece in body(segments, part):
+                    whole.update(piece)
             except DamagedError as error:
                 problems.append(Problem("changed", str(error), part.index))
         done += part.size or 0
         progress(done)
+    if not problems:
+        try:
+            _check_whole(segments, whole)
+        except DamagedError as error:
+            problems.append(Problem("manifest", str(error)))
     return problems

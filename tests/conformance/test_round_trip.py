@@ -30,7 +30,7 @@ def _any_bytes_are_a_session() -> object:
 
 
 @given(sessions(), st.sampled_from(LAYOUTS), st.sampled_from(CODECS), st.booleans())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_any_bytes_come_back(data: bytes, layout: Layout, codec: Codec, keep: bool) -> None:
     with TemporaryDirectory() as name:
         path, folder = Path(name, "s.jsonl"), Path(name, "out")
