@@ -11,16 +11,18 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from sessrotate import header, names
+from sessrotate import header, jsonline, names
 from sessrotate.errors import DamagedError, NotASessionError, WrongUsageError, printable, storage
+from sessrotate.formats import claude
 from sessrotate.model import CODECS, Codec, Layout
 from sessrotate.scan import MAX_BOUNDARIES
 from sessrotate.segments import (
     Part,
     Problem,
     SegmentSet,
+    body_pieces,
     content,
     describe,
     missing,
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sessrotate.header import Header
+
+_PIECE: Final = 64 * 1024
 
 
 def read_header(folder: Path, file: str) -> tuple[bytes, Header | None] | None:
@@ -91,6 +95,7 @@ def from_headers(folder: Path, listing: frozenset[str], file: str | None) -> Seg
     told = Counter(head.segments for head in mine if head.segments <= MAX_BOUNDARIES + 1)
     sizes = Counter(head.source_bytes for head in mine)
     claim = _Claim(
+        folder=folder,
         session=session,
         layout=layout,
         count=told.most_common(1)[0][0] if told else max(files, default=0) + 1,
@@ -113,6 +118,7 @@ def from_headers(folder: Path, listing: frozenset[str], file: str | None) -> Seg
 class _Claim:
     """What the headers of one set say together, and the file of each segment that is there."""
 
+    folder: Path
     session: str
     layout: Layout
     count: int
@@ -207,8 +213,9 @@ def _files(
         found = (int(match[1]) for name in listing if (match := pattern.fullmatch(name)))
         indices = [index for index in found if index <= MAX_BOUNDARIES]
     else:
-        indices = [head.index for head in headers if head.index <= MAX_BOUNDARIES]
-        indices += range(1, max((min(h.segments, MAX_BOUNDARIES) for h in headers), default=0))
+        told = {index for head in headers for index in (head.index, head.segments - 1)}
+        most = max((index for index in told if index <= MAX_BOUNDARIES), default=1)
+        indices = list(range(1, most + 1))
     result: dict[int, str] = {}
     for index in {0, *indices}:
         for codec in CODECS:
@@ -266,11 +273,12 @@ def _contradictions(claim: _Claim, parts: list[Part]) -> Iterator[Problem]:
         elif head is None:
             yield Problem("header", f"{describe(part)} has no header of ours.", part.index)
         else:
-            for reason in _wrong(claim, head, part.index):
+            for reason in _wrong(claim, head, part):
                 yield Problem("header", f"{describe(part)}: {reason}.", part.index)
 
 
-def _wrong(claim: _Claim, head: Header, index: int) -> Iterator[str]:
+def _wrong(claim: _Claim, head: Header, part: Part) -> Iterator[str]:
+    index = part.index
     parent = parent_name(claim.session, claim.layout, index)
     following = claim.head(index + 1)
     if head.root != claim.session:
@@ -287,3 +295,23 @@ def _wrong(claim: _Claim, head: Header, index: int) -> Iterator[str]:
         yield "its digest is not the one that the next segment's header gives"
     if head.start > (following.start if following is not None else claim.source_bytes):
         yield "its header says that it begins behind its end"
+    if not _is_time_of_first_line(claim.folder, part, head.timestamp):
+        yield "its header gives another time than its first line"
+
+
+def _is_time_of_first_line(folder: Path, part: Part, time: str | None) -> bool:
+    """Tell whether a header's time is its boundary's; what cannot be read is judged elsewhere."""
+    try:
+        return claude.timestamp(_first_line(folder, part), jsonline.SMALL + 1) == time
+    except DamagedError:
+        return True
+
+
+def _first_line(folder: Path, part: Part) -> Iterator[bytes]:
+    for buffer, start, end in body_pieces(folder, part):
+        newline = buffer.find(b"\n", start, end)
+        stop = end if newline < 0 else newline
+        for at in range(start, stop, _PIECE):
+            yield bytes(buffer[at : min(at + _PIECE, stop)])
+        if newline >= 0:
+            return

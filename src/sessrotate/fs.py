@@ -143,7 +143,8 @@ def output(path: Path) -> OutputFile | OutputDevice:
     except FileNotFoundError:
         return OutputFile(path)
     if stat.S_ISLNK(mode):
-        mode = path.stat().st_mode  # /dev/stdout is a link
+        with contextlib.suppress(FileNotFoundError):
+            mode = path.stat().st_mode  # /dev/stdout is a link
     if stat.S_ISCHR(mode) or stat.S_ISFIFO(mode):
         return OutputDevice(path)
     raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))

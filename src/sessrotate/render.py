@@ -45,7 +45,7 @@ def size(count: int) -> str:
 
 def time(text: str | None) -> str:
     """Return a record's time to the second, as the client wrote it, or a dash."""
-    return "–" if text is None else text[:19].replace("T", " ")
+    return "-" if text is None else text[:19].replace("T", " ")
 
 
 def as_json(document: object) -> str:
@@ -112,9 +112,9 @@ def split_rows(plan: SplitPlan) -> list[tuple[str, ...]]:
                 str(segment.index),
                 size(segment.span.size),
                 f"{segment.span.size / whole:.1%}",
-                time(boundary.timestamp) if boundary else "–",
-                printable((boundary and boundary.trigger) or "–", 12),
-                "–" if tokens is None else f"{tokens:,}",
+                time(boundary.timestamp) if boundary else "-",
+                printable((boundary and boundary.trigger) or "-", 12),
+                "-" if tokens is None else f"{tokens:,}",
                 time(segment.first_timestamp),
                 time(segment.last_timestamp),
             )

@@ -81,7 +81,7 @@ def body(segments: SegmentSet, part: Part) -> Iterator[memoryview]:
     most = segments.source_bytes if part.size is None else part.size
     try:
         with storage(f"read segment {part.index}"):
-            for buffer, start, end in _body_pieces(segments.folder, part):
+            for buffer, start, end in body_pieces(segments.folder, part):
                 found.update(buffer, end, start)
                 if found.size > most:
                     raise DamagedError("it is longer than it was")
@@ -102,7 +102,7 @@ def describe(part: Part) -> str:
     return f"Segment {part.index} ({printable(part.file or part.name)})"
 
 
-def _body_pieces(folder: Path, part: Part) -> Iterator[tuple[bytes | bytearray, int, int]]:
+def body_pieces(folder: Path, part: Part) -> Iterator[tuple[bytes | bytearray, int, int]]:
     """Yield buffers and where in each the body's bytes begin and end, the header checked."""
     if part.file is None:
         raise DamagedError("it is missing")

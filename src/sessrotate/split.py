@@ -27,14 +27,14 @@ from sessrotate.errors import (
 from sessrotate.formats import claude
 from sessrotate.header import Header
 from sessrotate.manifest import Manifest
-from sessrotate.model import CODECS, LAYOUTS, SealedSegment, Segment, SplitPlan
+from sessrotate.model import CODECS, LAYOUTS, Scan, SealedSegment, Segment, SplitPlan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from concurrent.futures import Future
     from pathlib import Path
 
-    from sessrotate.model import Codec, Layout
+    from sessrotate.model import Codec, FileIdentity, Layout
     from sessrotate.source import Source
 
 BUFFER: Final = 256 * 1024
@@ -71,15 +71,21 @@ def prepare(
         if scanned.end and not scanned.boundaries and not claude.recognise(head):
             name = printable(str(source.path))
             raise NotASessionError(f"{name} is no session of a client that sessrotate knows.")
-        return plans.split(
-            session=names.session_of(source.path.name),
-            client=claude.NAME,
-            source=identity,
-            scan=scanned,
-            times=dating.times(source, plans.spans(scanned)),
-            layout=layout,
-            codec=codec,
-        )
+        return _planned(source, identity, scanned, layout, codec)
+
+
+def _planned(
+    source: Source, identity: FileIdentity, scanned: Scan, layout: Layout, codec: Codec
+) -> SplitPlan:
+    return plans.split(
+        session=names.session_of(source.path.name),
+        client=claude.NAME,
+        source=identity,
+        scan=scanned,
+        times=dating.times(source, plans.spans(scanned)),
+        layout=layout,
+        codec=codec,
+    )
 
 
 def check_folder(plan: SplitPlan, folder: Path) -> Leftovers:
@@ -131,7 +137,14 @@ def execute(
         fs.create_folder(folder)
         fs.remove_files(folder, leftovers.files)
         fs.create_file(folder / names.INTENT, _intent(plan))
+        if _has_torn_end(plan, source):
+            plan = _without_last_line(plan, source)
         sealed, whole = _Writer(plan, source, folder).write(progress)
+        if _has_torn_end(plan, source):
+            # Somebody went on with the last line while it was copied: once more, without it.
+            fs.remove_files(folder, (_file_name(plan, segment) for segment in plan.segments))
+            plan = _without_last_line(plan, source)
+            sealed, whole = _Writer(plan, source, folder).write(progress)
         _check_source(plan, source)
         fs.sync_folder(folder)
         done = Manifest(
@@ -293,15 +306,30 @@ def _intent(plan: SplitPlan) -> bytes:
     return json.dumps(document, indent=1).encode() + b"\n"
 
 
+def _has_torn_end(plan: SplitPlan, source: Source) -> bool:
+    """Tell whether the plan ends within a line that has been gone on with since."""
+    if source.size() <= plan.source.size or not plan.source_bytes:
+        return False
+    return source.read_at(plan.source_bytes - 1, 1) != b"\n"
+
+
+def _without_last_line(plan: SplitPlan, source: Source) -> SplitPlan:
+    """Return the plan for the session up to the last newline that it had."""
+    end = source.line_start(plan.source_bytes)
+    boundaries = tuple(
+        segment.boundary
+        for segment in plan.segments
+        if segment.boundary is not None and segment.boundary.offset < end
+    )
+    scanned = Scan(end, boundaries, plan.opaque_lines)
+    return _planned(source, plan.source, scanned, plan.layout, plan.codec)
+
+
 def _check_source(plan: SplitPlan, source: Source) -> None:
     """Raise InUseError unless the source is what was planned, or has only been appended to."""
     source.check_unreplaced()
     now = source.identity()
-    grown = now.size > plan.source.size
-    torn = plan.source_bytes and source.read_at(plan.source_bytes - 1, 1) != b"\n"
-    if grown and torn:
-        raise InUseError("The session's last line was still being written; try again.")
-    if not grown and now != plan.source:
+    if now.size <= plan.source.size and now != plan.source:
         raise InUseError("The session was changed while it was read; try again.")
 
 

@@ -69,12 +69,14 @@ def run(arguments: Sequence[str]) -> int:
     """Run the command line; return its exit code (typer leaves by SystemExit itself)."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
+    streams.prepare()
     named = [name for name in COMMANDS if name in arguments[:1]]
     try:
         build(named or COMMANDS)(arguments)
     except SessrotateError as error:
         return _said(str(error), error.exit_code)
-    except OSError as error:  # one that no operation has named
+    except OSError as error:  # one that no operation has named: of standard output
+        streams.drop_output()
         return _said(printable(str(error)), StorageError.exit_code)
     except MemoryError:
         return _said("There is not enough memory.", StorageError.exit_code)

@@ -29,5 +29,21 @@ Session = Annotated[
         autocompletion=_complete_session,
     ),
 ]
+Segments = Annotated[
+    str,
+    typer.Argument(
+        metavar="SOURCE",
+        help="A folder of segments, one of its files, or a session.",
+        autocompletion=_complete_session,
+    ),
+]
+ManySegments = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="SOURCE...",
+        help="Folders of segments, files of them, or sessions.",
+        autocompletion=_complete_session,
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]

@@ -10,7 +10,8 @@ import os
 import shutil
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from io import TextIOWrapper
 from typing import TYPE_CHECKING, Final
 
 from sessrotate.fs import write_all
@@ -57,11 +58,9 @@ def write_table(table: Table) -> None:
 
 def message(text: str) -> None:
     """Say something to the person at standard error."""
-    try:
+    with suppress(OSError):  # nobody is there to be told
         sys.stderr.write(text + "\n")
         sys.stderr.flush()
-    except BrokenPipeError:
-        raise ClosedPipe from None
 
 
 def terminal_width() -> int | None:
@@ -69,13 +68,32 @@ def terminal_width() -> int | None:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
+def prepare() -> None:
+    """Make standard output and error usable whatever they are.
+
+    A closed one becomes /dev/null before any file could get its number; what its encoding
+    cannot express is replaced, not an error.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    for name, number in (("stdout", 1), ("stderr", 2)):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, "w", encoding="utf-8"))  # noqa: PTH123, SIM115 - by number
+        stream = getattr(sys, name)
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
 def drop_output() -> None:
-    """Let what is still buffered for a closed pipe go nowhere, so that exiting is quiet."""
+    """Let what is still buffered for a stream that fails go nowhere, so that exiting is quiet."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except BrokenPipeError:
+        except OSError:
             os.dup2(nowhere, stream.fileno())
     os.close(nowhere)
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from sessrotate import archive, find, render, stitch
 from sessrotate.cli import streams
-from sessrotate.cli.options import Json, Quiet
+from sessrotate.cli.options import Json, ManySegments, Quiet
 from sessrotate.errors import DamagedError, printable
 from sessrotate.segments import Problem, SegmentSet
 from sessrotate.source import Source
@@ -19,12 +19,7 @@ if TYPE_CHECKING:
 
 
 def command(
-    sources: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="SOURCE...", help="Folders of segments, files of them, or sessions."
-        ),
-    ],
+    sources: ManySegments,
     *,
     as_json: Json = False,
     quiet: Quiet = False,

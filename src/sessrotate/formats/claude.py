@@ -72,7 +72,7 @@ def boundary(line: Iterable[bytes], span: Span) -> Boundary | bool:
         uuid=uuid if isinstance(uuid, str) else None,
         timestamp=_timestamp(found),
         trigger=trigger if isinstance(trigger, str) else None,
-        pre_tokens=tokens if isinstance(tokens, int) and not isinstance(tokens, bool) else None,
+        pre_tokens=tokens if type(tokens) is int and tokens >= 0 else None,
     )
 
 
