@@ -68,7 +68,7 @@ def test_no_control_character_of_a_session_is_shown(tmp_path: Path) -> None:
             render.plain_table(render.COLUMNS, render.split_rows(plan)),
             *render.split_would(plan, tmp_path / "\x07", None, 3),
             *render.split_done(plan, tmp_path / "\x07"),
-            render.as_json(render.split_document(plan, path, tmp_path, dry_run=True)),
+            *render.split_json(plan, path, tmp_path, dry_run=True),
         ]
     )
     assert all(char.isprintable() or char == "\n" for char in text)

@@ -98,7 +98,7 @@ def from_headers(folder: Path, listing: frozenset[str], file: str | None) -> Seg
         folder=folder,
         session=session,
         layout=layout,
-        count=told.most_common(1)[0][0] if told else max(files, default=0) + 1,
+        count=told.most_common(1)[0][0] if told else min(max(files, default=0), MAX_BOUNDARIES) + 1,
         source_bytes=sizes.most_common(1)[0][0] if sizes else 0,
         files=files,
         heads={index: _head(folder, name) for index, name in files.items() if index},
@@ -210,8 +210,8 @@ def _files(
     """Return which file of the listing is which segment, by the names that the set would use."""
     if layout == "numbered":
         pattern = re.compile(re.escape(session) + r"\.([1-9]\d{0,5})\.jsonl(?:\.zst)?")
-        found = (int(match[1]) for name in listing if (match := pattern.fullmatch(name)))
-        indices = [index for index in found if index <= MAX_BOUNDARIES]
+        matches = (pattern.fullmatch(name) for name in listing)
+        indices = [int(match[1]) for match in matches if match]
     else:
         told = {index for head in headers for index in (head.index, head.segments - 1)}
         most = max((index for index in told if index <= MAX_BOUNDARIES), default=1)

@@ -13,7 +13,7 @@ from sessrotate import names
 from sessrotate.errors import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from rich.table import Table
@@ -56,9 +56,11 @@ def as_json(document: object) -> str:
 # ── split ────────────────────────────────────────────────────────────────────────────────────
 
 
-def split_document(plan: SplitPlan, path: Path, out: Path, *, dry_run: bool) -> dict[str, Any]:
-    """Return what `split --json` prints."""
-    return {
+def split_json(
+    plan: SplitPlan, path: Path, out: Path, *, dry_run: bool, refused: Sequence[str] = ()
+) -> Iterator[str]:
+    """Yield what `split --json` prints, a segment at a time: there may be thousands."""
+    document: dict[str, Any] = {
         "session": plan.session,
         "client": plan.client,
         "source": {"path": str(path), "bytes": plan.source_bytes},
@@ -66,9 +68,15 @@ def split_document(plan: SplitPlan, path: Path, out: Path, *, dry_run: bool) -> 
         "layout": plan.layout,
         "codec": plan.codec,
         "dry_run": dry_run,
-        "segments": [_segment_document(plan, segment) for segment in plan.segments],
         "opaque_lines": plan.opaque_lines,
     }
+    if refused:
+        document["refused"] = list(refused)
+    yield json.dumps(document, indent=2)[: -len("\n}")] + ',\n  "segments": ['
+    for segment in plan.segments:
+        comma = "" if segment.index == 0 else ","
+        yield f"{comma}\n    {json.dumps(_segment_document(plan, segment))}"
+    yield "\n  ]\n}\n"
 
 
 def _segment_document(plan: SplitPlan, segment: Segment) -> dict[str, Any]:

@@ -8,14 +8,12 @@ intent goes. A set with an intent is unfinished, and the next split into its fol
 from __future__ import annotations
 
 import json
-from collections import deque
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Final
 
-from sessrotate import dating, fs, header, manifest, names, scan
+from sessrotate import dating, fs, manifest, names, scan
 from sessrotate import plan as plans
-from sessrotate.digest import ZERO, Fingerprint, Tally
 from sessrotate.errors import (
     InUseError,
     NotASessionError,
@@ -25,28 +23,19 @@ from sessrotate.errors import (
     storage,
 )
 from sessrotate.formats import claude
-from sessrotate.header import Header
 from sessrotate.manifest import Manifest
-from sessrotate.model import CODECS, LAYOUTS, Scan, SealedSegment, Segment, SplitPlan
+from sessrotate.model import CODECS, LAYOUTS, Scan, Span, SplitPlan
+from sessrotate.writer import file_name, write
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from concurrent.futures import Future
+    from collections.abc import Callable
     from pathlib import Path
 
-    from sessrotate.model import Codec, FileIdentity, Layout
+    from sessrotate.model import Boundary, Codec, FileIdentity, Layout
     from sessrotate.source import Source
-
-BUFFER: Final = 256 * 1024
-"""Bytes copied at once: read, fingerprinted and written while in the processor's cache."""
 
 _HEAD: Final = 256 * 1024
 """Bytes by which a file is recognised."""
-
-_AT_A_TIME: Final = 16
-"""Segments that may wait to reach the disk: `fsync` goes on beside the copying of the next."""
-
-_WORKERS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,12 +128,12 @@ def execute(
         fs.create_file(folder / names.INTENT, _intent(plan))
         if _has_torn_end(plan, source):
             plan = _without_last_line(plan, source)
-        sealed, whole = _Writer(plan, source, folder).write(progress)
+        sealed, whole = write(plan, source, folder, progress)
         if _has_torn_end(plan, source):
             # Somebody went on with the last line while it was copied: once more, without it.
-            fs.remove_files(folder, (_file_name(plan, segment) for segment in plan.segments))
+            fs.remove_files(folder, (file_name(plan, segment) for segment in plan.segments))
             plan = _without_last_line(plan, source)
-            sealed, whole = _Writer(plan, source, folder).write(progress)
+            sealed, whole = write(plan, source, folder, progress)
         _check_source(plan, source)
         fs.sync_folder(folder)
         done = Manifest(
@@ -158,140 +147,6 @@ def execute(
         fs.create_file_at_once(folder / names.MANIFEST, manifest.dump(done))
         fs.remove_files(folder, [names.INTENT])
     return done
-
-
-@dataclass(frozen=True, slots=True)
-class _Pending:
-    """A segment that a worker brings to the disk, and the file that is open for it meanwhile."""
-
-    segment: Segment
-    file: fs.NewFile | None
-    finished: Future[None]
-
-
-class _Writer:
-    """Writes the segments one after the other, and lets them reach the disk side by side."""
-
-    def __init__(self, plan: SplitPlan, source: Source, folder: Path) -> None:
-        self._plan = plan
-        self._source = source
-        self._folder = folder
-        self._buffer = bytearray(BUFFER)
-        self._whole = Fingerprint()
-
-    def write(self, progress: Callable[[int], None]) -> tuple[tuple[SealedSegment, ...], str]:
-        """Return the segments as written, and the digest of all of them together."""
-        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - a dry run needs none
-
-        sealed: list[SealedSegment] = []
-        waiting: deque[_Pending] = deque()
-        parent_digest = ZERO
-        with ThreadPoolExecutor(_WORKERS) as pool:
-            try:
-                for segment in self._plan.segments:
-                    tally, finish, file = self._begin(segment, parent_digest)
-                    waiting.append(_Pending(segment, file, pool.submit(finish)))
-                    parent_digest = tally.digest
-                    sealed.append(
-                        SealedSegment(segment, tally.digest, tally.lines, self._plan.codec)
-                    )
-                    if len(waiting) > _AT_A_TIME:
-                        self._await(waiting, progress)
-                while waiting:
-                    self._await(waiting, progress)
-            finally:
-                pool.shutdown(cancel_futures=True)
-                for pending in waiting:
-                    if pending.file is not None:
-                        pending.file.close()
-        return tuple(sealed), self._whole.digest
-
-    def _await(self, waiting: deque[_Pending], progress: Callable[[int], None]) -> None:
-        waiting[0].finished.result()
-        progress(waiting.popleft().segment.span.end)
-
-    def _begin(
-        self, segment: Segment, parent_digest: str
-    ) -> tuple[Tally, Callable[[], None], fs.NewFile | None]:
-        """Fingerprint a segment; return that, what is left to do, and the file open for it.
-
-        A plain segment is written while it is read, its header filled in when the digest is
-        known. A compressed one cannot be changed afterwards, so it is read twice.
-        """
-        path = self._folder / _file_name(self._plan, segment)
-        tally = Tally()
-        if self._plan.codec == "zstd":
-            with memoryview(self._buffer) as view:
-                for size in self._read(segment, self._buffer):
-                    tally.update(self._buffer, size)
-                    self._whole.update(view[:size])
-            head = self._header(segment, tally.digest, parent_digest)
-            return tally, lambda: self._compress(path, segment, head, tally.digest), None
-        file = fs.NewFile(path)
-        try:
-            file.append(self._header(segment, ZERO, parent_digest))
-            with memoryview(self._buffer) as view:
-                for size in self._read(segment, self._buffer):
-                    tally.update(self._buffer, size)
-                    self._whole.update(view[:size])
-                    file.append(view[:size])
-            file.fill_in(self._header(segment, tally.digest, parent_digest), 0)
-        except BaseException:
-            file.close()
-            raise
-        return tally, lambda: _sync_and_close(file), file
-
-    def _compress(self, path: Path, segment: Segment, head: bytes, digest: str) -> None:
-        from sessrotate import zstd  # noqa: PLC0415 - not needed by plain sets
-
-        buffer, again = bytearray(BUFFER), Fingerprint()
-        with fs.NewFile(path) as file, memoryview(buffer) as view:
-            frame = zstd.compressor(len(head) + segment.span.size)
-            file.append(frame.compress(head))
-            for size in self._read(segment, buffer):
-                again.update(view[:size])
-                file.append(frame.compress(view[:size]))
-            file.append(frame.flush())
-            if again.digest != digest:
-                raise InUseError("The session was changed while it was read; try again.")
-            file.sync()
-
-    def _read(self, segment: Segment, buffer: bytearray) -> Iterator[int]:
-        """Fill the buffer with one part of the segment after the other; yield each one's size."""
-        with memoryview(buffer) as view:
-            for start in range(segment.span.start, segment.span.end, len(buffer)):
-                size = min(len(buffer), segment.span.end - start)
-                self._source.fill(view[:size], start)
-                yield size
-
-    def _header(self, segment: Segment, digest: str, parent_digest: str) -> bytes:
-        if segment.index == 0:
-            return b""
-        plan, parent = self._plan, segment.index - 1
-        name = names.segment_file if plan.layout == "numbered" else names.segment_id
-        return header.line(
-            Header(
-                layout=plan.layout,
-                parent=name(plan.session, plan.layout, parent),
-                root=plan.session,
-                index=segment.index,
-                timestamp=segment.boundary.timestamp if segment.boundary else None,
-                start=segment.span.start,
-                digest=digest,
-                parent_digest=parent_digest,
-                segments=len(plan.segments),
-                source_bytes=plan.source_bytes,
-            )
-        )
-
-
-def _sync_and_close(file: fs.NewFile) -> None:
-    with file:
-        file.sync()
-
-
-def _file_name(plan: SplitPlan, segment: Segment) -> str:
-    return names.segment_file(plan.session, plan.layout, segment.index, plan.codec)
 
 
 def _intent(plan: SplitPlan) -> bytes:
@@ -329,8 +184,20 @@ def _check_source(plan: SplitPlan, source: Source) -> None:
     """Raise InUseError unless the source is what was planned, or has only been appended to."""
     source.check_unreplaced()
     now = source.identity()
-    if now.size <= plan.source.size and now != plan.source:
+    if now == plan.source:
+        return
+    if now.size <= plan.source.size or not all(
+        _stands(source, segment.boundary) for segment in plan.segments[1:]
+    ):
         raise InUseError("The session was changed while it was read; try again.")
+
+
+def _stands(source: Source, boundary: Boundary | None) -> bool:
+    """Tell whether a boundary still is where it was: growth may hide an edit before it."""
+    if boundary is None:
+        return False
+    line = Span(boundary.offset, source.line_end(boundary.offset, source.size()))
+    return claude.boundary(source.pieces(line), line) == boundary
 
 
 def _check_room(plan: SplitPlan, folder: Path, leftovers: Leftovers) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+
 from support_cli import (
     COMMAND,
     ENVIRONMENT,
@@ -21,6 +22,7 @@ from support_cli import (
     contents,
     has_colour,
     modes,
+    names_in,
     on_terminal,
     patched,
     piped,
@@ -64,7 +66,7 @@ def test_a_piped_dry_run_is_aligned_plain_text_and_writes_nothing(source: Path) 
     assert [row.split()[0] for row in rows] == ["0", "1", "2", "3"]
     end = header.index("share") + len("share")
     assert all(row[:end].endswith("%") for row in rows)
-    assert os.listdir(source.parent) == [source.name]
+    assert names_in(source.parent) == [source.name]
 
 
 def test_the_piped_form_needs_no_more_than_ascii(source: Path) -> None:
@@ -96,7 +98,9 @@ def test_no_color_is_honoured_on_a_terminal(source: Path) -> None:
 
 
 @pytest.mark.parametrize("columns", [80, 100])
-def test_a_terminal_of_usual_width_shows_number_and_size_of_every_segment(source: Path, columns: int) -> None:
+def test_a_terminal_of_usual_width_shows_number_and_size_of_every_segment(
+    source: Path, columns: int
+) -> None:
     ended = on_terminal("split", source, "--dry-run", columns=columns)
     assert ended.code == 0
     lines = [line.split() for line in without_ansi(ended.out).splitlines()]
@@ -211,7 +215,7 @@ def test_a_bar_appears_by_itself_when_it_takes_half_a_second(tmp_path: Path) -> 
 def test_nothing_but_the_result_is_written_to_a_redirected_stdout(source: Path) -> None:
     """A terminal for messages and a pipe for results: the common case of `| less`."""
     ended = on_terminal(
-        *("-c", f'"$0" split "$1" --dry-run > "$2"', COMMAND, source, source.parent / "out"),
+        *("-c", '"$0" split "$1" --dry-run > "$2"', COMMAND, source, source.parent / "out"),
         program=("/bin/sh",),
     )
     assert (ended.code, ended.out, ended.err) == (0, "", "")
@@ -301,7 +305,7 @@ def test_an_output_folder_that_may_not_be_written_is_an_error_of_the_disk(source
     ended = piped("split", source, "--out", source.parent / "set", program=UNPRIVILEGED)
     source.parent.chmod(0o755)
     assert_one_sentence(ended, 74)
-    assert os.listdir(source.parent) == [source.name]
+    assert names_in(source.parent) == [source.name]
 
 
 def test_an_empty_file_is_one_empty_segment(tmp_path: Path) -> None:
@@ -338,15 +342,27 @@ def test_what_is_no_session_is_refused(name: str, tmp_path: Path) -> None:
     path = write(tmp_path / "none.jsonl", NO_SESSIONS[name])
     for options in (["--dry-run"], ["--out", tmp_path / "set"]):
         assert_one_sentence(called("split", path, *options), 65)
-    assert os.listdir(tmp_path) == [path.name]
+    assert names_in(tmp_path) == [path.name]
     assert_one_sentence(piped("split", path, "--out", tmp_path / "set"), 65)
 
 
 def test_an_output_folder_that_is_not_empty_is_refused_and_left_alone(source: Path) -> None:
     folder = source.parent / "set"
     write(folder / "note.txt", b"mine")
-    for options in ([], ["--dry-run"]):
-        assert_one_sentence(piped("split", source, "--out", folder, *options), 77)
+    assert_one_sentence(piped("split", source, "--out", folder), 77)
+    assert contents(folder) == {"note.txt": b"mine"}
+
+
+def test_a_dry_run_shows_the_plan_and_then_the_refusal(source: Path) -> None:
+    folder = source.parent / "set"
+    write(folder / "note.txt", b"mine")
+    ended = piped("split", source, "--out", folder, "--dry-run")
+    assert (ended.code, "compacted" in ended.out) == (77, True)
+    assert ended.err.startswith("sessrotate: ")
+    assert ended.err.count("\n") == 1
+    told = piped("split", source, "--out", folder, "--dry-run", "--json")
+    assert (told.code, told.err) == (77, ended.err)
+    assert len(told.document()["segments"]) == 4
     assert contents(folder) == {"note.txt": b"mine"}
 
 
@@ -419,9 +435,7 @@ def test_a_session_is_found_by_its_id_and_by_its_beginning(projects: Path) -> No
         for name in (ID, ID[:11]):
             ended = piped("split", name, "--dry-run", "--json", env=env)
             assert ended.code == 0, ended.err
-            assert ended.document()["source"]["path"] == str(
-                projects / "-srv-demo" / f"{ID}.jsonl"
-            )
+            assert ended.document()["source"]["path"] == str(projects / "-srv-demo" / f"{ID}.jsonl")
 
 
 def test_the_home_folder_is_where_sessions_are_otherwise(projects: Path) -> None:
@@ -469,12 +483,12 @@ def test_an_interrupted_split_is_unfinished_and_the_next_one_starts_over(
     signal_name: str, options: tuple[str, ...], source: Path
 ) -> None:
     before, folder = source.read_bytes(), source.parent / "set"
-    arguments = ("split", source, "--out", folder, *options)
+    arguments: tuple[str | Path, ...] = ("split", source, "--out", folder, *options)
     ended = piped(*arguments, program=interrupting(signal_name, at=5))
     assert ended == Ended(130, "", "sessrotate: Interrupted.\n")
     assert source.read_bytes() == before
-    assert "intent.json" in os.listdir(folder)
-    assert "manifest.json" not in os.listdir(folder)
+    assert "intent.json" in names_in(folder)
+    assert "manifest.json" not in names_in(folder)
     output = source.parent / "whole"
     assert_one_sentence(piped("stitch", folder, "-o", output), 74)
     assert not output.exists()
@@ -488,7 +502,7 @@ def test_an_interrupted_split_is_unfinished_and_the_next_one_starts_over(
     assert again.out.startswith("Wrote 4 segments")
     assert piped("stitch", folder, "-o", output).code == 0
     assert output.read_bytes() == before
-    assert sorted(os.listdir(folder)) == sorted(
+    assert names_in(folder) == sorted(
         ["manifest.json"]
         + [f"{ID}{n}.jsonl{'.zst' if options else ''}" for n in ("", ".1", ".2", ".3")]
     )
@@ -511,7 +525,7 @@ def test_an_interrupt_at_any_write_leaves_what_the_next_run_repairs(
 def test_a_kill_at_any_write_leaves_what_the_next_run_repairs(step: int, source: Path) -> None:
     folder = source.parent / "set"
     piped("split", source, "--out", folder, program=interrupting("SIGKILL", at=step, what="sync"))
-    if "manifest.json" not in os.listdir(folder) or "intent.json" in os.listdir(folder):
+    if "manifest.json" not in names_in(folder) or "intent.json" in names_in(folder):
         assert called("verify", folder).code == 1
         assert called("split", source, "--out", folder).code == 0
     assert_is_exact(folder, source.read_bytes())
@@ -527,7 +541,7 @@ def test_an_interrupt_while_reading_writes_nothing(source: Path) -> None:
     )
     ended = piped("split", source, "--out", source.parent / "set", program=program)
     assert ended == Ended(130, "", "sessrotate: Interrupted.\n")
-    assert os.listdir(source.parent) == [source.name]
+    assert names_in(source.parent) == [source.name]
 
 
 def test_an_interrupt_on_a_terminal_takes_the_bar_away(source: Path) -> None:
@@ -555,12 +569,12 @@ def test_a_disk_that_is_full_half_way_leaves_an_unfinished_set(
     lines.insert(6, lines[5].replace(b'"pad":""', f'"pad":"{noise}"'.encode()))
     path, folder = write(tmp_path / f"{ID}.jsonl", b"".join(lines)), tmp_path / "set"
     before = path.read_bytes()
-    arguments = ("split", path, "--out", folder, *options)
+    arguments: tuple[str | Path, ...] = ("split", path, "--out", folder, *options)
     ended = piped(*arguments, program=limited("RLIMIT_FSIZE", 32 * 1024))
     assert_one_sentence(ended, 74)
     assert path.read_bytes() == before
-    assert "intent.json" in os.listdir(folder)
-    assert "manifest.json" not in os.listdir(folder)
+    assert "intent.json" in names_in(folder)
+    assert "manifest.json" not in names_in(folder)
     assert_one_sentence(piped("stitch", folder, "-o", tmp_path / "whole"), 74)
     again = piped(*arguments)
     assert (again.code, "unfinished" in again.err) == (0, True)
@@ -585,16 +599,15 @@ def test_a_disk_without_room_is_one_sentence(options: tuple[str, ...], tmp_path:
         pytest.skip("no small disk can be mounted here: unshare -Urm does not work")
     disk = tmp_path / "disk"
     disk.mkdir()
-    data = session(2) + b'{"type":"user","sessionId":"x","pad":"%s"}\n' % os.urandom(
-        MIB // 2
-    ).hex().encode()
+    data = (
+        session(2)
+        + b'{"type":"user","sessionId":"x","pad":"%s"}\n' % os.urandom(MIB // 2).hex().encode()
+    )
     path = write(tmp_path / f"{ID}.jsonl", data)
     listing = tmp_path / "listing"
-    ended = piped(
-        *("-Urm", "sh", "-c", f'OUT="$1/set"; export OUT; exec 3>"{listing}"\n{ON_A_SMALL_DISK}'),
-        *("sh", disk, COMMAND, "split", path, "--out", disk / "set", *options),
-        program=(unshare,),
-    )
+    script = f'OUT="$1/set"; export OUT; exec 3>"{listing}"\n{ON_A_SMALL_DISK}'
+    command: tuple[str | Path, ...] = (COMMAND, "split", path, "--out", disk / "set", *options)
+    ended = piped("-Urm", "sh", "-c", script, "sh", disk, *command, program=(unshare,))
     assert_one_sentence(ended, 74)
     left = listing.read_text().split()
     assert path.read_bytes() == data
@@ -607,9 +620,7 @@ def test_a_disk_without_room_is_one_sentence(options: tuple[str, ...], tmp_path:
 
 
 @pytest.mark.parametrize("options", [(), ("--compress",), ("--layout", "linked")])
-def test_everything_written_is_for_its_owner_alone(
-    options: tuple[str, ...], source: Path
-) -> None:
+def test_everything_written_is_for_its_owner_alone(options: tuple[str, ...], source: Path) -> None:
     top = source.parent / "new"
     assert piped("split", source, "--out", top / "set", *options, umask=0).code == 0
     for name, mode in modes(top):

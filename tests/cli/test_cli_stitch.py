@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from support_cli import (
     COMMAND,
     ENVIRONMENT,
@@ -18,6 +19,7 @@ from support_cli import (
     assert_one_sentence,
     contents,
     modes,
+    names_in,
     on_terminal,
     patched,
     piped,
@@ -75,11 +77,11 @@ def test_the_bytes_go_to_a_pipe_or_into_a_file(folder: Path) -> None:
 
 
 def test_any_file_of_a_set_stands_for_the_set(folder: Path) -> None:
-    for name in os.listdir(folder):
+    for name in names_in(folder):
         if name != "manifest.json":
             assert stitched(folder / name) == DATA, name
     (folder / "manifest.json").unlink()
-    for name in os.listdir(folder):
+    for name in names_in(folder):
         assert stitched(folder / name) == DATA, name
 
 
@@ -130,7 +132,7 @@ def test_what_is_there_is_never_written_over(kind: str, numbered: Path) -> None:
     assert_one_sentence(piped("stitch", numbered, "-o", output), 77)
     assert output.lstat() == before
     assert mine.read_bytes() == b"mine"
-    assert sorted(os.listdir(numbered.parent)) == ["mine", "set", "whole"]
+    assert names_in(numbered.parent) == ["mine", "set", "whole"]
 
 
 def test_a_file_that_appears_meanwhile_is_not_written_over(numbered: Path) -> None:
@@ -144,7 +146,7 @@ def test_a_file_that_appears_meanwhile_is_not_written_over(numbered: Path) -> No
     )
     assert_one_sentence(piped("stitch", numbered, "-o", output, program=program), 77)
     assert output.read_bytes() == b"mine"
-    assert sorted(os.listdir(numbered.parent)) == ["set", "whole"]
+    assert names_in(numbered.parent) == ["set", "whole"]
 
 
 def test_an_output_folder_that_is_missing_is_one_sentence(numbered: Path) -> None:
@@ -159,7 +161,7 @@ def test_an_output_folder_that_may_not_be_written_is_one_sentence(numbered: Path
 
 
 def test_an_unreadable_segment_is_one_sentence_that_names_it(folder: Path) -> None:
-    name = sorted(set(os.listdir(folder)) - {"manifest.json"})[0]
+    name = min(set(names_in(folder)) - {"manifest.json"})
     (folder / name).chmod(0)
     output = folder.parent / "whole"
     ended = piped("stitch", folder, "-o", output, program=UNPRIVILEGED)
@@ -173,7 +175,7 @@ def test_a_disk_that_gets_full_leaves_no_file(numbered: Path) -> None:
         *("stitch", numbered, "-o", numbered.parent / "whole"), program=limited("RLIMIT_FSIZE", 999)
     )
     assert_one_sentence(ended, 74)
-    assert os.listdir(numbered.parent) == ["set"]
+    assert names_in(numbered.parent) == ["set"]
 
 
 def test_a_full_device_behind_stdout_is_one_sentence(numbered: Path) -> None:
@@ -249,7 +251,7 @@ def test_an_interrupted_stitch_leaves_no_file(
     )
     ended = piped("stitch", numbered, "-o", numbered.parent / "whole", program=program)
     assert ended == Ended(130, "", "sessrotate: Interrupted.\n")
-    assert os.listdir(numbered.parent) == ["set"]
+    assert names_in(numbered.parent) == ["set"]
     assert contents(numbered) == before
 
 
@@ -263,7 +265,7 @@ def test_it_works_where_files_need_a_name(numbered: Path) -> None:
     (numbered / f"{ID}.1.jsonl").write_bytes(b"")
     ended = piped("stitch", numbered, "-o", numbered.parent / "more", program=WITHOUT_TMPFILE)
     assert_one_sentence(ended, 74)
-    assert sorted(os.listdir(numbered.parent)) == ["set", "whole"]
+    assert names_in(numbered.parent) == ["set", "whole"]
 
 
 def test_the_file_is_for_its_owner_alone(numbered: Path) -> None:

@@ -8,15 +8,18 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-from collections.abc import Callable, Iterator
+import shutil
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, repeat
 from pathlib import Path
 from typing import Any, Final
 
-import generate_session
 import pytest
+
+import generate_session
+from sessrotate.scan import MAX_BOUNDARIES
 from support_cli import ID, boundary, row
 from support_limits import MIB, MOST_MIB, weighed
 
@@ -25,6 +28,13 @@ NEEDS_NO_MORE: Final = 512 * MIB  # of address space, with the interpreter and i
 HEAD: Final = b'{"type":"system","subtype":"compact_boundary","uuid":"u","x":'
 
 Pieces = Iterator[bytes]
+
+
+@pytest.fixture(autouse=True)
+def _nothing_large_stays(tmp_path: Path) -> Iterator[None]:
+    """Remove what a test wrote, also when it failed: pytest keeps it for three runs."""
+    yield
+    shutil.rmtree(tmp_path)
 
 
 def write(path: Path, pieces: Pieces) -> str:
@@ -169,18 +179,18 @@ SMALL: Final = {
     "64 MB that name no boundary": Line(partial(plain_line, 64 * MIB), boundary=False),
     "a string of 64 MB before the words": Line(partial(huge_string_first, 64 * MIB), boundary=True),
     "quoted boundaries": Line(partial(markers_quoted, 32 * MIB), boundary=True),
-    "the word as a value": Line(partial(markers_as_values, 8 * MIB), boundary=True),
-    "escapes": Line(partial(escapes, 32 * MIB), boundary=True),
+    "the word as a value": Line(partial(markers_as_values, 4 * MIB), boundary=True),
+    "escapes": Line(partial(escapes, 16 * MIB), boundary=True),
     "lone surrogates": Line(partial(surrogates, 16 * MIB), boundary=True),
     "invalid UTF-8": Line(partial(invalid_bytes, 32 * MIB), boundary=True),
-    "numbers": Line(partial(numbers, 8 * MIB), boundary=True),
-    "strings": Line(partial(strings, 8 * MIB), boundary=True),
-    "keys": Line(partial(keys, 8 * MIB), boundary=True),
-    "white space": Line(partial(spaces, 64 * MIB), boundary=True),
+    "numbers": Line(partial(numbers, 4 * MIB), boundary=True),
+    "strings": Line(partial(strings, 4 * MIB), boundary=True),
+    "keys": Line(partial(keys, 4 * MIB), boundary=True),
+    "white space": Line(partial(spaces, 16 * MIB), boundary=True),
     "200,000 levels of lists": Line(partial(nested_exactly, 200_000), boundary=True),
     "200,000 levels of objects": Line(partial(nested_objects, 200_000), boundary=True),
     "100,000 levels in a short line": Line(partial(nested_exactly, 100_000), boundary=True),
-    "3,000,000 levels": Line(partial(nested_exactly, 3_000_000), boundary=True),
+    "a million levels": Line(partial(nested_exactly, 1_000_000), boundary=True),
     "5,000 digits": Line(partial(digits, 5_000), boundary=True),
     "4,300 and one digits": Line(partial(digits, 4_301), boundary=True),
     "a million digits": Line(partial(digits, 1_000_000), boundary=True),
@@ -193,9 +203,10 @@ SMALL: Final = {
 HUGE: Final = {
     "a string": Line(partial(huge_string, GIB), boundary=True),
     "no boundary": Line(partial(plain_line, GIB), boundary=False),
-    "quoted boundaries": Line(partial(markers_quoted, GIB), boundary=True),
-    "escapes": Line(partial(escapes, GIB), boundary=True),
-    "numbers": Line(partial(numbers, GIB // 8), boundary=True),
+    "quoted boundaries": Line(partial(markers_quoted, GIB // 2), boundary=True),
+    "escapes": Line(partial(escapes, GIB // 4), boundary=True),
+    "numbers": Line(partial(numbers, GIB // 32), boundary=True),
+    "3,000,000 levels": Line(partial(nested_exactly, 3_000_000), boundary=True),
 }
 
 
@@ -256,7 +267,7 @@ def test_unbalanced_nesting_is_opaque(tmp_path: Path) -> None:
 
 def test_lines_of_nothing_but_the_marker_are_opaque(tmp_path: Path) -> None:
     path = tmp_path / f"{ID}.jsonl"
-    size = 2 * MIB  # a candidate in every 19 bytes is as slow as it gets
+    size = MIB  # a candidate in every 19 bytes is as slow as it gets
     write(path, bare_markers(size))
     found = assert_light(
         "split", path, "--dry-run", "--json", seconds=20, address_space=NEEDS_NO_MORE
@@ -266,9 +277,9 @@ def test_lines_of_nothing_but_the_marker_are_opaque(tmp_path: Path) -> None:
 
 
 @pytest.mark.scale
-def test_64_megabytes_of_nothing_but_the_marker_are_opaque(tmp_path: Path) -> None:
+def test_16_megabytes_of_nothing_but_the_marker_are_opaque(tmp_path: Path) -> None:
     path = tmp_path / f"{ID}.jsonl"
-    write(path, bare_markers(64 * MIB))
+    write(path, bare_markers(16 * MIB))  # 64 take half a minute
     found = assert_light("split", path, "--dry-run", "--json", seconds=180)
     assert len(found["segments"]) == 1
     path.unlink()
@@ -277,20 +288,24 @@ def test_64_megabytes_of_nothing_but_the_marker_are_opaque(tmp_path: Path) -> No
 # ── many boundaries ──────────────────────────────────────────────────────────────────────────
 
 
+def test_far_more_boundaries_than_any_session_has_are_allowed() -> None:
+    assert MAX_BOUNDARIES >= 5_000  # a session of 2 GB has 730
+
+
 def test_as_many_boundaries_as_are_allowed_are_reported(tmp_path: Path) -> None:
     path = tmp_path / f"{ID}.jsonl"
-    write(path, repeat(boundary(2), 20_000))
+    write(path, repeat(boundary(2), MAX_BOUNDARIES))
     found = assert_light("split", path, "--dry-run", "--json", "--layout", "linked", seconds=30)
-    assert len(found["segments"]) == 20_001
+    assert len(found["segments"]) == MAX_BOUNDARIES + 1
     path.unlink()
 
 
 def test_more_boundaries_than_any_session_has_are_refused_with_a_sentence(tmp_path: Path) -> None:
     path = tmp_path / f"{ID}.jsonl"
-    write(path, repeat(boundary(2), 20_001))
+    write(path, repeat(boundary(2), MAX_BOUNDARIES + 1))
     ended = weighed("split", path, "--out", tmp_path / "set", seconds=30)
     assert (ended.code, ended.out) == (65, "")
-    assert "20,000" in ended.err
+    assert f"{MAX_BOUNDARIES:,}" in ended.err
     assert ended.err.count("\n") == 1
     assert ended.peak_mib <= MOST_MIB
     assert not (tmp_path / "set").exists()
@@ -299,7 +314,7 @@ def test_more_boundaries_than_any_session_has_are_refused_with_a_sentence(tmp_pa
 @pytest.mark.scale
 def test_a_set_of_many_segments_is_split_and_stitched(tmp_path: Path) -> None:
     path, folder, whole = tmp_path / f"{ID}.jsonl", tmp_path / "set", tmp_path / "whole"
-    made = write(path, repeat(boundary(2), 20_000))
+    made = write(path, repeat(boundary(2), MAX_BOUNDARIES))
     assert_light("split", path, "--out", folder, "--quiet", seconds=300)
     assert_light("stitch", folder, "-o", whole, seconds=120)
     assert sha256(whole) == made
@@ -312,17 +327,19 @@ def test_a_set_of_many_segments_is_split_and_stitched(tmp_path: Path) -> None:
 # ── whole sessions ───────────────────────────────────────────────────────────────────────────
 
 
-def assert_whole_session(tmp_path: Path, size: int, boundaries: int, *, seconds: float) -> None:
-    """Check every command on a generated session, plain and compressed."""
+def assert_whole_session(
+    tmp_path: Path, size: int, boundaries: int, *, seconds: float, options: Sequence[str]
+) -> None:
+    """Check every command on a generated session, with each of the options in turn."""
     path, folder, whole = tmp_path / f"{ID}.jsonl", tmp_path / "set", tmp_path / "whole"
     with path.open("wb", buffering=MIB) as file:
-        options = generate_session.Options(size=size, boundaries=boundaries)
-        truth = generate_session.generate(file, options)
+        wanted = generate_session.Options(size=size, boundaries=boundaries)
+        truth = generate_session.generate(file, wanted)
     starts = [0, *(found.offset for found in truth.boundaries)]
     found = assert_light("split", path, "--dry-run", "--json", seconds=seconds)
     assert [entry["start"] for entry in found["segments"]] == starts
     assert found["opaque_lines"] == 0
-    for option in ("--quiet", "--compress"):
+    for option in options:
         assert_light("split", path, "--out", folder, option, seconds=seconds)
         assert_light("verify", folder, seconds=seconds)
         assert_light("stitch", folder, "-o", whole, seconds=seconds)
@@ -335,12 +352,12 @@ def assert_whole_session(tmp_path: Path, size: int, boundaries: int, *, seconds:
 
 
 def test_a_session_of_60_megabytes_is_split_and_stitched_in_little_memory(tmp_path: Path) -> None:
-    assert_whole_session(tmp_path, 60 * MIB, 21, seconds=60)
+    assert_whole_session(tmp_path, 60 * MIB, 21, seconds=60, options=["--quiet", "--compress"])
 
 
 @pytest.mark.scale
 def test_a_session_of_2_gigabytes_is_split_and_stitched_in_little_memory(tmp_path: Path) -> None:
-    assert_whole_session(tmp_path, 2 * GIB, 730, seconds=300)
+    assert_whole_session(tmp_path, 2 * GIB, 730, seconds=300, options=["--quiet"])
 
 
 def test_noise_as_large_as_a_session_is_refused_in_little_memory(tmp_path: Path) -> None:

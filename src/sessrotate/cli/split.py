@@ -74,8 +74,7 @@ def command(
         with streams.progress("Writing", planned.source_bytes, quiet=quiet) as progress:
             split.execute(planned, source, folder, progress)
         if as_json:
-            document = render.split_document(planned, path, folder, dry_run=False)
-            streams.write(render.as_json(document))
+            streams.write_all(render.split_json(planned, path, folder, dry_run=False))
         else:
             streams.write("\n".join(render.split_done(planned, folder)) + "\n")
 
@@ -89,10 +88,8 @@ def _dry_run(planned: SplitPlan, path: Path, folder: Path, *, as_json: bool) -> 
     except RefusedError as error:
         refusal = error
     if as_json:
-        document = render.split_document(planned, path, folder, dry_run=True)
-        if refusal is not None:
-            document["refused"] = [str(refusal)]
-        streams.write(render.as_json(document))
+        reasons = [str(refusal)] if refusal is not None else []
+        streams.write_all(render.split_json(planned, path, folder, dry_run=True, refused=reasons))
     else:
         _show(planned)
         if refusal is None:

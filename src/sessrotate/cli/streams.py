@@ -14,10 +14,10 @@ from contextlib import contextmanager, suppress
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, Final
 
-from sessrotate.fs import write_all
+from sessrotate import fs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from rich.table import Table
 
@@ -38,10 +38,19 @@ def write(text: str) -> None:
         raise ClosedPipe from None
 
 
+def write_all(parts: Iterable[str]) -> None:
+    """Write a result that comes in parts to standard output."""
+    try:
+        sys.stdout.writelines(parts)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise ClosedPipe from None
+
+
 def write_data(data: memoryview) -> None:
     """Write a part of a result to standard output as it is, now."""
     try:
-        write_all(sys.stdout.fileno(), data)
+        fs.write_all(sys.stdout.fileno(), data)
     except BrokenPipeError:
         raise ClosedPipe from None
 
