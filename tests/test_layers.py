@@ -30,7 +30,7 @@ LAYERS = (
 )
 
 PURE = {"model", "plan", "header", "manifest", "names", "jsonline", "digest", "render"}
-IMPURE = {"os", "time", "pathlib", "io", "shutil", "subprocess", "socket", "tempfile"}
+IMPURE = {"os", "time", "pathlib", "shutil", "subprocess", "socket", "tempfile"}
 
 CHANGES_DISK = {
     "unlink",

@@ -128,6 +128,22 @@ def test_a_full_disk_is_seen_before_anything_is_written(
     assert not (tmp_path / "out").exists()
 
 
+def test_a_folder_that_another_split_writes_to_is_left_alone(source: Path, tmp_path: Path) -> None:
+    refusals: list[str] = []
+
+    def meanwhile(_done: int) -> None:
+        with pytest.raises(InUseError) as caught:
+            sets.made(source, tmp_path / "out")
+        refusals.append(str(caught.value))
+
+    with Source(source) as opened:
+        plan = split.prepare(opened, sets.nothing, layout="numbered", codec="plain")
+        split.execute(plan, opened, tmp_path / "out", meanwhile)
+    assert len(refusals) == 4
+    assert "Another split" in refusals[0]
+    assert sets.stitched(tmp_path / "out") == source.read_bytes()
+
+
 # ── a source that changes between the plan and the end of the writing ────────────────────────
 
 

@@ -1,8 +1,9 @@
 """From when to when a segment reaches, by its own records.
 
-Rule: cheap. It looks at no more than `MOST_LINES` lines and `WINDOW` bytes from either end; a
-segment without a dated record there has no time span. A record's time is what its client wrote:
-clocks may jump, and nothing is sorted by it.
+Rule: cheap. It looks at no more than `MOST_LINES` lines and `WINDOW` bytes from either end, and
+at lines over `jsonline.SMALL` only if no other there is dated; a segment without a dated record
+has no time span. A record's time is what its client wrote: clocks may jump, and nothing is
+sorted by it.
 """
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
+from sessrotate import jsonline
 from sessrotate.formats import claude
 from sessrotate.model import Span
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from sessrotate.model import Boundary
     from sessrotate.source import Source
@@ -37,18 +39,24 @@ def times(
 
 def first(source: Source, span: Span) -> str | None:
     """Return the time of the first dated record of `span`, None if there is none nearby."""
-    return _first_time(source, _lines_forward(source, span))
+    return _first_time(source, _lines_forward, span)
 
 
 def last(source: Source, span: Span) -> str | None:
     """Return the time of the last dated record of `span`, None if there is none nearby."""
-    return _first_time(source, _lines_backward(source, span))
+    return _first_time(source, _lines_backward, span)
 
 
-def _first_time(source: Source, lines: Iterator[Span]) -> str | None:
-    for line in islice(lines, MOST_LINES):
-        if time := claude.timestamp(source.pieces(line), line.size):
-            return time
+def _first_time(
+    source: Source, lines: Callable[[Source, Span], Iterator[Span]], span: Span
+) -> str | None:
+    # Long lines are slow to parse and seldom alone, so they are asked only if no other knows.
+    for ask_long in (False, True):
+        for line in islice(lines(source, span), MOST_LINES):
+            if jsonline.is_small(line.size) != ask_long and (
+                time := claude.timestamp(source.pieces(line), line.size)
+            ):
+                return time
     return None
 
 

@@ -21,6 +21,11 @@ import os
 import stat
 from typing import TYPE_CHECKING, Final, Self
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]  # the stubs know only systems that have it
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
@@ -182,6 +187,22 @@ def create_file_at_once(path: Path, data: bytes) -> None:
     create_file(draft, data)
     draft.rename(path)
     sync_folder(path.parent)
+
+
+@contextlib.contextmanager
+def held(path: Path) -> Iterator[None]:
+    """Hold a file for this process alone until the block ends; BlockingIOError if another does.
+
+    The system lets go of it when the process dies. Where there is no `flock` (Windows), nothing
+    is held.
+    """
+    fd = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+    try:
+        if fcntl is not None:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(fd)
 
 
 def remove_files(folder: Path, file_names: Iterable[str]) -> None:

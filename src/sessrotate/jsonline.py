@@ -248,8 +248,7 @@ class _Shrinker:
                     self._string, self._cut, self._digits = bytearray(), False, 0
                     position += 1
                 continue
-            inside = self._INSIDE.match(text, position)
-            end = inside.end() if inside else position
+            end = self._inside(text, position)
             self._collect(text, position, end)
             position = end
             if position == len(text):
@@ -262,6 +261,16 @@ class _Shrinker:
             else:
                 raise _NotJSONError
         return b""
+
+    def _inside(self, text: bytes, position: int) -> int:
+        """Return where what is valid inside a string ends; mostly that is at its quote."""
+        quote = text.find(b'"', position)
+        end = len(text) if quote < 0 else quote
+        escape = text.find(b"\\", position, end)
+        if escape < 0:
+            return end
+        inside = self._INSIDE.match(text, escape)
+        return inside.end() if inside else escape
 
     def _collect(self, text: bytes, start: int, end: int) -> None:
         # A tab or return is fine between tokens, so the check of all bytes let it through.

@@ -8,7 +8,8 @@ nothing about the machine, so that the same session always gives the same bytes.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from io import BytesIO
 from typing import Any, Final
 
 from sessrotate import names
@@ -23,7 +24,7 @@ MAX_BYTES: Final = 8 * 1024 * 1024
 """A larger manifest is not read: 10,000 segments need half of this."""
 
 _MAX_LINE: Final = 8 * 1024
-_END: Final = "]}\n"
+_END: Final = b"\n]}\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,17 @@ class Manifest:
 
 def dump(manifest: Manifest) -> bytes:
     """Return the manifest as the bytes of its file: JSON, with each segment on its own line."""
+    written = BytesIO()
+    written.write(_head_line(manifest))
+    for sealed in manifest.segments:
+        if sealed.segment.index:
+            written.write(b",\n")
+        written.write(_segment_line(manifest, sealed))
+    written.write(_END)
+    return written.getvalue()
+
+
+def _head_line(manifest: Manifest) -> bytes:
     head = {
         "format": FORMAT,
         "session": manifest.session,
@@ -47,14 +59,12 @@ def dump(manifest: Manifest) -> bytes:
         "layout": manifest.layout,
         "source": {"bytes": manifest.source_bytes, "digest": manifest.source_digest},
     }
-    first = json.dumps(head)[:-1] + ', "segments": ['
-    segments = [json.dumps(_segment(manifest, sealed)) for sealed in manifest.segments]
-    return "\n".join([first, ",\n".join(segments), _END]).encode()
+    return json.dumps(head)[:-1].encode() + b', "segments": [\n'
 
 
-def _segment(manifest: Manifest, sealed: SealedSegment) -> dict[str, object]:
+def _segment_line(manifest: Manifest, sealed: SealedSegment) -> bytes:
     segment, boundary = sealed.segment, sealed.segment.boundary
-    return {
+    entry = {
         "index": segment.index,
         "file": names.segment_file(manifest.session, manifest.layout, segment.index, sealed.codec),
         "start": segment.span.start,
@@ -74,6 +84,7 @@ def _segment(manifest: Manifest, sealed: SealedSegment) -> dict[str, object]:
         "pinned": False,
         "pruned": None,
     }
+    return json.dumps(entry).encode()
 
 
 def parse(data: bytes) -> Manifest:
@@ -81,11 +92,10 @@ def parse(data: bytes) -> Manifest:
 
     It is read line by line, so that a hostile one costs no more memory than it has bytes.
     """
-    lines = data.split(b"\n")
-    if any(len(line) > _MAX_LINE for line in lines):
-        raise _damaged()
+    lines = BytesIO(data)
+    first = lines.readline(_MAX_LINE)
+    segments: list[SealedSegment] = []
     try:
-        first, *segments = lines[: -_END.count("\n") - 1]
         head = json.loads(first + b"]}")
         manifest = Manifest(
             session=_text(head["session"]),
@@ -93,12 +103,21 @@ def parse(data: bytes) -> Manifest:
             layout=_one_of(head["layout"], LAYOUTS),
             source_bytes=_number(head["source"]["bytes"]),
             source_digest=_digest(head["source"]["digest"]),
-            segments=tuple(_sealed(json.loads(line.rstrip(b","))) for line in segments),
+            segments=(),
         )
+        # Whatever else it might say (an unknown key, a file name not ours) shows in a line that
+        # is not the one that we would have written.
+        is_ours = first == _head_line(manifest)
+        more = True
+        while is_ours and more:
+            line = lines.readline(_MAX_LINE)
+            more = line.endswith(b",\n")
+            segments.append(_sealed(json.loads(line[: -len(b",\n")] if more else line)))
+            is_ours = line == _segment_line(manifest, segments[-1]) + (b",\n" if more else b"\n")
     except (ValueError, TypeError, KeyError, RecursionError):
         raise _damaged() from None
-    # Whatever else it might say (a gap, an unknown key, a file name not ours) shows here.
-    if not _continuous(manifest) or dump(manifest) != data:
+    manifest = replace(manifest, segments=tuple(segments))
+    if not is_ours or b"\n" + lines.read() != _END or not _continuous(manifest):
         raise _damaged()
     return manifest
 

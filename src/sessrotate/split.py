@@ -8,6 +8,7 @@ intent goes. A set with an intent is unfinished, and the next split into its fol
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Final
@@ -28,7 +29,7 @@ from sessrotate.model import CODECS, LAYOUTS, Scan, Span, SplitPlan
 from sessrotate.writer import file_name, write
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from sessrotate.model import Boundary, Codec, FileIdentity, Layout
@@ -105,6 +106,8 @@ def check_folder(plan: SplitPlan, folder: Path) -> Leftovers:
             f"{name} holds an unfinished split, but not only of this session: "
             "empty it, or name another folder with --out."
         )
+    with storage("look into the output folder"), _alone(folder):
+        pass
     # The intent goes last, so that the folder stays recognisable until it is empty.
     return Leftovers((*(file for file in found if file != names.INTENT), names.INTENT))
 
@@ -126,27 +129,45 @@ def execute(
         fs.create_folder(folder)
         fs.remove_files(folder, leftovers.files)
         fs.create_file(folder / names.INTENT, _intent(plan))
-        if _has_torn_end(plan, source):
-            plan = _without_last_line(plan, source)
+        with _alone(folder):
+            return _execute(plan, source, folder, progress)
+
+
+def _execute(
+    plan: SplitPlan, source: Source, folder: Path, progress: Callable[[int], None]
+) -> Manifest:
+    if _has_torn_end(plan, source):
+        plan = _without_last_line(plan, source)
+    sealed, whole = write(plan, source, folder, progress)
+    if _has_torn_end(plan, source):
+        # Somebody went on with the last line while it was copied: once more, without it.
+        fs.remove_files(folder, (file_name(plan, segment) for segment in plan.segments))
+        plan = _without_last_line(plan, source)
         sealed, whole = write(plan, source, folder, progress)
-        if _has_torn_end(plan, source):
-            # Somebody went on with the last line while it was copied: once more, without it.
-            fs.remove_files(folder, (file_name(plan, segment) for segment in plan.segments))
-            plan = _without_last_line(plan, source)
-            sealed, whole = write(plan, source, folder, progress)
-        _check_source(plan, source)
-        fs.sync_folder(folder)
-        done = Manifest(
-            session=plan.session,
-            client=plan.client,
-            layout=plan.layout,
-            source_bytes=plan.source_bytes,
-            source_digest=whole,
-            segments=sealed,
-        )
-        fs.create_file_at_once(folder / names.MANIFEST, manifest.dump(done))
-        fs.remove_files(folder, [names.INTENT])
+    _check_source(plan, source)
+    fs.sync_folder(folder)
+    done = Manifest(
+        session=plan.session,
+        client=plan.client,
+        layout=plan.layout,
+        source_bytes=plan.source_bytes,
+        source_digest=whole,
+        segments=sealed,
+    )
+    fs.create_file_at_once(folder / names.MANIFEST, manifest.dump(done))
+    fs.remove_files(folder, [names.INTENT])
     return done
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Hold a folder's intent; raise InUseError if another process writes there."""
+    try:
+        with fs.held(folder / names.INTENT):
+            yield
+    except BlockingIOError:
+        name = printable(str(folder))
+        raise InUseError(f"Another split is writing to {name}: wait for it.") from None
 
 
 def _intent(plan: SplitPlan) -> bytes:
