@@ -1,0 +1,518 @@
+"""The real client, installed from npm and run where it can do no harm.
+
+It promises that a run sees nothing of this machine but PATH and its own folders, talks to nobody
+but the mock API, and ends within its time limit.
+
+Rule: a client's files are touched only in folders that this module made, and only processes are
+ended that it started.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import functools
+import json
+import os
+import queue
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Final
+
+from clients.normal import Sent, normalise, slug
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from clients.mock_api import MockApi, Request
+
+REPOSITORY: Final = Path(__file__).resolve().parents[2]
+FOLDER: Final = Path(os.environ.get("SESSROTATE_CLIENTS") or REPOSITORY / ".clients")
+"""Where clients are installed; ignored by git. A variable lets several checkouts share it."""
+
+PACKAGE: Final = "@anthropic-ai/claude-code"
+
+LIMIT: Final = 120.0
+"""Seconds that one run of a client may take; a usual one takes one or two."""
+
+INSTALL_LIMIT: Final = 600.0
+
+QUESTION: Final = "What did we do so far?"
+"""The prompt that `resume_request` resumes with."""
+
+
+_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+# ── which clients ────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class ClientVersion:
+    """A release of the client, and the little that the harness has to know of it."""
+
+    number: str
+    agent_tool: str
+    """What its tool for starting a subagent is called."""
+    full: int
+    """So many tokens in use make it compact before the next turn, and it can still do so."""
+    preserves: bool
+    """Whether its boundaries name earlier rows that a resume needs."""
+
+    def __str__(self) -> str:
+        return self.number
+
+
+VERSIONS: Final = (
+    ClientVersion("2.0.28", agent_tool="Task", full=180_000, preserves=False),
+    ClientVersion("2.1.112", agent_tool="Agent", full=180_000, preserves=False),
+    ClientVersion("2.1.330", agent_tool="Agent", full=980_000, preserves=True),
+)
+"""All clients that the tests run, oldest first."""
+
+
+def version(number: str) -> ClientVersion:
+    """Return a version; one that is not in the table is taken to be like the one before it."""
+
+    def key(text: str) -> list[int]:
+        return [int(part) for part in text.split(".")]
+
+    known = [row for row in VERSIONS if key(row.number) <= key(number)]
+    return replace(known[-1] if known else VERSIONS[0], number=number)
+
+
+# ── getting them ─────────────────────────────────────────────────────────────────────────────
+
+
+class UnavailableError(Exception):
+    """A client cannot be had here; the message says why."""
+
+
+class ClientError(Exception):
+    """A client did not do what it was asked to; the message holds what it said."""
+
+
+# No scripts: what they would link into place is used where it is. One retry: offline is offline.
+_NPM: Final = (
+    *("install", "--ignore-scripts", "--no-save", "--no-audit", "--no-fund", "--loglevel=error"),
+    *("--fetch-retries=1", "--fetch-retry-mintimeout=1000"),
+)
+
+
+@functools.cache
+def install(number: str) -> tuple[str, ...]:
+    """Install a version of the client unless it is there, and return the command that runs it.
+
+    Processes that do this at once wait for each other. The folder of a version appears whole or
+    not at all. Raises UnavailableError, at once when it failed before in this process.
+    """
+    problem = _install(number)
+    if problem is not None:
+        raise UnavailableError(problem)
+    return _command(FOLDER / number)
+
+
+@functools.cache
+def _install(number: str) -> str | None:
+    """Do the work of `install`; return why it failed. (An exception would not be cached.)"""
+    if not re.fullmatch(r"\d+\.\d+\.\d+", number):
+        return f"{number!r} is no version number"
+    folder = FOLDER / number
+    if folder.is_dir():
+        return None
+    npm = shutil.which("npm")
+    if npm is None or shutil.which("node") is None:
+        return "Node.js with npm is not installed"
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with (FOLDER / f"{number}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if folder.is_dir():
+            return None
+        with tempfile.TemporaryDirectory(prefix=f"{number}.", dir=FOLDER) as unfinished:
+            command = [npm, *_NPM, "--prefix", unfinished, f"{PACKAGE}@{number}"]
+            with tempfile.TemporaryFile() as output:
+                status = _run(command, output, limit=INSTALL_LIMIT)
+                output.seek(0)
+                said = " ".join(output.read().decode(errors="replace").split())
+            if status != 0:
+                return f"npm cannot install {PACKAGE}@{number}: {said[:300] or status}"
+            Path(unfinished, "whole").mkdir()
+            Path(unfinished, "node_modules").rename(Path(unfinished, "whole", "node_modules"))
+            Path(unfinished, "whole").rename(folder)
+    return None
+
+
+def _run(command: Sequence[str], output: IO[bytes], limit: float) -> int | None:
+    """Run a program in a process group of its own; None when it took too long."""
+    process = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+    )
+    return _status(process, time.monotonic() + limit)
+
+
+def _status(process: subprocess.Popen[bytes], deadline: float) -> int | None:
+    """Wait for a process that leads its group, end what is left of the group, return its status.
+
+    None when it was still running at the deadline. The signal goes out before the leader is
+    waited for: afterwards its number may be somebody else's.
+    """
+    in_time = True
+    while not _has_ended(process):
+        if time.monotonic() > deadline:
+            in_time = False
+            break
+        time.sleep(0.01)
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS: only zombies left
+            os.killpg(process.pid, signal.SIGKILL)
+    status = process.wait()
+    return status if in_time else None
+
+
+def _has_ended(process: subprocess.Popen[bytes]) -> bool:
+    """Say whether a process has ended, without waiting for it where the system can tell."""
+    if not hasattr(os, "waitid"):  # macOS before Python 3.13: nothing is left to signal then
+        return process.poll() is not None
+    if process.returncode is not None:
+        return True
+    flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
+    return os.waitid(os.P_PID, process.pid, flags) is not None
+
+
+def _command(folder: Path) -> tuple[str, ...]:
+    packages = folder / "node_modules"
+    native = sorted(packages.glob(f"{PACKAGE}-*/claude"))
+    if native:
+        return (str(native[0]),)
+    script = packages / PACKAGE / "cli.js"
+    node = shutil.which("node")
+    if not script.is_file() or node is None:
+        raise UnavailableError(f"{folder} holds no client that runs on this machine")
+    return (node, str(script))
+
+
+def session_id(session_file: Path) -> str:
+    """Return the id of a session: the name of its file."""
+    if not _UUID.fullmatch(session_file.stem):
+        raise ValueError(f"{session_file.name} is not named after a session; name one beside it")
+    return session_file.stem
+
+
+# ── running them ─────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What came of one prompt."""
+
+    session: str
+    """The session's id; another one than before after a fork."""
+    text: str
+    requests: tuple[Request, ...]
+    """What the client sent, in order, titles and warm-ups included."""
+
+    @property
+    def conversation(self) -> tuple[Request, ...]:
+        """The turns of agents among the requests."""
+        return tuple(request for request in self.requests if request.is_conversation)
+
+
+class Client:
+    """One installation of the client at home in one folder.
+
+    `home` gets four folders: `config` (the client's own), `work` (the project), `user` (HOME) and
+    `tmp`. Two clients never share a home; runs of one client follow one another.
+    """
+
+    def __init__(self, version: ClientVersion, home: Path, api: MockApi) -> None:
+        self.version = version
+        self.home = home.resolve()
+        self.api = api
+        self.config, self.work = self.home / "config", self.home / "work"
+        for folder in (self.config, self.work, self.home / "user", self.home / "tmp"):
+            folder.mkdir(parents=True, exist_ok=True)
+        self._command = install(version.number)
+
+    @property
+    def project(self) -> Path:
+        """The folder of the sessions of `work`."""
+        return self.config / "projects" / slug(self.work)
+
+    def session_file(self, session: str) -> Path:
+        """Return where the client keeps a session."""
+        return self.project / f"{session}.jsonl"
+
+    # ── verbs ────────────────────────────────────────────────────────────────────────────────
+
+    def prompt(
+        self,
+        text: str,
+        *,
+        resume: str | None = None,
+        fork: bool = False,
+        environment: Mapping[str, str] | None = None,
+    ) -> Turn:
+        """Run the client for one prompt, in a new session or in one that it resumes."""
+        arguments = [text, "--output-format", "json", *self._resuming(resume, fork=fork)]
+        before = len(self.api.requests())
+        with self._process(arguments, environment, writes=False) as process:
+            said = process.until_end()
+        try:
+            result = json.loads(said)
+            session, answer = result["session_id"], result.get("result", "")
+        except (ValueError, KeyError, TypeError):
+            raise ClientError(f"{self._name} answered no JSON: {said[-1000:]!r}") from None
+        if result.get("is_error"):
+            raise ClientError(f"{self._name} reports an error: {answer[:1000]}")
+        return Turn(session, answer, tuple(self.api.requests()[before:]))
+
+    def compact(self, session: str) -> Turn:
+        """Resume a session and have it compacted, as a user does it."""
+        return self.prompt("/compact", resume=session)
+
+    @contextlib.contextmanager
+    def conversation(
+        self, *, resume: str | None = None, environment: Mapping[str, str] | None = None
+    ) -> Iterator[Conversation]:
+        """Keep one process running that takes prompt after prompt, and let it end by itself.
+
+        Between two prompts the client has the session open, as it would for a user.
+        """
+        arguments = ["--input-format", "stream-json", "--output-format", "stream-json"]
+        arguments += ["--verbose", *self._resuming(resume)]
+        with self._process(arguments, environment, writes=True) as process:
+            yield Conversation(process, self.api)
+            process.until_end()
+
+    def converse(
+        self,
+        prompts: Sequence[str],
+        *,
+        resume: str | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> list[Turn]:
+        """Give several prompts to one process, each after the answer to the one before."""
+        with self.conversation(resume=resume, environment=environment) as conversation:
+            return [conversation.say(text) for text in prompts]
+
+    def resume_request(self, session_file: Path, *, beside: Path | None = None) -> Sent:
+        """Return what the client sends when it resumes a copy of a session file.
+
+        The copy lives in a home of its own, which is gone afterwards. `beside` is the session
+        file whose companions (subagents, tool results) are copied too, by default the same;
+        it also gives the session's id when `session_file` bears another name.
+        """
+        beside = beside or session_file
+        session = session_id(beside)
+        with tempfile.TemporaryDirectory(prefix="probe-", dir=self.home) as home:
+            probe = Client(self.version, Path(home), self.api)
+            probe.project.mkdir(parents=True)
+            shutil.copy2(session_file, probe.session_file(session))
+            if (companions := beside.parent / session).is_dir():
+                shutil.copytree(companions, probe.project / session)
+            for agent in beside.parent.glob("agent-*.jsonl"):
+                shutil.copy2(agent, probe.project)
+            turn = probe.prompt(QUESTION, resume=session)
+            if not turn.conversation:
+                raise ClientError(f"{self._name} resumed {session_file} and sent nothing")
+            places = {**self.places(), **probe.places()}
+            return normalise(turn.conversation[0].body, places)
+
+    # ── going back ───────────────────────────────────────────────────────────────────────────
+
+    def save(self) -> Path:
+        """Copy everything that is in the client's home, for `put_back`; return the copy."""
+        copy = Path(tempfile.mkdtemp(prefix="saved-", dir=self.home.parent))
+        shutil.copytree(self.home, copy / "home", symlinks=True)
+        return copy
+
+    def put_back(self, saved: Path) -> None:
+        """Make the client's home what it was at `save`; the copy stays.
+
+        Under the same path, so that two ways to go on can be compared without a difference in
+        any path.
+        """
+        shutil.rmtree(self.home)
+        shutil.copytree(saved / "home", self.home, symlinks=True)
+
+    # ── inside ───────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def _name(self) -> str:
+        return f"Claude Code {self.version}"
+
+    def places(self) -> dict[Path, str]:
+        """Return the folders that appear in requests, each with what it is."""
+        names = {"config": "config", "work": "work", "user": "user", "tmp": "tmp", "": "home"}
+        return {self.home / folder: name for folder, name in names.items()}
+
+    def _resuming(self, session: str | None, *, fork: bool = False) -> list[str]:
+        if session is None:
+            return []
+        return ["--resume", session, *(["--fork-session"] if fork else [])]
+
+    def _environment(self, more: Mapping[str, str] | None) -> dict[str, str]:
+        """Return all variables of a run.
+
+        The mock stands in as the proxy for every other host, so that nothing leaves the machine
+        and an attempt shows in the requests as CONNECT.
+        """
+        proxies = ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy")
+        return {
+            "PATH": os.environ.get("PATH", os.defpath),
+            "HOME": str(self.home / "user"),
+            "TMPDIR": str(self.home / "tmp"),
+            "CLAUDE_CODE_TMPDIR": str(self.home / "tmp"),
+            "CLAUDE_CONFIG_DIR": str(self.config),
+            "GIT_CEILING_DIRECTORIES": str(self.home),
+            "ANTHROPIC_API_KEY": "sk-ant-dummy",
+            "ANTHROPIC_BASE_URL": self.api.url,
+            **dict.fromkeys(proxies, self.api.url),
+            "NO_PROXY": "127.0.0.1",
+            "no_proxy": "127.0.0.1",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "DISABLE_AUTOUPDATER": "1",
+            "DISABLE_TELEMETRY": "1",
+            "DISABLE_ERROR_REPORTING": "1",
+            "IS_SANDBOX": "1",  # else root may not skip the permissions
+            **(more or {}),
+        }
+
+    @contextlib.contextmanager
+    def _process(
+        self, arguments: Sequence[str], more: Mapping[str, str] | None, *, writes: bool
+    ) -> Iterator[_Process]:
+        command = [*self._command, "-p", "--dangerously-skip-permissions", *arguments]
+        # For sockets: their paths must be short, or the client takes a folder that it shares.
+        with tempfile.TemporaryDirectory(prefix="run-") as runtime:
+            environment = self._environment(more) | {"XDG_RUNTIME_DIR": runtime}
+            process = _Process(self._name, command, self.work, environment, writes=writes)
+            try:
+                yield process
+            finally:
+                process.close()
+
+
+class Conversation:
+    """A client that waits for the next prompt."""
+
+    def __init__(self, process: _Process, api: MockApi) -> None:
+        self._process, self._api = process, api
+
+    @property
+    def pid(self) -> int:
+        """The process id of the client."""
+        return self._process.pid
+
+    def say(self, text: str) -> Turn:
+        """Give a prompt, or a command such as `/compact`, and wait for the end of the turn.
+
+        The client may write the turn's last rows to the session file a moment later.
+        """
+        before = len(self._api.requests())
+        message = {"role": "user", "content": [{"type": "text", "text": text}]}
+        self._process.write(json.dumps({"type": "user", "message": message}))
+        result = self._process.until_result()
+        requests = tuple(self._api.requests()[before:])
+        return Turn(result["session_id"], result.get("result", ""), requests)
+
+
+class _Process:
+    """A running client: lines in, lines out, and a time by which it has to be done."""
+
+    def __init__(
+        self,
+        name: str,
+        command: list[str],
+        folder: Path,
+        environment: dict[str, str],
+        *,
+        writes: bool,
+    ) -> None:
+        self._name = name
+        self._deadline = time.monotonic() + LIMIT
+        self._open = contextlib.ExitStack()
+        self._errors = self._open.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - so it is
+        self._process = subprocess.Popen(
+            command,
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.PIPE if writes else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            start_new_session=True,
+        )
+        self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    @property
+    def pid(self) -> int:
+        """The process id, which is also that of its group."""
+        return self._process.pid
+
+    def write(self, line: str) -> None:
+        """Give the client one line."""
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(line.encode() + b"\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            raise self._failure("stopped reading", b"") from None
+
+    def until_result(self) -> dict[str, Any]:
+        """Read up to the end of a turn and return what the client says of it."""
+        seen: list[bytes] = []
+        while (line := self._next()) is not None:
+            seen.append(line)
+            with contextlib.suppress(ValueError):
+                value = json.loads(line)
+                if isinstance(value, dict) and value.get("type") == "result":
+                    if value.get("is_error"):
+                        raise self._failure("reports an error", line)
+                    return value
+        raise self._failure("ended without an answer", b"".join(seen))
+
+    def until_end(self) -> bytes:
+        """Let the client end by itself and return the rest of what it says."""
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        said = b"".join(iter(self._next, None))
+        status = _status(self._process, self._deadline)
+        if status != 0:
+            raise self._failure(f"ended with {status}", said)
+        return said
+
+    def close(self) -> None:
+        """End the client if it still runs, and everything that it started."""
+        _status(self._process, deadline=0)
+        self._reader.join()
+        with self._open, contextlib.suppress(BrokenPipeError):  # what was not written
+            for pipe in (self._process.stdout, self._process.stdin):
+                if pipe is not None:
+                    pipe.close()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._lines.put(line)
+        self._lines.put(None)
+
+    def _next(self) -> bytes | None:
+        try:
+            return self._lines.get(timeout=max(0.0, self._deadline - time.monotonic()))
+        except queue.Empty:
+            raise self._failure(f"took longer than {LIMIT:.0f} s", b"") from None
+
+    def _failure(self, what: str, said: bytes) -> ClientError:
+        self._errors.seek(0)
+        complaint = self._errors.read()[-1000:].decode(errors="replace")
+        text = said[-1000:].decode(errors="replace")
+        return ClientError(f"{self._name} {what}. It said: {text!r}; its errors: {complaint!r}")

@@ -1,0 +1,252 @@
+"""Sessions as users make them, made with the real client.
+
+It promises that each maker returns the file of a session that went through what its name says,
+and fails when the client did something else.
+
+Rule: a maker's prompts are fixed, so that the same client makes the same session each time, but
+for ids and times. `mark` sets the prompts of one part of a session apart from those of another.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from clients.client import Client, ClientError
+from clients.mock_api import call, usage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from clients.client import ClientVersion, Turn
+    from clients.mock_api import MockApi
+
+NOTE: Final = "note.txt"
+"""A file of the project, for the client's tools to read."""
+
+
+# ── steps: each goes on with a session, or begins one ────────────────────────────────────────
+
+
+def talk(client: Client, mark: str, *, resume: str | None = None, turns: int = 2) -> str:
+    """Have a few plain turns in one process; return the session's id."""
+    prompts = [f"{mark}, question {number}." for number in range(turns)]
+    return client.converse(prompts, resume=resume)[-1].session
+
+
+def use_tools(client: Client, mark: str, *, resume: str | None = None) -> str:
+    """Have tools used, two of them side by side and one that changes a file."""
+    note = client.work / NOTE
+    note.write_text("".join(f"{mark}, line {number}.\n" for number in range(5)))
+    reading = call("Read", file_path=str(note))
+    running = call("Bash", command=f"echo '{mark}'; wc -l < {NOTE}", description="Count the lines")
+    turn = client.prompt(f"{mark}, look around. {reading} {running}", resume=resume)
+    _expect(len(results(turn)) == 2, f"Read and Bash were not used: {results(turn)}")
+    edit = call("Edit", file_path=str(note), old_string="line 3", new_string="line three")
+    # An edit needs the file to have been read by the same process.
+    first, second = client.converse(
+        [f"{mark}, read it. {reading}", f"{mark}, change it. {edit}"], resume=turn.session
+    )
+    _expect(len(results(first)) == 1, "Read was not used")
+    _expect("line three" in note.read_text(), f"Edit did not work: {results(second)}")
+    return second.session
+
+
+def use_subagent(client: Client, mark: str, *, resume: str | None = None) -> str:
+    """Have a subagent do something with a tool of its own."""
+    errand = f"{mark}, errand. {call('Bash', command='echo errand', description='Say a word')}"
+    sending = call(
+        client.version.agent_tool,
+        description="Run an errand",
+        prompt=errand,
+        subagent_type="general-purpose",
+        run_in_background=False,
+    )
+    turn = client.prompt(f"{mark}, send somebody. {sending}", resume=resume)
+    sent = [request for request in turn.conversation if "errand." in request.prompt]
+    _expect(bool(sent) and bool(results(turn)), "no subagent was started")
+    return turn.session
+
+
+def compact(client: Client, session: str) -> str:
+    """Have a session compacted by `/compact`."""
+    boundaries = len(boundary_rows(client.session_file(session)))
+    client.compact(session)
+    found = len(boundary_rows(client.session_file(session)))
+    _expect(found == boundaries + 1, f"{found - boundaries} boundaries by /compact")
+    return session
+
+
+def overflow(client: Client, mark: str, *, resume: str | None = None) -> str:
+    """Fill the model's window, so that the client compacts by itself before its next turn."""
+    full = usage(client.version.full)
+    session = client.prompt(f"{mark}, fill the window. {full}", resume=resume).session
+    boundaries = len(boundary_rows(client.session_file(session)))
+    client.prompt(f"{mark}, go on after that.", resume=session)
+    found = boundary_rows(client.session_file(session))[boundaries:]
+    triggers = [row["compactMetadata"]["trigger"] for row in found]
+    _expect(triggers == ["auto"], f"automatic compaction gave {triggers}")
+    return session
+
+
+def compact_twice(client: Client, mark: str, *, resume: str | None = None) -> str:
+    """Have two compactions in one process, the first after one turn, the second after two.
+
+    (2.1.330 preserves rows only where there was more than one turn to compact.)
+    """
+    prompts = [f"{mark}, first.", "/compact", f"{mark}, second.", f"{mark}, third.", "/compact"]
+    return client.converse([*prompts, f"{mark}, fourth."], resume=resume)[-1].session
+
+
+# ── makers: whole sessions ───────────────────────────────────────────────────────────────────
+
+
+def plain(client: Client) -> Path:
+    """Make a session without a boundary that was resumed twice."""
+    session = None
+    for mark in ("Plain", "Resumed", "Resumed again"):
+        session = client.prompt(f"{mark}, question.", resume=session).session
+    return client.session_file(session or "")
+
+
+def with_tools(client: Client) -> Path:
+    """Make a session with tool calls on both sides of a compaction."""
+    session = compact(client, use_tools(client, "Tools before"))
+    return client.session_file(use_tools(client, "Tools after", resume=session))
+
+
+def compacted(client: Client) -> Path:
+    """Make a session that a user compacted, twice, in processes of their own."""
+    session = compact(client, talk(client, "Before"))
+    session = compact(client, talk(client, "Between", resume=session))
+    return client.session_file(talk(client, "After", resume=session))
+
+
+def overflowed(client: Client) -> Path:
+    """Make a session that the client compacted by itself."""
+    session = overflow(client, "Overflow", resume=talk(client, "Before"))
+    return client.session_file(talk(client, "After", resume=session))
+
+
+def compacted_twice_at_once(client: Client) -> Path:
+    """Make a session that one process compacted twice."""
+    return client.session_file(compact_twice(client, "Twice"))
+
+
+def compacted_often(client: Client) -> Path:
+    """Make a session that one process compacted three times, mostly with little in between.
+
+    2.1.112 writes the boundary before once more then, with all that follows it.
+    """
+    prompts = ["Often, first.", "/compact", "Often, second.", "/compact", "Often, third."]
+    turns = client.converse([*prompts, "Often, fourth.", "/compact", "Often, fifth."])
+    return client.session_file(turns[-1].session)
+
+
+def with_subagent(client: Client) -> Path:
+    """Make a session with subagents on both sides of a compaction."""
+    session = compact(client, use_subagent(client, "Agent before"))
+    return client.session_file(use_subagent(client, "Agent after", resume=session))
+
+
+def forked(client: Client) -> Path:
+    """Make a session that was forked from a compacted one, and went on."""
+    trunk = compact(client, talk(client, "Trunk"))
+    branch = client.prompt("Fork, question 0.", resume=trunk, fork=True).session
+    _expect(branch != trunk, "the fork has the id of what it was forked from")
+    return client.session_file(talk(client, "Branch", resume=branch, turns=1))
+
+
+def long(client: Client) -> Path:
+    """Make a session that went through all of it."""
+    session = use_tools(client, "Long tools", resume=talk(client, "Long"))
+    session = use_subagent(client, "Long agent", resume=compact(client, session))
+    session = overflow(client, "Long overflow", resume=session)
+    session = compact_twice(client, "Long twice", resume=session)
+    return client.session_file(talk(client, "Long after", resume=session))
+
+
+@dataclass(frozen=True)
+class Made:
+    """A way to make a session, and how many boundaries the session then has."""
+
+    make: Callable[[Client], Path]
+    boundaries: int
+
+
+MAKERS: Final = {
+    maker.make.__name__: maker
+    for maker in (
+        Made(plain, 0),
+        Made(with_tools, 1),
+        Made(compacted, 2),
+        Made(overflowed, 1),
+        Made(compacted_twice_at_once, 2),
+        Made(compacted_often, 3),
+        Made(with_subagent, 1),
+        Made(forked, 1),
+        Made(long, 4),
+    )
+}
+"""All makers by name."""
+
+
+class Sessions:
+    """Sessions by maker, each made once; every caller gets it as it was when it was made."""
+
+    def __init__(self, version: ClientVersion, folder: Path, api: MockApi) -> None:
+        self._version, self._folder, self._api = version, folder, api
+        self._made: dict[str, tuple[Client, Path, Path]] = {}
+
+    def get(self, maker: str) -> tuple[Client, Path]:
+        """Return a session's file, and the client at whose home it is.
+
+        Whatever was done there before is undone, also in a file that an earlier caller got.
+        """
+        if maker not in self._made:
+            client = Client(self._version, self._folder / maker / "home", self._api)
+            session_file = MAKERS[maker].make(client)
+            self._made[maker] = (client, session_file, client.save())
+        client, session_file, saved = self._made[maker]
+        client.put_back(saved)
+        return client, session_file
+
+
+# ── looking at what was made ─────────────────────────────────────────────────────────────────
+
+
+def rows(session_file: Path) -> list[dict[str, Any]]:
+    """Return the rows of a session."""
+    return [json.loads(line) for line in session_file.read_bytes().splitlines()]
+
+
+def boundary_rows(session_file: Path) -> list[dict[str, Any]]:
+    """Return the compaction boundaries of a session, in order; none if it has no file yet.
+
+    A second copy of a boundary is none: many versions write the rows since the last compaction
+    once more when one process compacts again (2.1.112 does it, 2.0.28 and 2.1.330 do not).
+    """
+    if not session_file.exists():
+        return []
+    found = {
+        row["uuid"]: row
+        for row in rows(session_file)
+        if (row.get("type"), row.get("subtype")) == ("system", "compact_boundary")
+    }
+    return list(found.values())
+
+
+def results(turn: Turn) -> list[str]:
+    """Return the results of all tools that the last request of a turn reports."""
+    if not turn.conversation:
+        return []
+    last = [message for message in turn.conversation[-1].messages if message["role"] == "user"][-1]
+    content = last["content"] if isinstance(last["content"], list) else []
+    return [json.dumps(block) for block in content if block.get("type") == "tool_result"]
+
+
+def _expect(held: bool, otherwise: str) -> None:
+    if not held:
+        raise ClientError(f"The client did not do what the session needs: {otherwise}")

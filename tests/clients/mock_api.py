@@ -1,0 +1,418 @@
+"""A stand-in for Anthropic's Messages API that the real client talks to, on loopback only.
+
+It promises that equal requests get equal replies, however often and wherever they are sent, and
+that every request body can be read afterwards.
+
+Rule: what is answered depends on the request alone. No counter, clock or random number enters a
+reply; a test steers by directives that it writes into its prompts (`call`, `say`, `usage`).
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import ipaddress
+import json
+import re
+import sys
+import threading
+from dataclasses import dataclass
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any, Final, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from socket import socket
+
+LOOPBACK: Final = "127.0.0.1"
+
+TOKENS: Final = 1000
+"""Input tokens that a reply reports unless the prompt says otherwise."""
+
+MESSAGES: Final = "/v1/messages"
+COUNT_TOKENS: Final = "/v1/messages/count_tokens"
+
+COMPACTION: Final = "Your task is to create a detailed summary"
+"""What every client version asks for when it compacts, and nothing else contains."""
+
+Body = dict[str, Any]
+Block = dict[str, Any]
+
+
+# ── what a prompt can ask for ────────────────────────────────────────────────────────────────
+
+
+def call(tool: str, **arguments: object) -> str:
+    """Return a directive: the reply uses this tool. Several in one prompt are used side by side."""
+    return f"[[call {tool} {json.dumps(arguments)}]]"
+
+
+def say(text: str) -> str:
+    """Return a directive: the reply is this text."""
+    return f"[[say {json.dumps({'text': text})}]]"
+
+
+def usage(tokens: int) -> str:
+    """Return a directive: the reply says that the request had so many input tokens.
+
+    Near the size of the model's window this makes the client compact before its next turn.
+    """
+    return f"[[usage {json.dumps({'tokens': tokens})}]]"
+
+
+_DIRECTIVE: Final = re.compile(r"\[\[(call (?P<tool>[\w-]+)|say|usage) (?={)")
+_REMINDER: Final = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Directives:
+    """What the last prompt of a request asks the mock to do."""
+
+    calls: tuple[tuple[str, Body], ...] = ()
+    text: str | None = None
+    tokens: int = TOKENS
+
+    @classmethod
+    def of(cls, prompt: str) -> Directives:
+        """Read the directives in a prompt; later ones win over earlier ones of their kind.
+
+        One that stands in the arguments of another is for whoever gets those.
+        """
+        calls: list[tuple[str, Body]] = []
+        text, tokens = None, TOKENS
+        end = 0
+        while found := _DIRECTIVE.search(prompt, end):
+            value, end = json.JSONDecoder().raw_decode(prompt, found.end())
+            if found["tool"]:
+                calls.append((found["tool"], value))
+            elif "text" in value:
+                text = value["text"]
+            else:
+                tokens = value["tokens"]
+        return cls(tuple(calls), text, tokens)
+
+
+# ── reading a request ────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request as it came: method, path without the query, and the JSON body."""
+
+    method: str
+    path: str
+    body: Body
+
+    @property
+    def messages(self) -> list[Body]:
+        """The conversation that was sent; empty for other requests."""
+        found = self.body.get("messages")
+        return found if isinstance(found, list) else []
+
+    @property
+    def is_compaction(self) -> bool:
+        """Whether the client asks for a summary to go on from."""
+        return COMPACTION in self.prompt
+
+    @property
+    def is_conversation(self) -> bool:
+        """Whether this is a turn of an agent with its tools, not a title or a token count."""
+        tools = self.body.get("tools")
+        return self.path == MESSAGES and bool(self.messages) and bool(tools)
+
+    @property
+    def prompt(self) -> str:
+        """What the last message says after its last tool result, without the client's reminders.
+
+        The client puts neighbouring messages of a user into one, so this can be several texts.
+        """
+        said = [message for message in self.messages if message.get("role") == "user"]
+        if not said:
+            return ""
+        texts: list[str] = []
+        for block in blocks(said[-1]):
+            if block.get("type") == "tool_result":
+                texts.clear()
+            elif block.get("type") == "text":
+                texts.append(block.get("text", ""))
+        return _REMINDER.sub("", "\n".join(texts))
+
+
+def blocks(message: Body) -> list[Block]:
+    """Return a message's content as blocks; a plain text is one block."""
+    content = message.get("content")
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return content if isinstance(content, list) else []
+
+
+# What differs between two runs of the same steps: reminders, paths, ids, times.
+_VOLATILE: Final = re.compile(
+    r"""<system-reminder>.*?</system-reminder>
+    | /[\w@.+/-]+
+    | [0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12} | \ba[0-9a-f]{7,}\b
+    | \d{4}-\d\d-\d\d(?:T[\d:.]+Z?)? | duration_ms\W+\d+""",
+    re.DOTALL | re.VERBOSE,
+)
+
+
+_LETTERS: Final = str.maketrans("0123456789abcdef", "ghjkmnpqrstuvwxy")
+
+
+def fingerprint(messages: list[Body]) -> str:
+    """Return a name for a conversation: sixteen letters, the same in every run of the same steps.
+
+    Letters outside the hexadecimal ones, so that it is not taken for one of the client's ids.
+    """
+    digest = hashlib.sha256()
+    for message in messages:
+        digest.update(str(message.get("role")).encode())
+        for block in blocks(message):
+            kept = {key: block[key] for key in ("type", "text", "input", "content") if key in block}
+            digest.update(_VOLATILE.sub("", json.dumps(kept, sort_keys=True)).encode())
+    return digest.hexdigest()[:16].translate(_LETTERS)
+
+
+# ── the reply ────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One message of the model."""
+
+    name: str
+    model: str
+    content: tuple[Block, ...]
+    stop: str
+    tokens: int
+
+    @classmethod
+    def to(cls, request: Request) -> Reply:
+        """Answer a request; a function of the request and nothing else."""
+        name = fingerprint(request.messages)
+        asked = Directives.of(request.prompt)
+        tools = {tool.get("name") for tool in request.body.get("tools") or ()}
+        stop = "end_turn"
+        if request.is_compaction:
+            content = [
+                _text(f"<analysis>Mock.</analysis>\n\n<summary>\nSummary {name}\n</summary>")
+            ]
+        elif asked.calls and {tool for tool, _ in asked.calls} <= tools:
+            stop = "tool_use"
+            content = [_text(asked.text or f"Calling {name}.")]
+            for number, (tool, arguments) in enumerate(asked.calls):
+                use = {"type": "tool_use", "id": f"toolu_{name}{number}", "name": tool}
+                content.append({**use, "input": arguments})
+        elif asked.text is not None:
+            content = [_text(asked.text)]
+        elif not tools and "JSON" in json.dumps(request.body.get("system")):
+            content = [_text(json.dumps({"isNewTopic": False, "title": "A session"}))]
+        else:
+            content = [_text(f"Reply {name}.")]
+        model = str(request.body.get("model"))
+        return cls(f"msg_{name}", model, tuple(content), stop, asked.tokens)
+
+    def message(self) -> Body:
+        """Return the reply as the API sends it in one piece."""
+        return {
+            "id": self.name,
+            "type": "message",
+            "role": "assistant",
+            "model": self.model,
+            "content": list(self.content),
+            "stop_reason": self.stop,
+            "stop_sequence": None,
+            "usage": self._usage(),
+        }
+
+    def events(self) -> Iterator[tuple[str, Body]]:
+        """Yield the reply as the API streams it."""
+        opening = {**self.message(), "content": [], "stop_reason": None}
+        yield "message_start", {"message": opening}
+        for index, block in enumerate(self.content):
+            if block["type"] == "text":
+                empty: Block = {"type": "text", "text": ""}
+                delta = {"type": "text_delta", "text": block["text"]}
+            else:
+                empty = {**block, "input": {}}
+                delta = {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}
+            yield "content_block_start", {"index": index, "content_block": empty}
+            yield "content_block_delta", {"index": index, "delta": delta}
+            yield "content_block_stop", {"index": index}
+        ending = {"stop_reason": self.stop, "stop_sequence": None}
+        yield "message_delta", {"delta": ending, "usage": self._usage()}
+        yield "message_stop", {}
+
+    def _usage(self) -> Body:
+        return {
+            "input_tokens": self.tokens,
+            "cache_creation_input_tokens": 0,
+            "cache_read_input_tokens": 0,
+            "output_tokens": 10,
+            "service_tier": "standard",
+        }
+
+
+def _text(text: str) -> Block:
+    return {"type": "text", "text": text}
+
+
+# ── the server ───────────────────────────────────────────────────────────────────────────────
+
+
+class MockApi:
+    """The server, in a thread of its own on a free port; a context manager.
+
+    `requests()` gives what came since the start or since `forget()`. A request that the server
+    itself failed on is raised by `close()`, because the client would only retry it.
+    """
+
+    def __init__(self) -> None:
+        self._server = _Server()
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(0.05,), daemon=True
+        )
+        self._thread.start()
+
+    @property
+    def url(self) -> str:
+        """Where the client finds the server."""
+        return f"http://{LOOPBACK}:{self._server.server_address[1]}"
+
+    def requests(self) -> list[Request]:
+        """Return all requests in the order in which they came."""
+        with self._server.lock:
+            return list(self._server.requests)
+
+    def answers(self, address: str) -> bool:
+        """Say whether a peer with this address would get an answer."""
+        return self._server.verify_request(None, (address, 0))
+
+    def forget(self) -> None:
+        """Drop what was recorded."""
+        with self._server.lock:
+            self._server.requests.clear()
+
+    def close(self) -> None:
+        """Stop the server; raises the first error that a request met inside it."""
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+        for error in self._server.errors:
+            raise error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class _Server(ThreadingHTTPServer):
+    """Listens on loopback, keeps the requests, answers nobody else."""
+
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self) -> None:
+        super().__init__((LOOPBACK, 0), _Handler)
+        self.lock = threading.Lock()
+        self.requests: list[Request] = []
+        self.errors: list[BaseException] = []
+
+    def verify_request(self, request: object, client_address: Any) -> bool:
+        """Refuse every peer that is not this machine."""
+        del request
+        return ipaddress.ip_address(client_address[0]).is_loopback
+
+    def record(self, request: Request) -> None:
+        """Keep a request."""
+        with self.lock:
+            self.requests.append(request)
+
+    def handle_error(self, request: socket | tuple[bytes, socket], client_address: Any) -> None:
+        """Keep an error for `close`; a client that hangs up in the middle is none."""
+        del request, client_address
+        error = sys.exc_info()[1]
+        if error is not None and not isinstance(error, ConnectionError):
+            self.errors.append(error)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """HTTP around `Reply`."""
+
+    protocol_version = "HTTP/1.1"
+    server: _Server
+
+    def do_HEAD(self) -> None:
+        self.server.record(Request("HEAD", self._path(), {}))
+        self._send(HTTPStatus.OK, "text/plain", b"")
+
+    def do_GET(self) -> None:
+        self.server.record(Request("GET", self._path(), {}))
+        self._send_error()
+
+    def do_CONNECT(self) -> None:
+        self.server.record(Request("CONNECT", self.path, {}))
+        self._send_error()
+
+    def do_POST(self) -> None:
+        try:
+            body = json.loads(self._content() or b"{}")
+            request = Request("POST", self._path(), body)
+            self.server.record(request)
+            reply = Reply.to(request) if request.path == MESSAGES else None
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            self.server.errors.append(error)
+            self._send_error(HTTPStatus.BAD_REQUEST)
+            return
+        if request.path == COUNT_TOKENS:
+            self._send_json(HTTPStatus.OK, {"input_tokens": TOKENS})
+        elif reply is None:
+            self._send_error()
+        elif body.get("stream"):
+            lines = [
+                f"event: {name}\ndata: {json.dumps({'type': name, **event})}\n\n"
+                for name, event in reply.events()
+            ]
+            self._send(HTTPStatus.OK, "text/event-stream", "".join(lines).encode())
+        else:
+            self._send_json(HTTPStatus.OK, reply.message())
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing: the requests are recorded."""
+
+    def _path(self) -> str:
+        return self.path.partition("?")[0]
+
+    def _content(self) -> bytes:
+        if self.headers.get("transfer-encoding", "").lower() == "chunked":
+            content = b"".join(self._chunks())
+        else:
+            content = self.rfile.read(int(self.headers.get("content-length") or 0))
+        if self.headers.get("content-encoding") == "gzip":
+            content = gzip.decompress(content)
+        return content
+
+    def _chunks(self) -> Iterator[bytes]:
+        while size := int(self.rfile.readline().partition(b";")[0], 16):
+            yield self.rfile.read(size)
+            self.rfile.readline()
+        self.rfile.readline()
+
+    def _send_error(self, status: HTTPStatus = HTTPStatus.NOT_FOUND) -> None:
+        error = {"type": "invalid_request_error", "message": f"The mock: {status.phrase}."}
+        self._send_json(status, {"type": "error", "error": error})
+
+    def _send_json(self, status: HTTPStatus, value: Body) -> None:
+        self._send(status, "application/json", json.dumps(value).encode())
+
+    def _send(self, status: HTTPStatus, kind: str, content: bytes) -> None:
+        self.send_response(status)
+        self.send_header("content-type", kind)
+        self.send_header("content-length", str(len(content)))
+        self.send_header("request-id", "req_mock")
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(content)
