@@ -29,6 +29,13 @@ def parse(line: bytes) -> Any:
         sys.set_int_max_str_digits(digits)
 
 
+def is_object(line: bytes) -> bool:
+    try:
+        return isinstance(parse(line), dict)
+    except ValueError:
+        return False
+
+
 def is_boundary(line: bytes) -> bool:
     try:
         record = parse(line)

@@ -67,3 +67,30 @@ def test_anything_else_is_damaged(value: object) -> None:
 def test_hostile_bytes_are_damaged(data: bytes) -> None:
     with pytest.raises(DamagedError):
         manifest.parse(data)
+
+
+def a_manifest(*segments: Segment, source_bytes: int) -> bytes:
+    sealed = tuple(SealedSegment(segment, DIGEST, 1, "plain") for segment in segments)
+    return manifest.dump(Manifest("s", "claude", "numbered", source_bytes, DIGEST, sealed))
+
+
+def a_segment(index: int, start: int, end: int, *, opened: bool | None = None) -> Segment:
+    boundary = Boundary(start) if (index > 0 if opened is None else opened) else None
+    return Segment(index, Span(start, end), boundary, None, None)
+
+
+def test_segments_must_adjoin_and_make_up_the_whole() -> None:
+    first, second = a_segment(0, 0, 10), a_segment(1, 10, 30)
+    manifest.parse(a_manifest(first, second, source_bytes=30))
+    for damaged in (
+        a_manifest(source_bytes=0),
+        a_manifest(first, second, source_bytes=31),
+        a_manifest(second, source_bytes=30),
+        a_manifest(first, a_segment(1, 11, 30), source_bytes=30),
+        a_manifest(first, a_segment(2, 10, 30), source_bytes=30),
+        a_manifest(first, a_segment(1, 10, 9), source_bytes=9),
+        a_manifest(first, a_segment(1, 10, 30, opened=False), source_bytes=30),
+        a_manifest(a_segment(0, 0, 10, opened=True), source_bytes=10),
+    ):
+        with pytest.raises(DamagedError):
+            manifest.parse(damaged)

@@ -49,6 +49,9 @@ def test_the_boundaries_are_those_of_the_whole_file(
         found = scanned(path)
     assert [boundary.offset for boundary in found.boundaries] == oracle.boundaries(data)
     assert found.end == len(data)
+    assert found.opaque_lines == sum(
+        b'compact_boundary"' in line and not oracle.is_object(line) for line in data.split(b"\n")
+    )
 
 
 @given(st.binary(max_size=60), st.integers(0, 70), st.integers(0, 70))

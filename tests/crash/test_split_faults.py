@@ -152,6 +152,7 @@ def test_every_file_is_on_the_disk_before_the_set_counts_as_whole(
     names = [name for name, _ in synced]
     manifest = names.index("manifest.json.partial")
     segments = {"s.jsonl", "s.1.jsonl", "s.2.jsonl", "s.3.jsonl"}
+    assert {file.name for file in folder.iterdir()} == {*segments, "manifest.json"}
     # The intent, and the folder that names it, come before any segment …
     assert names.index("intent.json") < min(names.index(name) for name in segments)
     first_folder = next(index for index, name in enumerate(names) if name == "out")
