@@ -140,3 +140,16 @@ def test_a_plain_session_is_no_segment(source: Path) -> None:
 def test_a_folder_without_segments_is_no_set(tmp_path: Path) -> None:
     with pytest.raises(NotASessionError):
         archive.load(tmp_path)
+
+
+def test_a_manifest_that_gives_another_digest_of_the_whole_is_noticed(
+    source: Path, tmp_path: Path
+) -> None:
+    a_set(source, tmp_path / "out", "numbered", "plain", keep=True)
+    path = tmp_path / "out" / "manifest.json"
+    told = json.loads(path.read_bytes())["source"]["digest"].encode()
+    path.write_bytes(path.read_bytes().replace(told, b"xxh3_128:" + b"0" * 32))
+    with pytest.raises(DamagedError, match="digest of the whole"):
+        sets.stitched(tmp_path / "out")
+    (problem,) = stitch.verify(archive.load(tmp_path / "out"), sets.nothing)
+    assert problem.kind == "manifest"

@@ -117,9 +117,10 @@ def test_a_long_line_that_does_not_end_as_json_is_no_record(ending: bytes) -> No
 
 def test_a_line_nested_deeper_than_the_limit_is_no_record(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jsonline, "MAX_DEPTH", 5_000)
-    deep = BOUNDARY_LINE.replace(b'"auto"', b"[" * 5_001 + b"]" * 5_001)
+    long = BOUNDARY_LINE.replace(b"5a3c0e1e", b"5" * jsonline.SMALL)
+    deep = long.replace(b'"auto"', b"[" * 5_001 + b"]" * 5_001)
     assert jsonline.values([deep], len(deep), SHAPE) is None
-    fine = BOUNDARY_LINE.replace(b'"auto"', b"[" * 4_998 + b"]" * 4_998)
+    fine = long.replace(b'"auto"', b"[" * 4_998 + b"]" * 4_998)
     assert jsonline.values([fine], len(fine), SHAPE) is not None
 
 
