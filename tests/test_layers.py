@@ -17,7 +17,7 @@ LAYERS = (
     {"__init__", "errors", "model"},
     {"jsonline", "needle", "digest", "names", "source", "fs", "zstd"},
     {"header", "segments", "plan", "formats.__init__", "formats.claude"},
-    {"manifest", "scan", "dating", "find"},
+    {"manifest", "scan", "dating", "find", "formats.claude_contract"},
     {"chain", "render"},
     {"archive", "writer"},
     {"split"},
