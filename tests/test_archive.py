@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -153,3 +154,43 @@ def test_a_manifest_that_gives_another_digest_of_the_whole_is_noticed(
         sets.stitched(tmp_path / "out")
     (problem,) = stitch.verify(archive.load(tmp_path / "out"), sets.nothing)
     assert problem.kind == "manifest"
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [lambda _data: b"", lambda data: data.replace(b"segment_header", b"segment_headex", 1)],
+)
+def test_a_damaged_segment_is_never_taken_for_a_session(
+    source: Path, tmp_path: Path, damage: Callable[[bytes], bytes]
+) -> None:
+    files = a_set(source, tmp_path / "out", "numbered", "plain", keep=False)
+    files[2].write_bytes(damage(files[2].read_bytes()))
+    found = archive.find(files[2])
+    assert found is not None
+    with pytest.raises(DamagedError, match="Segment 2 "):
+        b"".join(stitch.stream(found))
+
+
+def test_a_compressed_segment_alone_is_never_taken_for_a_session(
+    source: Path, tmp_path: Path
+) -> None:
+    files = a_set(source, tmp_path / "out", "numbered", "zstd", keep=False)
+    alone = tmp_path / "alone" / files[0].name
+    alone.parent.mkdir()
+    files[0].rename(alone)
+    found = archive.find(alone)
+    assert found is not None
+    assert found.problems
+
+
+def test_a_manifest_of_another_program_says_nothing(source: Path) -> None:
+    (source.parent / "manifest.json").write_text('{"name": "an extension"}')
+    assert archive.find(source) is None
+
+
+def test_a_leftover_beside_a_set_is_named_and_does_no_harm(source: Path, tmp_path: Path) -> None:
+    a_set(source, tmp_path / "out", "numbered", "plain", keep=True)
+    (tmp_path / "out" / "s.9.jsonl").write_bytes(b"stray")
+    (problem,) = stitch.verify(archive.load(tmp_path / "out"), sets.nothing)
+    assert problem.kind == "leftover"
+    assert sets.stitched(tmp_path / "out") == source.read_bytes()

@@ -7,14 +7,18 @@ folder's own listing, and no name out of a file is ever opened. Only reads.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from sessrotate import chain, header, manifest, names
-from sessrotate.errors import DamagedError, storage
+from sessrotate.digest import ZERO
+from sessrotate.errors import DamagedError, printable, storage
 from sessrotate.header import Header
 from sessrotate.segments import READ, Part, Problem, SegmentSet, missing, opened, parent_name
+from sessrotate.source import Source
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -39,23 +43,42 @@ def load(folder: Path, file: str | None = None) -> SegmentSet:
     return chain.from_headers(folder, listing, file)
 
 
+def find(path: Path) -> SegmentSet | None:
+    """Return the set that a folder, or a file in one, stands for; None for a file of no set.
+
+    Raises as `load` does, and as opening a session does if `path` is no file.
+    """
+    with storage("look at the source"):
+        is_folder = path.is_dir()
+    if is_folder:
+        return load(path)
+    with Source(path):
+        return load(path.parent, path.name) if is_segment(path.parent, path.name) else None
+
+
 def is_segment(folder: Path, file: str) -> bool:
-    """Tell whether a file is part of a set, rather than a session that was never split."""
-    if not file.endswith(tuple(names.SUFFIX + suffix for suffix in names.CODEC_SUFFIX.values())):
+    """Tell whether a file is part of a set, rather than a session that was never split.
+
+    In doubt it is: a damaged segment must never pass for a whole session.
+    """
+    if not file.endswith(names.SUFFIXES):
         return False
     with storage("look into the folder of segments"):
         listing = frozenset(entry.name for entry in folder.iterdir())
-    if names.MANIFEST in listing and _belongs(manifest.parse(_manifest_bytes(folder)), file):
+    # No client compresses a session, and nothing in an unfinished folder is sure to be whole.
+    if file.endswith(names.CODEC_SUFFIX["zstd"]) or names.INTENT in listing:
         return True
-    if names.INTENT in listing:
-        return True
+    if names.MANIFEST in listing:
+        # Any other program may have a file of that name: then it says nothing.
+        with suppress(DamagedError):
+            if _belongs(manifest.parse(_manifest_bytes(folder)), file):
+                return True
     try:
-        if chain.read_header(folder, file) is not None:
-            return True
+        has_header = chain.read_header(folder, file) is not None
     except DamagedError:
-        return True  # what is damaged is nobody's plain session
-    session = names.session_of(file)
-    return any(found.root == session for _, found in chain.headers(folder, listing))
+        has_header = True
+    sessions = names.possible_sessions(file)
+    return has_header or any(head.root in sessions for _, head in chain.headers(folder, listing))
 
 
 def _manifest_bytes(folder: Path) -> bytes:
@@ -81,12 +104,12 @@ def _belongs(listed: manifest.Manifest, file: str) -> bool:
 
 def _from_manifest(folder: Path, listing: frozenset[str], listed: manifest.Manifest) -> SegmentSet:
     parts: list[Part] = []
-    parent: str | None = None
+    parent = ZERO
     for sealed in listed.segments:
         index, boundary = sealed.segment.index, sealed.segment.boundary
         name = names.segment_file(listed.session, listed.layout, index, sealed.codec)
         head = b""
-        if index and parent is not None:
+        if index:
             head = header.line(
                 Header(
                     layout=listed.layout,
@@ -120,5 +143,15 @@ def _from_manifest(folder: Path, listing: frozenset[str], listed: manifest.Manif
         tuple(parts),
         listed.source_bytes,
         listed.source_digest,
-        tuple(missing(parts)),
+        (*missing(parts), *_leftovers(listed, listing, parts)),
     )
+
+
+def _leftovers(
+    listed: manifest.Manifest, listing: frozenset[str], parts: list[Part]
+) -> Iterator[Problem]:
+    """Yield what has the name of a segment of this session and is none."""
+    known = {part.name for part in parts}
+    for file in sorted(listing - known):
+        if file.endswith(names.SUFFIXES) and listed.session in names.possible_sessions(file):
+            yield Problem("leftover", f"{printable(file)} is no part of the set.")

@@ -64,10 +64,9 @@ def headers(folder: Path, listing: frozenset[str]) -> list[tuple[str, Header]]:
 
     A segment 0 is left out: if it begins with a header, that is part of the session.
     """
-    suffixes = tuple(names.SUFFIX + suffix for suffix in names.CODEC_SUFFIX.values())
     found = []
     for file in sorted(listing):
-        if file.endswith(suffixes):
+        if file.endswith(names.SUFFIXES):
             with suppress(DamagedError):
                 read = read_header(folder, file)
                 if read is not None and read[1] is not None:
@@ -161,13 +160,12 @@ def _which_session(
         return own.root, own.layout
     candidates = Counter((head.root, head.layout) for _, head in found)
     if file is not None:
-        named = names.session_of(file)
         # A segment whose header is unreadable is still known by its number.
-        unnumbered = re.sub(r"\.[1-9]\d*\Z", "", named)
+        named, unnumbered = names.possible_sessions(file)
         for root, layout in candidates:
             if root in (named, unnumbered):
                 return root, layout
-        return (unnumbered if named != unnumbered else named), "numbered"
+        return unnumbered, "numbered"
     # The name in a header proves nothing as long as no file here fits it.
     fitting = [
         (root, layout)

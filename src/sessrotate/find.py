@@ -7,15 +7,21 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from sessrotate.errors import WrongUsageError, printable
+from sessrotate.errors import NotASessionError, WrongUsageError, printable
 from sessrotate.formats import claude
+
+if TYPE_CHECKING:
+    from sessrotate.source import Source
 
 SHORTEST_PREFIX: Final = 4
 """Characters of an id from which on its beginning is taken for it."""
 
 _LISTED: Final = 10
+
+_HEAD: Final = 256 * 1024
+"""Bytes by which a file is recognised."""
 
 
 def path_of(session: str) -> Path:
@@ -24,7 +30,7 @@ def path_of(session: str) -> Path:
     Raises WrongUsageError if there is none, or more than one.
     """
     path = Path(session)
-    if os.sep in session or path.exists():
+    if os.sep in session or os.path.lexists(session):
         return path
     if len(session) < SHORTEST_PREFIX:
         raise WrongUsageError(
@@ -49,3 +55,12 @@ def path_of(session: str) -> Path:
             ]
         )
     )
+
+
+def check_session(source: Source) -> None:
+    """Raise NotASessionError unless the file's first bytes are those of a session, or none."""
+    size = source.size()
+    head = source.read_at(0, min(_HEAD, size))
+    if size and not claude.recognise(head, is_whole=size <= _HEAD):
+        name = printable(str(source.path))
+        raise NotASessionError(f"{name} is no session of a client that sessrotate knows.")

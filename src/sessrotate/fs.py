@@ -1,7 +1,8 @@
 """The only module that changes the disk.
 
-Rule: nothing is ever overwritten, and what counts as done is on the disk before the next step
-begins. Files are created with mode 0600 and folders with 0700, whatever the umask.
+Rule: nothing is overwritten but our own unfinished files, and what counts as done is on the disk
+before the next step begins. Files are created with mode 0600 and folders with 0700, whatever the
+umask.
 
 What is not promised: a disk that reports a write as done and loses it; a file system without
 working `fsync` or `link`. Functions here raise plain `OSError`; callers say what was being done.
@@ -18,7 +19,9 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import select
 import stat
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 try:
@@ -28,7 +31,6 @@ except ImportError:  # Windows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from pathlib import Path
 
 _FILE_MODE: Final = 0o600
 _FOLDER_MODE: Final = 0o700
@@ -36,6 +38,13 @@ _CREATE: Final = os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr
 
 _NO_FOLDER_SYNC: Final = {errno.EINVAL, errno.EACCES, errno.ENOTSUP}
 """What a file system answers that cannot sync a folder, or has no need to; EIO is not among it."""
+
+
+_NO_LOCK: Final = {errno.ENOLCK, errno.ENOTSUP, errno.EINVAL}
+"""What a file system answers that knows no locks."""
+
+_NO_UNNAMED: Final = {errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT}
+"""What a file system, or an old kernel, answers that knows no unnamed files."""
 
 
 class NewFile:
@@ -86,11 +95,11 @@ class OutputFile:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._draft: Path | None = None
-        try:
-            self._fd = os.open(path.parent, os.O_RDWR | os.O_TMPFILE, _FILE_MODE)
-        except (AttributeError, OSError):  # no such flag; a file system that does not know it
+        fd = _unnamed_file(path.parent)
+        if fd is None:
             self._draft = path.parent / f".{path.name}.{os.getpid()}.partial"
-            self._fd = os.open(self._draft, os.O_RDWR | _CREATE, _FILE_MODE)
+            fd = os.open(self._draft, os.O_RDWR | _CREATE, _FILE_MODE)
+        self._fd = fd
 
     def __enter__(self) -> Self:
         return self
@@ -116,6 +125,18 @@ class OutputFile:
         else:
             os.link(self._draft, self._path)
         sync_folder(self._path.parent)
+
+
+def _unnamed_file(folder: Path) -> int | None:
+    """Open a file that has no name yet; None where the system cannot, or could not name it."""
+    if not hasattr(os, "O_TMPFILE") or not Path("/proc/self/fd").is_dir():
+        return None
+    try:
+        return os.open(folder, os.O_RDWR | os.O_TMPFILE, _FILE_MODE)
+    except OSError as error:
+        if error.errno in _NO_UNNAMED and folder.is_dir():
+            return None
+        raise
 
 
 class OutputDevice:
@@ -157,11 +178,13 @@ def output(path: Path) -> OutputFile | OutputDevice:
 
 def write_all(fd: int, data: bytes | memoryview) -> None:
     """Write all of `data` to an open file, pipe or terminal, however often that takes."""
-    written = os.write(fd, data)
-    if written < len(data):
-        with memoryview(data) as rest:
-            while written < len(rest):
+    with memoryview(data) as rest:
+        written = 0
+        while written < len(rest):
+            try:
                 written += os.write(fd, rest[written:])
+            except BlockingIOError:  # a pipe that somebody else made non-blocking
+                select.select([], [fd], [])
 
 
 def create_folder(path: Path) -> None:
@@ -196,10 +219,15 @@ def held(path: Path) -> Iterator[None]:
     The system lets go of it when the process dies. Where there is no `flock` (Windows), nothing
     is held.
     """
-    fd = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+    # For writing, because network file systems lock only what is open for writing.
+    fd = os.open(path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     try:
         if fcntl is not None:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                if error.errno not in _NO_LOCK:
+                    raise
         yield
     finally:
         os.close(fd)

@@ -62,7 +62,7 @@ class Segment:
     """The bytes from one boundary up to the next; number 0 opens without a boundary.
 
     The timestamps are those of its first and last dated records in file order, looked for in
-    the first and the last mebibyte; None where there is none.
+    what `dating` calls nearby; None where there is none.
     """
 
     index: int

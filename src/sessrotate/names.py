@@ -6,6 +6,7 @@ no name that was read from a file is ever used to open one.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -20,6 +21,9 @@ INTENT: Final = "intent.json"
 SUFFIX: Final = ".jsonl"
 
 CODEC_SUFFIX: Final[dict[Codec, str]] = {"plain": "", "zstd": ".zst"}
+
+SUFFIXES: Final = tuple(SUFFIX + suffix for suffix in CODEC_SUFFIX.values())
+"""What a segment's file name may end with."""
 
 # Any constant will do as long as it stays: the ids of linked segments follow from it.
 _LINKED: Final = "b5b1f5a2-6f0e-5c53-9f5e-6d1a7c1e8d0b"
@@ -49,3 +53,9 @@ def segment_file(session: str, layout: Layout, index: int, codec: Codec = "plain
 def session_of(file_name: str) -> str:
     """Return the id of the session whose live file, or segment 0, has this name."""
     return file_name.removesuffix(CODEC_SUFFIX["zstd"]).removesuffix(SUFFIX)
+
+
+def possible_sessions(file_name: str) -> tuple[str, ...]:
+    """Return the ids of the sessions that a file may be a numbered segment of, or segment 0."""
+    named = session_of(file_name)
+    return (named, re.sub(r"\.[1-9]\d*\Z", "", named))

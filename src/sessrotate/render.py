@@ -35,12 +35,12 @@ _BAR: Final = 12
 _EIGHTHS: Final = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
 
 
-def size(count: int) -> str:
+def size(number: int) -> str:
     """Return a number of bytes as people read it, in powers of 1024."""
-    value, unit = float(count), 0
+    value, unit = float(number), 0
     while value >= 1023.95 and unit + 1 < len(_UNITS):  # noqa: PLR2004 - rounds up to 1024.0
         value, unit = value / 1024, unit + 1
-    return f"{count} B" if unit == 0 else f"{value:.1f} {_UNITS[unit]}"
+    return f"{number} B" if unit == 0 else f"{value:.1f} {_UNITS[unit]}"
 
 
 def time(text: str | None) -> str:
@@ -104,7 +104,7 @@ def split_heading(plan: SplitPlan) -> str:
     compactions = len(plan.segments) - 1
     return (
         f"{printable(plan.session)}: {size(plan.source_bytes)}, "
-        f"{_count(compactions, 'compaction')}, {_count(len(plan.segments), 'segment')}"
+        f"{count(compactions, 'compaction')}, {count(len(plan.segments), 'segment')}"
     )
 
 
@@ -132,7 +132,7 @@ def split_rows(plan: SplitPlan) -> list[tuple[str, ...]]:
 
 def split_would(plan: SplitPlan, out: Path, room: int | None, leftovers: int) -> list[str]:
     """Return the sentences of a dry run about what would be written, and whether it can be."""
-    what = f"{_count(len(plan.segments), 'segment')} and a {names.MANIFEST}"
+    what = f"{count(len(plan.segments), 'segment')} and a {names.MANIFEST}"
     how = {
         "plain": f"{size(plan.source_bytes)} and a header line for each",
         "zstd": "compressed, mostly to a fifth of their size",
@@ -143,14 +143,14 @@ def split_would(plan: SplitPlan, out: Path, room: int | None, leftovers: int) ->
         lines.append(f"{size(room)} are free there{': that is not enough' if short else ''}.")
     if leftovers:
         lines.append(
-            f"An unfinished split is there: its {_count(leftovers, 'file')} would be replaced."
+            f"An unfinished split is there: its {count(leftovers, 'file')} would be replaced."
         )
     return lines + split_remarks(plan)
 
 
 def split_done(plan: SplitPlan, out: Path) -> list[str]:
     """Return the sentences that follow a split."""
-    what = f"{_count(len(plan.segments), 'segment')} of {printable(plan.session)}"
+    what = f"{count(len(plan.segments), 'segment')} of {printable(plan.session)}"
     where = f"({size(plan.source_bytes)}) to {printable(str(out))}"
     return [f"Wrote {what} {where}.", *split_remarks(plan)]
 
@@ -162,13 +162,14 @@ def split_remarks(plan: SplitPlan) -> list[str]:
         remarks.append("The session was never compacted, so it is one segment.")
     if plan.opaque_lines:
         remarks.append(
-            f"{_count(plan.opaque_lines, 'line')} with the mark of a compaction "
-            "are no JSON: kept as they are, and no place to cut."
+            f"Kept as they are and no place to cut: {count(plan.opaque_lines, 'line')} with the "
+            "mark of a compaction and no JSON."
         )
     return remarks
 
 
-def _count(number: int, what: str) -> str:
+def count(number: int, what: str) -> str:
+    """Return a number of things with the word for them."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 

@@ -8,6 +8,7 @@ and the ends of a candidate line are looked for from the place where the marker 
 from __future__ import annotations
 
 import os
+from array import array
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
@@ -78,7 +79,9 @@ def _hits(source: Source, size: int, progress: Callable[[int], None]) -> Iterato
         progress(block.end)
 
 
-def _in_turn(source: Source, size: int, blocks: Iterator[Span]) -> Iterator[tuple[Span, list[int]]]:
+def _in_turn(
+    source: Source, size: int, blocks: Iterator[Span]
+) -> Iterator[tuple[Span, array[int]]]:
     finder = needle.Finder(min(READ, size), memmem=None)
     for block in blocks:
         yield block, _search(source, block, size, finder)
@@ -86,7 +89,7 @@ def _in_turn(source: Source, size: int, blocks: Iterator[Span]) -> Iterator[tupl
 
 def _side_by_side(
     source: Source, size: int, blocks: Iterator[Span]
-) -> Iterator[tuple[Span, list[int]]]:
+) -> Iterator[tuple[Span, array[int]]]:
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - 6 ms at start-up
     from threading import local  # noqa: PLC0415
 
@@ -94,13 +97,13 @@ def _side_by_side(
     memmem = needle.memmem()
     mine = local()
 
-    def search(block: Span) -> list[int]:
+    def search(block: Span) -> array[int]:
         if not hasattr(mine, "finder"):
             mine.finder = needle.Finder(READ, memmem=memmem)
         return _search(source, block, size, mine.finder)
 
     # Only a few blocks ahead: what is found in them has to wait in memory.
-    ahead: deque[tuple[Span, Future[list[int]]]] = deque()
+    ahead: deque[tuple[Span, Future[array[int]]]] = deque()
     with ThreadPoolExecutor(workers) as pool:
         try:
             for block in blocks:
@@ -114,11 +117,11 @@ def _side_by_side(
             pool.shutdown(cancel_futures=True)
 
 
-def _search(source: Source, block: Span, size: int, finder: needle.Finder) -> list[int]:
+def _search(source: Source, block: Span, size: int, finder: needle.Finder) -> array[int]:
     """Return where markers begin within `block`: the first of each line in each buffer."""
     marker = claude.MARKER
     beyond = len(marker) - 1  # a marker that begins in the block may end behind it
-    hits: list[int] = []
+    hits = array("Q")  # eight bytes each: hostile files have one hit in nineteen bytes
     position = block.start
     while position < block.end:
         wanted = min(len(finder.view), block.end + beyond - position, size - position)

@@ -48,7 +48,8 @@ class Part:
 class Problem:
     """Something wrong with a set: its kind in one word, and a sentence for a person.
 
-    Kinds: unfinished, manifest, missing, header, changed. `index` is the segment's, if it is one.
+    Kinds: unfinished, manifest, missing, header, changed; leftover is no damage. `index` is the
+    segment's, if it is one.
     """
 
     kind: str

@@ -8,16 +8,16 @@ intent goes. A set with an intent is unfinished, and the next split into its fol
 from __future__ import annotations
 
 import json
+import stat
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Final
 
-from sessrotate import dating, fs, manifest, names, scan
+from sessrotate import dating, find, fs, manifest, names, scan
 from sessrotate import plan as plans
 from sessrotate.errors import (
     InUseError,
-    NotASessionError,
     RefusedError,
     StorageError,
     printable,
@@ -29,14 +29,14 @@ from sessrotate.model import CODECS, LAYOUTS, Scan, Span, SplitPlan
 from sessrotate.writer import file_name, write
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    import os
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from sessrotate.model import Boundary, Codec, FileIdentity, Layout
     from sessrotate.source import Source
 
-_HEAD: Final = 256 * 1024
-"""Bytes by which a file is recognised."""
+_MAX_INTENT: Final = 16 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +57,8 @@ def prepare(
     identity = source.identity()
     with storage("read the session"):
         scanned = scan.scan(source, progress)
-        head = source.read_at(0, min(_HEAD, scanned.end))
-        if scanned.end and not scanned.boundaries and not claude.recognise(head):
-            name = printable(str(source.path))
-            raise NotASessionError(f"{name} is no session of a client that sessrotate knows.")
+        if not scanned.boundaries:
+            find.check_session(source)
         return _planned(source, identity, scanned, layout, codec)
 
 
@@ -83,17 +81,18 @@ def check_folder(plan: SplitPlan, folder: Path) -> Leftovers:
 
     Raises RefusedError if the folder holds anything but an unfinished split of this session.
     """
+    name = printable(str(folder))
     with storage("look into the output folder"):
         try:
-            found = sorted(entry.name for entry in folder.iterdir())
+            entries = {entry.name: entry.lstat() for entry in folder.iterdir()}
         except FileNotFoundError:
             return Leftovers(())
         except NotADirectoryError:
-            raise RefusedError(f"{printable(str(folder))} is a file, not a folder.") from None
-    if not found:
+            raise RefusedError(f"{name} is a file, not a folder.") from None
+    if not entries:
         return Leftovers(())
-    name = printable(str(folder))
-    if names.INTENT not in found:
+    found = sorted(entries)
+    if not _is_ours(plan, folder, entries):
         raise RefusedError(f"{name} is not empty: empty it, or name another folder with --out.")
     ours = {names.MANIFEST, f"{names.MANIFEST}.partial", names.INTENT}
     for layout, codec in product(LAYOUTS, CODECS):
@@ -110,6 +109,28 @@ def check_folder(plan: SplitPlan, folder: Path) -> Leftovers:
         pass
     # The intent goes last, so that the folder stays recognisable until it is empty.
     return Leftovers((*(file for file in found if file != names.INTENT), names.INTENT))
+
+
+def _is_ours(plan: SplitPlan, folder: Path, entries: Mapping[str, os.stat_result]) -> bool:
+    """Tell whether a folder holds an unfinished split of this very session, and nothing else.
+
+    Files of such a split are removed, so the session itself must not be among them, under
+    whatever name, and a foreign file called like an intent gives no right to anything.
+    """
+    if names.INTENT not in entries or not all(stat.S_ISREG(e.st_mode) for e in entries.values()):
+        return False
+    if any(
+        (e.st_dev, e.st_ino) == (plan.source.device, plan.source.inode) for e in entries.values()
+    ):
+        return False
+    with storage("look into the output folder"), (folder / names.INTENT).open("rb") as file:
+        intent = file.read(_MAX_INTENT)
+    # An intent is on the disk before any segment, so one that a crash has torn stands alone.
+    is_torn = len(entries) == 1 and _intent(plan).startswith(intent)
+    try:
+        return is_torn or json.loads(intent)["session"] == plan.session
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return False
 
 
 def execute(

@@ -22,8 +22,9 @@ def stream(segments: SegmentSet) -> Iterator[memoryview]:
     Raises DamagedError, with a sentence that names the segment, if anything is missing or not
     as it was.
     """
-    if segments.problems:
-        raise DamagedError(segments.problems[0].detail)
+    for problem in segments.problems:
+        if problem.kind != "leftover":
+            raise DamagedError(problem.detail)
     whole = Fingerprint()
     for part in segments.parts:
         for piece in body(segments, part):
@@ -51,11 +52,11 @@ def verify(segments: SegmentSet, progress: Callable[[int], None]) -> list[Proble
             try:
                 for piece in body(segments, part):
                     whole.update(piece)
+                    done += len(piece)
+                    progress(done)
             except DamagedError as error:
                 problems.append(Problem("changed", str(error), part.index))
-        done += part.size or 0
-        progress(done)
-    if not problems:
+    if all(problem.kind == "leftover" for problem in problems):
         try:
             _check_whole(segments, whole)
         except DamagedError as error:

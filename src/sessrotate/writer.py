@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import fs, header, names
@@ -42,7 +43,7 @@ def write(
     names are not yet. Raises InUseError if the source is not as long as planned any more, OSError
     as the system reports it.
     """
-    return _Writer(plan, source, folder).write(progress)
+    return _Writer(plan, source, folder, progress).write()
 
 
 def file_name(plan: SplitPlan, segment: Segment) -> str:
@@ -52,9 +53,8 @@ def file_name(plan: SplitPlan, segment: Segment) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Pending:
-    """A segment that a worker brings to the disk, and the file that is open for it meanwhile."""
+    """What a worker brings to the disk, and the file that is open for it meanwhile."""
 
-    segment: Segment
     file: fs.NewFile | None
     finished: Future[None]
 
@@ -62,14 +62,19 @@ class _Pending:
 class _Writer:
     """Writes the segments one after the other, and lets them reach the disk side by side."""
 
-    def __init__(self, plan: SplitPlan, source: Source, folder: Path) -> None:
+    def __init__(
+        self, plan: SplitPlan, source: Source, folder: Path, progress: Callable[[int], None]
+    ) -> None:
         self._plan = plan
+        self._progress = progress
+        self._done = 0
+        self._counting = Lock()
         self._source = source
         self._folder = folder
         self._buffer = bytearray(BUFFER)
         self._whole = Fingerprint()
 
-    def write(self, progress: Callable[[int], None]) -> tuple[tuple[SealedSegment, ...], str]:
+    def write(self) -> tuple[tuple[SealedSegment, ...], str]:
         """Return the segments as written, and the digest of all of them together."""
         from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - a dry run needs none
 
@@ -80,15 +85,15 @@ class _Writer:
             try:
                 for segment in self._plan.segments:
                     tally, finish, file = self._begin(segment, parent_digest)
-                    waiting.append(_Pending(segment, file, pool.submit(finish)))
+                    waiting.append(_Pending(file, pool.submit(finish)))
                     parent_digest = tally.digest
                     sealed.append(
                         SealedSegment(segment, tally.digest, tally.lines, self._plan.codec)
                     )
                     if len(waiting) > _AT_A_TIME:
-                        self._await(waiting, progress)
+                        waiting.popleft().finished.result()
                 while waiting:
-                    self._await(waiting, progress)
+                    waiting.popleft().finished.result()
             finally:
                 pool.shutdown(cancel_futures=True)
                 for pending in waiting:
@@ -96,9 +101,11 @@ class _Writer:
                         pending.file.close()
         return tuple(sealed), self._whole.digest
 
-    def _await(self, waiting: deque[_Pending], progress: Callable[[int], None]) -> None:
-        waiting[0].finished.result()
-        progress(waiting.popleft().segment.span.end)
+    def _advance(self, size: int) -> None:
+        # Called by both workers where segments are compressed.
+        with self._counting:
+            self._done += size
+            self._progress(self._done)
 
     def _begin(
         self, segment: Segment, parent_digest: str
@@ -125,6 +132,7 @@ class _Writer:
                     tally.update(self._buffer, size)
                     self._whole.update(view[:size])
                     file.append(view[:size])
+                    self._advance(size)
             file.fill_in(self._header(segment, tally.digest, parent_digest), 0)
         except BaseException:
             file.close()
@@ -141,6 +149,7 @@ class _Writer:
             for size in self._read(segment, buffer):
                 again.update(view[:size])
                 file.append(frame.compress(view[:size]))
+                self._advance(size)
             file.append(frame.flush())
             if again.digest != digest:
                 raise InUseError("The session was changed while it was read; try again.")

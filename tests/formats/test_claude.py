@@ -14,8 +14,8 @@ FIXTURES = sorted((Path(__file__).parents[2] / "fixtures" / "claude").rglob("*.j
 
 @pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem[:12])
 def test_every_file_of_a_real_client_is_recognised(path: Path) -> None:
-    assert claude.recognise(path.read_bytes()[:300])
-    assert claude.recognise(path.read_bytes())
+    assert claude.recognise(path.read_bytes()[:300], is_whole=False)
+    assert claude.recognise(path.read_bytes(), is_whole=True)
 
 
 @pytest.mark.parametrize(
@@ -33,13 +33,17 @@ def test_every_file_of_a_real_client_is_recognised(path: Path) -> None:
         (b'{"name":"a package","version":"1.0.0"}\n', False),
         (b'[{"type":"user","sessionId":"x"}]\n', False),
         (b'{"timestamp":"t","type":"session_meta","payload":{"id":"x"},"uuid":"y"}\n', False),
+        (b'{"name":"a package","version":1}', False),
+        (b'{"a":1}\n{"a":2}', False),
+        (b'{"a": broken', False),
         (b"plain text, and more of it\n", False),
     ],
 )
 def test_a_file_is_recognised_by_a_row_that_belongs_to_a_session(
     head: bytes, is_session: bool
 ) -> None:
-    assert claude.recognise(head) == is_session
+    is_whole = len(head) < 1_000 and head != b' { "type" :'
+    assert claude.recognise(head, is_whole=is_whole) == is_session
 
 
 @pytest.mark.parametrize(

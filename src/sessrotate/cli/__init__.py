@@ -11,11 +11,21 @@ import sys
 
 def main() -> None:
     """Run the command line and leave the process with its exit code."""
-    if sys.argv[1:] == ["--version"]:
-        from sessrotate import __version__  # noqa: PLC0415 - the rest is not needed for this
+    try:
+        sys.exit(_run(sys.argv[1:]))
+    except KeyboardInterrupt:  # while the program was still being loaded
+        sys.stderr.write("sessrotate: Interrupted.\n")
+        sys.exit(130)
 
-        sys.stdout.write(f"sessrotate {__version__}\n")
-        return
+
+def _run(arguments: list[str]) -> int:
+    from sessrotate.cli import streams  # noqa: PLC0415 - inside the guard of `main`
+
+    streams.prepare()
+    if arguments == ["--version"]:
+        from sessrotate import __version__  # noqa: PLC0415
+
+        return streams.guarded(lambda: streams.write(f"sessrotate {__version__}\n"))
     from sessrotate.cli.app import run  # noqa: PLC0415 - 40 ms of typer
 
-    sys.exit(run(sys.argv[1:]))
+    return run(arguments)

@@ -14,7 +14,6 @@ import typer
 
 from sessrotate import __version__
 from sessrotate.cli import streams
-from sessrotate.errors import SessrotateError, StorageError, printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,27 +68,11 @@ def run(arguments: Sequence[str]) -> int:
     """Run the command line; return its exit code (typer leaves by SystemExit itself)."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
-    streams.prepare()
     named = [name for name in COMMANDS if name in arguments[:1]]
     try:
-        build(named or COMMANDS)(arguments)
-    except SessrotateError as error:
-        return _said(str(error), error.exit_code)
-    except OSError as error:  # one that no operation has named: of standard output
-        streams.drop_output()
-        return _said(printable(str(error)), StorageError.exit_code)
-    except MemoryError:
-        return _said("There is not enough memory.", StorageError.exit_code)
+        return streams.guarded(lambda: build(named or COMMANDS)(arguments))
     except _Interrupted:
-        return _said("Interrupted.", INTERRUPTED)
-    except streams.ClosedPipe:
-        streams.drop_output()
-    return 0
-
-
-def _said(message: str, exit_code: int) -> int:
-    streams.message(f"sessrotate: {message}")
-    return exit_code
+        return streams.failed("Interrupted.", INTERRUPTED)
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:

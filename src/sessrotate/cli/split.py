@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,7 +12,7 @@ import typer
 from sessrotate import find, fs, render, split
 from sessrotate.cli import streams
 from sessrotate.cli.options import Json, Quiet, Session
-from sessrotate.errors import RefusedError, printable
+from sessrotate.errors import RequestError, printable
 from sessrotate.source import Source
 
 if TYPE_CHECKING:
@@ -62,6 +63,8 @@ def command(
                 codec="zstd" if compress else "plain",
             )
         folder = out or Path(f"{planned.session}.segments")
+        if ".." in folder.parts:  # what it leads through need not exist
+            folder = Path(os.path.abspath(folder))  # noqa: PTH100 - resolve() follows links
         if dry_run:
             _dry_run(planned, path, folder, as_json=as_json)
             return
@@ -81,11 +84,11 @@ def command(
 
 def _dry_run(planned: SplitPlan, path: Path, folder: Path, *, as_json: bool) -> None:
     """Show the plan; end with the refusal that the run would end with."""
-    refusal: RefusedError | None = None
+    refusal: RequestError | None = None
     leftovers = split.Leftovers(())
     try:
         leftovers = split.check_folder(planned, folder)
-    except RefusedError as error:
+    except RequestError as error:
         refusal = error
     if as_json:
         reasons = [str(refusal)] if refusal is not None else []

@@ -57,6 +57,8 @@ def command(
                 progress(done)
             file.publish()
     except StorageError as error:
+        if isinstance(error.__cause__, BrokenPipeError):
+            raise streams.ClosedPipe from None
         if not isinstance(error.__cause__, FileExistsError):
             raise
         name = printable(str(output))
@@ -65,15 +67,12 @@ def command(
 
 def _opened(path: Path) -> tuple[int, Iterator[memoryview]]:
     """Return how many bytes a source gives, and the bytes; raise if it is none."""
-    if path.is_dir():
-        segments = archive.load(path)
+    segments = archive.find(path)
+    if segments is not None:
         return segments.source_bytes, stitch.stream(segments)
     with Source(path) as source:
-        size = source.size()
-    if archive.is_segment(path.parent, path.name):
-        segments = archive.load(path.parent, path.name)
-        return segments.source_bytes, stitch.stream(segments)
-    return size, _whole(path)
+        find.check_session(source)
+        return source.size(), _whole(path)
 
 
 def _whole(path: Path) -> Iterator[memoryview]:

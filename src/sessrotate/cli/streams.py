@@ -15,6 +15,7 @@ from io import TextIOWrapper
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import fs
+from sessrotate.errors import SessrotateError, StorageError, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -96,6 +97,28 @@ def prepare() -> None:
             stream.reconfigure(errors="replace")
 
 
+def guarded(action: Callable[[], object]) -> int:
+    """Do something, and return the exit code: an error becomes a sentence and its number."""
+    try:
+        action()
+    except SessrotateError as error:
+        return failed(str(error), error.exit_code)
+    except OSError as error:  # one that no operation has named: of standard output
+        drop_output()
+        return failed(printable(str(error)), StorageError.exit_code)
+    except MemoryError:
+        return failed("There is not enough memory.", StorageError.exit_code)
+    except ClosedPipe:
+        drop_output()
+    return 0
+
+
+def failed(text: str, exit_code: int) -> int:
+    """Say why the command ends; return its exit code."""
+    message(f"sessrotate: {text}")
+    return exit_code
+
+
 def drop_output() -> None:
     """Let what is still buffered for a stream that fails go nowhere, so that exiting is quiet."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -134,10 +157,10 @@ class _Bar:
         self._show: Callable[[int], None] | None = None
 
     def update(self, done: int) -> None:
+        if self._show is None and time.monotonic() - self._begun > PATIENCE:
+            self._start()
         if self._show is not None:
             self._show(done)
-        elif time.monotonic() - self._begun > PATIENCE:
-            self._start()
 
     def stop(self) -> None:
         if self._stop is not None:
@@ -157,6 +180,6 @@ class _Bar:
             transient=True,
         )
         task = bar.add_task(self._what, total=self._total)
+        self._stop = bar.stop  # first: an interrupt may come at any moment
         bar.start()
-        self._stop = bar.stop
         self._show = lambda done: bar.update(task, completed=done)

@@ -11,7 +11,7 @@ from sessrotate import archive, find, render, stitch
 from sessrotate.cli import streams
 from sessrotate.cli.options import Json, ManySegments, Quiet
 from sessrotate.errors import DamagedError, printable
-from sessrotate.segments import Problem, SegmentSet
+from sessrotate.segments import Problem
 from sessrotate.source import Source
 
 if TYPE_CHECKING:
@@ -46,25 +46,17 @@ def command(
 
 def _check(path: Path, *, quiet: bool) -> tuple[list[Problem], str]:
     try:
-        segments = _load(path)
+        segments = archive.find(path)
     except DamagedError as error:
         return [Problem("manifest", str(error))], ""
     if segments is None:
+        with Source(path) as source:
+            find.check_session(source)
         return [], "one file that was never split: nothing to check"
     with streams.progress("Verifying", segments.source_bytes, quiet=quiet) as progress:
         problems = stitch.verify(segments, progress)
-    return problems, (
-        f"{len(segments.parts):,} segments, {render.size(segments.source_bytes)}: whole"
-    )
-
-
-def _load(path: Path) -> SegmentSet | None:
-    if path.is_dir():
-        return archive.load(path)
-    with Source(path):
-        if archive.is_segment(path.parent, path.name):
-            return archive.load(path.parent, path.name)
-    return None
+    many = render.count(len(segments.parts), "segment")
+    return problems, f"{many}, {render.size(segments.source_bytes)}: whole"
 
 
 def _lines(path: Path, problems: Iterable[Problem], summary: str) -> str:

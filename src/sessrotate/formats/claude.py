@@ -85,16 +85,18 @@ def timestamp(line: Iterable[bytes], size: int) -> str | None:
     return _timestamp(jsonline.values(line, size, _DATED) or {})
 
 
-def recognise(head: bytes) -> bool:
+def recognise(head: bytes, *, is_whole: bool) -> bool:
     """Tell by the first bytes of a file whether it is a session of this client.
 
     One row that belongs to a session is enough: the lines around it may be torn or foreign. A
-    first line too long for `head` is taken at its beginning.
+    first line too long for `head` (which then is not the whole file) is taken at its beginning.
     """
     *lines, rest = head.split(b"\n")
     if any(_is_row(line) for line in lines):
         return True
-    return _is_row(rest) or re.match(rb'\s*\{\s*"\w+"\s*:', rest) is not None
+    if is_whole or lines:
+        return _is_row(rest)
+    return re.match(rb'\s*\{\s*"\w+"\s*:', rest) is not None
 
 
 def _is_row(line: bytes) -> bool:
