@@ -25,7 +25,7 @@ FIXTURES = sorted((Path(__file__).parents[2] / "fixtures").glob("*/**/*.jsonl"))
 def _any_bytes_are_a_session() -> object:
     """Recognising sessions has tests of its own; here any bytes have to come back."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(claude, "recognise", lambda _head: True)
+        patch.setattr(claude, "recognise", lambda _head, **_options: True)
         yield
 
 
