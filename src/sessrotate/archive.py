@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 from sessrotate import chain, header, manifest, names
 from sessrotate.digest import ZERO
 from sessrotate.errors import DamagedError, printable, storage
-from sessrotate.header import Header
-from sessrotate.segments import READ, Part, Problem, SegmentSet, missing, opened, parent_name
+from sessrotate.segments import READ, Part, Problem, SegmentSet, missing, opened
 from sessrotate.source import Source
 
 if TYPE_CHECKING:
@@ -106,31 +105,24 @@ def _from_manifest(folder: Path, listing: frozenset[str], listed: manifest.Manif
     parts: list[Part] = []
     parent = ZERO
     for sealed in listed.segments:
-        index, boundary = sealed.segment.index, sealed.segment.boundary
-        name = names.segment_file(listed.session, listed.layout, index, sealed.codec)
-        head = b""
-        if index:
-            head = header.line(
-                Header(
-                    layout=listed.layout,
-                    parent=parent_name(listed.session, listed.layout, index),
-                    root=listed.session,
-                    index=index,
-                    timestamp=boundary.timestamp if boundary else None,
-                    start=sealed.segment.span.start,
-                    digest=sealed.digest,
-                    parent_digest=parent,
-                    segments=len(listed.segments),
-                    source_bytes=listed.source_bytes,
-                )
-            )
+        segment = sealed.segment
+        name = names.segment_file(listed.session, listed.layout, segment.index, sealed.codec)
+        head = header.of(
+            segment,
+            session=listed.session,
+            layout=listed.layout,
+            digest=sealed.digest,
+            parent_digest=parent,
+            segments=len(listed.segments),
+            source_bytes=listed.source_bytes,
+        )
         parts.append(
             Part(
-                index=index,
+                index=segment.index,
                 name=name,
                 file=name if name in listing else None,
                 codec=sealed.codec,
-                size=sealed.segment.span.size,
+                size=segment.span.size,
                 head=head,
                 digest=sealed.digest,
                 lines=sealed.lines,

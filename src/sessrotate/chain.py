@@ -27,7 +27,6 @@ from sessrotate.segments import (
     describe,
     missing,
     opened,
-    parent_name,
 )
 
 if TYPE_CHECKING:
@@ -277,7 +276,7 @@ def _contradictions(claim: _Claim, parts: list[Part]) -> Iterator[Problem]:
 
 def _wrong(claim: _Claim, head: Header, part: Part) -> Iterator[str]:
     index = part.index
-    parent = parent_name(claim.session, claim.layout, index)
+    parent = names.parent_name(claim.session, claim.layout, index)
     following = claim.head(index + 1)
     if head.root != claim.session:
         yield f"its header names the session {printable(head.root, 60)}"

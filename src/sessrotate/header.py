@@ -12,12 +12,13 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
+from sessrotate import names
 from sessrotate.digest import is_digest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sessrotate.model import Layout
+    from sessrotate.model import Layout, Segment
 
 MAX_LINE: Final = 16 * 1024
 """Bytes that a header line may have: two file names of 255 bytes, escaped, need far less."""
@@ -67,6 +68,35 @@ def line(header: Header) -> bytes:
         },
     }
     return json.dumps(fields, separators=(",", ":")).encode() + b"\n"
+
+
+def of(
+    segment: Segment,
+    *,
+    session: str,
+    layout: Layout,
+    digest: str,
+    parent_digest: str,
+    segments: int,
+    source_bytes: int,
+) -> bytes:
+    """Return the header line of a segment of a session; segment 0 has none, so nothing."""
+    if segment.index == 0:
+        return b""
+    return line(
+        Header(
+            layout=layout,
+            parent=names.parent_name(session, layout, segment.index),
+            root=session,
+            index=segment.index,
+            timestamp=segment.boundary.timestamp if segment.boundary else None,
+            start=segment.span.start,
+            digest=digest,
+            parent_digest=parent_digest,
+            segments=segments,
+            source_bytes=source_bytes,
+        )
+    )
 
 
 def parse(text: bytes) -> Header | None:

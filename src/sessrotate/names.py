@@ -50,6 +50,12 @@ def segment_file(session: str, layout: Layout, index: int, codec: Codec = "plain
     return segment_id(session, layout, index) + SUFFIX + CODEC_SUFFIX[codec]
 
 
+def parent_name(session: str, layout: Layout, index: int) -> str:
+    """Return how the header of segment `index` names the segment before it."""
+    name = segment_file if layout == "numbered" else segment_id
+    return name(session, layout, index - 1)
+
+
 def session_of(file_name: str) -> str:
     """Return the id of the session whose live file, or segment 0, has this name."""
     return file_name.removesuffix(CODEC_SUFFIX["zstd"]).removesuffix(SUFFIX)

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from io import FileIO
 from typing import TYPE_CHECKING, Final
 
-from sessrotate import names
 from sessrotate.digest import Tally
 from sessrotate.errors import DamagedError, printable, storage
 
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from sessrotate.model import Codec, Layout
+    from sessrotate.model import Codec
 
 READ: Final = 256 * 1024
 """Bytes handed on at once."""
@@ -155,9 +154,3 @@ def missing(parts: Iterable[Part]) -> Iterator[Problem]:
     for part in parts:
         if part.file is None:
             yield Problem("missing", f"{describe(part)} is missing.", part.index)
-
-
-def parent_name(session: str, layout: Layout, index: int) -> str:
-    """Return how the header of segment `index` names the segment before it."""
-    name = names.segment_file if layout == "numbered" else names.segment_id
-    return name(session, layout, index - 1)

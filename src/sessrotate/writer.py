@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final
 from sessrotate import fs, header, names
 from sessrotate.digest import ZERO, Fingerprint, Tally
 from sessrotate.errors import InUseError
-from sessrotate.header import Header
 from sessrotate.model import SealedSegment, Segment, SplitPlan
 
 if TYPE_CHECKING:
@@ -116,28 +115,34 @@ class _Writer:
         known. A compressed one cannot be changed afterwards, so it is read twice.
         """
         path = self._folder / file_name(self._plan, segment)
-        tally = Tally()
         if self._plan.codec == "zstd":
-            with memoryview(self._buffer) as view:
-                for size in self._read(segment, self._buffer):
-                    tally.update(self._buffer, size)
-                    self._whole.update(view[:size])
+            tally = self._fingerprint(segment, lambda _data: None)
             head = self._header(segment, tally.digest, parent_digest)
             return tally, lambda: self._compress(path, segment, head, tally.digest), None
         file = fs.NewFile(path)
+
+        def copy(data: memoryview) -> None:
+            file.append(data)
+            self._advance(len(data))
+
         try:
             file.append(self._header(segment, ZERO, parent_digest))
-            with memoryview(self._buffer) as view:
-                for size in self._read(segment, self._buffer):
-                    tally.update(self._buffer, size)
-                    self._whole.update(view[:size])
-                    file.append(view[:size])
-                    self._advance(size)
+            tally = self._fingerprint(segment, copy)
             file.fill_in(self._header(segment, tally.digest, parent_digest), 0)
         except BaseException:
             file.close()
             raise
         return tally, lambda: _sync_and_close(file), file
+
+    def _fingerprint(self, segment: Segment, use: Callable[[memoryview], None]) -> Tally:
+        """Read a segment in order, hand each part of it to `use`; return what it adds up to."""
+        tally = Tally()
+        with memoryview(self._buffer) as view:
+            for size in self._read(segment, self._buffer):
+                tally.update(self._buffer, size)
+                self._whole.update(view[:size])
+                use(view[:size])
+        return tally
 
     def _compress(self, path: Path, segment: Segment, head: bytes, digest: str) -> None:
         from sessrotate import zstd  # noqa: PLC0415 - not needed by plain sets
@@ -164,23 +169,15 @@ class _Writer:
                 yield size
 
     def _header(self, segment: Segment, digest: str, parent_digest: str) -> bytes:
-        if segment.index == 0:
-            return b""
-        plan, parent = self._plan, segment.index - 1
-        name = names.segment_file if plan.layout == "numbered" else names.segment_id
-        return header.line(
-            Header(
-                layout=plan.layout,
-                parent=name(plan.session, plan.layout, parent),
-                root=plan.session,
-                index=segment.index,
-                timestamp=segment.boundary.timestamp if segment.boundary else None,
-                start=segment.span.start,
-                digest=digest,
-                parent_digest=parent_digest,
-                segments=len(plan.segments),
-                source_bytes=plan.source_bytes,
-            )
+        plan = self._plan
+        return header.of(
+            segment,
+            session=plan.session,
+            layout=plan.layout,
+            digest=digest,
+            parent_digest=parent_digest,
+            segments=len(plan.segments),
+            source_bytes=plan.source_bytes,
         )
 
 
