@@ -38,7 +38,7 @@ def load(folder: Path, file: str | None = None) -> SegmentSet:
     if names.MANIFEST in listing:
         listed = manifest.parse(_manifest_bytes(folder))
         if file is None or _belongs(listed, file):
-            return _from_manifest(folder, listing, listed)
+            return of_manifest(folder, listing, listed)
     return chain.from_headers(folder, listing, file)
 
 
@@ -80,17 +80,25 @@ def is_segment(folder: Path, file: str) -> bool:
     return has_header or any(head.root in sessions for _, head in chain.headers(folder, listing))
 
 
-def _manifest_bytes(folder: Path) -> bytes:
+def read_small(folder: Path, file: str, limit: int) -> bytes:
+    """Return what a file of the folder holds, if that is at most `limit` bytes.
+
+    Raises DamagedError with a sentence that names the file if it cannot be read, or is larger.
+    """
     data = bytearray()
     try:
-        with opened(folder, names.MANIFEST) as stream, storage("read the manifest"):
-            while (piece := stream.read(READ)) and len(data) <= manifest.MAX_BYTES:
+        with opened(folder, file) as stream, storage("read the archive"):
+            while (piece := stream.read(READ)) and len(data) <= limit:
                 data += piece
     except DamagedError as error:
-        raise DamagedError(f"The {names.MANIFEST} is damaged: {error}.") from None
-    if len(data) > manifest.MAX_BYTES:
-        raise DamagedError(f"The {names.MANIFEST} is too large to be ours.")
+        raise DamagedError(f"The {file} is damaged: {error}.") from None
+    if len(data) > limit:
+        raise DamagedError(f"The {file} is too large to be ours.")
     return bytes(data)
+
+
+def _manifest_bytes(folder: Path) -> bytes:
+    return read_small(folder, names.MANIFEST, manifest.MAX_BYTES)
 
 
 def _belongs(listed: manifest.Manifest, file: str) -> bool:
@@ -101,9 +109,11 @@ def _belongs(listed: manifest.Manifest, file: str) -> bool:
     )
 
 
-def _from_manifest(folder: Path, listing: frozenset[str], listed: manifest.Manifest) -> SegmentSet:
+def of_manifest(folder: Path, listing: frozenset[str], listed: manifest.Manifest) -> SegmentSet:
+    """Return the set that a manifest describes, in a folder that holds these files."""
     parts: list[Part] = []
     parent = ZERO
+    grows = listed.source_digest is None
     for sealed in listed.segments:
         segment = sealed.segment
         name = names.segment_file(listed.session, listed.layout, segment.index, sealed.codec)
@@ -113,8 +123,8 @@ def _from_manifest(folder: Path, listing: frozenset[str], listed: manifest.Manif
             layout=listed.layout,
             digest=sealed.digest,
             parent_digest=parent,
-            segments=len(listed.segments),
-            source_bytes=listed.source_bytes,
+            segments=None if grows else len(listed.segments),
+            source_bytes=None if grows else listed.source_bytes,
         )
         parts.append(
             Part(

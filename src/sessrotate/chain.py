@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sessrotate.header import Header
+    from sessrotate.live import LiveHeader
 
 _PIECE: Final = 64 * 1024
 
@@ -80,24 +81,31 @@ def headers(folder: Path, listing: frozenset[str]) -> list[tuple[str, Header]]:
     ]
 
 
-def from_headers(folder: Path, listing: frozenset[str], file: str | None) -> SegmentSet:
+def from_headers(
+    folder: Path, listing: frozenset[str], file: str | None, live: LiveHeader | None = None
+) -> SegmentSet:
     """Return the set that the headers in `folder` prove, or the one that `file` belongs to.
 
-    Raises as `archive.load` does.
+    Headers in an archive do not say how many there are; there the header of the `live` file
+    does, which goes on from the last. Raises as `archive.load` does.
     """
     found = headers(folder, listing)
     session, layout = _which_session(folder, listing, found, file)
     mine = [head for _, head in found if head.root == session and head.layout == layout]
     files = _files(listing, session, layout, mine)
     # A forged header must not decide how many segments there are: the most common word counts.
-    told = Counter(head.segments for head in mine if head.segments <= MAX_BOUNDARIES + 1)
-    sizes = Counter(head.source_bytes for head in mine)
+    told = Counter(
+        head.segments for head in mine if head.segments and head.segments <= MAX_BOUNDARIES + 1
+    )
+    sizes = Counter(head.source_bytes for head in mine if head.source_bytes is not None)
+    count = told.most_common(1)[0][0] if told else min(max(files, default=0), MAX_BOUNDARIES) + 1
     claim = _Claim(
         folder=folder,
         session=session,
         layout=layout,
-        count=told.most_common(1)[0][0] if told else min(max(files, default=0), MAX_BOUNDARIES) + 1,
-        source_bytes=sizes.most_common(1)[0][0] if sizes else 0,
+        count=live.index if live else count,
+        source_bytes=live.start if live else sizes.most_common(1)[0][0] if sizes else 0,
+        live=live,
         files=files,
         heads={index: _head(folder, name) for index, name in files.items() if index},
     )
@@ -121,6 +129,7 @@ class _Claim:
     layout: Layout
     count: int
     source_bytes: int
+    live: LiveHeader | None
     files: Mapping[int, str]
     heads: Mapping[int, _Head]
 
@@ -210,7 +219,7 @@ def _files(
         matches = (pattern.fullmatch(name) for name in listing)
         indices = [int(match[1]) for match in matches if match]
     else:
-        told = {index for head in headers for index in (head.index, head.segments - 1)}
+        told = {index for head in headers for index in (head.index, (head.segments or 1) - 1)}
         most = max((index for index in told if index <= MAX_BOUNDARIES), default=1)
         indices = list(range(1, most + 1))
     result: dict[int, str] = {}
@@ -241,7 +250,9 @@ def _parts(claim: _Claim) -> list[Part]:
                 codec=_codec(file or ""),
                 size=None if start is None or end is None else max(0, end - start),
                 head=claim.heads[index].line if index in claim.heads else b"",
-                digest=digest or (following.parent_digest if following else None),
+                digest=digest
+                or (following.parent_digest if following else None)
+                or (claim.live.parent_digest if claim.live else None),
             )
         )
     return parts
@@ -249,7 +260,7 @@ def _parts(claim: _Claim) -> list[Part]:
 
 def _contradictions(claim: _Claim, parts: list[Part]) -> Iterator[Problem]:
     """Yield where a header differs from what its place in the set demands."""
-    if claim.count == 1:
+    if claim.count == 1 and claim.live is None:
         # Nothing here tells a whole session from the first segment of a set that lost the rest.
         yield Problem(
             "missing",
@@ -278,17 +289,20 @@ def _wrong(claim: _Claim, head: Header, part: Part) -> Iterator[str]:
     index = part.index
     parent = names.parent_name(claim.session, claim.layout, index)
     following = claim.head(index + 1)
+    after = following.parent_digest if following else claim.live and claim.live.parent_digest
     if head.root != claim.session:
         yield f"its header names the session {printable(head.root, 60)}"
     if head.index != index:
         yield f"its header says that it is segment {head.index}"
     if head.parent != parent:
         yield f"its header names the parent {printable(head.parent, 60)}, not {printable(parent)}"
-    if head.segments != claim.count:
-        yield f"its header speaks of {head.segments:,} segments, not {claim.count:,}"
-    if head.source_bytes != claim.source_bytes:
+    if claim.live is not None and (head.segments, head.source_bytes) != (None, None):
+        yield "its header is not that of a segment in an archive"
+    elif claim.live is None and head.segments != claim.count:
+        yield f"its header speaks of {head.segments or 0:,} segments, not {claim.count:,}"
+    elif claim.live is None and head.source_bytes != claim.source_bytes:
         yield "its header gives another size of the whole session than the others"
-    if following is not None and following.parent_digest != head.digest:
+    if after is not None and after != head.digest:
         yield "its digest is not the one that the next segment's header gives"
     if head.start > (following.start if following is not None else claim.source_bytes):
         yield "its header says that it begins behind its end"

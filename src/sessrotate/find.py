@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from sessrotate import place as places
 from sessrotate.errors import NotASessionError, WrongUsageError, printable
 from sessrotate.formats import claude
 
@@ -38,6 +39,8 @@ def path_of(session: str) -> Path:
             f"session needs at least {SHORTEST_PREFIX} characters of it."
         )
     matches = list(claude.sessions(session))
+    if not matches:  # a session whose live file is gone is found by its archive
+        matches = [place.live for place in places.archives(session)]
     exact = [match for match in matches if match.stem == session]
     if len(exact or matches) == 1:
         return (exact or matches)[0]

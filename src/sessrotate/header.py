@@ -34,7 +34,8 @@ class Header:
 
     `parent` is the file name (numbered layout) or the id (linked) of the segment before, without
     a compression suffix; `start` and `source_bytes` are bytes of the source; digests are of
-    bodies, of this segment and of the one before.
+    bodies, of this segment and of the one before. In an archive, which goes on growing, nobody
+    can say how many segments or bytes there will be: None.
     """
 
     layout: Layout
@@ -45,8 +46,8 @@ class Header:
     start: int
     digest: str
     parent_digest: str
-    segments: int
-    source_bytes: int
+    segments: int | None
+    source_bytes: int | None
 
 
 def line(header: Header) -> bytes:
@@ -77,8 +78,8 @@ def of(
     layout: Layout,
     digest: str,
     parent_digest: str,
-    segments: int,
-    source_bytes: int,
+    segments: int | None,
+    source_bytes: int | None,
 ) -> bytes:
     """Return the header line of a segment of a session; segment 0 has none, so nothing."""
     if segment.index == 0:
@@ -137,6 +138,10 @@ def is_count(value: object) -> TypeGuard[int]:
     return type(value) is int and 0 <= value < 1 << 63
 
 
+def _is_count_or_none(value: object) -> bool:
+    return value is None or is_count(value)
+
+
 _OURS: Final = ("start", "digest", "parentDigest", "segments", "sourceBytes")
 
 # One for each field of Header behind the layout.
@@ -148,6 +153,6 @@ _SOUND: Final[tuple[Callable[[object], bool], ...]] = (
     is_count,
     is_digest,
     is_digest,
-    is_count,
-    is_count,
+    _is_count_or_none,
+    _is_count_or_none,
 )

@@ -29,13 +29,16 @@ _END: Final = b"\n]}\n"
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """A complete set: its session, what it was cut from, and its segments in order."""
+    """A complete set: its session, what it was cut from, and its segments in order.
+
+    An archive goes on growing at its live file, so nothing says the digest of it all: None.
+    """
 
     session: str
     client: str
     layout: Layout
     source_bytes: int
-    source_digest: str
+    source_digest: str | None
     segments: tuple[SealedSegment, ...]
 
 
@@ -102,7 +105,7 @@ def parse(data: bytes) -> Manifest:
             client=_text(head["client"]),
             layout=_one_of(head["layout"], LAYOUTS),
             source_bytes=_number(head["source"]["bytes"]),
-            source_digest=_digest(head["source"]["digest"]),
+            source_digest=_digest_or_none(head["source"]["digest"]),
             segments=(),
         )
         # Whatever else it might say (an unknown key, a file name not ours) shows in a line that
@@ -187,6 +190,10 @@ def _digest(value: object) -> str:
     if not is_digest(value):
         raise TypeError
     return _text(value)
+
+
+def _digest_or_none(value: object) -> str | None:
+    return None if value is None else _digest(value)
 
 
 def _one_of(value: object, choices: tuple[Any, ...]) -> Any:

@@ -18,6 +18,15 @@ MANIFEST: Final = "manifest.json"
 INTENT: Final = "intent.json"
 """Says that a set is being written; it goes after the manifest is there."""
 
+PACK: Final = "pack"
+"""In an archive: the replaced live file, whole, until its segments are sealed."""
+
+DRAFT: Final = "live.partial"
+"""In an archive: the new live file, before it takes the old one's place."""
+
+PARTIAL: Final = ".partial"
+"""Behind the name of a file that is not finished."""
+
 SUFFIX: Final = ".jsonl"
 
 CODEC_SUFFIX: Final[dict[Codec, str]] = {"plain": "", "zstd": ".zst"}

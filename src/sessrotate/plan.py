@@ -13,14 +13,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-def spans(scan: Scan) -> list[tuple[Span, Boundary | None]]:
-    """Return the parts of a session and the boundary that opens each.
+def spans(scan: Scan, start: int = 0) -> list[tuple[Span, Boundary | None]]:
+    """Return the parts of a session, from offset `start` on, and the boundary that opens each.
 
-    Part 0 is what stands before the first boundary: it may be empty, and the only one.
+    Part 0 is what stands before the first boundary: it may be empty, and the only one. It is left
+    out where a rotated live file begins with the boundary that it was cut at.
     """
-    starts = [0, *(boundary.offset for boundary in scan.boundaries)]
+    boundaries = [boundary for boundary in scan.boundaries if boundary.offset >= start]
+    starts = [start, *(boundary.offset for boundary in boundaries)]
+    openings: list[Boundary | None] = [None, *boundaries]
+    if start and starts[1:2] == [start]:
+        del starts[0], openings[0]
     ends = [*starts[1:], scan.end]
-    openings: list[Boundary | None] = [None, *scan.boundaries]
     return [
         (Span(start, end), boundary)
         for start, end, boundary in zip(starts, ends, openings, strict=True)

@@ -75,15 +75,17 @@ def split_json(
     yield json.dumps(document, indent=2)[: -len("\n}")] + ',\n  "segments": ['
     for segment in plan.segments:
         comma = "" if segment.index == 0 else ","
-        yield f"{comma}\n    {json.dumps(_segment_document(plan, segment))}"
+        file = names.segment_file(plan.session, plan.layout, segment.index, plan.codec)
+        yield f"{comma}\n    {json.dumps(segment_document(segment, file))}"
     yield "\n  ]\n}\n"
 
 
-def _segment_document(plan: SplitPlan, segment: Segment) -> dict[str, Any]:
+def segment_document(segment: Segment, file: str) -> dict[str, Any]:
+    """Return what JSON says of one segment, which is or would be in `file`."""
     boundary = segment.boundary
     return {
         "index": segment.index,
-        "file": names.segment_file(plan.session, plan.layout, segment.index, plan.codec),
+        "file": file,
         "start": segment.span.start,
         "end": segment.span.end,
         "bytes": segment.span.size,
@@ -110,24 +112,23 @@ def split_heading(plan: SplitPlan) -> str:
 
 def split_rows(plan: SplitPlan) -> list[tuple[str, ...]]:
     """Return the table of a plan's segments, in the order of `COLUMNS`."""
-    whole = plan.source_bytes or 1
-    rows: list[tuple[str, ...]] = []
-    for segment in plan.segments:
-        boundary = segment.boundary
-        tokens = boundary.pre_tokens if boundary else None
-        rows.append(
-            (
-                str(segment.index),
-                size(segment.span.size),
-                f"{segment.span.size / whole:.1%}",
-                time(boundary.timestamp) if boundary else "-",
-                printable((boundary and boundary.trigger) or "-", 12),
-                "-" if tokens is None else f"{tokens:,}",
-                time(segment.first_timestamp),
-                time(segment.last_timestamp),
-            )
-        )
-    return rows
+    return [segment_row(segment, plan.source_bytes or 1) for segment in plan.segments]
+
+
+def segment_row(segment: Segment, whole: int) -> tuple[str, ...]:
+    """Return a segment as a row of `COLUMNS`; `whole` is the bytes that its share is of."""
+    boundary = segment.boundary
+    tokens = boundary.pre_tokens if boundary else None
+    return (
+        str(segment.index),
+        size(segment.span.size),
+        f"{segment.span.size / whole:.1%}",
+        time(boundary.timestamp) if boundary else "-",
+        printable((boundary and boundary.trigger) or "-", 12),
+        "-" if tokens is None else f"{tokens:,}",
+        time(segment.first_timestamp),
+        time(segment.last_timestamp),
+    )
 
 
 def split_would(plan: SplitPlan, out: Path, room: int | None, leftovers: int) -> list[str]:

@@ -42,8 +42,7 @@ class Source:
         self.path: Final = path
         with storage("open the session"):
             try:
-                # Not blocking: a pipe must be refused, not waited for.
-                self._fd = os.open(path, os.O_RDONLY | _flag("O_NONBLOCK") | _flag("O_BINARY"))
+                self._fd = _open(path)
             except (FileNotFoundError, NotADirectoryError):
                 name = printable(str(path))
                 raise WrongUsageError(f"There is no file {name}.") from None
@@ -59,6 +58,11 @@ class Source:
 
     def __exit__(self, *_: object) -> None:
         os.close(self._fd)
+
+    @property
+    def fd(self) -> int:
+        """The descriptor: open for reading only, as a lease demands."""
+        return self._fd
 
     def size(self) -> int:
         """Return the file's size now, in bytes."""
@@ -140,6 +144,15 @@ class Pieces:
     def __iter__(self) -> Iterator[bytes]:
         for start in range(self._span.start, self._span.end, PIECE):
             yield self._source.read_at(start, min(PIECE, self._span.end - start))
+
+
+def _open(path: Path) -> int:
+    flags = os.O_RDONLY | _flag("O_BINARY")
+    try:
+        # Not blocking: a pipe must be refused, not waited for.
+        return os.open(path, flags | _flag("O_NONBLOCK"))
+    except BlockingIOError:
+        return os.open(path, flags)  # a rotation holds it for some milliseconds (fcntl(2), leases)
 
 
 def _identity(status: os.stat_result) -> FileIdentity:

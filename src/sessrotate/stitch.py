@@ -6,14 +6,22 @@ damage inside a segment is found at the latest behind its last byte.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from sessrotate import archive, names
 from sessrotate.digest import Fingerprint
-from sessrotate.errors import DamagedError
-from sessrotate.segments import Problem, SegmentSet, body
+from sessrotate.errors import DamagedError, InUseError, printable
+from sessrotate.segments import Problem, SegmentSet, body, describe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from sessrotate.history import Piece
+    from sessrotate.model import Span
+    from sessrotate.segments import Part
+    from sessrotate.source import Source
+    from sessrotate.state import State
 
 
 def stream(segments: SegmentSet) -> Iterator[memoryview]:
@@ -62,3 +70,86 @@ def verify(segments: SegmentSet, progress: Callable[[int], None]) -> list[Proble
         except DamagedError as error:
             problems.append(Problem("manifest", str(error)))
     return problems
+
+
+# ── sessions in place ────────────────────────────────────────────────────────────────────────
+
+
+def history(found: State) -> Iterator[memoryview]:
+    """Yield a session's whole history in pieces, each valid until the next is asked for.
+
+    It may be in the middle of a rotation, by a process that still runs or one that died. Raises
+    as `stream` does.
+    """
+    parts, pieces = _parts(found), found.history()
+    for piece in pieces:
+        # Before the first byte: what goes into a pipe cannot be taken back.
+        if parts is not None and piece.where == "sealed" and piece.index is not None:
+            part = parts.parts[piece.index]
+            if part.file is None:
+                raise DamagedError(f"{describe(part)} is missing.")
+    for piece in pieces:
+        yield from _piece(found, piece, parts)
+
+
+def verify_history(found: State, progress: Callable[[int], None]) -> list[Problem]:
+    """Read all of a session and return what is wrong with it, nothing if it is whole.
+
+    `progress` is told how many bytes of the history are done.
+    """
+    problems: list[Problem] = []
+    reason = found.problem()
+    if reason is not None:
+        return [Problem("live", reason)]
+    parts, done = _parts(found), 0
+    for piece in found.history():
+        try:
+            for data in _piece(found, piece, parts):
+                done += len(data)
+                progress(done)
+        except DamagedError as error:
+            problems.append(Problem("changed", str(error), piece.index))
+    return problems
+
+
+def _parts(found: State) -> SegmentSet | None:
+    if found.listed is None:
+        return None
+    return archive.of_manifest(found.place.archive, found.listing, found.listed)
+
+
+def _piece(found: State, piece: Piece, segments: SegmentSet | None) -> Iterator[memoryview]:
+    if piece.where == "live" and found.live is not None:
+        yield from _bytes(found.live, piece.span)
+    elif segments is None or piece.index is None:
+        if found.pack is not None:
+            yield from _bytes(found.pack, piece.span)
+    elif piece.where == "sealed":
+        yield from body(segments, segments.parts[piece.index])
+    else:
+        yield from _from_pack(found, segments, segments.parts[piece.index], piece.span)
+
+
+def _bytes(source: Source, span: Span) -> Iterator[memoryview]:
+    for data in source.pieces(span):
+        yield memoryview(data)
+
+
+def _from_pack(found: State, segments: SegmentSet, part: Part, span: Span) -> Iterator[memoryview]:
+    """Yield a segment that is not sealed yet, or was while it was read: then from its file."""
+    if found.pack is None:
+        raise DamagedError(f"{printable(str(found.place.pack))} is gone.")
+    done, read = 0, Fingerprint()
+    try:
+        for data in found.pack.pieces(span):
+            read.update(data)
+            yield memoryview(data)
+            done += len(data)
+    except InUseError:
+        for view in body(segments, replace(part, file=part.name)):
+            known = min(done, len(view))
+            done -= known
+            yield view[known:]
+        return
+    if read.digest != part.digest:
+        raise DamagedError(f"Segment {part.index} has changed in the {names.PACK}.")

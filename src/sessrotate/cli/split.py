@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sessrotate import find, fs, render, split
+from sessrotate.cli import in_place as rotation
 from sessrotate.cli import streams
-from sessrotate.cli.options import Json, Quiet, Session
-from sessrotate.errors import RequestError, printable
+from sessrotate.cli.options import Json, Quiet, Session, Wait
+from sessrotate.errors import RequestError, WrongUsageError, printable
 from sessrotate.source import Source
 
 if TYPE_CHECKING:
@@ -35,15 +36,32 @@ def command(
             "--out", metavar="DIR", help="Folder for the segments (default: ./ID.segments)."
         ),
     ] = None,
+    in_place: Annotated[
+        bool,
+        typer.Option(
+            "--in-place", help="Move history to the session's archive; keep what a resume needs."
+        ),
+    ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", "-n", help="Show what would be written; write nothing.")
+        bool, typer.Option("--dry-run", "-n", help="Show what would be done; change nothing.")
     ] = False,
     layout: Annotated[
-        Layout,
-        typer.Option(help="numbered: ID.1.jsonl, ID.2.jsonl …; linked: a new UUID for each."),
-    ] = Layout.numbered,
+        Layout | None,
+        typer.Option(
+            help="numbered (default): ID.1.jsonl, ID.2.jsonl …; linked: a new UUID for each."
+        ),
+    ] = None,
     compress: Annotated[
         bool, typer.Option("--compress", help="Write .jsonl.zst segments.")
+    ] = False,
+    wait: Wait = 10.0,
+    unsafe_adopt: Annotated[
+        bool,
+        typer.Option(
+            "--unsafe-adopt",
+            help="With --in-place: start a new archive for a live file that does not go on from "
+            "the one it has, which is put aside.",
+        ),
     ] = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -52,14 +70,26 @@ def command(
 
     The session itself is only read. The folder must be absent or empty; `stitch` gives the
     session's exact bytes back.
+
+    With --in-place the session's own file becomes small: its history goes to an archive beside
+    the client's folder of projects, and a resume is the same as before. `restore` is the inverse.
     """
     path = find.path_of(session)
+    if in_place:
+        if out is not None or layout is not None or compress:
+            raise WrongUsageError("--in-place does not go with --out, --layout or --compress.")
+        rotation.run(
+            path, wait=wait, adopt=unsafe_adopt, dry_run=dry_run, as_json=as_json, quiet=quiet
+        )
+        return
+    if unsafe_adopt:
+        raise WrongUsageError("--unsafe-adopt goes with --in-place.")
     with Source(path) as source:
         with streams.progress("Reading", source.size(), quiet=quiet) as progress:
             planned = split.prepare(
                 source,
                 progress,
-                layout=layout.value,
+                layout=(layout or Layout.numbered).value,
                 codec="zstd" if compress else "plain",
             )
         folder = out or Path(f"{planned.session}.segments")
@@ -94,20 +124,11 @@ def _dry_run(planned: SplitPlan, path: Path, folder: Path, *, as_json: bool) -> 
         reasons = [str(refusal)] if refusal is not None else []
         streams.write_all(render.split_json(planned, path, folder, dry_run=True, refused=reasons))
     else:
-        _show(planned)
+        streams.write(render.split_heading(planned) + "\n")
+        shares = [segment.span.size / (planned.source_bytes or 1) for segment in planned.segments]
+        streams.show_table(render.split_rows(planned), shares)
         if refusal is None:
             would = render.split_would(planned, folder, fs.free_bytes(folder), len(leftovers.files))
             streams.write("\n".join(would) + "\n")
     if refusal is not None:
         raise refusal
-
-
-def _show(planned: SplitPlan) -> None:
-    streams.write(render.split_heading(planned) + "\n")
-    rows = render.split_rows(planned)
-    width = streams.terminal_width()
-    if width is not None:
-        shares = [segment.span.size / (planned.source_bytes or 1) for segment in planned.segments]
-        streams.write_table(render.rich_table(render.COLUMNS, rows, shares, width))
-    else:
-        streams.write(render.plain_table(render.COLUMNS, rows))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sessrotate import archive, find, fs, stitch
+from sessrotate import archive, find, fs, place, state, stitch
 from sessrotate.cli import streams
 from sessrotate.cli.options import Quiet, Segments
 from sessrotate.errors import RefusedError, StorageError, WrongUsageError, printable, storage
@@ -34,7 +35,11 @@ def command(
     Everything is verified while it is written. If anything is missing or changed, the exit code
     is 74, a sentence names the segment, and FILE is not there.
     """
-    size, pieces = _opened(find.path_of(source))
+    with _opened(find.path_of(source)) as (size, pieces):
+        _write(size, pieces, output, quiet=quiet)
+
+
+def _write(size: int, pieces: Iterator[memoryview], output: Path | None, *, quiet: bool) -> None:
     if output is None or str(output) == "-":
         if streams.terminal_width() is not None:
             raise WrongUsageError(
@@ -65,18 +70,25 @@ def command(
         raise RefusedError(f"{name} exists: remove it, or name another file.") from None
 
 
-def _opened(path: Path) -> tuple[int, Iterator[memoryview]]:
-    """Return how many bytes a source gives, and the bytes; raise if it is none."""
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[int, Iterator[memoryview]]]:
+    """Yield how many bytes a source gives, and the bytes; raise if it is none."""
+    where = place.of(path)
+    if where is not None:
+        with state.opened(where) as found:
+            if found.is_rotated:
+                if found.live is None:
+                    name = printable(str(where.live))
+                    streams.message(f"sessrotate: {name} is gone; this is what is archived.")
+                size = sum(piece.span.size for piece in found.history())
+                yield size, stitch.history(found)
+                return
     segments = archive.find(path)
     if segments is not None:
-        return segments.source_bytes, stitch.stream(segments)
+        yield segments.source_bytes, stitch.stream(segments)
+        return
     with Source(path) as source:
         find.check_session(source)
-        return source.size(), _whole(path)
-
-
-def _whole(path: Path) -> Iterator[memoryview]:
-    # A session that was never split is its own history.
-    with Source(path) as source:
-        for data in source.pieces(Span(0, source.size())):
-            yield memoryview(data)
+        # A session that was never split is its own history.
+        whole = Span(0, source.size())
+        yield whole.size, (memoryview(data) for data in source.pieces(whole))

@@ -14,11 +14,11 @@ from contextlib import contextmanager, suppress
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, Final
 
-from sessrotate import fs
+from sessrotate import fs, render
 from sessrotate.errors import SessrotateError, StorageError, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from rich.table import Table
 
@@ -56,7 +56,16 @@ def write_data(data: memoryview) -> None:
         raise ClosedPipe from None
 
 
-def write_table(table: Table) -> None:
+def show_table(rows: Sequence[Sequence[str]], shares: Sequence[float]) -> None:
+    """Show a table of segments: drawn on a terminal, as text elsewhere."""
+    width = terminal_width()
+    if width is not None:
+        _draw(render.rich_table(render.COLUMNS, rows, shares, width))
+    else:
+        write(render.plain_table(render.COLUMNS, rows))
+
+
+def _draw(table: Table) -> None:
     """Draw a table on the terminal that standard output is, as wide as it needs."""
     from rich.console import Console  # noqa: PLC0415 - 30 ms at start-up, for terminals only
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from sessrotate import archive, find, render, stitch
+from sessrotate import archive, find, place, render, state, stitch
 from sessrotate.cli import streams
 from sessrotate.cli.options import Json, ManySegments, Quiet
 from sessrotate.errors import DamagedError, printable
@@ -16,6 +16,8 @@ from sessrotate.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from sessrotate.state import State
 
 
 def command(
@@ -45,6 +47,11 @@ def command(
 
 
 def _check(path: Path, *, quiet: bool) -> tuple[list[Problem], str]:
+    where = place.of(path)
+    if where is not None:
+        with state.opened(where) as found:
+            if found.is_rotated:
+                return _check_history(found, quiet=quiet)
     try:
         segments = archive.find(path)
     except DamagedError as error:
@@ -57,6 +64,17 @@ def _check(path: Path, *, quiet: bool) -> tuple[list[Problem], str]:
         problems = stitch.verify(segments, progress)
     many = render.count(len(segments.parts), "segment")
     return problems, f"{many}, {render.size(segments.source_bytes)}: whole"
+
+
+def _check_history(found: State, *, quiet: bool) -> tuple[list[Problem], str]:
+    try:
+        size = sum(piece.span.size for piece in found.history())
+    except DamagedError:
+        size = 0
+    with streams.progress("Verifying", size, quiet=quiet) as progress:
+        problems = stitch.verify_history(found, progress)
+    many = render.count(len(found.listed.segments) if found.listed else 0, "archived segment")
+    return problems, f"{many} and the live file, {render.size(size)}: whole"
 
 
 def _lines(path: Path, problems: Iterable[Problem], summary: str) -> str:

@@ -29,6 +29,9 @@ Spelling the word with `\\u` escapes would be JSON too; no client writes it, and
 
 SUFFIX: Final = ".jsonl"
 
+AGENT: Final = "agent-"
+"""What agents' transcripts begin with, which 2.0.x keeps beside the sessions."""
+
 _BOUNDARY: Final[jsonline.Shape] = {
     "type": None,
     "subtype": None,
@@ -131,20 +134,21 @@ def projects_folder() -> Path:
 def sessions(prefix: str = "") -> Iterator[Path]:
     """Yield the session files of all projects whose id begins with `prefix`, in sorted order.
 
-    Agents' transcripts (`agent-*.jsonl`, beside the sessions in 2.0.x) are no sessions.
+    Agents' transcripts are no sessions.
     Folders that cannot be read are passed over: a look-up by id is not the place to complain.
     """
-    for project in _folder(projects_folder()):
+    for project in listed(projects_folder()):
         if not project.is_dir():
             continue
-        for entry in _folder(project):
+        for entry in listed(project):
             name = entry.name
             wanted = name.startswith(prefix) and name.endswith(SUFFIX)
-            if wanted and not name.startswith("agent-") and entry.is_file():
+            if wanted and not name.startswith(AGENT) and entry.is_file():
                 yield entry
 
 
-def _folder(path: Path) -> list[Path]:
+def listed(path: Path) -> list[Path]:
+    """Return what a folder holds, in order of the names; nothing if it cannot be read."""
     try:
         return sorted(path.iterdir())
     except OSError:

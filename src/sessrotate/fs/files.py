@@ -1,17 +1,6 @@
-"""The only module that changes the disk.
+"""The files that are being written: new, to take another's place, or to appear as output.
 
-Rule: nothing is overwritten but our own unfinished files, and what counts as done is on the disk
-before the next step begins. Files are created with mode 0600 and folders with 0700, whatever the
-umask.
-
-What is not promised: a disk that reports a write as done and loses it; a file system without
-working `fsync` or `link`. Functions here raise plain `OSError`; callers say what was being done.
-
-The files of a set and their states:
-
-    intent.json      absent → there while the set is written → absent
-    ID.jsonl, ID.N.jsonl[.zst]    absent → growing (an intent is there) → complete
-    manifest.json    absent → complete (appears whole, by a rename, after all segments)
+Rule: that of the package. A file counts as written when it was synced, not before.
 """
 
 from __future__ import annotations
@@ -24,27 +13,20 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]  # the stubs know only systems that have it
-
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
-_FILE_MODE: Final = 0o600
-_FOLDER_MODE: Final = 0o700
+FILE_MODE: Final = 0o600
 _CREATE: Final = os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
 _NO_FOLDER_SYNC: Final = {errno.EINVAL, errno.EACCES, errno.ENOTSUP}
 """What a file system answers that cannot sync a folder, or has no need to; EIO is not among it."""
 
-
-_NO_LOCK: Final = {errno.ENOLCK, errno.ENOTSUP, errno.EINVAL}
-"""What a file system answers that knows no locks."""
-
 _NO_UNNAMED: Final = {errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT}
 """What a file system, or an old kernel, answers that knows no unnamed files."""
+
+_NO_ATTRIBUTES: Final = {errno.ENOTSUP, errno.ENOSYS}
+"""What a file system answers that knows no extended attributes."""
 
 
 class NewFile:
@@ -54,7 +36,7 @@ class NewFile:
     """
 
     def __init__(self, path: Path) -> None:
-        self._fd = os.open(path, os.O_RDWR | _CREATE, _FILE_MODE)
+        self._fd = os.open(path, os.O_RDWR | _CREATE, FILE_MODE)
 
     def __enter__(self) -> Self:
         return self
@@ -78,11 +60,60 @@ class NewFile:
         """Return when the content is on the disk. After an error it must not be called again."""
         os.fsync(self._fd)
 
+    @property
+    def fd(self) -> int:
+        """The only descriptor of the file, as long as nobody else opens it."""
+        return self._fd
+
     def close(self) -> None:
         """Close the file, once."""
         if self._fd >= 0:
             fd, self._fd = self._fd, -1
             os.close(fd)
+
+
+class Draft(NewFile):
+    """A new file that is to take another's place, and can still be corrected."""
+
+    def read_at(self, offset: int, size: int) -> bytes:
+        """Return up to `size` bytes at `offset`: less only at the end."""
+        return os.pread(self._fd, size, offset)
+
+    def cut_to(self, size: int) -> None:
+        """Drop everything behind `size` bytes."""
+        os.ftruncate(self._fd, size)
+        os.lseek(self._fd, size, os.SEEK_SET)
+
+    def become_like(self, fd: int) -> None:
+        """Take over the mode, owner and extended attributes (with them the ACL) of a file.
+
+        Raises OSError if one of them cannot be had, rather than lose it. What the system itself
+        decides about every file (`security.`) only has to be the same in the end.
+        """
+        there, here = os.fstat(fd), os.fstat(self._fd)
+        if (there.st_uid, there.st_gid) != (here.st_uid, here.st_gid):
+            os.fchown(self._fd, there.st_uid, there.st_gid)
+        for name, value in _attributes(fd).items():
+            if not name.startswith("security.") or _attributes(self._fd).get(name) != value:
+                os.setxattr(self._fd, name, value)
+        os.fchmod(self._fd, stat.S_IMODE(there.st_mode))
+
+    def take_times(self, fd: int) -> None:
+        """Take over when a file was last read and changed; a write after this undoes it."""
+        there = os.fstat(fd)
+        os.utime(self._fd, ns=(there.st_atime_ns, there.st_mtime_ns))
+
+
+def _attributes(fd: int) -> dict[str, bytes]:
+    """Return a file's extended attributes; none where the file system knows none."""
+    if not hasattr(os, "listxattr"):  # macOS, Windows: Python has no call for them
+        return {}
+    try:
+        return {name: os.getxattr(fd, name) for name in os.listxattr(fd)}
+    except OSError as error:
+        if error.errno in _NO_ATTRIBUTES:
+            return {}
+        raise
 
 
 class OutputFile:
@@ -98,7 +129,7 @@ class OutputFile:
         fd = _unnamed_file(path.parent)
         if fd is None:
             self._draft = path.parent / f".{path.name}.{os.getpid()}.partial"
-            fd = os.open(self._draft, os.O_RDWR | _CREATE, _FILE_MODE)
+            fd = os.open(self._draft, os.O_RDWR | _CREATE, FILE_MODE)
         self._fd = fd
 
     def __enter__(self) -> Self:
@@ -120,7 +151,7 @@ class OutputFile:
         if self._draft is None:
             # The only way to name an unnamed file without privileges (open(2), O_TMPFILE).
             # Naming the folder makes Python call linkat, which alone can follow the link.
-            with _open_folder(self._path.parent) as folder:
+            with open_folder(self._path.parent) as folder:
                 os.link(f"/proc/self/fd/{self._fd}", self._path.name, dst_dir_fd=folder)
         else:
             os.link(self._draft, self._path)
@@ -132,7 +163,7 @@ def _unnamed_file(folder: Path) -> int | None:
     if not hasattr(os, "O_TMPFILE") or not Path("/proc/self/fd").is_dir():
         return None
     try:
-        return os.open(folder, os.O_RDWR | os.O_TMPFILE, _FILE_MODE)
+        return os.open(folder, os.O_RDWR | os.O_TMPFILE, FILE_MODE)
     except OSError as error:
         if error.errno in _NO_UNNAMED and folder.is_dir():
             return None
@@ -187,66 +218,11 @@ def write_all(fd: int, data: bytes | memoryview) -> None:
                 select.select([], [fd], [])
 
 
-def create_folder(path: Path) -> None:
-    """Create a folder, and those above it that are missing; one that exists is left as it is."""
-    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
-    for folder in reversed(missing):
-        folder.mkdir(mode=_FOLDER_MODE)
-        sync_folder(folder.parent)
-
-
-def create_file(path: Path, data: bytes) -> None:
-    """Create a file with this content, on the disk when this returns."""
-    with NewFile(path) as file:
-        file.append(data)
-        file.sync()
-    sync_folder(path.parent)
-
-
-def create_file_at_once(path: Path, data: bytes) -> None:
-    """Create a file that at no moment, not even after a crash, is there with other content."""
-    draft = path.with_name(path.name + ".partial")
-    draft.unlink(missing_ok=True)
-    create_file(draft, data)
-    draft.rename(path)
-    sync_folder(path.parent)
-
-
-@contextlib.contextmanager
-def held(path: Path) -> Iterator[None]:
-    """Hold a file for this process alone until the block ends; BlockingIOError if another does.
-
-    The system lets go of it when the process dies. Where there is no `flock` (Windows), nothing
-    is held.
-    """
-    # For writing, because network file systems lock only what is open for writing.
-    fd = os.open(path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
-    try:
-        if fcntl is not None:
-            try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                if error.errno not in _NO_LOCK:
-                    raise
-        yield
-    finally:
-        os.close(fd)
-
-
-def remove_files(folder: Path, file_names: Iterable[str]) -> None:
-    """Remove plain files of a folder; names that are not there are passed over."""
-    names = list(file_names)
-    for name in names:
-        (folder / name).unlink(missing_ok=True)
-    if names:
-        sync_folder(folder)
-
-
 def sync_folder(path: Path) -> None:
     """Return when the names in a folder are on the disk."""
     if os.name == "nt":  # Windows does not open folders; its names are written through
         return
-    with _open_folder(path) as fd:
+    with open_folder(path) as fd:
         try:
             os.fsync(fd)
         except OSError as error:
@@ -255,22 +231,10 @@ def sync_folder(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def _open_folder(path: Path) -> Iterator[int]:
+def open_folder(path: Path) -> Iterator[int]:
+    """Yield a descriptor of a folder."""
     fd = os.open(path, os.O_RDONLY)
     try:
         yield fd
     finally:
         os.close(fd)
-
-
-def free_bytes(path: Path) -> int | None:
-    """Return how many bytes may still be written where `path` is or would be, if known."""
-    for folder in (path, *path.absolute().parents):
-        try:
-            usage = os.statvfs(folder)
-        except FileNotFoundError:
-            continue
-        except (AttributeError, OSError):
-            return None
-        return usage.f_bavail * usage.f_frsize
-    return None

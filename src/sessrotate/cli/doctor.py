@@ -1,0 +1,33 @@
+"""`sessrotate doctor`: leftovers, orphans, and where things are."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import typer
+
+from sessrotate import doctor, render
+from sessrotate.cli import streams
+from sessrotate.cli.options import Json
+from sessrotate.errors import printable
+
+
+def command(*, as_json: Json = False) -> None:
+    """Show settings, interrupted runs, archives whose session is gone, and what to do.
+
+    The exit code is 0 if all is well and 1 if anything is not. Nothing is changed.
+    """
+    settings, found = [*doctor.settings()], [*doctor.findings()]
+    if as_json:
+        document = {
+            "ok": not found,
+            "settings": {setting.name: setting.value for setting in settings},
+            "findings": [asdict(finding) for finding in found],
+        }
+        streams.write(render.as_json(document))
+    else:
+        lines = [f"{setting.name}: {printable(setting.value)}" for setting in settings]
+        lines += [f"{printable(finding.path)}: {finding.detail}" for finding in found]
+        streams.write("\n".join([*lines, *([] if found else ["All is well."])]) + "\n")
+    if found:
+        raise typer.Exit(1)

@@ -1,0 +1,72 @@
+"""What `split --in-place` shows and does; no command of its own."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from sessrotate import fs, in_place, inuse, place, recover, render_in_place, rotate, state
+from sessrotate.cli import streams
+from sessrotate.errors import RequestError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from sessrotate.place import Place
+    from sessrotate.rotate import RotationPlan
+
+
+def run(path: Path, *, wait: float, adopt: bool, dry_run: bool, as_json: bool, quiet: bool) -> None:
+    """Rotate the session at `path`, or show what that would do."""
+    where = place.of_live(path)
+    if dry_run:
+        _dry_run(where, adopt=adopt, as_json=as_json, quiet=quiet)
+        return
+    done = in_place.rotate_session(where, wait, progress(quiet=quiet), adopt=adopt)
+    if done.recovered.sentence:
+        streams.message(f"sessrotate: {done.recovered.past}")
+    if as_json:
+        streams.write_all(render_in_place.as_json(done.plan, path, dry_run=False, done=done))
+    else:
+        streams.write("\n".join(render_in_place.done(done)) + "\n")
+
+
+def progress(*, quiet: bool) -> in_place.Progress:
+    """Return what the library calls to have a bar drawn."""
+    return lambda what, total: streams.progress(what, total, quiet=quiet)
+
+
+def _dry_run(where: Place, *, adopt: bool, as_json: bool, quiet: bool) -> None:
+    """Show the plan; end with the refusal that the run would end with."""
+    with state.opened(where) as found:
+        recovery = recover.plan(found)
+        begun = time.monotonic()
+        size = found.live.size() if found.live is not None else 0
+        with streams.progress("Reading", size, quiet=quiet) as reading:
+            planned = rotate.prepare(found, reading, adopt=adopt)
+        seconds = time.monotonic() - begun
+    refusal = _refusal(where, planned)
+    if as_json:
+        reasons = planned.refusals or ((str(refusal),) if refusal is not None else ())
+        streams.write_all(
+            render_in_place.as_json(planned, where.live, dry_run=True, refused=reasons)
+        )
+    else:
+        if recovery.sentence:
+            streams.write(recovery.sentence + "\n")
+        streams.write(render_in_place.heading(planned) + "\n")
+        streams.show_table(*render_in_place.table(planned))
+        room = fs.free_bytes(where.config)
+        streams.write("\n".join(render_in_place.would(planned, seconds, room)) + "\n")
+    if refusal is not None:
+        raise refusal
+
+
+def _refusal(where: Place, planned: RotationPlan) -> RequestError | None:
+    try:
+        rotate.check(planned)
+        if planned.live is not None:
+            inuse.check_unused(where, planned.source.device, planned.source.inode)
+    except RequestError as error:
+        return error
+    return None

@@ -1,0 +1,34 @@
+"""`sessrotate restore`: the inverse of `split --in-place`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from sessrotate import find, in_place, place, render_in_place, restore, state
+from sessrotate.cli import streams
+from sessrotate.cli.in_place import progress
+from sessrotate.cli.options import Quiet, Session, Wait
+
+
+def command(
+    session: Session,
+    *,
+    wait: Wait = 10.0,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", "-n", help="Show what would be done; change nothing.")
+    ] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Put a session's full history back into its live file.
+
+    The archive is verified on the way, and goes when the live file is whole again.
+    """
+    where = place.of_live(find.path_of(session))
+    if dry_run:
+        with state.opened(where) as found:
+            planned = restore.prepare(found)
+    else:
+        planned = in_place.restore_session(where, wait, progress(quiet=quiet))
+    streams.write(render_in_place.restored(where.session, planned, dry_run=dry_run) + "\n")

@@ -1,0 +1,90 @@
+"""What is not as it should be on this machine, and what to do about it. Only reads.
+
+Rule: every finding ends with the way out. Finding nothing takes no longer than listing folders.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sessrotate import place, recover, state
+from sessrotate.errors import SessrotateError, printable
+from sessrotate.formats import claude
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sessrotate.place import Place
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something to be dealt with: where, its kind in one word, and a sentence for a person.
+
+    Kinds: interrupted (an unfinished rotation or restoration), orphan (an archive whose session
+    is gone), damaged, unreadable.
+    """
+
+    session: str
+    path: str
+    kind: str
+    detail: str
+
+
+def findings() -> Iterator[Finding]:
+    """Yield what there is to be dealt with, in the order of the archives."""
+    for where in place.archives():
+        for kind, detail in _look(where):
+            yield Finding(where.session, str(where.archive), kind, detail)
+
+
+def _look(where: Place) -> Iterator[tuple[str, str]]:
+    try:
+        with state.opened(where) as found:
+            todo = recover.plan(found)
+            if todo.sentence:
+                yield (
+                    "interrupted",
+                    (
+                        f"{todo.sentence} `sessrotate split --in-place "
+                        f"{printable(where.session)}` is such a run."
+                    ),
+                )
+            elif not os.path.lexists(where.live) and found.is_rotated:
+                name = printable(str(where.live))
+                yield (
+                    "orphan",
+                    (
+                        f"{name} is gone and its archive is here: `sessrotate restore` brings the "
+                        "session back; remove the folder if nobody wants it."
+                    ),
+                )
+            elif (problem := found.problem()) is not None:
+                yield (
+                    "damaged",
+                    (
+                        f"{problem} Put the right file back, or go on with this one by "
+                        "`sessrotate split --in-place --unsafe-adopt`."
+                    ),
+                )
+    except SessrotateError as error:
+        yield "damaged", str(error)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One fact about where things are, for people who wonder why nothing is found."""
+
+    name: str
+    value: str
+
+
+def settings() -> Iterator[Setting]:
+    """Yield which folders are used, and how many sessions and archives are there."""
+    projects = claude.projects_folder()
+    yield Setting("Claude Code projects", str(projects))
+    yield Setting("sessions", str(sum(1 for _ in claude.sessions())))
+    yield Setting("archive", str(place.root()))
+    yield Setting("archived sessions", str(sum(1 for _ in place.archives())))

@@ -1,0 +1,197 @@
+"""The only package that changes the disk.
+
+Rule: nothing is overwritten but our own unfinished files, and what counts as done is on the disk
+before the next step begins. Files are created with mode 0600 and folders with 0700, whatever the
+umask.
+
+What is not promised: a disk that reports a write as done and loses it; a file system without
+working `fsync` or `link`. Functions here raise plain `OSError`; callers say what was being done.
+
+docs/protocol.md has the states of an archive's files. Those of a set:
+
+    intent.json      absent → there while the set is written → absent
+    ID.jsonl, ID.N.jsonl[.zst]    absent → growing (an intent is there) → complete
+    manifest.json    absent → complete (appears whole, by a rename, after all segments)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from typing import TYPE_CHECKING, Final
+
+from sessrotate.fs.files import (
+    FILE_MODE,
+    Draft,
+    NewFile,
+    OutputDevice,
+    OutputFile,
+    output,
+    sync_folder,
+    write_all,
+)
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]  # the stubs know only systems that have it
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+__all__ = [
+    "Draft",
+    "NewFile",
+    "OutputDevice",
+    "OutputFile",
+    "add_name",
+    "append",
+    "create_file",
+    "create_file_at_once",
+    "create_folder",
+    "free_bytes",
+    "held",
+    "move_folder",
+    "output",
+    "remove_files",
+    "remove_folder",
+    "shorten",
+    "sync_data",
+    "sync_folder",
+    "take_place",
+    "write_all",
+]
+
+_FOLDER_MODE: Final = 0o700
+
+_NO_LOCK: Final = {errno.ENOLCK, errno.ENOTSUP, errno.EINVAL}
+"""What a file system answers that knows no locks."""
+
+
+def create_folder(path: Path) -> None:
+    """Create a folder, and those above it that are missing; one that exists is left as it is."""
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    for folder in reversed(missing):
+        folder.mkdir(mode=_FOLDER_MODE)
+        sync_folder(folder.parent)
+
+
+def create_file(path: Path, data: bytes) -> None:
+    """Create a file with this content, on the disk when this returns."""
+    with NewFile(path) as file:
+        file.append(data)
+        file.sync()
+    sync_folder(path.parent)
+
+
+def create_file_at_once(path: Path, data: bytes) -> None:
+    """Create or replace a file that is never, not even after a crash, there with other content."""
+    draft = path.with_name(path.name + ".partial")
+    draft.unlink(missing_ok=True)
+    create_file(draft, data)
+    draft.rename(path)
+    sync_folder(path.parent)
+
+
+def add_name(path: Path, name: Path) -> None:
+    """Give a file a second name, on the disk when this returns."""
+    os.link(path, name, follow_symlinks=False)
+    sync_folder(name.parent)
+
+
+def take_place(draft: Path, path: Path) -> None:
+    """Let a file take the name, and the place, of another, on the disk when this returns."""
+    os.rename(draft, path)  # noqa: PTH104 - as in the rest of this module: one call, one name
+    sync_folder(path.parent)
+    if draft.parent != path.parent:
+        sync_folder(draft.parent)
+
+
+def append(path: Path, data: bytes) -> None:
+    """Append to a file as a client does, in one write where the system can; on the disk after."""
+    fd = os.open(path, os.O_WRONLY | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0))
+    try:
+        write_all(fd, data)
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def sync_data(fd: int) -> None:
+    """Return when what others wrote to a file that we have open is on the disk."""
+    os.fsync(fd)
+
+
+def move_folder(path: Path, name: Path) -> None:
+    """Move a folder to a name that nothing has, on the disk when this returns."""
+    create_folder(name.parent)
+    os.rename(path, name)  # noqa: PTH104 - as above
+    sync_folder(name.parent)
+    sync_folder(path.parent)
+
+
+def shorten(path: Path, size: int) -> None:
+    """Drop what a file has behind `size` bytes, and let nobody else read it any more."""
+    fd = os.open(path, os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0))
+    try:
+        os.ftruncate(fd, size)
+        os.fchmod(fd, FILE_MODE)
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def remove_folder(path: Path) -> None:
+    """Remove a folder if nothing is in it."""
+    try:
+        path.rmdir()
+    except OSError as error:
+        if error.errno not in {errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT}:
+            raise
+    else:
+        sync_folder(path.parent)
+
+
+@contextlib.contextmanager
+def held(path: Path) -> Iterator[None]:
+    """Hold a file for this process alone until the block ends; BlockingIOError if another does.
+
+    The system lets go of it when the process dies. Where there is no `flock` (Windows), nothing
+    is held.
+    """
+    # For writing, because network file systems lock only what is open for writing.
+    fd = os.open(path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    try:
+        if fcntl is not None:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                if error.errno not in _NO_LOCK:
+                    raise
+        yield
+    finally:
+        os.close(fd)
+
+
+def remove_files(folder: Path, file_names: Iterable[str]) -> None:
+    """Remove plain files of a folder; names that are not there are passed over."""
+    names = list(file_names)
+    for name in names:
+        (folder / name).unlink(missing_ok=True)
+    if names:
+        sync_folder(folder)
+
+
+def free_bytes(path: Path) -> int | None:
+    """Return how many bytes may still be written where `path` is or would be, if known."""
+    for folder in (path, *path.absolute().parents):
+        try:
+            usage = os.statvfs(folder)
+        except FileNotFoundError:
+            continue
+        except (AttributeError, OSError):
+            return None
+        return usage.f_bavail * usage.f_frsize
+    return None

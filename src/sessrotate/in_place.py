@@ -1,0 +1,106 @@
+"""What the commands do to a session where it lives, each from its lock to the last byte sealed.
+
+Rule: lock, recover, look, plan, execute, finish, always in this order. What a crash left is dealt
+with before anything new begins.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sessrotate import inuse, locks, place, recover, restore, rotate, seal, state
+from sessrotate.errors import SessrotateError, StorageError, storage
+from sessrotate.seal import NotQuietError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+
+    from sessrotate.place import Place
+    from sessrotate.recover import Recovery
+    from sessrotate.restore import RestorePlan
+    from sessrotate.rotate import RotationPlan
+
+    Progress = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
+    """Given what is being done and how many bytes there are, shows how many are done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rotated:
+    """What a rotation came to: its plan, what was recovered before, and how it went.
+
+    `seconds` is how long a client would have had to wait, None if there was nothing to cut.
+    `pending` says why the history is not sealed yet, None if it is.
+    """
+
+    plan: RotationPlan
+    recovered: Recovery
+    seconds: float | None
+    pending: str | None
+
+
+def rotate_session(
+    where: Place, wait: float, progress: Progress, *, adopt: bool = False
+) -> Rotated:
+    """Move a session's history to its archive. Raises as `rotate.execute` and `recover` do."""
+    with locks.alone(where, wait):
+        recovered = _recover(where, wait, progress)
+        with state.opened(where) as found:
+            size = found.live.size() if found.live is not None else 0
+            with progress("Reading", size) as reading:
+                planned = rotate.prepare(found, reading, adopt=adopt)
+            if planned.live is None:
+                rotate.check(planned)
+                return Rotated(planned, recovered, None, None)
+            if adopt and found.problem() is not None:
+                rotate.check(planned)
+                inuse.check_unused(where, planned.source.device, planned.source.inode)
+                place.put_aside(where)
+            with progress("Checking", planned.end) as checking:
+                swapped = rotate.execute(planned, found, wait, checking)
+        moved = sum(segment.span.size for segment in planned.segments)
+        try:
+            with _after_the_swap(), progress("Sealing", moved) as sealing:
+                seal.finish(where, wait, sealing)
+        except NotQuietError as error:
+            return Rotated(planned, recovered, swapped.seconds, str(error))
+        return Rotated(planned, recovered, swapped.seconds, None)
+
+
+def restore_session(where: Place, wait: float, progress: Progress) -> RestorePlan | None:
+    """Put a session's full history back; return None if none of it is archived.
+
+    Raises as `restore.prepare`, `restore.execute` and `recover` do.
+    """
+    with locks.alone(where, wait):
+        _recover(where, wait, progress)
+        with state.opened(where) as found:
+            planned = restore.prepare(found)
+            if planned is None:
+                return None
+            with progress("Restoring", planned.manifest.source_bytes) as writing:
+                restore.execute(planned, found, wait, writing)
+        with _after_the_swap():
+            seal.finish(where, wait, lambda _done: None)
+        return planned
+
+
+def _recover(where: Place, wait: float, progress: Progress) -> Recovery:
+    with storage("finish what an interrupted run began"), progress("Sealing", 0) as sealing:
+        return recover.recover(where, wait, sealing)
+
+
+@contextmanager
+def _after_the_swap() -> Iterator[None]:
+    """Say with every failure that the session is safe, and who goes on."""
+    try:
+        with storage("put the history away"):
+            yield
+    except NotQuietError:
+        raise
+    except SessrotateError as error:
+        raise StorageError(
+            f"{error} The session itself is done and nothing is lost: the next run finishes."
+        ) from error

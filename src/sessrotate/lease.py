@@ -1,0 +1,56 @@
+"""Leases: a file that nobody has open for writing, and that nobody can open until we are done.
+
+Rule: only Linux has them (fcntl(2), `F_SETLEASE`), and not on every file system, so every answer
+has three values: taken, somebody uses the file, or there are no leases here. A process that opens
+the file meanwhile waits inside `open` until the lease is released, or its holder is dead.
+
+A read lease needs a descriptor opened only for reading and is refused while any process has the
+file open for writing. A write lease needs ours to be the only descriptor of all.
+"""
+
+from __future__ import annotations
+
+import errno
+import signal
+from typing import Final, Literal
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]  # the stubs know only systems that have it
+
+Answer = Literal["taken", "busy", "none"]
+
+_BUSY: Final = {errno.EAGAIN, errno.EACCES}
+
+
+def read(fd: int) -> Answer:
+    """Ask for a read lease on the file open as `fd`."""
+    return _take(fd, getattr(fcntl, "F_RDLCK", None))
+
+
+def write(fd: int) -> Answer:
+    """Ask for a write lease on the file open as `fd`."""
+    return _take(fd, getattr(fcntl, "F_WRLCK", None))
+
+
+def _take(fd: int, kind: int | None) -> Answer:
+    if kind is None or not hasattr(fcntl, "F_SETLEASE"):
+        return "none"
+    try:
+        # Before every F_SETLEASE: releasing one resets it, and the default signal would kill us.
+        fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, kind)
+    except OSError as error:
+        return "busy" if error.errno in _BUSY else "none"
+    return "taken"
+
+
+def is_wanted(fd: int) -> bool:
+    """Tell whether somebody waits for the read lease on `fd` to end."""
+    return fcntl.fcntl(fd, fcntl.F_GETLEASE) != fcntl.F_RDLCK
+
+
+def release(fd: int) -> None:
+    """Let go of a lease, and of those who wait for it."""
+    fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)

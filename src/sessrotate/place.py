@@ -1,0 +1,120 @@
+"""Where a session's files are: the live file where its client looks, the archive out of its sight.
+
+Rule: the archive is beside the folder of projects, so that it is on the same file system and a
+hard link and a rename work, and never inside, where clients list, delete and resume what they
+find. Links on the way to the folder of projects are followed; the live file itself must be none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from sessrotate import fs, names
+from sessrotate.errors import RefusedError, printable, storage
+from sessrotate.formats import claude
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+FOLDER: Final = "sessrotate"
+"""Beside `projects`; no client of 2.0.28 to 2.1.330 lists, loads, deletes or purges it."""
+
+LOCKS: Final = "locks"
+
+ASIDE: Final = "aside"
+"""Archives that no live file goes on from any more, because their session was adopted anew."""
+
+
+_OURS: Final = {LOCKS, ASIDE}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A session's live file and what belongs to it. `config` is the client's own folder."""
+
+    config: Path
+    project: str
+    session: str
+    live: Path
+
+    @property
+    def archive(self) -> Path:
+        """The folder of what is not live any more."""
+        return self.config / FOLDER / self.project / self.session
+
+    @property
+    def lock(self) -> Path:
+        """The file that whoever changes this session holds."""
+        return self.config / FOLDER / LOCKS / self.project / f"{self.session}.lock"
+
+    @property
+    def pack(self) -> Path:
+        """The replaced live file, until its parts are sealed."""
+        return self.archive / names.PACK
+
+    @property
+    def draft(self) -> Path:
+        """The new live file, before it takes the old one's place."""
+        return self.archive / names.DRAFT
+
+
+def of(path: Path) -> Place | None:
+    """Return the place of a live file, or of an archive or file in one; None outside of both."""
+    projects = claude.projects_folder()
+    with storage("look at the folder of projects"):
+        config = projects.resolve().parent
+        folder = path.parent.resolve()
+        if folder.parent == projects.resolve() and path.name.endswith(names.SUFFIX):
+            return Place(config, folder.name, names.session_of(path.name), folder / path.name)
+        archive = path.resolve() if path.is_dir() else folder
+    if archive.parent.parent != config / FOLDER or archive.parent.name in _OURS:
+        return None
+    live = (
+        projects.resolve() / archive.parent.name / names.segment_file(archive.name, "numbered", 0)
+    )
+    return Place(config, archive.parent.name, archive.name, live)
+
+
+def of_live(path: Path) -> Place:
+    """Return the place of a live file; raise RefusedError if no client looks for it there."""
+    place = of(path)
+    name = printable(str(path))
+    if place is None or place.live.name != path.name:
+        folder = printable(str(claude.projects_folder()))
+        raise RefusedError(
+            f"{name} is not in {folder}, where the client keeps its sessions: only there can one "
+            "be changed in place. CLAUDE_CONFIG_DIR names another folder; `split` without "
+            "--in-place takes any file."
+        )
+    if path.name.startswith(claude.AGENT):
+        raise RefusedError(f"{name} is an agent's transcript: it belongs to its session.")
+    return place
+
+
+def root() -> Path:
+    """Return the folder of all archives."""
+    return claude.projects_folder().resolve().parent / FOLDER
+
+
+def archives(prefix: str = "") -> Iterator[Place]:
+    """Yield the place of every archive whose session's id begins with `prefix`, in order."""
+    for project in claude.listed(root()):
+        if project.name in _OURS or not project.is_dir():
+            continue
+        for archive in claude.listed(project):
+            if archive.name.startswith(prefix) and archive.is_dir() and (place := of(archive)):
+                yield place
+
+
+def put_aside(place: Place) -> None:
+    """Move an archive to where it is in nobody's way, for a new one to begin."""
+    if not place.archive.exists():
+        return
+    folder = place.config / FOLDER / ASIDE / place.project
+    number = 1
+    while (folder / f"{place.session}.{number}").exists():
+        number += 1
+    with storage("put the archive aside"):
+        fs.move_folder(place.archive, folder / f"{place.session}.{number}")

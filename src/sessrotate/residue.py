@@ -1,0 +1,100 @@
+"""What a replaced live file has that the new one has yet to get. Only reads.
+
+Rule: decided by position, then by whole lines, never by "lines that are not there yet": clients
+write identical lines. Whatever is not surely in the new file counts as residue, so that the worst
+that can happen is a line twice.
+
+What a client appends to the new file between a crash and the next run can be the very bytes that
+came late to the old one; nothing tells those apart. Rows of the conversation have a uuid.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sessrotate.digest import Fingerprint
+from sessrotate.model import Span
+
+if TYPE_CHECKING:
+    from sessrotate.intent import Mark, Swap
+    from sessrotate.source import Source
+
+_PIECE: Final = 256 * 1024
+
+
+def residue(swap: Swap, pack: Source, live: Source) -> Span:
+    """Return which bytes of the pack, at its end, the live file has yet to get.
+
+    `live` is the new file of the swap. Up to the tail that it had when it took its place, both
+    are known to agree; behind that, clients may have appended to either.
+    """
+    size = pack.size()
+    if size <= swap.cut:
+        return Span(size, size)  # the tail was dropped, which comes after all of it was copied
+    start, other = _agreed(swap, pack, live)
+    return Span(min(size, start + _common_lines(pack, start, live, other)), size)
+
+
+def _agreed(swap: Swap, pack: Source, live: Source) -> tuple[int, int]:
+    """Return up to where either file is known to hold the same."""
+    if swap.batch is not None:
+        span, floor = swap.batch.span, swap.batch.floor
+        at = _find(live, floor, pack.read_at(span.start, span.size))
+        return (span.start, floor) if at is None else (span.end, at + span.size)
+    # A client that still had the old file may have edited it.
+    agreed = swap.tail.size if is_at(pack, swap.cut, swap.tail) else 0
+    return swap.cut + agreed, swap.prefix + agreed
+
+
+def _find(source: Source, start: int, data: bytes) -> int | None:
+    """Return where these bytes first begin, from an offset on; None if nowhere."""
+    window, position = b"", start
+    for piece in source.pieces(Span(start, source.size())):
+        window += piece
+        at = window.find(data)
+        if at >= 0:
+            return position + at
+        drop = max(0, len(window) - len(data) + 1)
+        window, position = window[drop:], position + drop
+    return None
+
+
+def is_at(source: Source, offset: int, mark: Mark) -> bool:
+    """Tell whether the bytes of a mark stand at this offset."""
+    if source.size() < offset + mark.size:
+        return False
+    found = Fingerprint()
+    for piece in source.pieces(Span(offset, offset + mark.size)):
+        found.update(piece)
+    return found.digest == mark.digest
+
+
+def _common_lines(pack: Source, start: int, live: Source, other: int) -> int:
+    """Return how many bytes both have in common from these offsets on, in whole lines.
+
+    Two different lines of a client begin alike, so half a line in common means nothing, unless
+    the live file ends there: then it is what a crash left of our own copying.
+    """
+    most = max(0, min(pack.size() - start, live.size() - other))
+    is_all = other + most == live.size() or start + most == pack.size()
+    lines = done = 0
+    while done < most:
+        size = min(_PIECE, most - done)
+        ours, theirs = pack.read_at(start + done, size), live.read_at(other + done, size)
+        same = size if ours == theirs else common(ours, theirs)
+        newline = ours.rfind(b"\n", 0, same)
+        if newline >= 0:
+            lines = done + newline + 1
+        if same < size:
+            return lines
+        done += size
+    return most if is_all else lines
+
+
+def common(one: bytes, other: bytes) -> int:
+    """Return how many bytes two runs of the same length begin with in common."""
+    low, high = 0, len(one)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if one[:middle] == other[:middle] else (low, middle - 1)
+    return low

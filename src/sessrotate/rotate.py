@@ -1,0 +1,298 @@
+"""A rotation in place: read and planned, then carried out.
+
+Rule: what a resume needs stays where the client looks, everything else goes to the archive, and
+until the swap nothing is touched but our own new files. `plan()` says all that will be done, and
+what speaks against it; a dry run shows the same plan.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from sessrotate import dating, find, fs, inuse, live, names, plan, scan, swap
+from sessrotate.digest import ZERO, Fingerprint, Tally
+from sessrotate.errors import DamagedError, RefusedError, printable, storage
+from sessrotate.formats import claude, claude_contract
+from sessrotate.intent import HEAD, Intent, Mark, Swap
+from sessrotate.live import LiveHeader
+from sessrotate.manifest import Manifest
+from sessrotate.model import Scan, SealedSegment, Segment, Span
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from sessrotate.formats.claude_contract import LivePlan
+    from sessrotate.model import FileIdentity
+    from sessrotate.place import Place
+    from sessrotate.source import Source
+    from sessrotate.state import State
+
+BUFFER: Final = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class RotationPlan:
+    """A whole rotation, decided and not yet done.
+
+    `prefix` is how many bytes of the live file are no part of the history. `archived` are the
+    segments that are in the archive already, `segments` those that go there, in offsets of the
+    whole history, and `newest` is the one that stays live. `live` says where to cut and what to
+    carry, in offsets of the live file; it is None if there is nothing to cut.
+    """
+
+    session: str
+    client: str
+    source: FileIdentity
+    end: int
+    prefix: int
+    archived: tuple[SealedSegment, ...]
+    segments: tuple[Segment, ...]
+    newest: Segment
+    live: LivePlan | None
+    opaque_lines: int
+    refusals: tuple[str, ...]
+
+    @property
+    def start(self) -> int:
+        """Where in the history the live file's body begins, in bytes."""
+        return self.archived[-1].segment.span.end if self.archived else 0
+
+    @property
+    def carried_bytes(self) -> int:
+        """How many bytes are in the archive and stay live too."""
+        return sum(entry.span.size + 1 for entry in self.live.carried) if self.live else 0
+
+    @property
+    def bytes_after(self) -> int:
+        """How large the live file will be, in bytes."""
+        if self.live is None:
+            return self.end
+        head = len(live.line(_header(self, ZERO, ZERO, ZERO)))
+        return head + self.carried_bytes + self.newest.span.size
+
+    @property
+    def room(self) -> int:
+        """How many bytes must be free at most at once: for the new live file, then for sealing."""
+        copied = [part.span.size for part in self.segments if part.index or self.prefix]
+        return max(self.bytes_after, *copied, 0)
+
+
+def prepare(found: State, progress: Callable[[int], None], *, adopt: bool = False) -> RotationPlan:
+    """Read a session once and return the plan of its rotation; nothing is written.
+
+    `progress` is told how many bytes are done. With `adopt`, a live file that does not go on from
+    its archive is taken for the whole history. Raises NotASessionError if the file is no session
+    of a known client, InUseError if it shrinks or is replaced meanwhile.
+    """
+    source = _source(found)
+    identity = source.identity()
+    problem = found.problem()
+    archived = found.listed.segments if found.listed is not None and problem is None else ()
+    prefix = 0 if problem is not None else found.prefix
+    with storage("read the session"):
+        scanned = scan.scan(source, progress)
+        if not scanned.boundaries:
+            find.check_session(source)
+        segments = _segments(source, scanned, prefix, archived)
+        contract = None
+        if scanned.boundaries and scanned.boundaries[-1].offset > prefix:
+            start = scanned.boundaries[-1].offset
+            line = Span(start, source.line_end(start, scanned.end))
+            contract = claude_contract.plan(source, line, scanned.end)
+        refusals = [*_refusals(found, source, problem, adopt=adopt)]
+    if contract is not None:
+        refusals += contract.refusals
+        refusals += _strangers(found, segments[:-1], adopt=adopt)
+    return RotationPlan(
+        session=found.place.session,
+        client=claude.NAME,
+        source=identity,
+        end=scanned.end,
+        prefix=prefix,
+        archived=archived,
+        segments=tuple(segments[:-1]),
+        newest=segments[-1],
+        live=contract,
+        opaque_lines=scanned.opaque_lines,
+        refusals=tuple(refusals),
+    )
+
+
+def _segments(
+    source: Source, scanned: Scan, prefix: int, archived: tuple[SealedSegment, ...]
+) -> list[Segment]:
+    parts = plan.spans(scanned, prefix)
+    shift = (archived[-1].segment.span.end if archived else 0) - prefix
+    return [
+        Segment(
+            index=len(archived) + number,
+            span=Span(span.start + shift, span.end + shift),
+            boundary=boundary,
+            first_timestamp=first,
+            last_timestamp=last,
+        )
+        for number, ((span, boundary), (first, last)) in enumerate(
+            zip(parts, dating.times(source, parts), strict=True)
+        )
+    ]
+
+
+def _source(found: State) -> Source:
+    if found.live is None:
+        name = printable(str(found.place.live))
+        raise RefusedError(f"{name} is gone: `restore` brings it back from its archive.")
+    return found.live
+
+
+def _refusals(found: State, source: Source, problem: str | None, *, adopt: bool) -> Iterator[str]:
+    """Yield what speaks against replacing this file, each with the way out."""
+    place = found.place
+    name = printable(str(place.live))
+    status = os.fstat(source.fd)
+    if place.live.is_symlink():
+        yield f"{name} is a symbolic link: put the file itself in its place."
+    if status.st_nlink - (found.pack is not None) > 1:
+        yield f"{name} has another name (a hard link): remove that, or put a copy in its place."
+    if hasattr(os, "geteuid") and status.st_uid != os.geteuid():
+        yield f"{name} belongs to another user: run this as that user."
+    if _device(place) != status.st_dev:
+        yield (
+            f"{printable(str(place.archive))} would be on another file system than the session, "
+            "where a file cannot be moved at once: make it a folder on the same one."
+        )
+    if problem is not None and not adopt:
+        yield f"{problem} --unsafe-adopt puts that archive aside and starts a new one."
+
+
+def _strangers(found: State, segments: list[Segment], *, adopt: bool) -> Iterator[str]:
+    """Yield what stands where a segment is to go: nothing that we do not know is overwritten."""
+    wanted = {names.segment_file(found.place.session, "numbered", part.index) for part in segments}
+    for file in sorted(wanted & found.listing):
+        if not adopt:
+            folder = printable(str(found.place.archive))
+            yield (
+                f"{folder} holds {printable(file)}, which no {names.MANIFEST} lists. "
+                "--unsafe-adopt puts that archive aside and starts a new one."
+            )
+
+
+def _device(place: Place) -> int:
+    folder = place.archive
+    while not folder.exists():
+        folder = folder.parent
+    return folder.stat().st_dev
+
+
+# ── carrying it out ──────────────────────────────────────────────────────────────────────────
+
+
+def execute(
+    planned: RotationPlan, found: State, wait: float, progress: Callable[[int], None]
+) -> swap.Swapped:
+    """Carry out a plan on the session that it was made for, whose lock is held.
+
+    `wait` is how many seconds to wait for a moment without a writer; `progress` is told how many
+    bytes of the live file are done. Raises RefusedError if the plan must not be carried out,
+    InUseError if somebody uses the session, StorageError as the system reports. Until the swap
+    everything is undone then; after it, the next run finishes.
+    """
+    check(planned)
+    source, place = _source(found), found.place
+    inuse.check_unused(place, planned.source.device, planned.source.inode)
+    with storage("rotate the session"):
+        sealed = _sealed(planned, source, progress)
+        with swap.undone_unless_swapped(place, source):
+            fs.create_folder(place.archive)
+            with fs.Draft(place.draft) as draft:
+                begun = _write(planned, source, sealed, draft)
+                swap.begin(place, source, begun)
+                swapped = swap.swap(place, source, draft, begun, wait)
+    return swapped
+
+
+def check(planned: RotationPlan) -> None:
+    """Raise RefusedError if a plan must not be carried out, with every reason."""
+    if planned.refusals:
+        raise RefusedError(" ".join(planned.refusals))
+
+
+def _sealed(
+    planned: RotationPlan, source: Source, progress: Callable[[int], None]
+) -> tuple[SealedSegment, ...]:
+    """Return the segments that go to the archive with their digests, read once more for it."""
+    shift = planned.prefix - planned.start
+    buffer, sealed = bytearray(BUFFER), []
+    with memoryview(buffer) as view:
+        for segment in planned.segments:
+            tally, end = Tally(), segment.span.end + shift
+            for start in range(segment.span.start + shift, end, BUFFER):
+                size = min(BUFFER, end - start)
+                source.fill(view[:size], start)
+                tally.update(buffer, size)
+                progress(start + size)
+            sealed.append(SealedSegment(segment, tally.digest, tally.lines, "plain"))
+    return tuple(sealed)
+
+
+def _header(planned: RotationPlan, parent: str, carried: str, boundary: str) -> LiveHeader:
+    opening = planned.newest.boundary
+    return LiveHeader(
+        root=planned.session,
+        index=planned.newest.index,
+        timestamp=opening.timestamp if opening else None,
+        start=planned.newest.span.start,
+        parent_digest=parent,
+        carried_bytes=planned.carried_bytes,
+        carried_digest=carried,
+        boundary_digest=boundary,
+    )
+
+
+def _write(
+    planned: RotationPlan, source: Source, sealed: tuple[SealedSegment, ...], draft: fs.Draft
+) -> Intent:
+    """Write the new live file, on the disk when this returns; return what is going to happen."""
+    contract = planned.live
+    if contract is None:
+        raise DamagedError("There is nothing to cut.")
+    carried = Fingerprint()
+    for entry in contract.carried:
+        for piece in source.pieces(Span(entry.span.start, entry.span.end + 1)):
+            carried.update(piece)
+    line = Span(contract.cut, source.line_end(contract.cut, planned.end) + 1)
+    boundary = Mark.of(source.read_at(line.start, line.size))
+    head = live.line(_header(planned, sealed[-1].digest, carried.digest, boundary.digest))
+    draft.append(head)
+    for entry in contract.carried:
+        for piece in source.pieces(Span(entry.span.start, entry.span.end + 1)):
+            draft.append(piece)
+    tail = Fingerprint()
+    for piece in source.pieces(Span(contract.cut, planned.end)):
+        tail.update(piece)
+        draft.append(piece)
+    draft.become_like(source.fd)
+    draft.take_times(source.fd)
+    draft.sync()
+    fs.sync_data(source.fd)
+    old = planned.prefix or min(HEAD, contract.cut)
+    return Intent(
+        operation="rotate",
+        swap=Swap(
+            old=Mark.of(source.read_at(0, min(HEAD, old))),
+            new=Mark.of(head),
+            cut=contract.cut,
+            prefix=len(head) + planned.carried_bytes,
+            tail=Mark(planned.end - contract.cut, tail.digest),
+        ),
+        first=len(planned.archived),
+        manifest=Manifest(
+            session=planned.session,
+            client=planned.client,
+            layout="numbered",
+            source_bytes=planned.newest.span.start,
+            source_digest=None,
+            segments=(*planned.archived, *sealed),
+        ),
+    )

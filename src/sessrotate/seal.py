@@ -1,0 +1,206 @@
+"""What follows a swap: late lines, sealing, the manifest, and in the end no intent any more.
+
+Rule: it may be begun again after a crash anywhere. A segment is on the disk under its name before
+the pack loses its bytes; the pack is cut from its end, so that what is still in it stays where it
+was; the intent goes when nothing is left to do. After a restoration nothing is sealed: the
+archive goes.
+"""
+
+from __future__ import annotations
+
+import stat
+import time
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from sessrotate import fs, header, inuse, lease, manifest, names, state
+from sessrotate.digest import ZERO, Fingerprint
+from sessrotate.errors import DamagedError, InUseError, printable
+from sessrotate.intent import Batch
+from sessrotate.model import Span
+from sessrotate.swap import write_intent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from sessrotate.intent import Intent
+    from sessrotate.model import SealedSegment
+    from sessrotate.place import Place
+    from sessrotate.source import Source
+    from sessrotate.state import State
+
+BUFFER: Final = 256 * 1024
+
+_AT_ONCE: Final = 1024 * 1024
+"""Most late bytes that are appended in one batch, unless a single line is longer."""
+
+_QUIET: Final = 60.0
+"""Seconds without a change after which a pack counts as done with where there are no leases."""
+
+_PAUSE: Final = 0.005
+
+
+class NotQuietError(InUseError):
+    """The swap is done, and somebody may still write to the replaced file: a later run goes on."""
+
+
+def finish(place: Place, wait: float, progress: Callable[[int], None]) -> None:
+    """Do what is left to do after a swap. The session's lock is held.
+
+    `wait` is how many seconds to wait for a writer of the replaced file; `progress` is told how
+    many bytes are sealed. Raises NotQuietError if there still is one, DamagedError if the pack is
+    not what was planned, OSError as the system reports. Nothing is lost by any of them.
+    """
+    _bring_over(place, wait)
+    with state.opened(place) as found:
+        if found.intent is None:
+            return
+        if found.intent.operation == "restore":
+            _remove_archive(found)
+        else:
+            _seal(found, found.intent, progress)
+
+
+def _bring_over(place: Place, wait: float) -> None:
+    """Append to the live file whatever came late to the replaced one; then drop its tail."""
+    while True:
+        with state.opened(place) as found:
+            begun, pack = found.intent, found.pack
+            if begun is None or pack is None or pack.size() <= begun.swap.cut:
+                return
+            _check_quiet(pack, (place.archive / names.INTENT).lstat().st_mtime_ns, wait)
+            if found.live is None:
+                raise DamagedError(
+                    f"{printable(str(place.live))} is gone, and what it had last is only in "
+                    f"{printable(str(place.pack))}: put a copy of that in its place."
+                )
+            late, size = found.residue, found.live.size()
+            if not late.size:
+                if begun.operation == "rotate" and _may_shorten(found):
+                    fs.shorten(place.pack, begun.swap.cut)
+                return
+            end = min(late.end, late.start + _AT_ONCE)
+            if end < late.end:
+                end = pack.line_start(end, late.start)
+                end = late.end if end == late.start else end
+            data = pack.read_at(late.start, end - late.start)
+        batch = Batch(Span(late.start, end), size)
+        write_intent(place, replace(begun, swap=replace(begun.swap, batch=batch)))
+        fs.append(place.live, data)
+
+
+def _check_quiet(pack: Source, begun_ns: int, wait: float) -> None:
+    """Raise NotQuietError unless nobody can write to the replaced file any more.
+
+    Where there are no leases, that is never in the run that replaced it, `begun_ns` nanoseconds
+    after 1970.
+    """
+    deadline = time.monotonic() + wait
+    while (answer := lease.read(pack.fd)) == "busy":
+        if time.monotonic() > deadline:
+            here = pack.identity()
+            users = [*inuse.writers(here.device, here.inode)]
+            raise NotQuietError(str(inuse.busy(users)))
+        time.sleep(_PAUSE)
+    if answer == "taken":
+        lease.release(pack.fd)
+    elif time.time() - max(pack.identity().modified_ns, begun_ns) / 1e9 < _QUIET:
+        raise NotQuietError(
+            "The session is rotated; its history is sealed by the next run, since this file "
+            "system cannot tell whether somebody still writes to the replaced file."
+        )
+
+
+def _may_shorten(found: State) -> bool:
+    """Tell whether the pack is ours alone: somebody may have linked it, as a backup."""
+    pack = found.place.pack.lstat()
+    return (
+        stat.S_ISREG(pack.st_mode)
+        and pack.st_nlink == 1
+        and (found.live is None or found.live.identity().inode != pack.st_ino)
+    )
+
+
+def _seal(found: State, begun: Intent, progress: Callable[[int], None]) -> None:
+    place, folder = found.place, found.place.archive
+    new = begun.manifest.segments[begun.first :]
+    pending = [entry for entry in new if _name(found, entry) not in found.listing]
+    if pending and found.pack is None:
+        raise DamagedError(f"{printable(str(place.pack))} is gone.")
+    may_shorten = found.pack is not None and _may_shorten(found)
+    done = 0
+    for entry in reversed(pending):
+        path, span = folder / _name(found, entry), begun.in_pack(entry.segment.span)
+        if found.pack is None or found.pack.size() < span.end:
+            raise DamagedError(f"{printable(str(place.pack))} is shorter than it was.")
+        if span.start == 0 and may_shorten:
+            # The oldest segment is what is left of the pack: no copy, and no room, is needed.
+            fs.shorten(place.pack, span.end)
+            fs.take_place(place.pack, path)
+        else:
+            _copy(found.pack, begun, entry, path)
+            if may_shorten:
+                fs.shorten(place.pack, span.start)
+        done += span.size
+        progress(done)
+    fs.create_file_at_once(folder / names.MANIFEST, manifest.dump(begun.manifest))
+    fs.remove_files(folder, [names.PACK, names.DRAFT])
+    fs.remove_files(folder, [names.INTENT])
+
+
+def _name(found: State, entry: SealedSegment) -> str:
+    return names.segment_file(found.place.session, "numbered", entry.segment.index)
+
+
+def _copy(pack: Source, begun: Intent, entry: SealedSegment, path: Path) -> None:
+    """Write one segment from the pack; it is on the disk under its name when this returns."""
+    draft = path.with_name(path.name + names.PARTIAL)
+    fs.remove_files(path.parent, [draft.name])
+    try:
+        with fs.NewFile(draft) as file:
+            file.append(_header(begun, entry))
+            if _copied(pack, begun.in_pack(entry.segment.span), file) != entry.digest:
+                raise DamagedError(f"Segment {entry.segment.index} has changed in the pack.")
+            file.sync()
+        fs.take_place(draft, path)
+    except (OSError, DamagedError):
+        with suppress(OSError):
+            fs.remove_files(path.parent, [draft.name])  # a full disk needs the room
+        raise
+
+
+def _header(begun: Intent, entry: SealedSegment) -> bytes:
+    index = entry.segment.index
+    return header.of(
+        entry.segment,
+        session=begun.manifest.session,
+        layout="numbered",
+        digest=entry.digest,
+        parent_digest=begun.manifest.segments[index - 1].digest if index else ZERO,
+        segments=None,
+        source_bytes=None,
+    )
+
+
+def _copied(pack: Source, span: Span, file: fs.NewFile) -> str:
+    copied, buffer = Fingerprint(), bytearray(BUFFER)
+    with memoryview(buffer) as view:
+        for start in range(span.start, span.end, BUFFER):
+            size = min(BUFFER, span.end - start)
+            pack.fill(view[:size], start)
+            copied.update(view[:size])
+            file.append(view[:size])
+    return copied.digest
+
+
+def _remove_archive(found: State) -> None:
+    """Remove the archive of a session that is whole again, what says so last."""
+    folder = found.place.archive
+    begun = found.intent
+    segments = [] if begun is None else [_name(found, entry) for entry in begun.manifest.segments]
+    codecs = [f"{name}{suffix}" for name in segments for suffix in names.CODEC_SUFFIX.values()]
+    fs.remove_files(folder, [*codecs, names.MANIFEST, names.PACK, names.DRAFT])
+    fs.remove_files(folder, [names.INTENT])
+    fs.remove_folder(folder)

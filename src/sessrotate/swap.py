@@ -1,0 +1,212 @@
+"""The exchange of a live file for another with the same tail, under the eyes of its client.
+
+Rule: at no moment the client's path names nothing, or a file that lacks a line. The old file gets
+a second name first (the pack), so that a line that still goes there is never lost; the rename is
+the one moment that counts. A lease on the old file proves that no writer has it and lets new ones
+wait; one on the new file keeps their lines behind those that came late.
+
+The order of writes, each on the disk before the next, is in docs/protocol.md.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from sessrotate import fs, inuse, lease, names
+from sessrotate import intent as intents
+from sessrotate.digest import Fingerprint
+from sessrotate.errors import InUseError
+from sessrotate.intent import Intent, Mark
+from sessrotate.residue import common
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sessrotate.place import Place
+    from sessrotate.source import Source
+
+_INTENTS: Final = (f"{names.INTENT}{names.PARTIAL}", names.INTENT)
+
+_PIECE: Final = 256 * 1024
+_PAUSE: Final = 0.0005
+_GRACE: Final = 0.002
+"""Seconds in which one who had found the old file's name before the rename comes to open it."""
+
+_LATE: Final = 0.8
+"""Seconds for writers to be done with the old file after the rename; then a later run goes on."""
+
+_SETTLE: Final = 0.25
+"""Seconds without a change after which a file counts as quiet where there are no leases."""
+
+
+@dataclass(frozen=True, slots=True)
+class Swapped:
+    """What came of it.
+
+    `is_quiet` says whether it was proved that no writer has the old file any more. `seconds` is
+    how long a client may have had to wait.
+    """
+
+    is_quiet: bool
+    seconds: float
+
+
+def begin(place: Place, old: Source, intent: Intent) -> None:
+    """Give the old file its second name and write down what is going to happen.
+
+    Until here, and after, up to the rename, all there is to undo is our own files.
+    """
+    fs.add_name(place.live, place.pack)
+    linked = place.pack.lstat()
+    if (linked.st_dev, linked.st_ino) != (old.identity().device, old.identity().inode):
+        raise _changed()
+    write_intent(place, intent)
+
+
+def write_intent(place: Place, intent: Intent) -> None:
+    """Put an intent in the place of the one before."""
+    fs.create_file_at_once(place.archive / names.INTENT, intents.dump(intent))
+
+
+def swap(place: Place, old: Source, draft: fs.Draft, intent: Intent, wait: float) -> Swapped:
+    """Let the draft take the live file's place, with all that has been written meanwhile.
+
+    `wait` is how many seconds to wait for a moment without a writer. Raises InUseError if there
+    is none or the file is not what was planned any more, OSError as the system reports.
+    """
+    return _Swap(place, old, draft, intent).run(wait)
+
+
+class _Swap:
+    def __init__(self, place: Place, old: Source, draft: fs.Draft, intent: Intent) -> None:
+        self._place, self._old, self._draft, self._intent = place, old, draft, intent
+        self._tail = intent.swap.tail.size
+
+    def run(self, wait: float) -> Swapped:
+        self._catch_up()
+        self._journal()
+        answer = self._lease_old(time.monotonic() + wait)
+        begun = time.monotonic()
+        self._catch_up()
+        self._journal()
+        if answer == "taken":
+            # Its only descriptor is ours, and from now on nothing here opens a file of this name.
+            answer = lease.write(self._draft.fd)
+            if answer == "busy":
+                raise _changed()
+        self._check_path()
+        fs.take_place(self._place.draft, self._place.live)
+        if answer == "taken":
+            is_quiet = self._drain()
+            lease.release(self._draft.fd)
+        else:
+            time.sleep(_SETTLE)
+            is_quiet = False
+        return Swapped(is_quiet, time.monotonic() - begun)
+
+    def _lease_old(self, deadline: float) -> lease.Answer:
+        while (answer := lease.read(self._old.fd)) == "busy":
+            if time.monotonic() > deadline:
+                here = self._old.identity()
+                raise inuse.busy([*inuse.writers(here.device, here.inode)])
+            time.sleep(_PAUSE)
+        return answer
+
+    def _catch_up(self) -> bool:
+        """Make the new file's tail the same as the old one's; tell whether it was not."""
+        cut, prefix = self._intent.swap.cut, self._intent.swap.prefix
+        same = self._common()
+        size = self._old.size() - cut
+        if same == self._tail == size:
+            return False
+        if b"\n" not in self._draft.read_at(prefix, same):
+            raise _changed()  # the compaction itself is not what it was
+        if same < self._tail:  # the client took back what it had written last
+            self._draft.cut_to(prefix + same)
+        while same < size:
+            data = self._old.read_at(cut + same, min(_PIECE, size - same))
+            self._draft.append(data)
+            same += len(data)
+        self._tail = same
+        return True
+
+    def _common(self) -> int:
+        cut, prefix = self._intent.swap.cut, self._intent.swap.prefix
+        most = min(self._tail, max(0, self._old.size() - cut))
+        done = 0
+        while done < most:
+            size = min(_PIECE, most - done)
+            ours, theirs = (
+                self._draft.read_at(prefix + done, size),
+                self._old.read_at(cut + done, size),
+            )
+            if ours != theirs:
+                return done + common(ours, theirs)
+            done += size
+        return done
+
+    def _journal(self) -> None:
+        """See to it that the tail, and what the intent says of it, are on the disk."""
+        self._draft.take_times(self._old.fd)
+        if self._tail == self._intent.swap.tail.size and self._mark() == self._intent.swap.tail:
+            return
+        self._draft.sync()
+        self._intent = replace(self._intent, swap=replace(self._intent.swap, tail=self._mark()))
+        write_intent(self._place, self._intent)
+
+    def _mark(self) -> Mark:
+        prefix, found = self._intent.swap.prefix, Fingerprint()
+        for start in range(0, self._tail, _PIECE):
+            found.update(self._draft.read_at(prefix + start, min(_PIECE, self._tail - start)))
+        return Mark(self._tail, found.digest)
+
+    def _check_path(self) -> None:
+        here, there = self._old.identity(), self._place.live.lstat()
+        if (there.st_dev, there.st_ino) != (here.device, here.inode):
+            raise _changed()
+
+    def _drain(self) -> bool:
+        """Bring over what comes late; return whether nobody can write to the old file any more.
+
+        Who waits for the old file's lease still gets the old file, so it must be let go first.
+        """
+        lease.release(self._old.fd)
+        deadline = time.monotonic() + _LATE
+        while time.monotonic() < deadline:
+            if lease.read(self._old.fd) == "taken":
+                time.sleep(_GRACE)
+                if not lease.is_wanted(self._old.fd) and self._brought_over():
+                    lease.release(self._old.fd)
+                    return True
+                lease.release(self._old.fd)
+            time.sleep(_PAUSE)
+        return False
+
+    def _brought_over(self) -> bool:
+        try:
+            if self._catch_up():
+                self._draft.take_times(self._old.fd)
+                self._draft.sync()
+        except InUseError:
+            return False  # somebody undid the compaction in the old file: a later run will see
+        return not lease.is_wanted(self._old.fd)
+
+
+def _changed() -> InUseError:
+    return InUseError("The session was changed while it was read; try again.")
+
+
+@contextmanager
+def undone_unless_swapped(place: Place, old: Source) -> Iterator[None]:
+    """Remove what the block made, if it fails before the live file was replaced."""
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError, InUseError):
+            old.check_unreplaced()
+            fs.remove_files(place.archive, [names.PACK, names.DRAFT, *_INTENTS])
+            fs.remove_folder(place.archive)
+        raise
