@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sessrotate import inuse, locks, place, recover, restore, rotate, seal, state
-from sessrotate.errors import SessrotateError, StorageError, storage
+from sessrotate import locks, place, recover, restore, rotate, seal, state
+from sessrotate.errors import RequestError, SessrotateError, StorageError, storage
 from sessrotate.seal import NotQuietError
 
 if TYPE_CHECKING:
@@ -31,42 +31,49 @@ if TYPE_CHECKING:
 class Rotated:
     """What a rotation came to: its plan, what was recovered before, and how it went.
 
-    `seconds` is how long a client would have had to wait, None if there was nothing to cut.
-    `pending` says why the history is not sealed yet, None if it is.
+    `seconds` is how long a client would have had to wait, None if nothing was done: there was
+    nothing to cut, or the `refusal`. `pending` says why the history is not sealed yet.
     """
 
     plan: RotationPlan
     recovered: Recovery
-    seconds: float | None
-    pending: str | None
+    seconds: float | None = None
+    refusal: RequestError | None = None
+    pending: str | None = None
 
 
 def rotate_session(
     where: Place, wait: float, progress: Progress, *, adopt: bool = False
 ) -> Rotated:
-    """Move a session's history to its archive. Raises as `rotate.execute` and `recover` do."""
+    """Move a session's history to its archive.
+
+    `wait` is how many seconds to wait for another sessrotate, and for a moment without a writer;
+    `adopt` is as in `rotate.prepare`. Raises as `rotate.prepare`, `rotate.execute` and `recover`
+    do, but for what keeps the plan from being carried out, which is returned with it.
+    """
     with locks.alone(where, wait):
         recovered = _recover(where, wait, progress)
         with state.opened(where) as found:
             size = found.live.size() if found.live is not None else 0
             with progress("Reading", size) as reading:
                 planned = rotate.prepare(found, reading, adopt=adopt)
-            if planned.live is None:
-                rotate.check(planned)
-                return Rotated(planned, recovered, None, None)
-            if adopt and found.problem() is not None:
-                rotate.check(planned)
-                inuse.check_unused(where, planned.source.device, planned.source.inode)
-                place.put_aside(where)
-            with progress("Checking", planned.end) as checking:
-                swapped = rotate.execute(planned, found, wait, checking)
+            if planned.live is None and not planned.refusals:
+                return Rotated(planned, recovered)
+            try:
+                rotate.check(planned, where)
+                if adopt and found.problem() is not None:
+                    place.put_aside(where)
+                with progress("Checking", planned.end) as checking:
+                    swapped = rotate.execute(planned, found, wait, checking)
+            except RequestError as error:
+                return Rotated(planned, recovered, refusal=error)
         moved = sum(segment.span.size for segment in planned.segments)
         try:
             with _after_the_swap(), progress("Sealing", moved) as sealing:
                 seal.finish(where, wait, sealing)
         except NotQuietError as error:
-            return Rotated(planned, recovered, swapped.seconds, str(error))
-        return Rotated(planned, recovered, swapped.seconds, None)
+            return Rotated(planned, recovered, swapped.seconds, pending=str(error))
+        return Rotated(planned, recovered, swapped.seconds)
 
 
 def restore_session(where: Place, wait: float, progress: Progress) -> RestorePlan | None:

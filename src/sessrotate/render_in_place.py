@@ -14,9 +14,10 @@ from sessrotate.errors import printable
 from sessrotate.render import count, size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
     from pathlib import Path
 
+    from sessrotate.errors import RequestError
     from sessrotate.in_place import Rotated
     from sessrotate.model import Segment
     from sessrotate.restore import RestorePlan
@@ -31,7 +32,7 @@ def as_json(
     path: Path,
     *,
     dry_run: bool,
-    refused: Sequence[str] = (),
+    refusal: RequestError | None = None,
     done: Rotated | None = None,
 ) -> Iterator[str]:
     """Yield what `split --in-place --json` prints, a segment at a time: there may be thousands.
@@ -48,10 +49,11 @@ def as_json(
         "live": _live(plan),
     }
     if done is not None:
+        refusal = done.refusal
         document["swap_seconds"] = done.seconds
         document["pending"] = done.pending
-    if refused:
-        document["refused"] = list(refused)
+    if refusal is not None:
+        document["refused"] = [*plan.refusals] or [str(refusal)]
     yield json.dumps(document, indent=2)[: -len("\n}")] + ',\n  "segments": ['
     for number, segment in enumerate((*plan.segments, plan.newest)):
         comma = "," if number else ""

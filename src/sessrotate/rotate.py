@@ -198,9 +198,8 @@ def execute(
     InUseError if somebody uses the session, StorageError as the system reports. Until the swap
     everything is undone then; after it, the next run finishes.
     """
-    check(planned)
     source, place = _source(found), found.place
-    inuse.check_unused(place, planned.source.device, planned.source.inode)
+    check(planned, place)
     with storage("rotate the session"):
         sealed = _sealed(planned, source, progress)
         with swap.undone_unless_swapped(place, source):
@@ -212,10 +211,12 @@ def execute(
     return swapped
 
 
-def check(planned: RotationPlan) -> None:
-    """Raise RefusedError if a plan must not be carried out, with every reason."""
+def check(planned: RotationPlan, place: Place) -> None:
+    """Raise what keeps a plan from being carried out now: RefusedError, or InUseError."""
     if planned.refusals:
         raise RefusedError(" ".join(planned.refusals))
+    if planned.live is not None:
+        inuse.check_unused(place, planned.source.device, planned.source.inode)
 
 
 def _sealed(

@@ -10,6 +10,7 @@ The order of writes, each on the disk before the next, is in docs/protocol.md.
 
 from __future__ import annotations
 
+import os
 import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -97,7 +98,8 @@ class _Swap:
             answer = lease.write(self._draft.fd)
             if answer == "busy":
                 raise _changed()
-        self._check_path()
+        if not _is_live(self._place, self._old):
+            raise _changed()
         fs.take_place(self._place.draft, self._place.live)
         if answer == "taken":
             is_quiet = self._drain()
@@ -163,11 +165,6 @@ class _Swap:
             found.update(self._draft.read_at(prefix + start, min(_PIECE, self._tail - start)))
         return Mark(self._tail, found.digest)
 
-    def _check_path(self) -> None:
-        here, there = self._old.identity(), self._place.live.lstat()
-        if (there.st_dev, there.st_ino) != (here.device, here.inode):
-            raise _changed()
-
     def _drain(self) -> bool:
         """Bring over what comes late; return whether nobody can write to the old file any more.
 
@@ -205,8 +202,13 @@ def undone_unless_swapped(place: Place, old: Source) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        with suppress(OSError, InUseError):
-            old.check_unreplaced()
-            fs.remove_files(place.archive, [names.PACK, names.DRAFT, *_INTENTS])
-            fs.remove_folder(place.archive)
+        with suppress(OSError):
+            if os.path.lexists(place.draft) or _is_live(place, old):
+                fs.remove_files(place.archive, [names.PACK, names.DRAFT, *_INTENTS])
+                fs.remove_folder(place.archive)
         raise
+
+
+def _is_live(place: Place, old: Source) -> bool:
+    here, there = old.identity(), place.live.lstat()
+    return (there.st_dev, there.st_ino) == (here.device, here.inode)

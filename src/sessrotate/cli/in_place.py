@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from sessrotate import fs, in_place, inuse, place, recover, render_in_place, rotate, state
+from sessrotate import fs, in_place, place, recover, render_in_place, rotate, state
 from sessrotate.cli import streams
 from sessrotate.errors import RequestError
 
@@ -27,8 +27,10 @@ def run(path: Path, *, wait: float, adopt: bool, dry_run: bool, as_json: bool, q
         streams.message(f"sessrotate: {done.recovered.past}")
     if as_json:
         streams.write_all(render_in_place.as_json(done.plan, path, dry_run=False, done=done))
-    else:
+    elif done.refusal is None:
         streams.write("\n".join(render_in_place.done(done)) + "\n")
+    if done.refusal is not None:
+        raise done.refusal
 
 
 def progress(*, quiet: bool) -> in_place.Progress:
@@ -47,9 +49,8 @@ def _dry_run(where: Place, *, adopt: bool, as_json: bool, quiet: bool) -> None:
         seconds = time.monotonic() - begun
     refusal = _refusal(where, planned)
     if as_json:
-        reasons = planned.refusals or ((str(refusal),) if refusal is not None else ())
         streams.write_all(
-            render_in_place.as_json(planned, where.live, dry_run=True, refused=reasons)
+            render_in_place.as_json(planned, where.live, dry_run=True, refusal=refusal)
         )
     else:
         if recovery.sentence:
@@ -64,9 +65,7 @@ def _dry_run(where: Place, *, adopt: bool, as_json: bool, quiet: bool) -> None:
 
 def _refusal(where: Place, planned: RotationPlan) -> RequestError | None:
     try:
-        rotate.check(planned)
-        if planned.live is not None:
-            inuse.check_unused(where, planned.source.device, planned.source.inode)
+        rotate.check(planned, where)
     except RequestError as error:
         return error
     return None
