@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import stat
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -22,8 +22,7 @@ from sessrotate.model import Span
 from sessrotate.swap import write_intent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+    from collections.abc import Callable, Iterator
 
     from sessrotate.intent import Intent
     from sessrotate.model import SealedSegment
@@ -32,6 +31,15 @@ if TYPE_CHECKING:
     from sessrotate.state import State
 
 BUFFER: Final = 256 * 1024
+
+_BATCH: Final = 64 * 1024 * 1024
+"""Bytes of segments that reach the disk together: one by one, each would wait for it alone."""
+
+_MOST: Final = 64
+"""Segments of a batch: each is an open file."""
+
+_PLENTY: Final = 8 * _BATCH
+"""Free bytes from which on batches may be larger than the largest segment."""
 
 _AT_ONCE: Final = 1024 * 1024
 """Most late bytes that are appended in one batch, unless a single line is longer."""
@@ -127,47 +135,74 @@ def _seal(found: State, begun: Intent, progress: Callable[[int], None]) -> None:
     place, folder = found.place, found.place.archive
     new = begun.manifest.segments[begun.first :]
     pending = [entry for entry in new if _name(found, entry) not in found.listing]
-    if pending and found.pack is None:
-        raise DamagedError(f"{printable(str(place.pack))} is gone.")
     may_shorten = found.pack is not None and _may_shorten(found)
     done = 0
-    for entry in reversed(pending):
-        path, span = folder / _name(found, entry), begun.in_pack(entry.segment.span)
-        if found.pack is None or found.pack.size() < span.end:
-            raise DamagedError(f"{printable(str(place.pack))} is shorter than it was.")
-        if span.start == 0 and may_shorten:
+    for batch in _batches(pending, fs.free_bytes(folder)):
+        start, end = _in_pack(begun, batch[-1]).start, _in_pack(begun, batch[0]).end
+        if found.pack is None or found.pack.size() < end:
+            raise DamagedError(f"{printable(str(place.pack))} is not what it was.")
+        if start == 0 and may_shorten and len(batch) == 1:
             # The oldest segment is what is left of the pack: no copy, and no room, is needed.
-            fs.shorten(place.pack, span.end)
-            fs.take_place(place.pack, path)
+            fs.shorten(place.pack, end)
+            fs.take_place(place.pack, folder / _name(found, batch[0]))
         else:
-            _copy(found.pack, begun, entry, path)
+            _copy(found, begun, batch)
             if may_shorten:
-                fs.shorten(place.pack, span.start)
-        done += span.size
+                fs.shorten(place.pack, start)
+        done += sum(entry.segment.span.size for entry in batch)
         progress(done)
     fs.create_file_at_once(folder / names.MANIFEST, manifest.dump(begun.manifest))
     fs.remove_files(folder, [names.PACK, names.DRAFT])
     fs.remove_files(folder, [names.INTENT])
 
 
+def _batches(pending: list[SealedSegment], room: int | None) -> Iterator[list[SealedSegment]]:
+    """Yield the segments from the last to the first, as many at once as may be copied at once.
+
+    The first segment of a session is alone, since it needs no copy. On a disk that is almost full
+    a batch is no larger than the largest segment.
+    """
+    largest = max((entry.segment.span.size for entry in pending), default=0)
+    limit = max(largest, _BATCH if room is not None and room > _PLENTY else 0)
+    batch: list[SealedSegment] = []
+    size = 0
+    for entry in reversed(pending):
+        size += entry.segment.span.size
+        if batch and (size > limit or entry.segment.index == 0 or len(batch) == _MOST):
+            yield batch
+            batch, size = [], entry.segment.span.size
+        batch.append(entry)
+    if batch:
+        yield batch
+
+
+def _in_pack(begun: Intent, entry: SealedSegment) -> Span:
+    return begun.in_pack(entry.segment.span)
+
+
 def _name(found: State, entry: SealedSegment) -> str:
     return names.segment_file(found.place.session, "numbered", entry.segment.index)
 
 
-def _copy(pack: Source, begun: Intent, entry: SealedSegment, path: Path) -> None:
-    """Write one segment from the pack; it is on the disk under its name when this returns."""
-    draft = path.with_name(path.name + names.PARTIAL)
-    fs.remove_files(path.parent, [draft.name])
+def _copy(found: State, begun: Intent, batch: list[SealedSegment]) -> None:
+    """Write segments from the pack; they are on the disk under their names when this returns."""
+    folder = found.place.archive
+    files = {f"{_name(found, entry)}{names.PARTIAL}": _name(found, entry) for entry in batch}
+    fs.remove_files(folder, files)
     try:
-        with fs.NewFile(draft) as file:
-            file.append(_header(begun, entry))
-            if _copied(pack, begun.in_pack(entry.segment.span), file) != entry.digest:
-                raise DamagedError(f"Segment {entry.segment.index} has changed in the pack.")
-            file.sync()
-        fs.take_place(draft, path)
+        with ExitStack() as stack:
+            drafts = []
+            for entry, name in zip(batch, files, strict=True):
+                drafts.append(stack.enter_context(fs.NewFile(folder / name)))
+                drafts[-1].append(_header(begun, entry))
+                if _copied(found, _in_pack(begun, entry), drafts[-1]) != entry.digest:
+                    raise DamagedError(f"Segment {entry.segment.index} has changed in the pack.")
+            for draft in drafts:
+                draft.sync()
+        fs.rename_files(folder, files)
     except (OSError, DamagedError):
         with suppress(OSError):
-            fs.remove_files(path.parent, [draft.name])  # a full disk needs the room
+            fs.remove_files(folder, files)  # a full disk needs the room
         raise
 
 
@@ -184,12 +219,14 @@ def _header(begun: Intent, entry: SealedSegment) -> bytes:
     )
 
 
-def _copied(pack: Source, span: Span, file: fs.NewFile) -> str:
+def _copied(found: State, span: Span, file: fs.NewFile) -> str:
     copied, buffer = Fingerprint(), bytearray(BUFFER)
+    pack = found.pack
     with memoryview(buffer) as view:
         for start in range(span.start, span.end, BUFFER):
             size = min(BUFFER, span.end - start)
-            pack.fill(view[:size], start)
+            if pack is not None:
+                pack.fill(view[:size], start)
             copied.update(view[:size])
             file.append(view[:size])
     return copied.digest

@@ -38,7 +38,7 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]  # the stubs know only systems that have it
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
 __all__ = [
@@ -57,6 +57,7 @@ __all__ = [
     "output",
     "remove_files",
     "remove_folder",
+    "rename_files",
     "shorten",
     "sync_data",
     "sync_folder",
@@ -107,6 +108,13 @@ def take_place(draft: Path, path: Path) -> None:
     sync_folder(path.parent)
     if draft.parent != path.parent:
         sync_folder(draft.parent)
+
+
+def rename_files(folder: Path, names: Mapping[str, str]) -> None:
+    """Give files of a folder other names, all on the disk when this returns."""
+    for old, new in names.items():
+        os.rename(folder / old, folder / new)  # noqa: PTH104 - as above
+    sync_folder(folder)
 
 
 def append(path: Path, data: bytes) -> None:
