@@ -1,0 +1,257 @@
+"""Anything that clients, rotations and crashes do to a session, in any order: no byte is lost.
+
+The model is what was appended, put together: bytes that are settled, and behind them those that
+came to a file that had been replaced already, and that the live file has yet to get.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+import oracle
+import support_cli
+from rotating import Crash, Killed, Meanwhile, home, tried_to_append, without_leases
+from sessrotate import inuse
+from sessrotate.errors import InUseError
+from sessrotate.seal import NotQuietError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MOST_OPERATIONS: Final = 60
+"""Where most runs here are over; a crash that comes later does not happen."""
+
+MODE: Final = b'{"type":"mode","sessionId":"%s","mode":"default"}\n' % support_cli.ID.encode()
+"""Metadata that clients write again and again, each time the same bytes."""
+
+crash_points = st.integers(1, MOST_OPERATIONS)
+
+
+class SessionInPlace(RuleBasedStateMachine):
+    """One session, its client, and a machine that may lose power at any operation."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = Path(tempfile.mkdtemp())
+        self.patch = pytest.MonkeyPatch()
+        (self.folder / "proc").mkdir()
+        # Who has the file open is told by /proc, at a cost; here nobody has.
+        self.patch.setattr(inuse, "_PROC", self.folder / "proc")
+        self.settled = support_cli.session(boundaries=1, rows=2)
+        self.late = b""
+        self.number = 1000
+        self.uuids: list[str] = []
+        self.home = home(self.folder, self.patch, self.settled)
+
+    # ── the client ───────────────────────────────────────────────────────────────────────────
+
+    def _row(self, pad: int = 0) -> bytes:
+        self.number += 1
+        return support_cli.row(self.number, pad="é" * pad)
+
+    def _append(self, data: bytes) -> None:
+        self.home.append(data)
+        self.settled += data
+
+    @property
+    def is_torn(self) -> bool:
+        return not self.settled.endswith(b"\n")
+
+    @rule(count=st.integers(1, 3), pad=st.sampled_from([0, 0, 300, 5000]), again=st.booleans())
+    def append_rows(self, count: int, pad: int, again: bool) -> None:
+        for _ in range(count):
+            is_whole = not self.is_torn
+            self._append(self._row(pad))
+            if is_whole:
+                self.uuids.append(f"{self.number:08x}-0000-4000-a000-00000000000a")
+        if again:
+            self._append(MODE)
+
+    @rule(share=st.floats(0.1, 0.9))
+    def append_a_torn_line(self, share: float) -> None:
+        line = self._row()
+        self._append(line[: max(1, int(len(line) * share))])
+
+    @precondition(lambda self: self.is_torn)
+    @rule(number=st.integers(0, 10**6))
+    def complete_it(self, number: int) -> None:
+        self._append(b'%d and the rest"}\n' % number)
+
+    @precondition(lambda self: not self.is_torn)
+    @rule(preserve=st.integers(0, 2), metadata=st.booleans())
+    def compact(self, preserve: int, metadata: bool) -> None:
+        self.number += 1
+        facts: dict[str, Any] = {"trigger": "auto", "preTokens": self.number}
+        if preserve and self.uuids:
+            facts["preservedMessages"] = {"uuids": self.uuids[-preserve:], "allUuids": []}
+        self._append(support_cli.boundary(self.number, compactMetadata=facts))
+        self.uuids = []
+        if metadata:
+            self._append(MODE)
+
+    @precondition(lambda self: self._has_open_end())
+    @rule()
+    def write_a_line_to_the_file_that_was_replaced(self) -> None:
+        line = self._row()
+        with self.home.pack.open("ab") as file:
+            file.write(line)
+        self.late += line
+
+    def _has_open_end(self) -> bool:
+        """Tell whether somebody may still write to the replaced file: it was not proved yet."""
+        pack, live = self.home.pack, self.home.live
+        return (
+            pack.exists()
+            and not pack.samefile(live)
+            and "intent.json" in self.home.archived()
+            and pack.stat().st_size > self.home.intent()["cut"]
+        )
+
+    # ── what is done to it ───────────────────────────────────────────────────────────────────
+
+    def _do(self, deed: Callable[[], object], *, leases: bool, crash: Crash | None = None) -> bool:
+        """Do something, perhaps until a crash; return whether nothing is left to do."""
+        live = self.home.live
+        before = live.stat()
+        is_done = False
+        with pytest.MonkeyPatch.context() as patch:
+            if not leases:
+                without_leases(patch)
+            if crash is not None:
+                crash.install(patch)
+            with contextlib.suppress(Killed, *((InUseError,) if crash else ())):
+                try:
+                    deed()
+                    is_done = leases
+                except NotQuietError:
+                    assert not leases
+        after = live.stat()
+        # Late lines are appended to the live file before anything else is done to it.
+        if before.st_ino != after.st_ino or after.st_size == before.st_size + len(self.late):
+            self.settled, self.late = self.settled + self.late, b""
+        return is_done
+
+    def _has_archive(self) -> bool:
+        return self.home.archive.exists()
+
+    def _is_compacted(self) -> bool:
+        """Tell whether the live file has a compaction that it does not begin with."""
+        data = self.home.live.read_bytes()
+        carries = data.startswith(b'{"type":"segment_header"')
+        return len(oracle.boundaries(data)) > carries
+
+    def _compact_if_need_be(self) -> None:
+        if not self._is_compacted() and not self.is_torn:
+            self.compact(0, metadata=False)
+
+    @rule(leases=st.sampled_from([True, True, False]))
+    def rotate(self, leases: bool) -> None:
+        if self._do(self.home.rotate, leases=leases):
+            self._check_tidy()
+
+    @precondition(_has_archive)
+    @rule()
+    def restore(self) -> None:
+        self._do(self.home.restore, leases=True)
+        assert self.home.live.read_bytes() == self.settled
+        assert self.late == b""
+        assert not self.home.archive.exists()
+
+    @rule(at=crash_points, leases=st.booleans(), but_once=st.booleans())
+    def crash_in_a_rotation(self, at: int, leases: bool, but_once: bool) -> None:
+        self._compact_if_need_be()
+        self._do(self.home.rotate, leases=leases, crash=Crash(at, but_once=but_once))
+
+    @precondition(_has_archive)
+    @rule(at=crash_points, leases=st.booleans(), but_once=st.booleans())
+    def crash_in_a_restoration(self, at: int, leases: bool, but_once: bool) -> None:
+        self._do(self.home.restore, leases=leases, crash=Crash(at, but_once=but_once))
+
+    @precondition(lambda self: not self.late)
+    @rule(at=crash_points, leases=st.booleans(), back=st.booleans())
+    def append_while_it_is_changed(self, at: int, leases: bool, back: bool) -> None:
+        if not back:
+            self._compact_if_need_be()
+        line, done = self._row(), []
+
+        def append() -> None:
+            done.append(tried_to_append(self.home.live, line))
+
+        deed = self.home.restore if back else self.home.rotate
+        self._do(deed, leases=leases, crash=Meanwhile(at, append))
+        if True in done:
+            # Without leases the line may have come to the old file between two looks at it.
+            if self.home.live.read_bytes().endswith(line):
+                self.settled += line
+            else:
+                assert not leases
+                self.late += line
+
+    @rule()
+    def time_passes(self) -> None:
+        self.home.age()
+
+    def _check_tidy(self) -> None:
+        found = self.home.archived()
+        assert not found & {"pack", "intent.json"}
+        assert not [name for name in found if name.endswith(".partial")]
+        assert len(found) in {0, len(oracle.boundaries(self._cut_off())) + 2}
+
+    def _cut_off(self) -> bytes:
+        """Return the bytes that are in the archive after a rotation."""
+        return self.settled[: oracle.boundaries(self.settled)[-1]]
+
+    # ── what always holds ────────────────────────────────────────────────────────────────────
+
+    @invariant()
+    def stitched_it_is_what_was_appended(self) -> None:
+        assert self.home.stitched() == self.settled + self.late
+
+    @invariant()
+    def there_is_nothing_wrong_with_it(self) -> None:
+        assert not [problem for problem in self.home.problems() if problem.kind != "leftover"]
+
+    @invariant()
+    def the_live_file_ends_with_all_since_the_last_compaction(self) -> None:
+        tail = self.settled[oracle.boundaries(self.settled)[-1] :]
+        assert self.home.live.read_bytes().endswith(tail)
+
+    def teardown(self) -> None:
+        try:
+            self.home.age()
+            self.restore()
+        finally:
+            self.patch.undo()
+            shutil.rmtree(self.folder)
+
+
+QUICK: Final = settings(max_examples=80, stateful_step_count=40, deadline=None)
+LONG: Final = settings(max_examples=1500, stateful_step_count=60, deadline=None)
+
+
+def test_no_byte_is_lost_whatever_happens_in_whatever_order() -> None:
+    run(QUICK)
+
+
+@pytest.mark.scale
+def test_no_byte_is_lost_in_long_runs() -> None:
+    run(LONG)
+
+
+def run(profile: settings) -> None:
+    run_state_machine_as_test(SessionInPlace, settings=profile)
