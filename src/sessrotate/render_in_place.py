@@ -128,7 +128,8 @@ def _carried(plan: RotationPlan) -> Iterator[str]:
     if plan.live is None or not plan.live.carried:
         return
     lines = count(len(plan.live.carried), "line")
-    yield f"Of what is archived, {lines} ({size(plan.carried_bytes)}) stay in the live file too:"
+    stay = "stays" if len(plan.live.carried) == 1 else "stay"
+    yield f"Of what is archived, {lines} ({size(plan.carried_bytes)}) {stay} in the live file too:"
     reasons = Counter(entry.reason for entry in plan.live.carried)
     for reason, number in reasons.most_common():
         yield f"  {number:,} because {reason}"
