@@ -47,13 +47,17 @@ def written(path: Path, rows: list[Row | bytes]) -> bytes:
     return data
 
 
+def planned(path: Path, boundary: Span, end: int) -> LivePlan:
+    with Source(path) as source:
+        return claude_contract.plan(source, boundary, end)
+
+
 def plan(tmp_path: Path, *rows: Row | bytes) -> tuple[LivePlan, list[Any]]:
     """Return the plan for a session, and the carried lines, parsed where they can be."""
     path = tmp_path / "s.jsonl"
     data = written(path, list(rows))
     cut = oracle.boundaries(data)[-1]
-    with Source(path) as source:
-        made = claude_contract.plan(source, Span(cut, source.line_end(cut, len(data))), len(data))
+    made = planned(path, Span(cut, data.index(b"\n", cut)), len(data))
     assert made.cut == cut
     lines = [data[entry.span.start : entry.span.end] for entry in made.carried]
     return made, [json.loads(line) if line[-1:] == b"}" else line for line in lines]
@@ -135,14 +139,33 @@ def test_a_record_of_a_compaction_that_is_too_long_is_refused(tmp_path: Path) ->
     assert "too long" in made.refusals[0]
 
 
-def test_a_torn_last_line_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("torn", [b'{"type":"user","uuid":"a","te', b'{"type":"user"}', b" ", b"}"])
+def test_a_torn_last_line_belongs_to_the_tail(tmp_path: Path, torn: bytes) -> None:
+    rows: list[Row | bytes] = [message("a"), compaction(), message("b", "boundary")]
+    whole, _ = plan(tmp_path, *rows)
     path = tmp_path / "s.jsonl"
-    data = written(path, [message("a"), compaction(), message("b", "boundary")])[:-1]
+    data = written(path, rows)
+    path.write_bytes(data + torn)
+    made = planned(path, Span(whole.cut, data.index(b"\n", whole.cut)), len(data + torn))
+    assert made == whole
+    assert made.refusals == ()
+
+
+def test_a_torn_last_line_is_read_like_any_other(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    data = written(path, [message("a"), compaction(), message("b", "a")])[:-1]
     path.write_bytes(data)
     cut = oracle.boundaries(data)[0]
-    with Source(path) as source:
-        made = claude_contract.plan(source, Span(cut, source.line_end(cut, len(data))), len(data))
-    assert "not complete" in made.refusals[0]
+    made = planned(path, Span(cut, data.index(b"\n", cut)), len(data))
+    assert [entry.span.start for entry in made.carried] == [0]
+
+
+def test_a_compaction_record_that_is_not_complete_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    data = written(path, [message("a"), compaction()])[:-1]
+    path.write_bytes(data)
+    made = planned(path, Span(oracle.boundaries(data)[0], len(data)), len(data))
+    assert made.refusals == ("The last line is not complete.",)
 
 
 def test_of_metadata_the_last_of_each_key_is_carried(tmp_path: Path) -> None:

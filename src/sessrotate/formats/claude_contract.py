@@ -156,7 +156,8 @@ def plan(source: Source, boundary: Span, end: int) -> LivePlan:
             "A row after the last compaction continues one from before it, and clients from "
             "2.1.80 on have already lost that branch in a file of this size."
         )
-    if end == 0 or source.read_at(end - 1, 1) != b"\n":
+    # A torn line further on stays what it was: the last one, and the client's to judge.
+    if boundary.end >= end:
         refusals.append("The last line is not complete.")
     others, repeated = _look_through(source, boundary.start, set(needs.found) | tail, tail)
     if repeated:
