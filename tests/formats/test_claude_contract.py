@@ -139,6 +139,18 @@ def test_a_record_of_a_compaction_that_is_too_long_is_refused(tmp_path: Path) ->
     assert "too long" in made.refusals[0]
 
 
+@pytest.mark.parametrize("value", [b"1" * 5000, b"[" * 100_000 + b"]" * 100_000])
+def test_a_record_of_a_compaction_that_is_too_much_for_a_parser_is_refused(
+    tmp_path: Path, value: bytes
+) -> None:
+    path = tmp_path / "s.jsonl"
+    record = json.dumps(compaction(note="N")).encode().replace(b'"N"', value)
+    data = written(path, [message("a"), record, message("b", "boundary")])
+    cut = data.index(b"\n") + 1
+    made = planned(path, Span(cut, cut + len(record)), len(data))
+    assert (made.carried, made.refusals) == ((), ("The last compaction's record cannot be read.",))
+
+
 @pytest.mark.parametrize("torn", [b'{"type":"user","uuid":"a","te', b'{"type":"user"}', b" ", b"}"])
 def test_a_torn_last_line_belongs_to_the_tail(tmp_path: Path, torn: bytes) -> None:
     rows: list[Row | bytes] = [message("a"), compaction(), message("b", "boundary")]

@@ -120,6 +120,10 @@ class LivePlan:
     refusals: tuple[str, ...]
 
 
+class _RefusedError(Exception):
+    """Why there can be no plan at all; never leaves this module."""
+
+
 @dataclass(slots=True)
 class _Needs:
     """Which rows from before the cut are needed, and which of them were found."""
@@ -138,8 +142,13 @@ def plan(source: Source, boundary: Span, end: int) -> LivePlan:
     `boundary` is the last compaction's line, without its newline. Reads the tail once, history
     forwards once, and backwards only as far as the last row that is needed.
     """
-    if not jsonline.is_small(boundary.size):
-        return LivePlan(boundary.start, (), ("The last compaction's record is too long to read.",))
+    try:
+        return _plan(source, boundary, end)
+    except _RefusedError as refusal:
+        return LivePlan(boundary.start, (), (str(refusal),))
+
+
+def _plan(source: Source, boundary: Span, end: int) -> LivePlan:
     tail: set[str] = set()
     parents: set[str] = set()
     for _, row in _rows(source, Span(boundary.start, end)):
@@ -195,8 +204,14 @@ def _preserved(source: Source, boundary: Span) -> tuple[_Needs, bool]:
     `preservedMessages.uuids` are needed (2.1.330 relinks all or none); of `allUuids` one may be
     in no file. Only where there is no list the segment is walked from its tail to its head.
     """
+    if not jsonline.is_small(boundary.size):
+        raise _RefusedError("The last compaction's record is too long to read.")
+    line = source.read_at(boundary.start, boundary.size)
+    try:
+        record: Any = json.loads(line.decode(errors="replace"))
+    except (ValueError, RecursionError):  # thousands of digits or levels, and a record all the same
+        raise _RefusedError("The last compaction's record cannot be read.") from None
     needs = _Needs()
-    record: Any = json.loads(source.read_at(boundary.start, boundary.size).decode(errors="replace"))
     metadata = record.get("compactMetadata")
     metadata = metadata if isinstance(metadata, dict) else {}
     messages, segment = metadata.get("preservedMessages"), metadata.get("preservedSegment")
