@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ import generate_session
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+SESSION = "5e55107a-0000-4000-a000-000000000007.jsonl"
 BIN = Path(sys.executable).parent
 
 
@@ -39,12 +41,16 @@ def folder(tmp_path: Path) -> Path:
     options = generate_session.Options(size=generate_session.parse_size("24M"), boundaries=5)
     with (tmp_path / "session.jsonl").open("wb") as file:
         generate_session.generate(file, options)
+    project = tmp_path / "claude" / "projects" / "-demo"
+    project.mkdir(parents=True)
+    shutil.copy(tmp_path / "session.jsonl", project / SESSION)
     return tmp_path
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if examples(page)], ids=lambda p: p.name)
 def test_every_example_prints_what_the_page_shows(page: Path, folder: Path) -> None:
     environment = {"PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "LC_ALL": "C.UTF-8"}
+    environment["CLAUDE_CONFIG_DIR"] = str(folder / "claude")
     for command, shown in examples(page):
         done = subprocess.run(
             shlex.split(command),
