@@ -5,16 +5,19 @@ request as from the whole file. The classes of rows are those of the clean-up th
 contains; the rest was found by comparing the requests of 2.0.28 to 2.1.330, and is held by
 tests/clients/test_contract.py. Lines are carried as they are, in file order, and nothing after
 the cut is ever dropped. Where equality cannot be had, the plan says why and must not be carried
-out.
+out. History is surveyed rather than parsed: `claude_survey` says what that leaves out. Memory is
+bounded by `ROOM`, whatever the lines are.
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from sys import getsizeof
 from typing import TYPE_CHECKING, Any, Final
 
-from sessrotate import jsonline
+from sessrotate import jsonline, lines
+from sessrotate.formats.claude_survey import Survey, Unless
 from sessrotate.model import Span
 
 if TYPE_CHECKING:
@@ -24,6 +27,14 @@ if TYPE_CHECKING:
 
 SMALL_FILE: Final = 5 * 1024 * 1024
 """Bytes up to which 2.1.80 and later read a session from its beginning, branches and all."""
+
+ROOM: Final = 20 * 1024 * 1024
+"""Bytes that a plan may hold of what it found: about 130,000 rows behind the cut, or 60,000 lines
+to carry. A session has thousands of either at most."""
+
+_PER_NAME: Final = 120
+_PER_LINE: Final = 350
+"""What CPython takes for a uuid, or for a line to carry, with its share of sets and lists."""
 
 HEADER_TYPE: Final = "segment_header"
 
@@ -99,6 +110,10 @@ _ROW: Final[jsonline.Shape] = dict.fromkeys(
     )
 )
 
+_UUID: Final = b'"uuid"'
+_MESSAGE: Final = b'"messageId"'
+_NEVER: Final = Unless(_UUID, frozenset())
+
 
 @dataclass(frozen=True, slots=True)
 class Carried:
@@ -124,16 +139,30 @@ class _RefusedError(Exception):
     """Why there can be no plan at all; never leaves this module."""
 
 
+class _Room:
+    """Counts down what is left of `ROOM`."""
+
+    def __init__(self) -> None:
+        self._left = ROOM
+
+    def take(self, size: int) -> None:
+        """Take so many bytes; raise `_RefusedError` when there are no more."""
+        self._left -= size
+        if self._left < 0:
+            raise _RefusedError("A resume needs more of the session than can be kept in memory.")
+
+
 @dataclass(slots=True)
 class _Needs:
-    """Which rows from before the cut are needed, and which of them were found."""
+    """Which rows from before the cut are needed, and which of them were found: their uuids."""
 
-    preserved: set[str] = field(default_factory=set)
-    required: set[str] = field(default_factory=set)
-    chained: set[str] = field(default_factory=set)
-    walked: dict[str, str] = field(default_factory=dict)
+    preserved: set[bytes] = field(default_factory=set)
+    required: set[bytes] = field(default_factory=set)
+    chained: set[bytes] = field(default_factory=set)
+    walked: dict[bytes, bytes] = field(default_factory=dict)
     """Rows of a preserved segment still to be found → the row that the walk ends with."""
-    found: dict[str, Carried] = field(default_factory=dict)
+    found: dict[bytes, Carried] = field(default_factory=dict)
+    room: _Room = field(default_factory=_Room)
 
 
 def plan(source: Source, boundary: Span, end: int) -> LivePlan:
@@ -149,16 +178,12 @@ def plan(source: Source, boundary: Span, end: int) -> LivePlan:
 
 
 def _plan(source: Source, boundary: Span, end: int) -> LivePlan:
-    tail: set[str] = set()
-    parents: set[str] = set()
-    for _, row in _rows(source, Span(boundary.start, end)):
-        tail |= _texts([(row or {}).get("uuid")])
-        parents |= _texts([(row or {}).get("parentUuid")])
-    parents -= tail
+    survey = Survey(source, _ROW, lines.WINDOW)
     needs, is_plain = _preserved(source, boundary)
+    tail, parents = _continued(survey, Span(boundary.start, end), needs.room)
     preserved_too = parents & (needs.preserved | set(needs.walked))
     needs.chained |= parents
-    _look_back(source, boundary.start, needs)
+    _look_back(survey, boundary.start, needs)
     refusals = list(_refusals(needs, parents, tail))
     if is_plain and parents - preserved_too and end > SMALL_FILE:
         refusals.append(
@@ -168,7 +193,7 @@ def _plan(source: Source, boundary: Span, end: int) -> LivePlan:
     # A torn line further on stays what it was: the last one, and the client's to judge.
     if boundary.end >= end:
         refusals.append("The last line is not complete.")
-    others, repeated = _look_through(source, boundary.start, set(needs.found) | tail, tail)
+    others, repeated = _look_through(survey, boundary.start, needs, tail)
     if repeated:
         refusals.append(f"{repeated:,} rows stand both before and after the last compaction.")
     carried = {entry.span.start: entry for entry in (*others, *needs.found.values())}
@@ -179,23 +204,26 @@ def _plan(source: Source, boundary: Span, end: int) -> LivePlan:
     )
 
 
-def _rows(source: Source, span: Span) -> Iterator[tuple[Span, jsonline.Values | None]]:
-    start = span.start
-    while start < span.end:
-        line = Span(start, source.line_end(start, span.end))
-        if line.size:
-            yield line, jsonline.values(source.pieces(line), line.size, _ROW)
-        start = line.end + 1
+def _continued(survey: Survey, span: Span, room: _Room) -> tuple[set[bytes], set[bytes]]:
+    """Return the uuids of the rows in `span`, and those that they continue and that are not."""
+    uuids: set[bytes] = set()
+    parents: set[bytes] = set()
+    for _, row in survey.all(span):
+        uuid, parent = _link(row or {}, "uuid"), _link(row or {}, "parentUuid")
+        if uuid is not None and uuid not in uuids:
+            room.take(_PER_NAME + len(uuid))
+            uuids.add(uuid)
+        # Mostly the parent came before, and need not be kept twice.
+        if parent is not None and parent not in uuids and parent not in parents:
+            room.take(_PER_NAME + len(parent))
+            parents.add(parent)
+    return uuids, parents - uuids
 
 
-def _rows_backward(source: Source, end: int) -> Iterator[tuple[Span, jsonline.Values]]:
-    while end > 0:
-        start = source.line_start(end)
-        line = Span(start, end)
-        row = jsonline.values(source.pieces(line), line.size, _ROW) if line.size else None
-        if row is not None:
-            yield line, row
-        end = start - 1
+def _link(row: jsonline.Values, name: str) -> bytes | None:
+    """Return a value that names a row as the file spells it."""
+    value = row.get(name)
+    return value.encode() if isinstance(value, str) else None
 
 
 def _preserved(source: Source, boundary: Span) -> tuple[_Needs, bool]:
@@ -219,36 +247,48 @@ def _preserved(source: Source, boundary: Span) -> tuple[_Needs, bool]:
         needs.required = _texts(messages.get("uuids"))
         needs.preserved = needs.required | _texts(messages.get("allUuids"))
     elif isinstance(segment, dict):
-        tail, head = segment.get("tailUuid"), segment.get("headUuid")
-        if isinstance(tail, str) and isinstance(head, str):
-            needs.walked = {tail: head}
+        tail, head = (_texts([segment.get(name)]) for name in ("tailUuid", "headUuid"))
+        if tail and head:
+            needs.walked = {tail.pop(): head.pop()}
     return needs, not (needs.preserved or needs.walked)
 
 
-def _texts(value: object) -> set[str]:
-    return {text for text in value if isinstance(text, str)} if isinstance(value, list) else set()
+def _texts(value: object) -> set[bytes]:
+    # A lone surrogate is encoded as what no row is ever found by.
+    texts = value if isinstance(value, list) else []
+    return {text.encode("utf-8", "surrogatepass") for text in texts if isinstance(text, str)}
 
 
-def _look_back(source: Source, end: int, needs: _Needs) -> None:
+def _look_back(survey: Survey, end: int, needs: _Needs) -> None:
     """Find the needed rows, last copy first: a row's parent stands before it."""
-    for span, row in _rows_backward(source, end - 1):
-        if not (needs.chained | needs.preserved | set(needs.walked)) - set(needs.found):
-            return
-        uuid, parent = row.get("uuid"), row.get("parentUuid")
-        if not isinstance(uuid, str) or uuid in needs.found:
-            continue
-        chained, walk_ends = uuid in needs.chained, needs.walked.get(uuid)
-        if chained:
-            needs.found[uuid] = Carried(span, "a row after the compaction continues it")
-            if isinstance(parent, str):
-                needs.chained.add(parent)
-        if uuid in needs.preserved or walk_ends is not None:
-            needs.found[uuid] = Carried(span, "the compaction preserved it")
-            if walk_ends not in (None, uuid) and isinstance(parent, str):
-                needs.walked[parent] = str(walk_ends)
+    missing = needs.chained | needs.preserved | needs.walked.keys()
+    for span, row in survey.backward(end - 1, Unless(_UUID, missing)):
+        uuid, parent = _link(row or {}, "uuid"), _link(row or {}, "parentUuid")
+        if uuid is not None and uuid in missing:
+            missing.remove(uuid)
+            more = _found(needs, span, uuid, parent)
+            missing |= {uuid for uuid in more if uuid not in needs.found}
 
 
-def _refusals(needs: _Needs, parents: set[str], tail: set[str]) -> Iterator[str]:
+def _found(needs: _Needs, span: Span, uuid: bytes, parent: bytes | None) -> set[bytes]:
+    """Note where a needed row is; return the rows that are needed because of it."""
+    needs.room.take(_PER_LINE + _PER_NAME + len(uuid) + len(parent or b""))
+    more: set[bytes] = set()
+    walk_ends = needs.walked.get(uuid)
+    if uuid in needs.chained:
+        needs.found[uuid] = Carried(span, "a row after the compaction continues it")
+        if parent is not None:
+            needs.chained.add(parent)
+            more.add(parent)
+    if uuid in needs.preserved or walk_ends is not None:
+        needs.found[uuid] = Carried(span, "the compaction preserved it")
+        if walk_ends is not None and walk_ends != uuid and parent is not None:
+            needs.walked[parent] = walk_ends
+            more.add(parent)
+    return more
+
+
+def _refusals(needs: _Needs, parents: set[bytes], tail: set[bytes]) -> Iterator[str]:
     # A fork of 2.1.330 writes preserved rows behind the boundary that lists them.
     if needs.required - set(needs.found) - tail:
         yield "A row that the last compaction preserved is missing."
@@ -259,25 +299,48 @@ def _refusals(needs: _Needs, parents: set[str], tail: set[str]) -> Iterator[str]
 
 
 def _look_through(
-    source: Source, end: int, kept: set[str], tail: set[str]
+    survey: Survey, end: int, needs: _Needs, tail: set[bytes]
 ) -> tuple[list[Carried], int]:
     """Return the metadata lines to carry, and how many rows of history the tail repeats."""
     always: list[Carried] = []
     last: dict[tuple[object, ...], Span] = {}
     repeated = 0
-    for span, row in _rows(source, Span(0, end)):
-        if row is None:
-            always.append(Carried(span, "it is no record, and clients keep it"))
-            continue
-        kind = row.get("type")
-        if kind in TRANSCRIPT:
-            repeated += row.get("uuid") in tail
-        elif kind in FILE_HISTORY:
-            if row.get("messageId") in kept:
-                always.append(Carried(span, "it is the file history of a message that stays"))
-        elif isinstance(kind, str) and kind in LAST_WINS:
-            last[tuple(row.get(name) for name in LAST_WINS[kind])] = span
-        elif kind not in CLEARED:
-            always.append(Carried(span, "clients keep records of its type"))
+    kept = tail | needs.found.keys()
+    idle = {
+        kind.encode(): unless
+        for kinds, unless in (
+            (CLEARED, _NEVER),
+            (TRANSCRIPT, Unless(_UUID, tail)),
+            (FILE_HISTORY, Unless(_MESSAGE, kept)),
+        )
+        for kind in kinds
+    }
+    for span, row in survey.relevant(Span(0, end), idle):
+        if (key := _key(row)) is not None:
+            if key not in last:
+                needs.room.take(_PER_LINE + sum(map(getsizeof, key)))
+            last[key] = span
+        elif (reason := _reason(row, kept)) is not None:
+            needs.room.take(_PER_LINE)
+            always.append(Carried(span, reason))
+        elif row is not None and row.get("type") in TRANSCRIPT:
+            repeated += _link(row, "uuid") in tail
     newest = [Carried(span, "it is the newest of its kind") for span in last.values()]
     return [*always, *newest], repeated
+
+
+def _key(row: jsonline.Values | None) -> tuple[object, ...] | None:
+    """Return what the last row is wanted of, or None if every row of its type is."""
+    names = LAST_WINS.get(str(row.get("type"))) if row is not None else None
+    return tuple(row.get(name) for name in names) if names and row is not None else None
+
+
+def _reason(row: jsonline.Values | None, kept: set[bytes]) -> str | None:
+    """Return why a line is carried of itself, or None if it is not."""
+    if row is None:
+        return "it is no record, and clients keep it"
+    kind = row.get("type")
+    if kind in FILE_HISTORY:
+        is_kept = _link(row, "messageId") in kept
+        return "it is the file history of a message that stays" if is_kept else None
+    return None if kind in CLEARED or kind in TRANSCRIPT else "clients keep records of its type"
