@@ -25,7 +25,7 @@ from hypothesis.stateful import (
 
 import oracle
 import support_cli
-from rotating import Crash, Killed, Meanwhile, home, tried_to_append, without_leases
+from homes import Crash, Killed, Meanwhile, home, tried_to_append, without_leases
 from sessrotate import inuse
 from sessrotate.errors import InUseError
 from sessrotate.seal import NotQuietError

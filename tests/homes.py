@@ -11,14 +11,15 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+import pytest
+
 from sessrotate import in_place, lease, place, state, stitch, swap
+from sessrotate.errors import RefusedError, SessrotateError
 from support_cli import ID, write
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
-
-    import pytest
 
     from sessrotate.in_place import Rotated
     from sessrotate.place import Place
@@ -64,7 +65,11 @@ class Home:
         return {"CLAUDE_CONFIG_DIR": str(self.config)}
 
     def rotate(self, wait: float = 0.2, *, adopt: bool = False) -> Rotated:
-        return in_place.rotate_session(self.where, wait, silent, adopt=adopt)
+        """Rotate the session, or raise what keeps that from being done."""
+        done = in_place.rotate_session(self.where, wait, silent, adopt=adopt)
+        if done.refusal is not None:
+            raise done.refusal
+        return done
 
     def restore(self, wait: float = 0.2) -> RestorePlan | None:
         return in_place.restore_session(self.where, wait, silent)
@@ -125,31 +130,42 @@ def headless(line: bytes) -> bool:
 # ── nothing changed ──────────────────────────────────────────────────────────────────────────
 
 
-def snapshot(*folders: Path, without: str = "locks") -> dict[str, tuple[object, ...]]:
-    """Return all that could have been changed below these folders, but for the lock files."""
+def snapshot(folder: Path) -> dict[str, tuple[object, ...]]:
+    """Return all that could have been changed below a folder.
+
+    Left out are what a lock needs, folders that hold nothing else, and when a folder was changed:
+    a name may come and go in it.
+    """
     found: dict[str, tuple[object, ...]] = {}
-    for folder in folders:
-        for path in (folder, *sorted(folder.rglob("*"))):
-            if without in path.parts:
-                continue
-            status = path.lstat()
-            what: object = None
-            if path.is_symlink():
-                what = os.readlink(path)  # noqa: PTH115 - as it is written
-            elif path.is_file():
-                what = path.read_bytes()
-            is_holder = path.is_dir() and (path / without).exists()
-            found[str(path)] = (
-                status.st_ino,
-                status.st_mode,
-                status.st_uid,
-                status.st_gid,
-                # A folder's own time and links change when a name in it comes and goes again.
-                None if path.is_dir() else (status.st_nlink, status.st_mtime_ns),
-                what,
-                None if is_holder or path.is_dir() else status.st_size,
-            )
+    for path in sorted(folder.rglob("*")):
+        status = path.lstat()
+        kept = (status.st_ino, status.st_mode, status.st_uid, status.st_gid)
+        if "locks" in path.parts:
+            continue
+        if path.is_symlink():
+            found[str(path)] = (*kept, os.readlink(path))  # noqa: PTH115 - as it is written
+        elif path.is_file():
+            found[str(path)] = (*kept, status.st_nlink, status.st_mtime_ns, path.read_bytes())
+        elif not path.is_dir() or not _is_of_locks(path):
+            found[str(path)] = kept
     return found
+
+
+def _is_of_locks(folder: Path) -> bool:
+    """Tell whether a folder holds locks, or other such folders, and nothing else."""
+    return all(
+        path.name == "locks" or (path.is_dir() and _is_of_locks(path)) for path in folder.iterdir()
+    )
+
+
+def refused(home: Home, *told: str, error: type[SessrotateError] = RefusedError) -> None:
+    """Check that a rotation is refused, for all these reasons, and leaves everything alone."""
+    before = snapshot(home.config.parent)
+    with pytest.raises(error) as caught:
+        home.rotate()
+    for words in told:
+        assert words in str(caught.value)
+    assert snapshot(home.config.parent) == before
 
 
 # ── crashing ─────────────────────────────────────────────────────────────────────────────────
