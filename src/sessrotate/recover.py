@@ -111,6 +111,8 @@ def recover(place: Place, wait: float, progress: Callable[[int], None]) -> Recov
         undo(place, leftovers)
     elif todo.deed == "finish":
         seal.finish(place, wait, progress)
+    elif not found.listing:
+        fs.remove_folder(place.archive)  # empty: the last step of a restoration did not happen
     return todo
 
 

@@ -1,0 +1,131 @@
+"""Every call by which a process can change the disk, in one place to stand in its way.
+
+Rule: a call counts if it changes the disk or makes a change last; what only reads passes. The
+list is longer than what `sessrotate.fs` uses, so that a new verb is met by the faults too.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+CHANGING: Final = (
+    "open",
+    "write",
+    "fsync",
+    "mkdir",
+    "rmdir",
+    "rename",
+    "link",
+    "unlink",
+    "ftruncate",
+    "fchmod",
+    "fchown",
+    "utime",
+    "setxattr",
+    # None of these is called today.
+    "replace",
+    "remove",
+    "truncate",
+    "fdatasync",
+    "chmod",
+    "chown",
+    "lchown",
+    "symlink",
+    "pwrite",
+    "pwritev",
+    "writev",
+    "sendfile",
+    "copy_file_range",
+    "posix_fallocate",
+    "removexattr",
+    "mknod",
+    "mkfifo",
+)
+
+
+class Killed(BaseException):
+    """Stands for SIGKILL: nothing after it may change the disk."""
+
+
+class Watch:
+    """Sees every changing call before it is made; this one counts them and lets them pass."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def call(self, name: str, real: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        del name
+        self.count += 1
+        return real(*args, **kwargs)
+
+    @contextmanager
+    def installed(self) -> Iterator[None]:
+        with pytest.MonkeyPatch.context() as patch:
+            for name in CHANGING:
+                if hasattr(os, name):
+                    patch.setattr(os, name, self._wrapped(name, getattr(os, name)))
+            yield
+
+    def _wrapped(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if name == "open" and not args[1] & (os.O_CREAT | os.O_TRUNC):
+                return real(*args, **kwargs)
+            if name == "mkdir" and os.path.lexists(args[0]):  # of a lock's folder, every time
+                return real(*args, **kwargs)
+            return self.call(name, real, *args, **kwargs)
+
+        return call
+
+
+class Faults(Watch):
+    """Fails the call number `at`, or all from it on."""
+
+    def __init__(self, at: int, fault: Callable[[], BaseException], *, lasting: bool) -> None:
+        super().__init__()
+        self._at, self._fault, self._lasting = at, fault, lasting
+        self.failed = ""
+
+    def call(self, name: str, real: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        self.count += 1
+        if self.count == self._at or (self._lasting and self.count > self._at):
+            self.failed = self.failed or name
+            raise self._fault()
+        return real(*args, **kwargs)
+
+
+class ShortWrites(Watch):
+    """Lets a write take only part of what it is given."""
+
+    def __init__(self, taken: Callable[[int], int]) -> None:
+        super().__init__()
+        self._taken = taken
+
+    def call(self, name: str, real: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        self.count += 1
+        if name == "write" and len(args[1]) > 1:
+            return real(args[0], args[1][: self._taken(len(args[1]))])
+        return real(*args, **kwargs)
+
+
+class Before(Watch):
+    """Calls something before every change, and in the middle of every write."""
+
+    def __init__(self, look: Callable[[], None]) -> None:
+        super().__init__()
+        self._look = look
+
+    def call(self, name: str, real: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        self.count += 1
+        self._look()
+        if name == "write" and len(args[1]) > 1:
+            half = real(args[0], args[1][: len(args[1]) // 2])
+            self._look()
+            return half + real(args[0], args[1][half:])
+        return real(*args, **kwargs)
