@@ -152,8 +152,13 @@ def _seal(found: State, begun: Intent, progress: Callable[[int], None]) -> None:
         done += sum(entry.segment.span.size for entry in batch)
         progress(done)
     fs.create_file_at_once(folder / names.MANIFEST, manifest.dump(begun.manifest))
-    fs.remove_files(folder, [names.PACK, names.DRAFT])
+    fs.remove_files(folder, [names.PACK, names.DRAFT, *_partial(found)])
     fs.remove_files(folder, [names.INTENT])
+
+
+def _partial(found: State) -> list[str]:
+    """Return the unfinished files there were: a power loss may have kept both names of a rename."""
+    return sorted(name for name in found.listing if name.endswith(names.PARTIAL))
 
 
 def _batches(pending: list[SealedSegment], room: int | None) -> Iterator[list[SealedSegment]]:
@@ -238,6 +243,6 @@ def _remove_archive(found: State) -> None:
     begun = found.intent
     segments = [] if begun is None else [_name(found, entry) for entry in begun.manifest.segments]
     codecs = [f"{name}{suffix}" for name in segments for suffix in names.CODEC_SUFFIX.values()]
-    fs.remove_files(folder, [*codecs, names.MANIFEST, names.PACK, names.DRAFT])
+    fs.remove_files(folder, [*codecs, names.MANIFEST, names.PACK, names.DRAFT, *_partial(found)])
     fs.remove_files(folder, [names.INTENT])
     fs.remove_folder(folder)

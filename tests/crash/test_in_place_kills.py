@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import pytest
 
 from crash.changes import Faults, Killed
 from crash.disk import Image
 from crash.judging import check_recovered, check_whole, crashes, recovered, seen_of
+from crash.late import CHANGED, Client, appended_late, late_states
 from crash.scenes import LATE, MEANWHILE, NAMES, Session, laid_out, scene
 
 if TYPE_CHECKING:
@@ -64,60 +64,12 @@ def test_recoveries_may_crash_too_again_and_again(name: str) -> None:
 # ── lines that come late ─────────────────────────────────────────────────────────────────────
 
 
-class Client:
-    """One who found the live file under its name before it was replaced, and writes only now."""
-
-    def __init__(self, found: Session) -> None:
-        self._found = found
-        self._fd = os.open(found.where.live, os.O_RDONLY)
-        self._size = os.fstat(self._fd).st_size
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self._fd)
-
-    def is_replaced(self) -> bool:
-        return not os.path.samestat(os.fstat(self._fd), self._found.where.live.stat())
-
-    def is_heard(self) -> bool:
-        """Tell whether it was not yet proved that there is no such client.
-
-        The replaced file is shortened, renamed or removed only after that.
-        """
-        status = os.fstat(self._fd)
-        pack = self._found.where.pack
-        is_there = not self.is_replaced() or (
-            pack.exists() and os.path.samestat(status, pack.stat())
-        )
-        return is_there and status.st_size >= self._size
-
-    def write(self, data: bytes) -> None:
-        with open(f"/proc/self/fd/{self._fd}", "ab") as file:  # noqa: PTH123 - a link of the system
-            file.write(data)
-
-
-def check_late(found: Session, client: Client, history: bytes) -> bytes | None:
-    """Let lines come to both files after a crash; return the history, None if none may come."""
-    if not client.is_heard():
-        return None
-    is_replaced = client.is_replaced()
-    client.write(LATE)
-    found.append(MEANWHILE)
-    return history + (MEANWHILE + LATE if is_replaced else LATE + MEANWHILE)
-
-
 def check_one_recovery(image: Image, history: bytes) -> None:
     """Check what a recovery makes of a state."""
     with laid_out(image) as found:
         found.recover()
         assert found.stitched() == history, image.shown()
         found.check_clean()
-
-
-CHANGED = NAMES[:3]
-"""The runs that replace a live file."""
 
 
 @pytest.mark.parametrize("name", CHANGED)
@@ -138,7 +90,7 @@ def test_lines_that_come_to_either_file_after_a_crash_are_there_once_and_in_orde
                     pass
                 else:
                     break
-            expected = check_late(found, client, of.history)
+            expected = appended_late(found, client, of.history)
             if expected is None:
                 continue
             both += client.is_replaced()
@@ -207,23 +159,3 @@ def test_lines_that_come_between_two_crashes_are_there_once(
     assert states
     for image, history in states:
         check(image, history)
-
-
-def late_states(name: str) -> set[Image]:
-    """Return the states with lines in both files that a kill after the swap leaves."""
-    of = scene(name)
-    images: set[Image] = set()
-    at = 0
-    while True:
-        at += 1
-        with of.begun() as found, Client(found) as client:
-            faults = Faults(at, Killed, lasting=True)
-            with faults.installed():
-                try:
-                    of.run(found)
-                except Killed:
-                    pass
-                else:
-                    return images
-            if check_late(found, client, of.history) and client.is_replaced():
-                images.add(found.image())
