@@ -200,6 +200,7 @@ class Disk:
     now: dict[int, dict[str, int]] = field(init=False)
     names: list[_Change] = field(default_factory=list)
     data: dict[int, list[Event]] = field(default_factory=lambda: defaultdict(list))
+    last: str = "nothing"
 
     def __post_init__(self) -> None:
         self.now = _copied(self.synced)
@@ -210,6 +211,7 @@ class Disk:
 
     def apply(self, event: Event) -> None:
         """Take in a change."""
+        self.last = event.text
         if event.kind in {"data", "cut"}:
             self.data[event.node].append(event)
         elif event.kind == "sync":
@@ -287,9 +289,7 @@ class Disk:
                 yield chosen
 
     def _contents(self, dirty: list[int]) -> Iterator[dict[int, tuple[bytes, bool]]]:
-        variants = [
-            sorted(_variants(self.files.get(node, b""), self.data[node])) for node in dirty
-        ]
+        variants = [sorted(_variants(self.files.get(node, b""), self.data[node])) for node in dirty]
         for combination in itertools.product(*variants):
             yield dict(zip(dirty, combination, strict=True))
 

@@ -1,0 +1,354 @@
+"""Whatever a power loss leaves of a run, nothing is lost, and each fsync is there for a reason.
+
+The mutants test these tests: for each fsync that is left out some state must be wrong, or a
+reason stands here why the one after it does its work.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from crash.judging import crashes, recovered
+from crash.late import CHANGED, late_states
+from crash.power import JUDGE, Judge, Recorded, demands, recorded
+from crash.scenes import ID, MEANWHILE, NAMES, OPENING, scene
+from crash.simulator import ROOT, Event
+from sessrotate import swap
+from sessrotate.model import Span
+
+if TYPE_CHECKING:
+    from crash.disk import Image
+    from sessrotate.intent import Intent, Swap
+    from sessrotate.place import Place
+    from sessrotate.source import Source
+
+ARCHIVE: Final = f"sessrotate/p/{ID}"
+
+FIRST, SECOND, RESTORE, GONE = NAMES
+
+
+# ── the runs ─────────────────────────────────────────────────────────────────────────────────
+
+
+def of_scene(name: str) -> list[Recorded]:
+    of = scene(name)
+    runs = [recorded(name, of.before, of.history, of.run)]
+    if name != GONE:
+        runs += [
+            recorded(f"{name}, late lines not synced", of.before, of.history, of.run, "unsynced"),
+            recorded(f"{name}, late lines", of.before, of.history, of.run, "synced"),
+        ]
+    return runs
+
+
+def without_room() -> Recorded:
+    """Return a second rotation that seals one segment after the other."""
+    of = scene(SECOND)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sessrotate.seal._PLENTY", 1 << 60)
+        return recorded(f"{SECOND}, little room", of.before, of.history, of.run, "synced")
+
+
+def of_recovery(name: str) -> list[Recorded]:
+    """Return the recoveries of crashes before the swap and after it, and of crashes of those."""
+    of = scene(name)
+    title = f"recovery of a {name}"
+    begun = next(image for image in crashes(name) if has(image, "intent.json", "live.partial"))
+    runs = [recorded(f"{title}, undone", begun, of.history, recovered)]
+    if name in CHANGED:
+        late = min(late_states(name), key=lambda image: image.names)
+        run = recorded(title, late, of.history + MEANWHILE, recovered)
+        runs.append(replace(run, late="synced"))
+    return runs
+
+
+def has(image: Image, *files: str) -> bool:
+    there = {path for path, _ in image.names}
+    return all(f"{ARCHIVE}/{file}" in there for file in files)
+
+
+def never_synced() -> Recorded:
+    """Return the first rotation of a session of which nothing was synced before."""
+    of = scene(FIRST)
+    run = recorded("first rotation, nothing synced", of.before, of.history, of.run)
+    folders = run.trace.folders
+    node = folders[folders[folders[ROOT]["projects"]]["p"]][f"{ID}.jsonl"]
+    files = {**run.trace.files, node: b""}
+    written = Event("data", node, "all that was written", data=OPENING)
+    swapped = next(
+        event for event in run.trace.events if event.name == "live.partial" and is_rename(event)
+    )
+    trace = replace(run.trace, files=files, events=(written, *run.trace.events))
+    return replace(run, trace=trace, judged_from=swapped)
+
+
+def is_rename(event: Event) -> bool:
+    return event.kind == "rename"
+
+
+def with_a_whole_pack() -> Recorded:
+    """Return the recovery from a power loss that undid the shortening of the pack."""
+    of = scene(FIRST)
+    run = recorded(FIRST, of.before, of.history, of.run)
+    images = [
+        image
+        for disk, _ in demands(run)
+        for image, _ in disk.states()
+        if has(image, f"{ID}.1.jsonl", "pack") and not has(image, f"{ID}.1.jsonl.partial")
+    ]
+    whole = max(images, key=lambda image: len(image.contents[dict(image.names)[f"{ARCHIVE}/pack"]]))
+    return recorded("recovery with a whole pack", whole, of.history, recovered)
+
+
+@cache
+def runs() -> tuple[Recorded, ...]:
+    return (
+        *(run for name in NAMES for run in of_scene(name)),
+        without_room(),
+        *(run for name in NAMES for run in of_recovery(name)),
+        never_synced(),
+        with_a_whole_pack(),
+    )
+
+
+def test_every_state_that_a_power_loss_leaves_is_whole_and_recovered(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    changes = 0
+    for run in runs():
+        changes += len(run.trace.events)
+        assert JUDGE.first_fault(run) is None
+    states = len(JUDGE.known)
+    assert states > 500
+    with capsys.disabled():
+        print(f"\npower losses: {len(runs())} runs, {changes} changes, {states} states")  # noqa: T201
+
+
+# ── mutants: an fsync less ───────────────────────────────────────────────────────────────────
+
+AGAIN: Final = "the same folder is synced again before the change that depends on this one"
+HARMLESS: Final = "nothing depends on it: if it is lost, the next recovery does it again"
+EITHER: Final = "a rename is on the disk when either folder is synced, and both are"
+
+REDUNDANT: Final[dict[tuple[str, str], str]] = {
+    ("fsync ID", "link ID.jsonl to pack"): AGAIN,
+    ("fsync ID", "fsync intent.json.partial"): AGAIN,
+    ("fsync p", "rename live.partial to ID.jsonl"): EITHER,
+    ("fsync ID", "fsync p"): EITHER,
+    ("fsync ID", "fsync pack"): AGAIN,
+    ("fsync ID", "rename pack to ID.jsonl"): AGAIN,
+    ("fsync ID", "fsync manifest.json.partial"): AGAIN,
+    ("fsync ID", "rename manifest.json.partial to manifest.json"): AGAIN,
+    ("fsync ID", "fsync ID"): AGAIN,
+    ("fsync ID", "unlink intent.json"): HARMLESS,
+    ("fsync p", "rmdir ID"): HARMLESS,
+}
+"""The fsyncs that may be left out, each by itself, by what was changed before it."""
+
+TOGETHER: Final = (
+    (
+        ("fsync ID", "link ID.jsonl to pack"),
+        ("fsync ID", "fsync intent.json.partial"),
+        ("fsync ID", "rename intent.json.partial to intent.json"),
+    ),
+    (("fsync p", "rename live.partial to ID.jsonl"), ("fsync ID", "fsync p")),
+    (
+        ("fsync ID", "rename pack to ID.jsonl"),
+        ("fsync ID", "fsync manifest.json.partial"),
+        ("fsync ID", "rename manifest.json.partial to manifest.json"),
+        ("fsync ID", "fsync ID"),
+    ),
+)
+"""Fsyncs that do each other's work: without all of them something is lost."""
+
+
+def shown(text: str) -> str:
+    return text.replace(ID, "ID")
+
+
+def place_of(run: Recorded, at: int) -> tuple[str, str]:
+    """Return what an fsync is called here: itself, and the change before it."""
+    events = run.trace.events
+    return shown(events[at].text), shown(events[at - 1].text) if at else ""
+
+
+def syncs(run: Recorded) -> list[int]:
+    return [
+        at for at, event in enumerate(run.trace.events) if event.kind == "sync" and event.is_ours
+    ]
+
+
+def without(run: Recorded, *dropped: int) -> Recorded:
+    events = run.trace.events
+    return run.with_events(tuple(e for at, e in enumerate(events) if at not in dropped))
+
+
+def test_each_fsync_is_needed_or_a_reason_says_why_not(capsys: pytest.CaptureFixture[str]) -> None:
+    caught: set[tuple[str, str]] = set()
+    survived: set[tuple[str, str]] = set()
+    mutants = 0
+    for run in runs():
+        for at in syncs(run):
+            mutants += 1
+            is_missed = JUDGE.first_fault(without(run, at)) is None
+            (survived if is_missed else caught).add(place_of(run, at))
+    assert survived - caught == set(REDUNDANT)
+    with capsys.disabled():
+        print(  # noqa: T201 - said on purpose: how much was looked at
+            f"\nfsyncs left out: {mutants} mutants at {len(caught | survived)} places, "
+            f"{len(caught)} places caught, {len(REDUNDANT)} redundant"
+        )
+
+
+@pytest.mark.parametrize("places", TOGETHER)
+def test_fsyncs_that_do_each_others_work_are_not_all_left_out(
+    places: tuple[tuple[str, str], ...],
+) -> None:
+    run = recording(FIRST)
+    dropped = [at for at in syncs(run) if place_of(run, at) in places]
+    assert len(dropped) >= len(places)
+    assert JUDGE.first_fault(without(run, *dropped)) is not None
+
+
+# ── mutants: another order ───────────────────────────────────────────────────────────────────
+
+
+def recording(name: str) -> Recorded:
+    return next(run for run in runs() if run.title == name)
+
+
+def positions(run: Recorded, *texts: str) -> list[int]:
+    """Return where each of these changes is, first the last one before the next."""
+    events = [shown(event.text) for event in run.trace.events]
+    return [events.index(text) for text in texts]
+
+
+def moved(run: Recorded, block: range, to: int) -> Recorded:
+    """Return the run with a block of changes moved to before the change number `to`."""
+    events = list(run.trace.events)
+    taken = events[block.start : block.stop]
+    for at in reversed(block):
+        del events[at]
+    at = to - len(taken) if to > block.start else to
+    return run.with_events((*events[:at], *taken, *events[at:]))
+
+
+def test_a_fsync_after_the_change_that_it_is_there_for_is_noticed() -> None:
+    """Every fsync is moved behind the next change that is none; the others are for later ones."""
+    noticed: set[tuple[str, str]] = set()
+    for run in (*map(recording, NAMES), recording(f"{SECOND}, late lines")):
+        events = run.trace.events
+        for at in syncs(run):
+            later = [n for n in range(at + 1, len(events)) if events[n].kind != "sync"]
+            if later and JUDGE.first_fault(moved(run, range(at, at + 1), later[0] + 1)) is not None:
+                noticed.add(place_of(run, at))
+    assert noticed == AT_ONCE
+
+
+AT_ONCE: Final = {
+    ("fsync intent.json.partial", "write intent.json.partial"),
+    ("fsync ID", "rename intent.json.partial to intent.json"),
+    ("fsync ID.jsonl", "write ID.jsonl"),
+    ("fsync ID.1.jsonl.partial", "write ID.1.jsonl.partial"),
+    ("fsync ID.3.jsonl.partial", "write ID.2.jsonl.partial"),
+    ("fsync ID", "rename ID.1.jsonl.partial to ID.1.jsonl"),
+    ("fsync ID", "rename ID.2.jsonl.partial to ID.2.jsonl"),
+    ("fsync manifest.json.partial", "write manifest.json.partial"),
+    ("fsync ID", "unlink pack"),
+    ("fsync p", "link live.partial to ID.jsonl"),
+    ("fsync ID", "unlink live.partial"),
+}
+
+
+def test_a_pack_is_not_shortened_before_the_segment_has_its_name() -> None:
+    run = recording(SECOND)
+    name, short = positions(run, "rename ID.2.jsonl.partial to ID.2.jsonl", "fsync pack")
+    cut = max(at for at, event in enumerate(run.trace.events) if event.kind == "cut")
+    assert short < name < cut
+    assert JUDGE.first_fault(moved(run, range(cut, cut + 2), name + 1)) is not None
+    assert JUDGE.first_fault(moved(run, range(cut, cut + 2), name)) is not None
+
+
+def test_an_intent_does_not_go_before_the_manifest_is_in_place() -> None:
+    for name in (FIRST, SECOND):
+        run = recording(name)
+        begun, gone = positions(run, "create manifest.json.partial", "unlink intent.json")
+        assert JUDGE.first_fault(moved(run, range(gone, gone + 2), begun)) is not None
+
+
+def test_a_manifest_does_not_come_before_the_swap() -> None:
+    for name in (FIRST, SECOND):
+        run = recording(name)
+        begun, done, swapped = positions(
+            run,
+            "create manifest.json.partial",
+            "rename manifest.json.partial to manifest.json",
+            "rename live.partial to ID.jsonl",
+        )
+        assert JUDGE.first_fault(moved(run, range(begun, done + 2), swapped)) is not None
+
+
+def test_a_manifest_may_come_before_the_sealing_since_the_intent_is_what_counts() -> None:
+    """Not a mutant to be caught: until the intent goes, nobody looks at the manifest."""
+    run = recording(SECOND)
+    begun, done, swapped = positions(
+        run,
+        "create manifest.json.partial",
+        "rename manifest.json.partial to manifest.json",
+        "rename live.partial to ID.jsonl",
+    )
+    assert JUDGE.first_fault(moved(run, range(begun, done + 2), swapped + 3)) is None
+
+
+def test_an_archive_does_not_go_before_the_session_is_restored() -> None:
+    for name, swapping in (
+        (RESTORE, "rename live.partial to ID.jsonl"),
+        (GONE, "link live.partial to ID.jsonl"),
+    ):
+        run = recording(name)
+        begun, swapped = positions(run, "unlink ID.1.jsonl", swapping)
+        assert JUDGE.first_fault(moved(run, range(begun, begun + 2), swapped)) is not None
+
+
+def test_a_swap_does_not_come_before_its_intent() -> None:
+    run = recording(FIRST)
+    begun, swapped = positions(run, "create intent.json.partial", "rename live.partial to ID.jsonl")
+    assert JUDGE.first_fault(moved(run, range(swapped, swapped + 3), begun)) is not None
+
+
+# ── mutants: other code ──────────────────────────────────────────────────────────────────────
+
+
+def test_without_a_second_name_the_old_file_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    def begin(place: Place, _old: Source, intent: Intent) -> None:
+        swap.write_intent(place, intent)
+
+    of = scene(FIRST)
+    monkeypatch.setattr(swap, "begin", begin)
+    run = recorded("no second name", of.before, of.history, of.run, "synced")
+    monkeypatch.undo()
+    fault = Judge().first_fault(run)
+    assert fault is not None
+    assert "after rename live.partial" in fault
+
+
+def test_late_lines_are_not_told_by_whether_the_same_are_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def residue(begun: Swap, pack: Source, live: Source) -> Span:
+        there = set(live.read_at(0, live.size()).splitlines())
+        start = begun.cut + begun.tail.size
+        for line in pack.read_at(start, max(0, pack.size() - start)).splitlines(keepends=True):
+            if line.rstrip(b"\n") not in there:
+                break
+            start += len(line)
+        return Span(min(start, pack.size()), pack.size())
+
+    run = recording(f"recovery of a {FIRST}")
+    assert Judge().first_fault(run) is None
+    monkeypatch.setattr("sessrotate.state.residue", residue)
+    assert Judge().first_fault(run) is not None
