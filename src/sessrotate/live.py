@@ -93,4 +93,6 @@ def parse(text: bytes, session: str) -> LiveHeader | None:
         return None
     if not all(map(is_count, (header.index, header.start, header.carried_bytes))):
         return None
+    if not isinstance(header.timestamp, str | None):
+        return None
     return header if header.index and line(header) == text else None
