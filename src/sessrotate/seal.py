@@ -141,7 +141,7 @@ def _seal(found: State, begun: Intent, progress: Callable[[int], None]) -> None:
         start, end = _in_pack(begun, batch[-1]).start, _in_pack(begun, batch[0]).end
         if found.pack is None or found.pack.size() < end:
             raise DamagedError(f"{printable(str(place.pack))} is not what it was.")
-        if start == 0 and may_shorten and len(batch) == 1:
+        if not batch[0].segment.index and may_shorten and len(batch) == 1:
             # The oldest segment is what is left of the pack: no copy, and no room, is needed.
             fs.shorten(place.pack, end)
             fs.take_place(place.pack, folder / _name(found, batch[0]))
