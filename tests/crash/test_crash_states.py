@@ -150,11 +150,6 @@ REDUNDANT: Final[dict[tuple[str, str], str]] = {
 """The fsyncs that may be left out, each by itself, by what was changed before it."""
 
 TOGETHER: Final = (
-    (
-        ("fsync ID", "link ID.jsonl to pack"),
-        ("fsync ID", "fsync intent.json.partial"),
-        ("fsync ID", "rename intent.json.partial to intent.json"),
-    ),
     (("fsync p", "rename live.partial to ID.jsonl"), ("fsync ID", "fsync p")),
     (
         ("fsync ID", "rename pack to ID.jsonl"),

@@ -1,0 +1,126 @@
+"""The real command, killed or failed by the system itself at its calls: strace stands in the way.
+
+Rule: seen from outside. In the process nothing is patched, and every fsync and lease is real. What
+it leaves is stitched and finished in this one, which is quicker.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections import Counter
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+import support_cli
+from crash.judging import check_whole
+from crash.scenes import NAMES, Scene, scene
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from crash.scenes import Session
+
+FIRST, SECOND, RESTORE, GONE = NAMES
+
+ALWAYS: Final = ("rename", "linkat", "unlink", "ftruncate", "mkdir")
+"""Calls of which each is tried."""
+
+SAMPLED: Final = ("write", "fsync")
+"""Calls of which every few are tried."""
+
+STEP: Final = 6
+
+KILLED: Final = -9
+
+
+@cache
+def hindrance() -> str | None:
+    """Return why nothing can be traced here, None if it can."""
+    if shutil.which("strace") is None:
+        return "there is no strace"
+    done = subprocess.run(
+        ["strace", "-f", "-o", "/dev/null", "true"], capture_output=True, text=True, check=False
+    )
+    return None if done.returncode == 0 else f"strace may not trace: {done.stderr.strip()}"
+
+
+@pytest.fixture(autouse=True)
+def _strace() -> None:
+    reason = hindrance()
+    if reason is not None:
+        pytest.skip(f"NO PROCESS WAS KILLED IN MID-CALL: {reason}")
+
+
+def arguments(of: Scene, found: Session) -> list[str]:
+    if of.name in {RESTORE, GONE}:
+        return ["restore", str(found.where.live)]
+    return ["split", "--in-place", str(found.where.live)]
+
+
+def traced(of: Scene, found: Session, options: list[str], log: str = "/dev/null") -> int:
+    """Run the command under strace; return its exit code, negative for a signal."""
+    done = subprocess.run(
+        ["strace", "-f", "-qq", "-o", log, *options, support_cli.COMMAND, *arguments(of, found)],
+        env={**support_cli.ENVIRONMENT, "CLAUDE_CONFIG_DIR": str(found.root)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+        timeout=support_cli.SECONDS,
+    )
+    assert b"Traceback" not in done.stderr
+    return done.returncode
+
+
+@cache
+def counted(name: str, log: Path) -> Counter[str]:
+    """Return how often a whole run makes each call."""
+    of = scene(name)
+    with of.begun() as found:
+        calls = ",".join((*ALWAYS, *SAMPLED))
+        assert traced(of, found, ["-e", f"trace={calls}"], str(log)) == 0
+        assert found.stitched() == of.history
+    return Counter(re.findall(r"^\d+ +(\w+)\(", log.read_text(), re.MULTILINE))
+
+
+def tried(count: int, call: str) -> range:
+    return range(1, count + 1, 1 if call in ALWAYS else STEP)
+
+
+RUNS: Final = [
+    (name, call)
+    for name in (FIRST, RESTORE)
+    for call in (*ALWAYS, *SAMPLED)
+    if (name, call) != (RESTORE, "ftruncate")  # which a restoration does not call
+]
+
+
+@pytest.mark.parametrize(("name", "call"), RUNS)
+def test_a_process_may_be_killed_at_any_call(name: str, call: str, tmp_path: Path) -> None:
+    of = scene(name)
+    lives = of.live_files()
+    calls = counted(name, tmp_path / "log")[call]
+    assert calls
+    for at in tried(calls, call):
+        with of.begun() as found:
+            options = ["-e", f"trace={call}", "-e", f"inject={call}:signal=SIGKILL:when={at}"]
+            assert traced(of, found, options) == KILLED
+            check_whole(found, of, lives)
+
+
+@pytest.mark.parametrize("call", [*ALWAYS, *SAMPLED])
+def test_any_call_of_a_process_may_fail(call: str, tmp_path: Path) -> None:
+    of = scene(FIRST)
+    lives = of.live_files()
+    codes: Counter[int] = Counter()
+    for at in tried(counted(FIRST, tmp_path / "log")[call], call):
+        number = ("EIO", "ENOSPC")[at % 2]
+        with of.begun() as found:
+            options = ["-e", f"trace={call}", "-e", f"inject={call}:error={number}:when={at}"]
+            codes[traced(of, found, options)] += 1
+            check_whole(found, of, lives)
+    # A lock's folder is made once more where it is already, and a failure of that is nothing.
+    assert set(codes) == ({0, 74} if call == "mkdir" else {74})
