@@ -43,13 +43,14 @@ class Rotated:
 
 
 def rotate_session(
-    where: Place, wait: float, progress: Progress, *, adopt: bool = False
+    where: Place, wait: float, progress: Progress, *, live: bool = False, adopt: bool = False
 ) -> Rotated:
     """Move a session's history to its archive.
 
     `wait` is how many seconds to wait for another sessrotate, and for a moment without a writer;
-    `adopt` is as in `rotate.prepare`. Raises as `rotate.prepare`, `rotate.execute` and `recover`
-    do, but for what keeps the plan from being carried out, which is returned with it.
+    `live` is as in `rotate.check`, `adopt` as in `rotate.prepare`. Raises as `rotate.prepare`,
+    `rotate.execute` and `recover` do, but for what keeps the plan from being carried out, which
+    is returned with it.
     """
     with locks.alone(where, wait):
         recovered = _recover(where, wait, progress)
@@ -60,11 +61,11 @@ def rotate_session(
             if planned.live is None and not planned.refusals:
                 return Rotated(planned, recovered)
             try:
-                rotate.check(planned, where)
+                rotate.check(planned, where, live=live)
                 if adopt and found.problem() is not None:
                     place.put_aside(where)
                 with progress("Checking", planned.end) as checking:
-                    swapped = rotate.execute(planned, found, wait, checking)
+                    swapped = rotate.execute(planned, found, wait, checking, live=live)
             except RequestError as error:
                 return Rotated(planned, recovered, refusal=error)
         moved = sum(segment.span.size for segment in planned.segments)

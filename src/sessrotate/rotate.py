@@ -189,7 +189,12 @@ def _device(place: Place) -> int:
 
 
 def execute(
-    planned: RotationPlan, found: State, wait: float, progress: Callable[[int], None]
+    planned: RotationPlan,
+    found: State,
+    wait: float,
+    progress: Callable[[int], None],
+    *,
+    live: bool = False,
 ) -> swap.Swapped:
     """Carry out a plan on the session that it was made for, whose lock is held.
 
@@ -199,7 +204,7 @@ def execute(
     everything is undone then; after it, the next run finishes.
     """
     source, place = _source(found), found.place
-    check(planned, place)
+    check(planned, place, live=live)
     with storage("rotate the session"):
         sealed = _sealed(planned, source, progress)
         with swap.undone_unless_swapped(place, source):
@@ -211,11 +216,14 @@ def execute(
     return swapped
 
 
-def check(planned: RotationPlan, place: Place) -> None:
-    """Raise what keeps a plan from being carried out now: RefusedError, or InUseError."""
+def check(planned: RotationPlan, place: Place, *, live: bool) -> None:
+    """Raise what keeps a plan from being carried out now: RefusedError, or InUseError.
+
+    With `live`, a client may run: that nobody writes is then left to the lease to prove.
+    """
     if planned.refusals:
         raise RefusedError(" ".join(planned.refusals))
-    if planned.live is not None:
+    if planned.live is not None and not live:
         inuse.check_unused(place, planned.source.device, planned.source.inode)
 
 

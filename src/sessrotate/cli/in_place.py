@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sessrotate import fs, in_place, place, recover, render_in_place, rotate, state
@@ -16,16 +17,31 @@ if TYPE_CHECKING:
     from sessrotate.rotate import RotationPlan
 
 
-def run(path: Path, *, wait: float, adopt: bool, dry_run: bool, as_json: bool, quiet: bool) -> None:
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options of `split` that matter in place."""
+
+    wait: float
+    live: bool
+    adopt: bool
+    dry_run: bool
+    as_json: bool
+    quiet: bool
+
+
+def run(path: Path, options: Options) -> None:
     """Rotate the session at `path`, or show what that would do."""
     where = place.of_live(path)
-    if dry_run:
-        _dry_run(where, adopt=adopt, as_json=as_json, quiet=quiet)
+    if options.dry_run:
+        _dry_run(where, options)
         return
-    done = in_place.rotate_session(where, wait, progress(quiet=quiet), adopt=adopt)
+    shown = progress(quiet=options.quiet)
+    done = in_place.rotate_session(
+        where, options.wait, shown, live=options.live, adopt=options.adopt
+    )
     if done.recovered.sentence:
         streams.message(f"sessrotate: {done.recovered.past}")
-    if as_json:
+    if options.as_json:
         streams.write_all(render_in_place.as_json(done.plan, path, dry_run=False, done=done))
     elif done.refusal is None:
         streams.write("\n".join(render_in_place.done(done)) + "\n")
@@ -38,17 +54,17 @@ def progress(*, quiet: bool) -> in_place.Progress:
     return lambda what, total: streams.progress(what, total, quiet=quiet)
 
 
-def _dry_run(where: Place, *, adopt: bool, as_json: bool, quiet: bool) -> None:
+def _dry_run(where: Place, options: Options) -> None:
     """Show the plan; end with the refusal that the run would end with."""
     with state.opened(where) as found:
         recovery = recover.plan(found)
         begun = time.monotonic()
         size = found.live.size() if found.live is not None else 0
-        with streams.progress("Reading", size, quiet=quiet) as reading:
-            planned = rotate.prepare(found, reading, adopt=adopt)
+        with streams.progress("Reading", size, quiet=options.quiet) as reading:
+            planned = rotate.prepare(found, reading, adopt=options.adopt)
         seconds = time.monotonic() - begun
-    refusal = _refusal(where, planned)
-    if as_json:
+    refusal = _refusal(where, planned, live=options.live)
+    if options.as_json:
         streams.write_all(
             render_in_place.as_json(planned, where.live, dry_run=True, refusal=refusal)
         )
@@ -63,9 +79,9 @@ def _dry_run(where: Place, *, adopt: bool, as_json: bool, quiet: bool) -> None:
         raise refusal
 
 
-def _refusal(where: Place, planned: RotationPlan) -> RequestError | None:
+def _refusal(where: Place, planned: RotationPlan, *, live: bool) -> RequestError | None:
     try:
-        rotate.check(planned, where)
+        rotate.check(planned, where, live=live)
     except RequestError as error:
         return error
     return None

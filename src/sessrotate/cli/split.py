@@ -54,6 +54,9 @@ def command(
     compress: Annotated[
         bool, typer.Option("--compress", help="Write .jsonl.zst segments.")
     ] = False,
+    live: Annotated[
+        bool, typer.Option("--live", help="With --in-place: while a client runs the session.")
+    ] = False,
     wait: Wait = 10.0,
     unsafe_adopt: Annotated[
         bool,
@@ -78,12 +81,10 @@ def command(
     if in_place:
         if out is not None or layout is not None or compress:
             raise WrongUsageError("--in-place does not go with --out, --layout or --compress.")
-        rotation.run(
-            path, wait=wait, adopt=unsafe_adopt, dry_run=dry_run, as_json=as_json, quiet=quiet
-        )
+        rotation.run(path, rotation.Options(wait, live, unsafe_adopt, dry_run, as_json, quiet))
         return
-    if unsafe_adopt:
-        raise WrongUsageError("--unsafe-adopt goes with --in-place.")
+    if unsafe_adopt or live:
+        raise WrongUsageError("--live and --unsafe-adopt go with --in-place.")
     with Source(path) as source:
         with streams.progress("Reading", source.size(), quiet=quiet) as progress:
             planned = split.prepare(
