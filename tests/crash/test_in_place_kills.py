@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -159,3 +160,21 @@ def test_lines_that_come_between_two_crashes_are_there_once(
     assert states
     for image, history in states:
         check(image, history)
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_a_backup_that_is_a_hard_link_of_the_replaced_file_keeps_its_bytes(name: str) -> None:
+    of = scene(name)
+    swapped = 0
+    for image in crashes(name):
+        with laid_out(image) as found:
+            pack, backup = found.where.pack, found.root / "backup"
+            if not pack.exists() or os.path.samestat(pack.stat(), found.where.live.stat()):
+                continue
+            swapped += 1
+            backup.hardlink_to(pack)
+            data = backup.read_bytes()
+            found.recover()
+            assert backup.read_bytes() == data
+            check_recovered(found, of)
+    assert swapped

@@ -20,8 +20,6 @@ from crash.judging import check_whole
 from crash.scenes import NAMES, Scene, scene
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from crash.scenes import Session
 
 FIRST, SECOND, RESTORE, GONE = NAMES
@@ -76,14 +74,15 @@ def traced(of: Scene, found: Session, options: list[str], log: str = "/dev/null"
 
 
 @cache
-def counted(name: str, log: Path) -> Counter[str]:
+def counted(name: str) -> Counter[str]:
     """Return how often a whole run makes each call."""
     of = scene(name)
     with of.begun() as found:
+        log = found.root / "log"
         calls = ",".join((*ALWAYS, *SAMPLED))
         assert traced(of, found, ["-e", f"trace={calls}"], str(log)) == 0
         assert found.stitched() == of.history
-    return Counter(re.findall(r"^\d+ +(\w+)\(", log.read_text(), re.MULTILINE))
+        return Counter(re.findall(r"^\d+ +(\w+)\(", log.read_text(), re.MULTILINE))
 
 
 def tried(count: int, call: str) -> range:
@@ -99,10 +98,10 @@ RUNS: Final = [
 
 
 @pytest.mark.parametrize(("name", "call"), RUNS)
-def test_a_process_may_be_killed_at_any_call(name: str, call: str, tmp_path: Path) -> None:
+def test_a_process_may_be_killed_at_any_call(name: str, call: str) -> None:
     of = scene(name)
     lives = of.live_files()
-    calls = counted(name, tmp_path / "log")[call]
+    calls = counted(name)[call]
     assert calls
     for at in tried(calls, call):
         with of.begun() as found:
@@ -112,11 +111,11 @@ def test_a_process_may_be_killed_at_any_call(name: str, call: str, tmp_path: Pat
 
 
 @pytest.mark.parametrize("call", [*ALWAYS, *SAMPLED])
-def test_any_call_of_a_process_may_fail(call: str, tmp_path: Path) -> None:
+def test_any_call_of_a_process_may_fail(call: str) -> None:
     of = scene(FIRST)
     lives = of.live_files()
     codes: Counter[int] = Counter()
-    for at in tried(counted(FIRST, tmp_path / "log")[call], call):
+    for at in tried(counted(FIRST)[call], call):
         number = ("EIO", "ENOSPC")[at % 2]
         with of.begun() as found:
             options = ["-e", f"trace={call}", "-e", f"inject={call}:error={number}:when={at}"]
