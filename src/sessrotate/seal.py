@@ -19,6 +19,7 @@ from sessrotate.digest import ZERO, Fingerprint
 from sessrotate.errors import DamagedError, InUseError, printable
 from sessrotate.intent import Batch
 from sessrotate.model import Span
+from sessrotate.residue import is_at
 from sessrotate.swap import write_intent
 
 if TYPE_CHECKING:
@@ -79,6 +80,10 @@ def _bring_over(place: Place, wait: float) -> None:
             if begun is None or pack is None or pack.size() <= begun.swap.cut:
                 return
             _check_quiet(pack, (place.archive / names.INTENT).lstat().st_mtime_ns, wait)
+            if not is_at(pack, 0, begun.swap.old):
+                raise DamagedError(
+                    f"{printable(str(place.pack))} is not the file that was replaced: look at it."
+                )
             if found.live is None:
                 raise DamagedError(
                     f"{printable(str(place.live))} is gone, and what it had last is only in "
