@@ -75,7 +75,7 @@ def create_folder(path: Path) -> None:
     """Create a folder, and those above it that are missing; one that exists is left as it is."""
     missing = [folder for folder in (path, *path.parents) if not folder.exists()]
     for folder in reversed(missing):
-        folder.mkdir(mode=_FOLDER_MODE)
+        folder.mkdir(mode=_FOLDER_MODE, exist_ok=True)  # another process may be faster
         sync_folder(folder.parent)
 
 
