@@ -1,4 +1,4 @@
-"""What tests with the real client share: the mock, the versions, and sessions made once.
+"""What tests with the real client share: the mock, the versions, and sessions made once a run.
 
 Rule: where a client cannot be had the test is skipped and says why, unless
 SESSROTATE_REQUIRE_CLIENTS=1, which makes it fail.
@@ -58,4 +58,7 @@ def client(version: ClientVersion, tmp_path: Path, api: MockApi) -> Client:
 def sessions(
     version: ClientVersion, tmp_path_factory: pytest.TempPathFactory, api: MockApi
 ) -> Sessions:
-    return Sessions(version, tmp_path_factory.mktemp("made"), api)
+    own = tmp_path_factory.getbasetemp()
+    is_one_of_many = "PYTEST_XDIST_WORKER" in os.environ
+    made = (own.parent if is_one_of_many else own) / "made"
+    return Sessions(version, made, tmp_path_factory.mktemp("sessions"), api)

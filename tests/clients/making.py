@@ -9,12 +9,16 @@ for ids and times. `mark` sets the prompts of one part of a session apart from t
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from clients.client import Client, ClientError
 from clients.mock_api import call, usage
+from clients.normal import slug
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -194,24 +198,58 @@ MAKERS: Final = {
 
 
 class Sessions:
-    """Sessions by maker, each made once; every caller gets it as it was when it was made."""
+    """Sessions by maker, each made once; every caller gets it as it was when it was made.
 
-    def __init__(self, version: ClientVersion, folder: Path, api: MockApi) -> None:
-        self._version, self._folder, self._api = version, folder, api
-        self._made: dict[str, tuple[Client, Path, Path]] = {}
+    Processes that share the folder `made` share what is in it. Each takes a copy home, to `own`.
+    """
+
+    def __init__(self, version: ClientVersion, made: Path, own: Path, api: MockApi) -> None:
+        self._version, self._made, self._own, self._api = version, made, own, api
+        self._copies: dict[str, tuple[Client, str, Path]] = {}
 
     def get(self, maker: str) -> tuple[Client, Path]:
         """Return a session's file, and the client at whose home it is.
 
         Whatever was done there before is undone, also in a file that an earlier caller got.
         """
-        if maker not in self._made:
-            client = Client(self._version, self._folder / maker / "home", self._api)
-            session_file = MAKERS[maker].make(client)
-            self._made[maker] = (client, session_file, client.save())
-        client, session_file, saved = self._made[maker]
+        if maker not in self._copies:
+            made, session = self._make(maker)
+            home = self._own / maker / "home"
+            copy_home(made, home)
+            client = Client(self._version, home, self._api)
+            self._copies[maker] = (client, session, client.save())
+        client, session, saved = self._copies[maker]
         client.put_back(saved)
-        return client, session_file
+        return client, client.session_file(session)
+
+    def _make(self, maker: str) -> tuple[Path, str]:
+        """Return the home of a session made by whoever comes first, and the session's id."""
+        folder = self._made / str(self._version) / maker
+        folder.mkdir(parents=True, exist_ok=True)
+        done, home = folder / "session", folder / "home"
+        with (folder / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not done.exists():
+                shutil.rmtree(home, ignore_errors=True)
+                done.write_text(MAKERS[maker].make(Client(self._version, home, self._api)).stem)
+        return home, done.read_text()
+
+
+def copy_home(home: Path, target: Path) -> None:
+    """Copy a client's home, as if it had always been at `target`: in texts and in names."""
+    shutil.copytree(home, target, symlinks=True)
+    names = {str(home): str(target), slug(home): slug(target)}
+    for path in sorted(target.rglob("*"), reverse=True):
+        if path.is_file() and not path.is_symlink():
+            before, status = path.read_bytes(), path.stat()
+            after = before
+            for name, other in names.items():
+                after = after.replace(name.encode(), other.encode())
+            if after != before:
+                path.write_bytes(after)
+                os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+        if slug(home) in path.name:
+            path.rename(path.with_name(path.name.replace(slug(home), slug(target))))
 
 
 # ── looking at what was made ─────────────────────────────────────────────────────────────────
