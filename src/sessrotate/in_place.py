@@ -42,6 +42,25 @@ class Rotated:
     pending: str | None = None
 
 
+def plan_session(
+    where: Place, progress: Progress, *, live: bool = False, adopt: bool = False
+) -> Rotated:
+    """Return what `rotate_session` would do, and what would keep it from that; change nothing.
+
+    `recovered` says what it would do first. Raises as `rotate.prepare` and `recover.plan` do.
+    """
+    with state.opened(where) as found:
+        recovery = recover.plan(found)
+        size = found.live.size() if found.live is not None else 0
+        with progress("Reading", size) as reading:
+            planned = rotate.prepare(found, reading, adopt=adopt)
+    try:
+        rotate.check(planned, where, live=live)
+    except RequestError as error:
+        return Rotated(planned, recovery, refusal=error)
+    return Rotated(planned, recovery)
+
+
 def rotate_session(
     where: Place, wait: float, progress: Progress, *, live: bool = False, adopt: bool = False
 ) -> Rotated:

@@ -14,6 +14,7 @@ from sessrotate.errors import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from collections.abc import Set as AbstractSet
     from pathlib import Path
 
     from rich.table import Table
@@ -25,7 +26,7 @@ _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 COLUMNS: Final = ("#", "size", "share", "compacted", "by", "tokens before", "first", "last")
 """Of the table of segments; the plain one and the one on a terminal have the same."""
 
-_LEFT: Final = {"compacted", "by", "first", "last", ""}
+_LEFT: Final = frozenset({"compacted", "by", "first", "last", ""})
 _BAR_COLUMN: Final = ""
 _EXPENDABLE: Final = ("first", "last", _BAR_COLUMN, "share")
 """Columns that a narrow terminal does without, in this order."""
@@ -177,13 +178,15 @@ def count(number: int, what: str) -> str:
 # ── tables ───────────────────────────────────────────────────────────────────────────────────
 
 
-def plain_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table as aligned text: for a pipe, a file, a mail."""
+def plain_table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], left: AbstractSet[str] = _LEFT
+) -> str:
+    """Return a table as aligned text, for a pipe, a file, a mail; `left` are columns of text."""
     widths = [max(map(len, column)) for column in zip(columns, *rows, strict=True)]
     lines = []
     for row in (columns, *rows):
         cells = [
-            cell.ljust(width) if column in _LEFT else cell.rjust(width)
+            cell.ljust(width) if column in left else cell.rjust(width)
             for column, cell, width in zip(columns, row, widths, strict=True)
         ]
         lines.append("  ".join(cells).rstrip())

@@ -14,10 +14,11 @@ from sessrotate.errors import printable
 from sessrotate.render import count, size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from sessrotate.errors import RequestError
+    from sessrotate.fleet import Outcome
     from sessrotate.in_place import Rotated
     from sessrotate.model import Segment
     from sessrotate.restore import RestorePlan
@@ -160,6 +161,46 @@ def done(rotated: Rotated) -> list[str]:
     if rotated.pending is not None:
         lines.append(f"Not sealed yet: {rotated.pending}")
     return lines
+
+
+_OUTCOMES: Final = ("session", "before", "after", "freed", "result")
+
+
+def outcomes(found: Sequence[Outcome]) -> str:
+    """Return the table of what became of all sessions, and the sum below it."""
+    rows = [
+        (
+            printable(entry.where.session, 40),
+            size(entry.before),
+            size(entry.after),
+            size(entry.freed),
+            entry.result if entry.error is None else f"{entry.result}: {entry.error}",
+        )
+        for entry in found
+    ]
+    results = Counter(entry.result for entry in found)
+    told = ", ".join(f"{number:,} {result}" for result, number in results.most_common())
+    freed = size(sum(entry.freed for entry in found))
+    table = render.plain_table(_OUTCOMES, rows, left={"session", "result"}) if rows else ""
+    return f"{table}{count(len(found), 'session')}{': ' if told else ''}{told}; {freed} freed.\n"
+
+
+def outcomes_json(found: Sequence[Outcome]) -> dict[str, Any]:
+    """Return the same for programs."""
+    return {
+        "sessions": [
+            {
+                "session": entry.where.session,
+                "path": str(entry.where.live),
+                "bytes_before": entry.before,
+                "bytes_after": entry.after,
+                "result": entry.result,
+                "reason": None if entry.error is None else str(entry.error),
+            }
+            for entry in found
+        ],
+        "bytes_freed": sum(entry.freed for entry in found),
+    }
 
 
 def restored(session: str, plan: RestorePlan | None, *, dry_run: bool) -> str:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sessrotate import fs, in_place, place, recover, render_in_place, rotate, state
+import typer
+
+from sessrotate import fleet, fs, in_place, place, render, render_in_place
 from sessrotate.cli import streams
-from sessrotate.errors import RequestError
+from sessrotate.errors import printable
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from sessrotate.place import Place
-    from sessrotate.rotate import RotationPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,32 +58,43 @@ def progress(*, quiet: bool) -> in_place.Progress:
 
 def _dry_run(where: Place, options: Options) -> None:
     """Show the plan; end with the refusal that the run would end with."""
-    with state.opened(where) as found:
-        recovery = recover.plan(found)
-        begun = time.monotonic()
-        size = found.live.size() if found.live is not None else 0
-        with streams.progress("Reading", size, quiet=options.quiet) as reading:
-            planned = rotate.prepare(found, reading, adopt=options.adopt)
-        seconds = time.monotonic() - begun
-    refusal = _refusal(where, planned, live=options.live)
+    begun = time.monotonic()
+    shown = progress(quiet=options.quiet)
+    done = in_place.plan_session(where, shown, live=options.live, adopt=options.adopt)
+    seconds = time.monotonic() - begun
     if options.as_json:
         streams.write_all(
-            render_in_place.as_json(planned, where.live, dry_run=True, refusal=refusal)
+            render_in_place.as_json(done.plan, where.live, dry_run=True, refusal=done.refusal)
         )
     else:
-        if recovery.sentence:
-            streams.write(recovery.sentence + "\n")
-        streams.write(render_in_place.heading(planned) + "\n")
-        streams.show_table(*render_in_place.table(planned))
+        if done.recovered.sentence:
+            streams.write(done.recovered.sentence + "\n")
+        streams.write(render_in_place.heading(done.plan) + "\n")
+        streams.show_table(*render_in_place.table(done.plan))
         room = fs.free_bytes(where.config)
-        streams.write("\n".join(render_in_place.would(planned, seconds, room)) + "\n")
-    if refusal is not None:
-        raise refusal
+        streams.write("\n".join(render_in_place.would(done.plan, seconds, room)) + "\n")
+    if done.refusal is not None:
+        raise done.refusal
 
 
-def _refusal(where: Place, planned: RotationPlan, *, live: bool) -> RequestError | None:
-    try:
-        rotate.check(planned, where, live=live)
-    except RequestError as error:
-        return error
-    return None
+def run_all(least: int, options: Options) -> None:
+    """Rotate every session of at least so many bytes, or show what that would do."""
+    wanted = fleet.sessions(least)
+    shown = progress(quiet=options.quiet)
+    number = itertools.count(1)
+
+    def action(where: Place) -> in_place.Rotated:
+        if not options.quiet and not options.as_json:
+            streams.message(f"{next(number)} of {len(wanted)}: {printable(where.session)}")
+        if options.dry_run:
+            return in_place.plan_session(where, shown, live=options.live)
+        return in_place.rotate_session(where, options.wait, shown, live=options.live)
+
+    outcomes = [*fleet.rotate(wanted, action, live=options.live)]
+    if options.as_json:
+        streams.write(render.as_json(render_in_place.outcomes_json(outcomes)))
+    else:
+        streams.write(render_in_place.outcomes(outcomes))
+    code = fleet.exit_code(outcomes, live=options.live)
+    if code:
+        raise typer.Exit(code)

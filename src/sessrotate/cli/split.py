@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from sessrotate import find, fs, render, split
+from sessrotate import find
 from sessrotate.cli import in_place as rotation
-from sessrotate.cli import streams
-from sessrotate.cli.options import Json, Quiet, Session, Wait
-from sessrotate.errors import RequestError, WrongUsageError, printable
-from sessrotate.source import Source
-
-if TYPE_CHECKING:
-    from sessrotate.model import SplitPlan
+from sessrotate.cli import to_folder
+from sessrotate.cli.options import Json, Quiet, SessionOrNone, Wait, size
+from sessrotate.errors import WrongUsageError
 
 
 class Layout(StrEnum):
@@ -28,8 +23,15 @@ class Layout(StrEnum):
 
 
 def command(
-    session: Session,
+    session: SessionOrNone = None,
     *,
+    every: Annotated[
+        bool, typer.Option("--all", help="With --in-place: every session of the machine.")
+    ] = False,
+    min_size: Annotated[
+        int | None,
+        typer.Option(metavar="SIZE", parser=size, help="With --all: only from this size on."),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -77,59 +79,46 @@ def command(
     With --in-place the session's own file becomes small: its history goes to an archive beside
     the client's folder of projects, and a resume is the same as before. `restore` is the inverse.
     """
+    _check(
+        (
+            "--in-place does not go with --out, --layout or --compress.",
+            in_place and (out is not None or layout is not None or compress),
+        ),
+        (
+            "--all, --live and --unsafe-adopt go with --in-place.",
+            (every or live or unsafe_adopt) and not in_place,
+        ),
+        (
+            "--all does not go with a SESSION or --unsafe-adopt.",
+            every and (session is not None or unsafe_adopt),
+        ),
+        ("--min-size goes with --all.", min_size is not None and not every),
+    )
+    options = rotation.Options(wait, live, unsafe_adopt, dry_run, as_json, quiet)
+    if every:
+        rotation.run_all(min_size or 0, options)
+        return
+    if session is None:
+        raise WrongUsageError("Name a SESSION, or --all with --in-place.")
     path = find.path_of(session)
     if in_place:
-        if out is not None or layout is not None or compress:
-            raise WrongUsageError("--in-place does not go with --out, --layout or --compress.")
-        rotation.run(path, rotation.Options(wait, live, unsafe_adopt, dry_run, as_json, quiet))
+        rotation.run(path, options)
         return
-    if unsafe_adopt or live:
-        raise WrongUsageError("--live and --unsafe-adopt go with --in-place.")
-    with Source(path) as source:
-        with streams.progress("Reading", source.size(), quiet=quiet) as progress:
-            planned = split.prepare(
-                source,
-                progress,
-                layout=(layout or Layout.numbered).value,
-                codec="zstd" if compress else "plain",
-            )
-        folder = out or Path(f"{planned.session}.segments")
-        if ".." in folder.parts:  # what it leads through need not exist
-            folder = Path(os.path.abspath(folder))  # noqa: PTH100 - resolve() follows links
-        if dry_run:
-            _dry_run(planned, path, folder, as_json=as_json)
-            return
-        leftovers = split.check_folder(planned, folder)
-        if leftovers.files:
-            streams.message(
-                f"sessrotate: {printable(str(folder))} holds an unfinished split of this "
-                "session; starting over."
-            )
-        with streams.progress("Writing", planned.source_bytes, quiet=quiet) as progress:
-            split.execute(planned, source, folder, progress)
-        if as_json:
-            streams.write_all(render.split_json(planned, path, folder, dry_run=False))
-        else:
-            streams.write("\n".join(render.split_done(planned, folder)) + "\n")
+    to_folder.run(
+        path,
+        to_folder.Options(
+            out=out,
+            layout=(layout or Layout.numbered).value,
+            codec="zstd" if compress else "plain",
+            dry_run=dry_run,
+            as_json=as_json,
+            quiet=quiet,
+        ),
+    )
 
 
-def _dry_run(planned: SplitPlan, path: Path, folder: Path, *, as_json: bool) -> None:
-    """Show the plan; end with the refusal that the run would end with."""
-    refusal: RequestError | None = None
-    leftovers = split.Leftovers(())
-    try:
-        leftovers = split.check_folder(planned, folder)
-    except RequestError as error:
-        refusal = error
-    if as_json:
-        reasons = [str(refusal)] if refusal is not None else []
-        streams.write_all(render.split_json(planned, path, folder, dry_run=True, refused=reasons))
-    else:
-        streams.write(render.split_heading(planned) + "\n")
-        shares = [segment.span.size / (planned.source_bytes or 1) for segment in planned.segments]
-        streams.show_table(render.split_rows(planned), shares)
-        if refusal is None:
-            would = render.split_would(planned, folder, fs.free_bytes(folder), len(leftovers.files))
-            streams.write("\n".join(would) + "\n")
-    if refusal is not None:
-        raise refusal
+def _check(*rules: tuple[str, bool]) -> None:
+    """Raise WrongUsageError for the first rule that is broken."""
+    for sentence, is_broken in rules:
+        if is_broken:
+            raise WrongUsageError(sentence)
