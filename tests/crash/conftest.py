@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import signal
+from typing import TYPE_CHECKING, Final
+
 import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SECONDS: Final = 120
 
 
 @pytest.fixture(autouse=True)
@@ -11,3 +19,19 @@ def _nobody_to_wait_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sessrotate.inuse.writers", lambda _device, _inode: iter(()))
     monkeypatch.setattr("sessrotate.swap._GRACE", 0)
     monkeypatch.setattr("sessrotate.swap._PAUSE", 0)
+
+
+@pytest.fixture(autouse=True)
+def _no_endless_recovery() -> Iterator[None]:
+    """Fail, rather than hang, where late lines are brought over again and again."""
+
+    def end(_signal: int, _frame: object) -> None:
+        pytest.fail(f"not done in {SECONDS} seconds")
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.alarm(SECONDS)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
