@@ -10,7 +10,7 @@ import homes
 import support_cli
 from homes import Crash, Home, Killed, snapshot
 from sessrotate import recover, state
-from sessrotate.errors import DamagedError
+from sessrotate.errors import DamagedError, RefusedError
 from sessrotate.recover import Deed
 from support_cli import boundary, row, write
 
@@ -115,3 +115,28 @@ def test_what_is_not_ours_stays(home: Home) -> None:
     home.restore()
     assert mine.read_bytes() == b"mine"
     assert home.archived() == {"notes.txt"}
+
+
+def test_an_empty_archive_is_what_a_crash_left_of_a_restoration(home: Home) -> None:
+    home.restore()
+    home.archive.mkdir()
+    assert home.restore() is None
+    assert not home.archive.exists()
+
+
+def test_once_something_is_sealed_a_rewritten_live_file_does_not_keep_the_rest_from_it(
+    home: Home,
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sessrotate.seal._seal", lambda *_: Crash(1).met())
+        with pytest.raises(Killed):
+            home.rotate()
+    assert home.pack.stat().st_size == home.intent()["cut"]
+    lines = home.live.read_bytes().splitlines(keepends=True)
+    home.live.write_bytes(b"".join(lines[1:]))
+    assert deed(home) == "finish"
+    with pytest.raises(RefusedError, match="does not begin with its header"):
+        home.rotate()
+    assert not home.archived() & {"pack", "intent.json"}
+    home.live.write_bytes(b"".join(lines))
+    assert home.stitched() == DATA + MORE
