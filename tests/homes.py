@@ -122,11 +122,6 @@ def without_leases(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(swap, "_SETTLE", 0)
 
 
-def headless(line: bytes) -> bool:
-    """Tell whether a line is not the header of a live file."""
-    return not line.startswith(b'{"type":"segment_header"')
-
-
 # ── nothing changed ──────────────────────────────────────────────────────────────────────────
 
 

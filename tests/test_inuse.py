@@ -218,24 +218,28 @@ def test_a_client_that_appends_and_closes_again_and_again_loses_nothing(home: Ho
     )
     assert writer.stdout is not None
     assert writer.stdout.readline() == b"writing\n"
-    compactions = b""
-    for number in range(5):
-        compactions = support_cli.boundary(900 + number)
-        home.append(compactions)
+    rotated = 0
+    for number in range(200):
+        compaction = support_cli.boundary(900 + number)
+        home.append(compaction)
         try:
-            home.rotate(wait=10)
+            home.rotate(wait=2)
         except InUseError:
             continue  # it had it open at the moment when /proc was looked at
+        rotated += 1
+        if rotated == 5:
+            break
     out, _ = writer.communicate()
     lines = home.stitched().splitlines(keepends=True)
     rows = [line for line in lines if b"by the writer" in line]
     assert rows == [row(1000 + n, note="by the writer") for n in range(int(out))]
     assert int(out) > 0
-    assert compactions in lines
+    assert compaction in lines
+    assert rotated == 5
 
 
 WRITER: Final = f"""
-import os, select, sys
+import os, select, sys, time
 sys.path[:0] = {sys.path!r}
 from support_cli import row
 number = 0
@@ -245,5 +249,6 @@ while not select.select([sys.stdin], [], [], 0)[0]:
     os.write(fd, row(1000 + number, note="by the writer"))
     os.close(fd)
     number += 1
+    time.sleep(0.0005)
 print(number, flush=True)
 """
