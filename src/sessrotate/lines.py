@@ -59,7 +59,7 @@ class Window:
             if not at:
                 end = self._source.line_end(position + size, span.end)
                 yield position, end, LONG
-                at = end + 1 - position
+                at = end - position
             # A line cut by the buffer's end is shown again, from its beginning.
             position += at
 

@@ -111,6 +111,10 @@ def test_of_copies_before_the_cut_the_last_is_carried(tmp_path: Path) -> None:
     first, again = message("a", note=1), message("a", note=2)
     made, carried = plan(tmp_path, first, message("x"), again, listed("a"), message("d", "a"))
     assert (made.refusals, carried) == ((), [again])
+    # Also where the row that continues it stands between the two.
+    between = message("b", "a")
+    made, carried = plan(tmp_path, first, between, again, listed("a"), message("d", "b"))
+    assert (made.refusals, carried) == ((), [between, again])
 
 
 def test_a_row_that_continues_nothing_known_is_refused(tmp_path: Path) -> None:

@@ -76,17 +76,27 @@ SCALARS = st.one_of(
     st.integers(-(10**6), 10**6),
     st.sampled_from([0.5, -1e-7, 1e300]),
 )
-KEYS = st.sampled_from(
-    ["type", "uuid", "messageId", "message", "content", "parentUuid", "rendered", "x", "", 'k"\\é']
+LINKS = st.sampled_from([*UUIDS, *UUIDS, *UUIDS, *ODD_UUIDS])
+# An object inside a row that has what a row has, which must never be taken for the row's own.
+DECOYS = st.fixed_dictionaries(
+    {},
+    optional={
+        "type": st.sampled_from(TYPES),
+        "uuid": LINKS,
+        "messageId": LINKS,
+        "x": SCALARS,
+        'k"\\é': SCALARS,
+        "content": st.lists(st.one_of(QUOTED, st.just({"type": "user"}), st.just({})), max_size=2),
+    },
 )
-VALUES = st.recursive(
+VALUES = st.one_of(
+    DECOYS,
+    DECOYS.map(lambda decoy: {"x": decoy, "type": "user"}),
+    st.lists(st.one_of(DECOYS, SCALARS), max_size=3),
     SCALARS,
-    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(KEYS, inner, max_size=3)),
-    max_leaves=8,
 )
-LINKS = st.one_of(st.sampled_from(UUIDS), st.sampled_from(UUIDS), st.sampled_from(ODD_UUIDS))
 MEMBERS = {
-    "type": st.one_of(st.sampled_from(TYPES), st.sampled_from(TRANSCRIPT)),
+    "type": st.sampled_from([*TYPES, *TRANSCRIPT]),
     "uuid": LINKS,
     "parentUuid": LINKS,
     "messageId": LINKS,
@@ -214,7 +224,7 @@ def test_lines_pass_in_turn_whatever_the_windows_size(
 
 
 @given(st.lists(LINES, max_size=8), st.sampled_from(TYPES), WINDOWS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=400, deadline=None)
 @example([b'{"message":{"x":1,"type":"user"}}'], "user", SMALLEST)
 @example([b'{"message":{"type":"user","x":1},"type":"mode"}'], "user", SMALLEST)
 @example([b'{"type":"mode","message":{"x":{},"type":"user"}}'], "user", SMALLEST)
@@ -224,6 +234,8 @@ def test_lines_pass_in_turn_whatever_the_windows_size(
 @example([b'{"x":[{"a":{},"type":"user"},{"type":"mode"}],"y":1}'], "user", SMALLEST)
 @example([b'{"x":"\\",\\"type\\":\\"user\\"}","type":"mode"}'], "user", SMALLEST)
 @example([b'{"x":"' + b"y" * 400 + b'","type":"user"}'], "mode", SMALLEST)
+@example([b'"x":"' + b"y" * 400 + b'","type":"user"}'], "user", SMALLEST)
+@example([b'{"type":"user","x":"' + b"y" * 400], "user", SMALLEST)
 def test_a_row_is_passed_over_only_by_its_own_type(
     path: Path, rows: list[bytes], kind: str, size: int
 ) -> None:
@@ -247,8 +259,18 @@ def test_a_row_is_passed_over_only_by_its_own_type(
             assert found.get("type") == kind
 
 
-@given(st.lists(LINES, max_size=8), st.sets(st.sampled_from(UUIDS)), WINDOWS)
-@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(LINES, max_size=8),
+    st.sets(st.sampled_from([uuid for uuid in [*UUIDS, *ODD_UUIDS] if isinstance(uuid, str)])),
+    WINDOWS,
+)
+@settings(max_examples=400, deadline=None)
+@example([b'{"type":"user","uuid":"\xff"}'], {"\ufffd"}, SMALLEST)
+@example(
+    [b'{"type":"user","x":{"uuid":"q"},"uuid":"' + UUIDS[0].encode() + b'"}'],
+    {UUIDS[0]},
+    1 << 16,
+)
 @example(
     [b'{"type":"user","x":"' + b"y" * 128 + b'","uuid":"' + UUIDS[0].encode() + b'"}'],
     {UUIDS[0]},
@@ -271,6 +293,35 @@ def test_a_row_with_a_wanted_uuid_is_never_passed_over(
     assert set(named) <= set(reported)
     assert set(named) <= set(backward)
     assert sorted(backward) == backward[::-1]
+
+
+def test_a_type_that_never_matters_is_passed_over_whatever_is_in_the_row(path: Path) -> None:
+    path.write_bytes(b'{"type":"progress","uuid":null,"data":{"uuid":"\\u0061"}}\n')
+    with Source(path) as source:
+        survey = Survey(source, SHAPE, SMALLEST)
+        idle = {b"progress": Unless(UUID, frozenset())}
+        assert list(survey.relevant(Span(0, source.size()), idle)) == []
+
+
+def test_looking_back_ends_with_the_last_wanted_row(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path.write_bytes(b'{"uuid":"a"}\n' * 1000)
+    shown: list[Span] = []
+    show = Window.show
+
+    def note(window: Window, span: Span) -> int:
+        shown.append(span)
+        return show(window, span)
+
+    monkeypatch.setattr(Window, "show", note)
+    wanted = {b"a"}
+    with Source(path) as source:
+        found = Survey(source, SHAPE, SMALLEST).backward(source.size(), Unless(UUID, wanted))
+        next(found)
+        wanted.clear()
+        assert list(found) == []
+    assert len(shown) == 1
 
 
 # ── the plan, the slow way ───────────────────────────────────────────────────────────────────
@@ -391,15 +442,17 @@ REASONS = {
 }
 
 
-def metadata_key(row: dict[str, Any] | None) -> list[str | None]:
+def metadata_key(row: dict[str, Any] | None) -> list[str | int | None]:
     names = contract.LAST_WINS.get((row or {}).get("type", ""), ())
-    return [text(row, name) for name in names]
+    values = [(row or {}).get(name) for name in names]
+    is_short = [isinstance(value, str | int) and len(str(value)) <= 128 for value in values]
+    return [value if short else None for value, short in zip(values, is_short, strict=True)]
 
 
 @st.composite
 def compactions(draw: st.DrawFn) -> bytes:
     """Draw a compaction's record: plain, with a list, with a segment, with both."""
-    some = st.lists(st.sampled_from(UUIDS), max_size=3)
+    some = st.lists(st.sampled_from([*UUIDS, 'q"q', "é"]), max_size=3)
     messages = {"uuids": draw(some)}
     messages["allUuids"] = messages["uuids"] + draw(some)
     segment = {name: draw(st.sampled_from(UUIDS)) for name in ("headUuid", "tailUuid")}
@@ -445,7 +498,7 @@ def check_plan(path: Path, data: bytes, cut: int) -> None:
     WINDOWS,
     st.sampled_from([0, contract.SMALL_FILE]),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=400, deadline=None)
 def test_a_plan_is_that_of_parsing_every_line(
     path: Path,
     history: list[bytes],
