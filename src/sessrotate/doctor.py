@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from sessrotate.place import Place
+    from sessrotate.state import State
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,7 @@ class Finding:
     """Something to be dealt with: where, its kind in one word, and a sentence for a person.
 
     Kinds: interrupted (an unfinished rotation or restoration), orphan (an archive whose session
-    is gone), damaged, unreadable.
+    is gone), damaged, settings (nothing could be rotated; `session` is empty).
     """
 
     session: str
@@ -34,7 +35,8 @@ class Finding:
 
 
 def findings() -> Iterator[Finding]:
-    """Yield what there is to be dealt with, in the order of the archives."""
+    """Yield what there is to be dealt with: in general, then in the order of the archives."""
+    yield from _obstacles()
     for where in place.archives():
         for kind, detail in _look(where):
             yield Finding(where.session, str(where.archive), kind, detail)
@@ -48,7 +50,7 @@ def _look(where: Place) -> Iterator[tuple[str, str]]:
                 yield (
                     "interrupted",
                     (
-                        f"{todo.sentence} `sessrotate split --in-place "
+                        f"{todo.sentence} `sessrotate {_command(found)} "
                         f"{printable(where.session)}` is such a run."
                     ),
                 )
@@ -71,6 +73,31 @@ def _look(where: Place) -> Iterator[tuple[str, str]]:
                 )
     except SessrotateError as error:
         yield "damaged", str(error)
+
+
+def _command(found: State) -> str:
+    is_restore = found.intent is not None and found.intent.operation == "restore"
+    return "restore" if is_restore else "split --in-place"
+
+
+def _obstacles() -> Iterator[Finding]:
+    """Yield what would stop every rotation on this machine."""
+    projects, root = claude.projects_folder(), place.root()
+    if not projects.is_dir():
+        return
+    above = next(folder for folder in (root, *root.parents) if folder.exists())
+    if above.stat().st_dev != projects.resolve().stat().st_dev:
+        yield Finding(
+            "",
+            str(root),
+            "settings",
+            "It is on another file system than the sessions, where a file cannot be moved at once: "
+            "make it a folder on the same one.",
+        )
+    if not os.access(above, os.W_OK):
+        yield Finding(
+            "", str(above), "settings", "Nothing can be written there: archives would be."
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _PROC: Final = Path("/proc")
 _LARGEST: Final = 64 * 1024
+_REGISTERED: Final = "runs the session"
 _LATE: Final = 60.0
 """Seconds by which a process may seem younger than what it registered: clocks are set."""
 
@@ -48,7 +49,7 @@ def clients(place: Place) -> Iterator[User]:
         except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
             continue
         if session == place.session and _runs(pid, started):
-            yield User(pid, "runs the session")
+            yield User(pid, _REGISTERED)
 
 
 def _runs(pid: int, started: object) -> bool:
@@ -101,7 +102,9 @@ def check_unused(place: Place, device: int, inode: int) -> None:
 def busy(users: list[User]) -> InUseError:
     """Return the error that says who uses the session, and what would help."""
     told = ", ".join(f"process {user.pid} {user.how}" for user in users[:3])
+    are_clients = all(user.how == _REGISTERED for user in users) and users
+    help_ = ", or rotate under it with --live" if are_clients else ""
     return InUseError(
         f"The session is in use ({told or 'a process writes to it'}): end the client, "
-        "then try again."
+        f"then try again{help_}."
     )
