@@ -65,6 +65,11 @@ class ClientVersion:
     """So many tokens in use make it compact before the next turn, and it can still do so."""
     preserves: bool
     """Whether its boundaries name earlier rows that a resume needs."""
+    like: str = ""
+    """The number of the version in the table that it is taken to be like; mostly its own."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "like", self.like or self.number)
 
     def __str__(self) -> str:
         return self.number
@@ -85,7 +90,8 @@ def version(number: str) -> ClientVersion:
         return [int(part) for part in text.split(".")]
 
     known = [row for row in VERSIONS if key(row.number) <= key(number)]
-    return replace(known[-1] if known else VERSIONS[0], number=number)
+    like = known[-1] if known else VERSIONS[0]
+    return replace(like, number=number, like=like.number)
 
 
 # ── getting them ─────────────────────────────────────────────────────────────────────────────

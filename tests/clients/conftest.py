@@ -13,11 +13,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from clients.client import VERSIONS, Client, ClientVersion, UnavailableError, install
+from clients.client import version as numbered
 from clients.making import Sessions
 from clients.mock_api import MockApi
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+WANTED = os.environ.get("SESSROTATE_CLIENT_VERSIONS", "").split()
+"""Versions to run instead of those in the table; `scripts/check-client` names one."""
 
 HERE = Path(__file__).parent
 REQUIRED = os.environ.get("SESSROTATE_REQUIRE_CLIENTS") == "1"
@@ -36,7 +40,7 @@ def api() -> Iterator[MockApi]:
         yield running
 
 
-@pytest.fixture(scope="session", params=VERSIONS, ids=str)
+@pytest.fixture(scope="session", params=[*map(numbered, WANTED)] or VERSIONS, ids=str)
 def version(request: pytest.FixtureRequest) -> ClientVersion:
     wanted: ClientVersion = request.param
     try:
