@@ -22,7 +22,7 @@ LAYERS = (
     {"chain", "render", "find", "intent", "inuse", "locks"},
     {"archive", "writer", "residue", "history"},
     {"split", "swap", "state"},
-    {"stitch", "seal", "rotate", "restore"},
+    {"stitch", "seal", "rotate", "restore", "rebuild"},
     {"recover"},
     {"in_place", "doctor"},
     {"fleet"},

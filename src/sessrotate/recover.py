@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from sessrotate import fs, names, seal, state
+from sessrotate import fs, manifest, names, rebuild, seal, state
 from sessrotate.errors import DamagedError, printable
 from sessrotate.model import Span
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sessrotate.place import Place
     from sessrotate.state import State
 
-Deed = Literal["nothing", "undo", "finish"]
+Deed = Literal["nothing", "undo", "finish", "rebuild"]
 
 _WHAT: Final = {"rotate": "rotation", "restore": "restoration"}
 
@@ -56,6 +56,12 @@ def plan(found: State) -> Recovery:
             f"from before nor the new one: nothing is touched. {archive} has both."
         )
     leftovers = [name for name in found.listing if is_leftover(name)]
+    if not leftovers and rebuild.is_lost(found):
+        return Recovery(
+            "rebuild",
+            f"The {names.MANIFEST} of the archive is gone: the next run makes it again.",
+            f"Made the {names.MANIFEST} of the archive again, from its segments.",
+        )
     if not leftovers:
         return Recovery("nothing")
     _check_superfluous(found)
@@ -107,6 +113,9 @@ def recover(place: Place, wait: float, progress: Callable[[int], None]) -> Recov
     with state.opened(place) as found:
         todo = plan(found)
         leftovers = [name for name in found.listing if is_leftover(name)]
+        if todo.deed == "rebuild":
+            data = manifest.dump(rebuild.manifest(found))
+            fs.create_file_at_once(place.archive / names.MANIFEST, data)
     if todo.deed == "undo":
         undo(place, leftovers)
     elif todo.deed == "finish":

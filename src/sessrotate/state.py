@@ -136,7 +136,9 @@ class State:
         if header is None:
             return None if listed is None else "it does not begin with its header any more"
         if listed is None:
-            return f"{printable(str(self.place.archive))} is gone"
+            what = f"{printable(str(self.place.archive))} is gone"
+            again = f"its {names.MANIFEST} is gone; the next rotation or restoration makes it again"
+            return again if self.listing else what
         last = listed.segments[-1].digest if listed.segments else ZERO
         told = (header.index, header.start, header.parent_digest)
         if told != (len(listed.segments), listed.source_bytes, last):
