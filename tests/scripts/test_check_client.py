@@ -1,0 +1,136 @@
+"""`scripts/check-client` says what was found, and never "as before" of what was not run."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from clients import check
+from clients.client import VERSIONS, UnavailableError, install
+
+REPOSITORY = Path(__file__).parents[2]
+SCRIPT = REPOSITORY / "scripts" / "check-client"
+
+
+def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "tests"), **variables}
+    return subprocess.run(
+        [sys.executable, "-m", "clients.check", *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+
+
+def test_help_says_what_it_does_and_the_script_is_executable() -> None:
+    told = run("--help")
+    assert told.returncode == 0
+    assert "check-client [-h]" in told.stdout
+    assert os.access(SCRIPT, os.X_OK)
+
+
+@pytest.mark.parametrize("typo", ["2.1", "2.1.x", "latest", "2.1.330 ", "../2.1.330", ""])
+def test_what_is_no_version_is_an_error(typo: str) -> None:
+    told = run(typo)
+    assert told.returncode == 2
+    assert f"{typo!r} is no version: name one such as 2.1.330" in told.stderr
+
+
+def test_a_version_that_cannot_be_had_is_said_to_be_untested(tmp_path: Path) -> None:
+    told = run("9.9.9", PATH=str(tmp_path), SESSROTATE_CLIENTS=str(tmp_path / "clients"))
+    assert told.returncode == 1
+    assert "9.9.9: cannot be tested here. Node.js with npm is not installed" in told.stdout
+    assert "as before" not in told.stdout
+
+
+# ── counting ─────────────────────────────────────────────────────────────────────────────────
+
+
+def ended(name: str, outcome: str, when: str = "call", **more: Any) -> Any:
+    crash = SimpleNamespace(reprcrash=SimpleNamespace(message=f"{name} is not equal"))
+    return SimpleNamespace(
+        nodeid=f"tests/clients/test_x.py::test_a_thing[2.1.7-{name}]",
+        when=when,
+        passed=outcome == "passed",
+        skipped=outcome == "skipped",
+        longrepr=crash,
+        **more,
+    )
+
+
+def verdict_of(*reports: Any) -> check.Verdict:
+    verdict = check.Verdict("2.1.7", lambda _text: None)
+    for report in reports:
+        verdict.pytest_runtest_logreport(report)
+    return verdict
+
+
+def test_each_case_counts_once_and_only_an_equal_one_as_before() -> None:
+    verdict = verdict_of(
+        ended("good", "passed", "setup"),
+        ended("good", "passed"),
+        ended("good", "passed", "teardown"),
+        ended("old_trouble", "skipped", wasxfail="reason: a known difference"),
+        ended("bad", "failed"),
+        ended("bad", "failed", "teardown"),
+        ended("no_start", "failed", "setup"),
+        ended("no_end", "passed"),
+        ended("no_end", "failed", "teardown"),
+        ended("left_out", "skipped", "setup"),
+    )
+    assert verdict.lines()[0] == "2.1.7: resumes rotated sessions as before in 1 of 6 cases."
+    assert verdict.known == ["a thing: old trouble"]
+    assert [case.removeprefix("a thing: ") for case in verdict.different] == [
+        "bad",
+        "no start",
+        "no end",
+        "left out",
+    ]
+    assert "      bad is not equal" in verdict.lines()
+
+
+def test_a_case_without_differences_is_all_there_is_to_say() -> None:
+    assert verdict_of(ended("good", "passed")).lines() == [
+        "2.1.7: resumes rotated sessions as before in 1 of 1 cases."
+    ]
+
+
+def test_the_name_of_a_case_is_words() -> None:
+    assert check.in_words("a.py::test_it_holds[2.1.7-with_tools]") == "it holds: with tools"
+    assert check.in_words("a.py::test_it_holds[2.1.7-A-2.1.30]") == "it holds: A-2.1.30"
+    assert check.in_words("a.py::test_it_holds[2.1.7]") == "it holds"
+    assert check.in_words("a.py") == "a.py"
+
+
+# ── with a real client ───────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.clients
+def test_a_real_client_is_judged_case_by_case() -> None:
+    number = VERSIONS[-1].number
+    try:
+        install(number)
+    except UnavailableError as error:
+        pytest.skip(str(error))
+    told = run(number, "--only", "nothing_preserved or four_preserved_by_their_ends_alone")
+    assert told.returncode == 0, told.stdout
+    assert told.stdout.endswith(
+        f"{number}: resumes rotated sessions as before in 2 of 2 cases.\n"
+    ), told.stdout
+    assert told.stdout.count("same: ") == 2
+
+
+@pytest.mark.clients
+def test_a_judgement_without_a_case_is_none() -> None:
+    number = VERSIONS[-1].number
+    told = run(number, "--only", "no_case_has_this_name")
+    assert told.returncode == 1
+    assert "as before" not in told.stdout
