@@ -234,6 +234,7 @@ def test_lines_pass_in_turn_whatever_the_windows_size(
 @example([b'{"x":[{"a":{},"type":"user"},{"type":"mode"}],"y":1}'], "user", SMALLEST)
 @example([b'{"x":"\\",\\"type\\":\\"user\\"}","type":"mode"}'], "user", SMALLEST)
 @example([b'{"x":"' + b"y" * 400 + b'","type":"user"}'], "mode", SMALLEST)
+@example([b'{"type":"user","x":"y', b'"x":1,"type":"user"}', b'{"type":"user"}\r'], "user", 1 << 16)
 @example([b'"x":"' + b"y" * 400 + b'","type":"user"}'], "user", SMALLEST)
 @example([b'{"type":"user","x":"' + b"y" * 400], "user", SMALLEST)
 def test_a_row_is_passed_over_only_by_its_own_type(
