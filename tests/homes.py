@@ -83,8 +83,10 @@ class Home:
             return b"".join(bytes(piece) for piece in stitch.history(found))
 
     def problems(self) -> list[Problem]:
+        """Return what is wrong but for what an interrupted run left."""
         with state.opened(self.where) as found:
-            return stitch.verify_history(found, lambda _done: None)
+            problems = stitch.verify_history(found, lambda _done: None)
+        return [problem for problem in problems if problem.kind != "leftover"]
 
     def archived(self) -> set[str]:
         """Return the names of what is in the archive, none if there is none."""

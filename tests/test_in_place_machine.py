@@ -236,7 +236,7 @@ class SessionInPlace(RuleBasedStateMachine):
 
     @invariant()
     def there_is_nothing_wrong_with_it(self) -> None:
-        assert not [problem for problem in self.home.problems() if problem.kind != "leftover"]
+        assert not self.home.problems()
 
     @invariant()
     def the_live_file_ends_with_all_since_the_last_compaction(self) -> None:

@@ -19,7 +19,7 @@ LAYERS = (
     {"fs.__init__"},
     {"header", "segments", "plan", "formats.__init__", "formats.claude", "formats.claude_survey"},
     {"manifest", "scan", "dating", "live", "place", "formats.claude_contract"},
-    {"chain", "render", "find", "intent", "inuse", "locks"},
+    {"chain", "render", "find", "intent", "inuse", "locks", "obstacles"},
     {"archive", "writer", "residue", "history"},
     {"split", "swap", "state"},
     {"stitch", "seal", "rotate", "restore", "rebuild"},

@@ -54,7 +54,7 @@ def _look(where: Place) -> Iterator[tuple[str, str]]:
                         f"{printable(where.session)}` is such a run."
                     ),
                 )
-            elif not os.path.lexists(where.live) and found.is_rotated:
+            elif found.is_gone and found.is_rotated:
                 name = printable(str(where.live))
                 yield (
                     "orphan",

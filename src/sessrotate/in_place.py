@@ -6,8 +6,8 @@ with before anything new begins.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from sessrotate import locks, place, recover, restore, rotate, seal, state
@@ -49,7 +49,7 @@ def plan_session(
 
     `recovered` says what it would do first. Raises as `rotate.prepare` and `recover.plan` do.
     """
-    with state.opened(where) as found:
+    with storage("read the session"), state.opened(where) as found:
         recovery = recover.plan(found)
         size = found.live.size() if found.live is not None else 0
         with progress("Reading", size) as reading:
@@ -81,10 +81,8 @@ def rotate_session(
                 return Rotated(planned, recovered)
             try:
                 rotate.check(planned, where, live=live)
-                if adopt and found.problem() is not None:
-                    place.put_aside(where)
-                with progress("Checking", planned.end) as checking:
-                    swapped = rotate.execute(planned, found, wait, checking, live=live)
+                with _aside(where, planned), progress("Checking", planned.end) as checking:
+                    seconds = rotate.execute(planned, found, wait, checking, live=live)
             except RequestError as error:
                 return Rotated(planned, recovered, refusal=error)
         moved = sum(segment.span.size for segment in planned.segments)
@@ -92,8 +90,8 @@ def rotate_session(
             with _after_the_swap(), progress("Sealing", moved) as sealing:
                 seal.finish(where, wait, sealing)
         except NotQuietError as error:
-            return Rotated(planned, recovered, swapped.seconds, pending=str(error))
-        return Rotated(planned, recovered, swapped.seconds)
+            return Rotated(planned, recovered, seconds, pending=str(error))
+        return Rotated(planned, recovered, seconds)
 
 
 def restore_session(where: Place, wait: float, progress: Progress) -> RestorePlan | None:
@@ -109,9 +107,25 @@ def restore_session(where: Place, wait: float, progress: Progress) -> RestorePla
                 return None
             with progress("Restoring", planned.manifest.source_bytes) as writing:
                 restore.execute(planned, found, wait, writing)
-        with _after_the_swap():
-            seal.finish(where, wait, lambda _done: None)
+        try:
+            with _after_the_swap():
+                seal.finish(where, wait, lambda _done: None)
+        except NotQuietError as error:
+            return replace(planned, pending=str(error))
         return planned
+
+
+@contextmanager
+def _aside(where: Place, planned: RotationPlan) -> Iterator[None]:
+    """Have the archive out of the way in the block, and back if that fails before the swap."""
+    folder = place.put_aside(where) if planned.puts_aside else None
+    try:
+        yield
+    except BaseException:
+        if folder is not None:
+            with suppress(SessrotateError):
+                place.put_back(where, folder)
+        raise
 
 
 def _recover(where: Place, wait: float, progress: Progress) -> Recovery:

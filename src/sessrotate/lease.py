@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import errno
 import signal
+from contextlib import suppress
 from typing import Final, Literal
 
 try:
@@ -52,5 +53,6 @@ def is_wanted(fd: int) -> bool:
 
 
 def release(fd: int) -> None:
-    """Let go of a lease, and of those who wait for it."""
-    fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+    """Let go of a lease, and of those who wait for it; one that was taken away is gone already."""
+    with suppress(BlockingIOError):
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)

@@ -28,6 +28,8 @@ ASIDE: Final = "aside"
 
 
 _OURS: Final = {LOCKS, ASIDE}
+_NO_NAMES: Final = {"", ".", ".."}
+"""What a session may not be called: its archive would be another's folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,19 +64,22 @@ class Place:
 
 def of(path: Path) -> Place | None:
     """Return the place of a live file, or of an archive or file in one; None outside of both."""
-    projects = claude.projects_folder()
     with storage("look at the folder of projects"):
-        config = projects.resolve().parent
+        projects = claude.projects_folder().resolve()
         folder = path.parent.resolve()
-        if folder.parent == projects.resolve() and path.name.endswith(names.SUFFIX):
-            return Place(config, folder.name, names.session_of(path.name), folder / path.name)
+        if folder.parent == projects and path.name.endswith(names.SUFFIX):
+            return _place(projects, folder.name, names.session_of(path.name))
         archive = path.resolve() if path.is_dir() else folder
-    if archive.parent.parent != config / FOLDER or archive.parent.name in _OURS:
+    if archive.parent.parent != projects.parent / FOLDER:
         return None
-    live = (
-        projects.resolve() / archive.parent.name / names.segment_file(archive.name, "numbered", 0)
-    )
-    return Place(config, archive.parent.name, archive.name, live)
+    return _place(projects, archive.parent.name, archive.name)
+
+
+def _place(projects: Path, project: str, session: str) -> Place | None:
+    if session in _NO_NAMES or project in _OURS:
+        return None
+    live = projects / project / names.segment_file(session, "numbered", 0)
+    return Place(projects.parent, project, session, live)
 
 
 def of_live(path: Path) -> Place:
@@ -108,13 +113,21 @@ def archives(prefix: str = "") -> Iterator[Place]:
                 yield place
 
 
-def put_aside(place: Place) -> None:
-    """Move an archive to where it is in nobody's way, for a new one to begin."""
+def put_aside(place: Place) -> Path | None:
+    """Move an archive to where it is in nobody's way; return where, None if there is none."""
     if not place.archive.exists():
-        return
+        return None
     folder = place.config / FOLDER / ASIDE / place.project
     number = 1
     while (folder / f"{place.session}.{number}").exists():
         number += 1
     with storage("put the archive aside"):
         fs.move_folder(place.archive, folder / f"{place.session}.{number}")
+    return folder / f"{place.session}.{number}"
+
+
+def put_back(place: Place, folder: Path) -> None:
+    """Undo `put_aside`, unless a new archive has begun."""
+    if not place.archive.exists():
+        with storage("put the archive back"):
+            fs.move_folder(folder, place.archive)

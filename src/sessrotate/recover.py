@@ -113,10 +113,14 @@ def recover(place: Place, wait: float, progress: Callable[[int], None]) -> Recov
     with state.opened(place) as found:
         todo = plan(found)
         leftovers = [name for name in found.listing if is_leftover(name)]
+        is_gone = found.is_gone and found.pack is not None
         if todo.deed == "rebuild":
             data = manifest.dump(rebuild.manifest(found))
             fs.create_file_at_once(place.archive / names.MANIFEST, data)
     if todo.deed == "undo":
+        if is_gone:  # the pack is the live file that was there before
+            fs.create_folder(place.live.parent)
+            fs.add_name(place.pack, place.live)
         undo(place, leftovers)
     elif todo.deed == "finish":
         seal.finish(place, wait, progress)

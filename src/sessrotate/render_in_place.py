@@ -215,4 +215,9 @@ def restored(session: str, plan: RestorePlan | None, *, dry_run: bool) -> str:
             f"Would put {what} of {name} back: the live file would have {size(plan.size)}, and "
             f"the archive would go. Needs that much free space{free}."
         )
-    return f"Put {what} of {name} back: the live file has {size(plan.size)}, the archive is gone."
+    gone = (
+        "the archive is gone."
+        if plan.pending is None
+        else f"its archive goes later: {plan.pending}"
+    )
+    return f"Put {what} of {name} back: the live file has {size(plan.size)}, {gone}"

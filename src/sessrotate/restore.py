@@ -6,14 +6,24 @@ it. Every byte is verified on its way into the new file.
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sessrotate import archive, fs, inuse, swap
 from sessrotate.digest import Fingerprint
-from sessrotate.errors import DamagedError, RefusedError, StorageError, printable, storage
+from sessrotate.errors import (
+    DamagedError,
+    InUseError,
+    RefusedError,
+    StorageError,
+    printable,
+    storage,
+)
 from sessrotate.intent import HEAD, Intent, Mark, Swap
 from sessrotate.model import Span
+from sessrotate.obstacles import obstacles
 from sessrotate.segments import body
 
 if TYPE_CHECKING:
@@ -27,12 +37,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RestorePlan:
-    """A whole restoration, decided and not yet done. `tail` is what the live file has, in bytes."""
+    """A whole restoration, decided and not yet done.
+
+    `tail` is what the live file has, in bytes; `pending`, when it was carried out, why the archive
+    is still there, None if it is not.
+    """
 
     manifest: Manifest
     prefix: int
     tail: int
     room: int | None
+    pending: str | None = None
 
     @property
     def size(self) -> int:
@@ -48,10 +63,15 @@ def prepare(found: State) -> RestorePlan | None:
     problem = found.problem()
     if problem is not None:
         raise RefusedError(
-            f"{problem} `stitch` gives the history in {printable(str(found.place.archive))}."
+            f"{problem} Put the right file back, or go on with this one by `split --in-place "
+            "--unsafe-adopt`, which puts the archive aside."
         )
     if found.listed is None:
         return None
+    if found.live is not None:
+        reasons = [*obstacles(found.place, found.live, int(found.pack is not None))]
+        if reasons:
+            raise RefusedError(" ".join(reasons))
     tail = found.live.size() - found.prefix if found.live is not None else 0
     return RestorePlan(found.listed, found.prefix, tail, fs.free_bytes(found.place.archive))
 
@@ -93,22 +113,24 @@ def execute(
                 manifest=planned.manifest,
             )
             swap.begin(place, found.live, begun)
-            swap.swap(place, found.live, draft, begun, wait)
+            swap.swap(place, found.live, draft, begun, was=here, wait=wait)
 
 
 def _write_history(
     planned: RestorePlan, found: State, draft: fs.Draft, progress: Callable[[int], None]
-) -> None:
+) -> Mark:
     segments = archive.of_manifest(found.place.archive, found.listing, planned.manifest)
     for problem in segments.problems:
         if problem.kind != "leftover":
             raise DamagedError(problem.detail)
-    done = 0
+    whole, done = Fingerprint(), 0
     for part in segments.parts:
         for piece in body(segments, part):
             draft.append(piece)
+            whole.update(piece)
             done += len(piece)
             progress(done)
+    return Mark(done, whole.digest)
 
 
 def _write_tail(planned: RestorePlan, source: Source, draft: fs.Draft) -> Mark:
@@ -122,15 +144,26 @@ def _write_tail(planned: RestorePlan, source: Source, draft: fs.Draft) -> Mark:
 def _bring_back(planned: RestorePlan, found: State, progress: Callable[[int], None]) -> None:
     """Make a live file where there is none any more, of what is archived."""
     place: Place = found.place
-    begun = Intent(
-        operation="restore",
-        swap=Swap(Mark.of(b""), Mark.of(b""), 0, planned.manifest.source_bytes, Mark.of(b"")),
-        first=len(planned.manifest.segments),
-        manifest=planned.manifest,
-    )
-    with fs.Draft(place.draft) as draft:
-        _write_history(planned, found, draft, progress)
-        draft.sync()
-    swap.write_intent(place, begun)
-    fs.create_folder(place.live.parent)
-    fs.add_name(place.draft, place.live)
+    try:
+        with fs.Draft(place.draft) as draft:
+            whole = _write_history(planned, found, draft, progress)
+            draft.sync()
+        # All of it is the mark: whatever appears under the name meanwhile must not pass for it.
+        begun = Intent(
+            operation="restore",
+            swap=Swap(Mark.of(b""), whole, 0, whole.size, Mark.of(b"")),
+            first=len(planned.manifest.segments),
+            manifest=planned.manifest,
+        )
+        swap.write_intent(place, begun)
+        fs.create_folder(place.live.parent)
+        fs.add_name(place.draft, place.live)
+    except FileExistsError:
+        swap.undo(place)
+        name = printable(str(place.live))
+        raise InUseError(f"{name} appeared meanwhile: nothing was changed.") from None
+    except OSError:
+        with suppress(OSError):
+            if not os.path.lexists(place.live):
+                swap.undo(place)
+        raise

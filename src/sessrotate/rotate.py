@@ -1,13 +1,12 @@
 """A rotation in place: read and planned, then carried out.
 
 Rule: what a resume needs stays where the client looks, everything else goes to the archive, and
-until the swap nothing is touched but our own new files. `plan()` says all that will be done, and
+until the swap nothing is touched but our own new files. `prepare()` says all that will be done, and
 what speaks against it; a dry run shows the same plan.
 """
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -19,9 +18,10 @@ from sessrotate.intent import HEAD, Intent, Mark, Swap
 from sessrotate.live import LiveHeader
 from sessrotate.manifest import Manifest
 from sessrotate.model import Scan, SealedSegment, Segment, Span
+from sessrotate.obstacles import obstacles
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from sessrotate.formats.claude_contract import LivePlan
     from sessrotate.model import FileIdentity
@@ -39,7 +39,8 @@ class RotationPlan:
     `prefix` is how many bytes of the live file are no part of the history. `archived` are the
     segments that are in the archive already, `segments` those that go there, in offsets of the
     whole history, and `newest` is the one that stays live. `live` says where to cut and what to
-    carry, in offsets of the live file; it is None if there is nothing to cut.
+    carry, in offsets of the live file; it is None if there is nothing to cut. `puts_aside` says
+    that the live file is taken for the whole history, whatever the archive holds.
     """
 
     session: str
@@ -52,6 +53,7 @@ class RotationPlan:
     newest: Segment
     live: LivePlan | None
     opaque_lines: int
+    puts_aside: bool
     refusals: tuple[str, ...]
 
     @property
@@ -88,7 +90,8 @@ def prepare(found: State, progress: Callable[[int], None], *, adopt: bool = Fals
     """
     source = _source(found)
     identity = source.identity()
-    problem = found.problem()
+    with storage("read the session"):
+        problem = found.problem()
     archived = found.listed.segments if found.listed is not None and problem is None else ()
     prefix = 0 if problem is not None else found.prefix
     with storage("read the session"):
@@ -100,11 +103,14 @@ def prepare(found: State, progress: Callable[[int], None], *, adopt: bool = Fals
         if scanned.boundaries and scanned.boundaries[-1].offset > prefix:
             start = scanned.boundaries[-1].offset
             line = Span(start, source.line_end(start, scanned.end))
-            contract = claude_contract.plan(source, line, scanned.end)
-        refusals = [*_refusals(found, source, problem, adopt=adopt)]
+            history = segments[-1].span.end
+            contract = claude_contract.plan(source, line, scanned.end, history)
+        refusals = [*obstacles(found.place, source, int(found.pack is not None))]
     if contract is not None:
         refusals += contract.refusals
-        refusals += _strangers(found, segments[:-1], adopt=adopt)
+        problem = problem or _strangers(found, segments[:-1])
+    if problem is not None and not adopt:
+        refusals.append(f"{problem} --unsafe-adopt puts that archive aside and starts a new one.")
     return RotationPlan(
         session=found.place.session,
         client=claude.NAME,
@@ -116,6 +122,7 @@ def prepare(found: State, progress: Callable[[int], None], *, adopt: bool = Fals
         newest=segments[-1],
         live=contract,
         opaque_lines=scanned.opaque_lines,
+        puts_aside=problem is not None and adopt,
         refusals=tuple(refusals),
     )
 
@@ -146,43 +153,16 @@ def _source(found: State) -> Source:
     return found.live
 
 
-def _refusals(found: State, source: Source, problem: str | None, *, adopt: bool) -> Iterator[str]:
-    """Yield what speaks against replacing this file, each with the way out."""
-    place = found.place
-    name = printable(str(place.live))
-    status = os.fstat(source.fd)
-    if place.live.is_symlink():
-        yield f"{name} is a symbolic link: put the file itself in its place."
-    if status.st_nlink - (found.pack is not None) > 1:
-        yield f"{name} has another name (a hard link): remove that, or put a copy in its place."
-    if hasattr(os, "geteuid") and status.st_uid != os.geteuid():
-        yield f"{name} belongs to another user: run this as that user."
-    if _device(place) != status.st_dev:
-        yield (
-            f"{printable(str(place.archive))} would be on another file system than the session, "
-            "where a file cannot be moved at once: make it a folder on the same one."
-        )
-    if problem is not None and not adopt:
-        yield f"{problem} --unsafe-adopt puts that archive aside and starts a new one."
-
-
-def _strangers(found: State, segments: list[Segment], *, adopt: bool) -> Iterator[str]:
-    """Yield what stands where a segment is to go: nothing that we do not know is overwritten."""
+def _strangers(found: State, segments: list[Segment]) -> str | None:
+    """Return what stands where a segment is to go: nothing that we do not know is overwritten."""
     wanted = {names.segment_file(found.place.session, "numbered", part.index) for part in segments}
-    for file in sorted(wanted & found.listing):
-        if not adopt:
-            folder = printable(str(found.place.archive))
-            yield (
-                f"{folder} holds {printable(file)}, which no {names.MANIFEST} lists. "
-                "--unsafe-adopt puts that archive aside and starts a new one."
-            )
-
-
-def _device(place: Place) -> int:
-    folder = place.archive
-    while not folder.exists():
-        folder = folder.parent
-    return folder.stat().st_dev
+    files = sorted(wanted & found.listing)
+    if not files:
+        return None
+    folder = printable(str(found.place.archive))
+    listed = ", ".join(printable(file) for file in files[:3])
+    more = f" and {len(files) - 3} more" if len(files) > 3 else ""  # noqa: PLR2004 - as above
+    return f"{folder} holds {listed}{more}, which no {names.MANIFEST} lists."
 
 
 # ── carrying it out ──────────────────────────────────────────────────────────────────────────
@@ -195,13 +175,14 @@ def execute(
     progress: Callable[[int], None],
     *,
     live: bool = False,
-) -> swap.Swapped:
+) -> float:
     """Carry out a plan on the session that it was made for, whose lock is held.
 
-    `wait` is how many seconds to wait for a moment without a writer; `progress` is told how many
-    bytes of the live file are done. Raises RefusedError if the plan must not be carried out,
-    InUseError if somebody uses the session, StorageError as the system reports. Until the swap
-    everything is undone then; after it, the next run finishes.
+    Returns for how many seconds a client may have had to wait. `wait` is how many seconds to wait
+    for a moment without a writer; `progress` is told how many bytes of the live file are done.
+    Raises RefusedError if the plan must not be carried out, InUseError if somebody uses the
+    session, StorageError as the system reports. Until the swap everything is undone then; after
+    it, the next run finishes.
     """
     source, place = _source(found), found.place
     check(planned, place, live=live)
@@ -212,8 +193,7 @@ def execute(
             with fs.Draft(place.draft) as draft:
                 begun = _write(planned, source, sealed, draft)
                 swap.begin(place, source, begun)
-                swapped = swap.swap(place, source, draft, begun, wait)
-    return swapped
+                return swap.swap(place, source, draft, begun, was=planned.source, wait=wait)
 
 
 def check(planned: RotationPlan, place: Place, *, live: bool) -> None:

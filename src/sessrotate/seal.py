@@ -14,12 +14,14 @@ from contextlib import ExitStack, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from sessrotate import fs, header, inuse, lease, manifest, names, state
+from sessrotate import archive, fs, header, inuse, lease, manifest, names, state
 from sessrotate.digest import ZERO, Fingerprint
 from sessrotate.errors import DamagedError, InUseError, printable
-from sessrotate.intent import Batch
+from sessrotate.intent import Batch, Mark
 from sessrotate.model import Span
+from sessrotate.place import put_aside
 from sessrotate.residue import is_at
+from sessrotate.segments import body
 from sessrotate.swap import write_intent
 
 if TYPE_CHECKING:
@@ -50,6 +52,11 @@ _QUIET: Final = 60.0
 
 _PAUSE: Final = 0.005
 
+_LATER: Final = (
+    "This file system cannot tell whether somebody still writes to the replaced file, so a run "
+    "after a minute or more does the rest."
+)
+
 
 class NotQuietError(InUseError):
     """The swap is done, and somebody may still write to the replaced file: a later run goes on."""
@@ -79,18 +86,23 @@ def _bring_over(place: Place, wait: float) -> None:
             begun, pack = found.intent, found.pack
             if begun is None or pack is None or pack.size() <= begun.swap.cut:
                 return
-            _check_quiet(pack, (place.archive / names.INTENT).lstat().st_mtime_ns, wait)
+            begun_ns = (place.archive / names.INTENT).lstat().st_mtime_ns
+            is_quiet = _is_quiet(pack, begun_ns, wait)
             if not is_at(pack, 0, begun.swap.old):
                 raise DamagedError(
                     f"{printable(str(place.pack))} is not the file that was replaced: look at it."
                 )
-            if found.live is None:
+            if found.live is None or found.is_gone:
                 raise DamagedError(
                     f"{printable(str(place.live))} is gone, and what it had last is only in "
                     f"{printable(str(place.pack))}: put a copy of that in its place."
                 )
             late, size = found.residue, found.live.size()
+            if not is_quiet:  # a line under way may still be gone on with
+                late = Span(late.start, pack.line_start(late.end, late.start))
             if not late.size:
+                if not is_quiet:
+                    raise NotQuietError(_LATER)
                 if begun.operation == "rotate" and _may_shorten(found):
                     fs.shorten(place.pack, begun.swap.cut)
                 return
@@ -104,11 +116,11 @@ def _bring_over(place: Place, wait: float) -> None:
         fs.append(place.live, data)
 
 
-def _check_quiet(pack: Source, begun_ns: int, wait: float) -> None:
-    """Raise NotQuietError unless nobody can write to the replaced file any more.
+def _is_quiet(pack: Source, begun_ns: int, wait: float) -> bool:
+    """Tell whether nobody can write to the replaced file any more.
 
     Where there are no leases, that is never in the run that replaced it, `begun_ns` nanoseconds
-    after 1970.
+    after 1970. Raises NotQuietError if somebody has it open for writing.
     """
     deadline = time.monotonic() + wait
     while (answer := lease.read(pack.fd)) == "busy":
@@ -119,11 +131,8 @@ def _check_quiet(pack: Source, begun_ns: int, wait: float) -> None:
         time.sleep(_PAUSE)
     if answer == "taken":
         lease.release(pack.fd)
-    elif time.time() - max(pack.identity().modified_ns, begun_ns) / 1e9 < _QUIET:
-        raise NotQuietError(
-            "The session is rotated; its history is sealed by the next run, since this file "
-            "system cannot tell whether somebody still writes to the replaced file."
-        )
+        return True
+    return time.time() - max(pack.identity().modified_ns, begun_ns) / 1e9 >= _QUIET
 
 
 def _may_shorten(found: State) -> bool:
@@ -140,6 +149,7 @@ def _seal(found: State, begun: Intent, progress: Callable[[int], None]) -> None:
     place, folder = found.place, found.place.archive
     new = begun.manifest.segments[begun.first :]
     pending = [entry for entry in new if _name(found, entry) not in found.listing]
+    _check_sealed(found, begun)
     may_shorten = found.pack is not None and _may_shorten(found)
     done = 0
     for batch in _batches(pending, fs.free_bytes(folder)):
@@ -148,6 +158,8 @@ def _seal(found: State, begun: Intent, progress: Callable[[int], None]) -> None:
             raise DamagedError(f"{printable(str(place.pack))} is not what it was.")
         if not batch[0].segment.index and may_shorten and len(batch) == 1:
             # The oldest segment is what is left of the pack: no copy, and no room, is needed.
+            if not is_at(found.pack, start, Mark(end - start, batch[0].digest)):
+                raise _changed(batch[0])
             fs.shorten(place.pack, end)
             fs.take_place(place.pack, folder / _name(found, batch[0]))
         else:
@@ -159,6 +171,21 @@ def _seal(found: State, begun: Intent, progress: Callable[[int], None]) -> None:
     fs.create_file_at_once(folder / names.MANIFEST, manifest.dump(begun.manifest))
     fs.remove_files(folder, [names.PACK, names.DRAFT, *_partial(found)])
     fs.remove_files(folder, [names.INTENT])
+
+
+def _check_sealed(found: State, begun: Intent) -> None:
+    """Raise DamagedError unless what is under the names of new segments is just that.
+
+    An earlier run has sealed them; the pack goes by what they hold, so a name is not enough.
+    """
+    segments = archive.of_manifest(found.place.archive, found.listing, begun.manifest)
+    for number in sorted(found.sealed):
+        for _ in body(segments, segments.parts[number]):
+            pass
+
+
+def _changed(entry: SealedSegment) -> DamagedError:
+    return DamagedError(f"Segment {entry.segment.index} has changed in the {names.PACK}.")
 
 
 def _partial(found: State) -> list[str]:
@@ -206,7 +233,7 @@ def _copy(found: State, begun: Intent, batch: list[SealedSegment]) -> None:
                 drafts.append(stack.enter_context(fs.NewFile(folder / name)))
                 drafts[-1].append(_header(begun, entry))
                 if _copied(found, _in_pack(begun, entry), drafts[-1]) != entry.digest:
-                    raise DamagedError(f"Segment {entry.segment.index} has changed in the pack.")
+                    raise _changed(entry)
             for draft in drafts:
                 draft.sync()
         fs.rename_files(folder, files)
@@ -243,10 +270,21 @@ def _copied(found: State, span: Span, file: fs.NewFile) -> str:
 
 
 def _remove_archive(found: State) -> None:
-    """Remove the archive of a session that is whole again, what says so last."""
-    folder = found.place.archive
-    begun = found.intent
-    segments = [] if begun is None else [_name(found, entry) for entry in begun.manifest.segments]
+    """Remove the archive of a session that is whole again, what says so last.
+
+    If the live file does not hold what would go, the archive is put aside instead.
+    """
+    folder, begun = found.place.archive, found.intent
+    listed = () if begun is None else begun.manifest.segments
+    for entry in listed:
+        mark = Mark(entry.segment.span.size, entry.digest)
+        if found.live is None or not is_at(found.live, entry.segment.span.start, mark):
+            name, aside = printable(str(found.place.live)), put_aside(found.place)
+            raise DamagedError(
+                f"{name} is not the history that was put there: its archive is kept in "
+                f"{printable(str(aside))}."
+            )
+    segments = [_name(found, entry) for entry in listed]
     codecs = [f"{name}{suffix}" for name in segments for suffix in names.CODEC_SUFFIX.values()]
     fs.remove_files(folder, [*codecs, names.MANIFEST, names.PACK, names.DRAFT, *_partial(found)])
     fs.remove_files(folder, [names.INTENT])

@@ -47,6 +47,7 @@ class Source:
                 name = printable(str(path))
                 raise WrongUsageError(f"There is no file {name}.") from None
         self._lock = Lock()
+        self._frozen: int | None = None
         mode = os.fstat(self._fd).st_mode
         if not stat.S_ISREG(mode):
             os.close(self._fd)
@@ -65,8 +66,19 @@ class Source:
         return self._fd
 
     def size(self) -> int:
-        """Return the file's size now, in bytes."""
-        return os.fstat(self._fd).st_size
+        """Return the file's size now, in bytes; or then, if it is frozen."""
+        return os.fstat(self._fd).st_size if self._frozen is None else self._frozen
+
+    def freeze(self) -> None:
+        """Take the file for as long as it is now, until `thaw`: what comes later is not seen.
+
+        If it gets shorter, reading what was there is an error.
+        """
+        self._frozen = os.fstat(self._fd).st_size
+
+    def thaw(self) -> None:
+        """Take the file for as long as it is at any time."""
+        self._frozen = None
 
     def identity(self) -> FileIdentity:
         """Return which file this is and what state it is in now."""

@@ -35,7 +35,11 @@ _LOOKS: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What was found. Files that are there are open; `listing` is the archive's folder."""
+    """What was found. Files that are there are open; `listing` is the archive's folder.
+
+    Where the live file is gone (`is_gone`) and the pack is there whole, `live` is the pack: it is
+    the old live file.
+    """
 
     place: Place
     live: Source | None
@@ -44,6 +48,7 @@ class State:
     listing: frozenset[str]
     intent: Intent | None
     manifest: Manifest | None
+    is_gone: bool
 
     @property
     def standing(self) -> Standing:
@@ -53,14 +58,15 @@ class State:
         swap = self.intent.swap
         if self.live is not None and is_at(self.live, 0, swap.new):
             return "after"
-        if self.live is None and self.intent.operation == "restore":
+        is_rotation = self.intent.operation == "rotate"
+        is_dropped = self.pack is not None and self.pack.size() <= swap.cut
+        # Only after the swap anything is sealed, or the tail dropped from the pack.
+        if self.sealed or (is_rotation and is_dropped):
+            return "after"
+        if self.live is None and not is_rotation:
             return "before"  # a session that was gone comes back by its archive alone
         if self.live is not None and is_at(self.live, 0, swap.old):
             return "before"
-        is_dropped = self.pack is None or self.pack.size() <= swap.cut
-        # Only after the swap anything is sealed, or the tail dropped from the pack.
-        if self.sealed or (self.intent.operation == "rotate" and is_dropped and self.pack):
-            return "after"
         return "unknown"
 
     @property
@@ -126,6 +132,10 @@ class State:
         if self.live is None:
             return None
         name = printable(str(self.place.live))
+        begun = self.intent
+        if begun is not None and begun.operation == "restore" and self.standing == "after":
+            is_whole = self.live.size() >= begun.swap.prefix
+            return None if is_whole else f"{name} is shorter than the history that was put there."
         if self.standing == "unknown":
             return f"{name} is neither the file that was to be replaced nor the new one."
         reason = self._misfit(self.live)
@@ -162,9 +172,12 @@ def opened(place: Place) -> Iterator[State]:
     """
     for _ in range(_LOOKS):
         with ExitStack() as stack:
-            listing = _listing(place)
+            listing: frozenset[str] = frozenset()
             try:
-                found = _look(place, listing, stack)
+                with storage("read the session"):
+                    source = _live(place, stack)
+                    listing = _listing(place)
+                    found = _look(place, source, listing, stack)
             except (DamagedError, WrongUsageError):
                 if _listing(place) == listing:
                     raise
@@ -183,20 +196,32 @@ def _listing(place: Place) -> frozenset[str]:
             return frozenset()
 
 
-def _look(place: Place, listing: frozenset[str], stack: ExitStack) -> State:
-    source = stack.enter_context(Source(place.live)) if os.path.lexists(place.live) else None
-    header = None if source is None else live.parse(first_line(source), place.session)
+def _live(place: Place, stack: ExitStack) -> Source | None:
+    return stack.enter_context(Source(place.live)) if os.path.lexists(place.live) else None
+
+
+def _look(place: Place, source: Source | None, listing: frozenset[str], stack: ExitStack) -> State:
     # The intent before the manifest: it stays until the manifest is the one that it announces.
     begun = _read(place, names.INTENT, intent.MAX_BYTES) if names.INTENT in listing else None
     listed = _read(place, names.MANIFEST, manifest.MAX_BYTES) if names.MANIFEST in listing else None
+    doing = None if begun is None else intent.parse(begun)
+    pack = stack.enter_context(Source(place.pack)) if names.PACK in listing else None
+    is_gone = source is None
+    if source is None and pack is not None and doing is not None and pack.size() > doing.swap.cut:
+        source = pack
+    # All of one moment; the pack first, or what goes from it to the live file would be in neither.
+    for file in (pack, source):
+        if file is not None:
+            file.freeze()
     found = State(
         place=place,
         live=source,
-        header=header,
-        pack=stack.enter_context(Source(place.pack)) if names.PACK in listing else None,
+        header=None if source is None else live.parse(first_line(source), place.session),
+        pack=pack,
         listing=listing,
-        intent=None if begun is None else intent.parse(begun),
+        intent=doing,
         manifest=None if listed is None else manifest.parse(listed),
+        is_gone=is_gone,
     )
     for told in (found.manifest, found.intent.manifest if found.intent else None):
         if told is not None and (
@@ -208,14 +233,14 @@ def _look(place: Place, listing: frozenset[str], stack: ExitStack) -> State:
 
 
 def _is_of_one_moment(found: State) -> bool:
-    if found.live is None:
+    if found.live is None or found.is_gone:
         return not os.path.lexists(found.place.live)
     try:
         found.live.check_unreplaced()
     except InUseError:
         return False
     # Sealing and restoring take files away; new ones of a sealing do no harm.
-    return found.listing <= _listing(found.place) or found.intent is not None
+    return found.listing == _listing(found.place) or found.intent is not None
 
 
 def first_line(source: Source) -> bytes:

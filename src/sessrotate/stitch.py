@@ -82,6 +82,12 @@ def history(found: State) -> Iterator[memoryview]:
     as `stream` does.
     """
     parts, pieces = _parts(found), found.history()
+    return _checked(found, pieces, parts)
+
+
+def _checked(
+    found: State, pieces: tuple[Piece, ...], parts: SegmentSet | None
+) -> Iterator[memoryview]:
     for piece in pieces:
         # Before the first byte: what goes into a pipe cannot be taken back.
         if parts is not None and piece.where == "sealed" and piece.index is not None:
@@ -97,11 +103,11 @@ def verify_history(found: State, progress: Callable[[int], None]) -> list[Proble
 
     `progress` is told how many bytes of the history are done.
     """
-    problems: list[Problem] = []
     reason = found.problem()
     if reason is not None:
         return [Problem("live", reason)]
     parts, done = _parts(found), 0
+    problems = [*_unfinished(found, parts)]
     for piece in found.history():
         try:
             for data in _piece(found, piece, parts):
@@ -110,6 +116,14 @@ def verify_history(found: State, progress: Callable[[int], None]) -> list[Proble
         except DamagedError as error:
             problems.append(Problem("changed", str(error), piece.index))
     return problems
+
+
+def _unfinished(found: State, parts: SegmentSet | None) -> Iterator[Problem]:
+    if found.intent is not None or found.pack is not None:
+        yield Problem("leftover", "A run was interrupted; the next one deals with that.")
+    for problem in parts.problems if parts is not None else ():
+        if problem.kind == "leftover":
+            yield problem
 
 
 def _parts(found: State) -> SegmentSet | None:

@@ -13,23 +13,25 @@ from __future__ import annotations
 import os
 import time
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import fs, inuse, lease, names
 from sessrotate import intent as intents
 from sessrotate.digest import Fingerprint
-from sessrotate.errors import InUseError
+from sessrotate.errors import InUseError, RefusedError
 from sessrotate.intent import Intent, Mark
 from sessrotate.residue import common
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from sessrotate.model import FileIdentity
     from sessrotate.place import Place
     from sessrotate.source import Source
 
-_INTENTS: Final = (f"{names.INTENT}{names.PARTIAL}", names.INTENT)
+_SPARE: Final = 4096
+"""Bytes that an intent may still grow by while it is carried out."""
 
 _PIECE: Final = 256 * 1024
 _PAUSE: Final = 0.0005
@@ -40,19 +42,7 @@ _LATE: Final = 0.8
 """Seconds for writers to be done with the old file after the rename; then a later run goes on."""
 
 _SETTLE: Final = 0.25
-"""Seconds without a change after which a file counts as quiet where there are no leases."""
-
-
-@dataclass(frozen=True, slots=True)
-class Swapped:
-    """What came of it.
-
-    `is_quiet` says whether it was proved that no writer has the old file any more. `seconds` is
-    how long a client may have had to wait.
-    """
-
-    is_quiet: bool
-    seconds: float
+"""Seconds for a write under way to end where there are no leases."""
 
 
 def begin(place: Place, old: Source, intent: Intent) -> None:
@@ -64,6 +54,10 @@ def begin(place: Place, old: Source, intent: Intent) -> None:
     linked = place.pack.lstat()
     if (linked.st_dev, linked.st_ino) != (old.identity().device, old.identity().inode):
         raise _changed()
+    if len(intents.dump(intent)) > intents.MAX_BYTES - _SPARE:
+        raise RefusedError(
+            "The archive has more segments than a manifest can list: `restore` makes it one again."
+        )
     write_intent(place, intent)
 
 
@@ -72,21 +66,32 @@ def write_intent(place: Place, intent: Intent) -> None:
     fs.create_file_at_once(place.archive / names.INTENT, intents.dump(intent))
 
 
-def swap(place: Place, old: Source, draft: fs.Draft, intent: Intent, wait: float) -> Swapped:
+def swap(
+    place: Place,
+    old: Source,
+    draft: fs.Draft,
+    intent: Intent,
+    *,
+    was: FileIdentity,
+    wait: float,
+) -> float:
     """Let the draft take the live file's place, with all that has been written meanwhile.
 
-    `wait` is how many seconds to wait for a moment without a writer. Raises InUseError if there
-    is none or the file is not what was planned any more, OSError as the system reports.
+    Returns for how many seconds a client may have had to wait. `was` is what the old file was
+    when it was planned, `wait` how many seconds to wait for a moment without a writer. Raises
+    InUseError if there is none or the file is not what was planned any more, OSError as the system
+    reports.
     """
-    return _Swap(place, old, draft, intent).run(wait)
+    return _Swap(place, old, draft, intent).run(was, wait)
 
 
 class _Swap:
     def __init__(self, place: Place, old: Source, draft: fs.Draft, intent: Intent) -> None:
         self._place, self._old, self._draft, self._intent = place, old, draft, intent
         self._tail = intent.swap.tail.size
+        old.thaw()
 
-    def run(self, wait: float) -> Swapped:
+    def run(self, was: FileIdentity, wait: float) -> float:
         self._catch_up()
         self._journal()
         answer = self._lease_old(time.monotonic() + wait)
@@ -98,16 +103,18 @@ class _Swap:
             answer = lease.write(self._draft.fd)
             if answer == "busy":
                 raise _changed()
-        if not _is_live(self._place, self._old):
+        now = self._old.identity()
+        is_edited = now.size == was.size and now.modified_ns != was.modified_ns
+        if is_edited or not _is_live(self._place, self._old):
             raise _changed()
         fs.take_place(self._place.draft, self._place.live)
         if answer == "taken":
-            is_quiet = self._drain()
+            with suppress(OSError):  # what is left to do is found again, and done, by sealing
+                self._drain()
             lease.release(self._draft.fd)
         else:
             time.sleep(_SETTLE)
-            is_quiet = False
-        return Swapped(is_quiet, time.monotonic() - begun)
+        return time.monotonic() - begun
 
     def _lease_old(self, deadline: float) -> lease.Answer:
         while (answer := lease.read(self._old.fd)) == "busy":
@@ -159,14 +166,17 @@ class _Swap:
         self._intent = replace(self._intent, swap=replace(self._intent.swap, tail=self._mark()))
         write_intent(self._place, self._intent)
 
+    def _size(self) -> int:
+        return self._intent.swap.prefix + self._tail
+
     def _mark(self) -> Mark:
         prefix, found = self._intent.swap.prefix, Fingerprint()
         for start in range(0, self._tail, _PIECE):
             found.update(self._draft.read_at(prefix + start, min(_PIECE, self._tail - start)))
         return Mark(self._tail, found.digest)
 
-    def _drain(self) -> bool:
-        """Bring over what comes late; return whether nobody can write to the old file any more.
+    def _drain(self) -> None:
+        """Bring over what comes late, until nobody can write to the old file any more.
 
         Who waits for the old file's lease still gets the old file, so it must be let go first.
         """
@@ -177,12 +187,14 @@ class _Swap:
                 time.sleep(_GRACE)
                 if not lease.is_wanted(self._old.fd) and self._brought_over():
                     lease.release(self._old.fd)
-                    return True
+                    return
                 lease.release(self._old.fd)
             time.sleep(_PAUSE)
-        return False
 
     def _brought_over(self) -> bool:
+        # Whoever stops us for long has the lease taken away: then clients may have appended.
+        if self._draft.size != self._size():
+            return False
         try:
             if self._catch_up():
                 self._draft.take_times(self._old.fd)
@@ -204,9 +216,16 @@ def undone_unless_swapped(place: Place, old: Source) -> Iterator[None]:
     except BaseException:
         with suppress(OSError):
             if os.path.lexists(place.draft) or _is_live(place, old):
-                fs.remove_files(place.archive, [names.PACK, names.DRAFT, *_INTENTS])
-                fs.remove_folder(place.archive)
+                undo(place)
         raise
+
+
+def undo(place: Place) -> None:
+    """Remove what was made for a swap that did not take place; the intent goes last."""
+    partial = f"{names.INTENT}{names.PARTIAL}"
+    fs.remove_files(place.archive, [names.PACK, names.DRAFT, partial])
+    fs.remove_files(place.archive, [names.INTENT])
+    fs.remove_folder(place.archive)
 
 
 def _is_live(place: Place, old: Source) -> bool:

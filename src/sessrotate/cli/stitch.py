@@ -77,7 +77,7 @@ def _opened(path: Path) -> Iterator[tuple[int, Iterator[memoryview]]]:
     if where is not None:
         with state.opened(where) as found:
             if found.is_rotated:
-                if found.live is None:
+                if found.is_gone:
                     name = printable(str(where.live))
                     streams.message(f"sessrotate: {name} is gone; this is what is archived.")
                 size = sum(piece.span.size for piece in found.history())

@@ -74,7 +74,8 @@ def _check_history(found: State, *, quiet: bool) -> tuple[list[Problem], str]:
     with streams.progress("Verifying", size, quiet=quiet) as progress:
         problems = stitch.verify_history(found, progress)
     many = render.count(len(found.listed.segments) if found.listed else 0, "archived segment")
-    return problems, f"{many} and the live file, {render.size(size)}: whole"
+    live = "the live file is gone" if found.is_gone else "the live file"
+    return problems, f"{many} and {live}, {render.size(size)}: whole"
 
 
 def _lines(path: Path, problems: Iterable[Problem], summary: str) -> str:

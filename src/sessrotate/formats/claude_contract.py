@@ -165,19 +165,21 @@ class _Needs:
     room: _Room = field(default_factory=_Room)
 
 
-def plan(source: Source, boundary: Span, end: int) -> LivePlan:
+def plan(source: Source, boundary: Span, end: int, history: int | None = None) -> LivePlan:
     """Return what a resume needs of the session `source` up to `end`, cut at `boundary`.
 
-    `boundary` is the last compaction's line, without its newline. Reads the tail once, history
-    forwards once, and backwards only as far as the last row that is needed.
+    `boundary` is the last compaction's line, without its newline; `history` is how many bytes the
+    session would have if nothing of it were archived, by default `end`.
+    Reads the tail once, history forwards once, and backwards only as far as the last row that is
+    needed.
     """
     try:
-        return _plan(source, boundary, end)
+        return _plan(source, boundary, end, end if history is None else history)
     except _RefusedError as refusal:
         return LivePlan(boundary.start, (), (str(refusal),))
 
 
-def _plan(source: Source, boundary: Span, end: int) -> LivePlan:
+def _plan(source: Source, boundary: Span, end: int, history: int) -> LivePlan:
     survey = Survey(source, _ROW, lines.WINDOW)
     needs, is_plain = _preserved(source, boundary)
     tail, parents = _continued(survey, Span(boundary.start, end), needs.room)
@@ -185,7 +187,7 @@ def _plan(source: Source, boundary: Span, end: int) -> LivePlan:
     needs.chained |= parents
     _look_back(survey, boundary.start, needs)
     refusals = list(_refusals(needs, parents, tail))
-    if is_plain and parents - preserved_too and end > SMALL_FILE:
+    if is_plain and parents - preserved_too and history > SMALL_FILE:
         refusals.append(
             "A row after the last compaction continues one from before it, and clients from "
             "2.1.80 on have already lost that branch in a file of this size."

@@ -79,6 +79,11 @@ class Draft(NewFile):
         """Return up to `size` bytes at `offset`: less only at the end."""
         return os.pread(self._fd, size, offset)
 
+    @property
+    def size(self) -> int:
+        """How many bytes the file has now."""
+        return os.fstat(self._fd).st_size
+
     def cut_to(self, size: int) -> None:
         """Drop everything behind `size` bytes."""
         os.ftruncate(self._fd, size)
