@@ -26,6 +26,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
+from clients.mock_api import fingerprint
 from clients.normal import Sent, normalise, slug
 
 if TYPE_CHECKING:
@@ -41,6 +42,9 @@ PACKAGE: Final = "@anthropic-ai/claude-code"
 
 LIMIT: Final = 120.0
 """Seconds that one run of a client may take; a usual one takes one or two."""
+
+WRITING: Final = 10.0
+"""Seconds within which a client writes a turn that has ended; usually a tenth of one."""
 
 INSTALL_LIMIT: Final = 600.0
 
@@ -59,10 +63,6 @@ class ClientVersion:
     """A release of the client, and the little that the harness has to know of it."""
 
     number: str
-    agent_tool: str
-    """What its tool for starting a subagent is called."""
-    full: int
-    """So many tokens in use make it compact before the next turn, and it can still do so."""
     preserves: bool
     """Whether its boundaries name earlier rows that a resume needs."""
     like: str = ""
@@ -76,9 +76,9 @@ class ClientVersion:
 
 
 VERSIONS: Final = (
-    ClientVersion("2.0.28", agent_tool="Task", full=180_000, preserves=False),
-    ClientVersion("2.1.112", agent_tool="Agent", full=180_000, preserves=False),
-    ClientVersion("2.1.330", agent_tool="Agent", full=980_000, preserves=True),
+    ClientVersion("2.0.28", preserves=False),
+    ClientVersion("2.1.112", preserves=False),
+    ClientVersion("2.1.330", preserves=True),
 )
 """All clients that the tests run, oldest first."""
 
@@ -306,7 +306,9 @@ class Client:
     ) -> list[Turn]:
         """Give several prompts to one process, each after the answer to the one before."""
         with self.conversation(resume=resume, environment=environment) as conversation:
-            return [conversation.say(text) for text in prompts]
+            turns = [conversation.say(text) for text in prompts]
+            self._wait_until_written(turns[-1])
+        return turns
 
     def resume_request(self, session_file: Path, *, beside: Path | None = None) -> Sent:
         """Return what the client sends when it resumes a copy of a session file.
@@ -349,6 +351,20 @@ class Client:
         shutil.copytree(saved / "home", self.home, symlinks=True)
 
     # ── inside ───────────────────────────────────────────────────────────────────────────────
+
+    def _wait_until_written(self, turn: Turn) -> None:
+        """Wait for the reply to be in the session file, if there is one that belongs there.
+
+        A client whose input ends before may end without writing the turn (2.1.80 does at times).
+        """
+        if not turn.conversation:
+            return
+        name = fingerprint(turn.conversation[-1].messages).encode()
+        deadline = time.monotonic() + WRITING
+        while name not in self.session_file(turn.session).read_bytes():
+            if time.monotonic() > deadline:
+                raise ClientError(f"{self._name} does not write down what was said")
+            time.sleep(0.01)
 
     @property
     def _name(self) -> str:

@@ -30,6 +30,12 @@ if TYPE_CHECKING:
 NOTE: Final = "note.txt"
 """A file of the project, for the client's tools to read."""
 
+WINDOW: Final = {"CLAUDE_CODE_AUTO_COMPACT_WINDOW": "200000"}
+"""Of which size the model's window is, whatever newer clients know about the model."""
+
+FULL: Final = 180_000
+"""So many tokens in use make a client compact before its next turn, and it can still do so."""
+
 
 # ── steps: each goes on with a session, or begins one ────────────────────────────────────────
 
@@ -62,7 +68,7 @@ def use_subagent(client: Client, mark: str, *, resume: str | None = None) -> str
     """Have a subagent do something with a tool of its own."""
     errand = f"{mark}, errand. {call('Bash', command='echo errand', description='Say a word')}"
     sending = call(
-        client.version.agent_tool,
+        "Agent|Task",  # its name, and what older clients call it
         description="Run an errand",
         prompt=errand,
         subagent_type="general-purpose",
@@ -85,10 +91,10 @@ def compact(client: Client, session: str) -> str:
 
 def overflow(client: Client, mark: str, *, resume: str | None = None) -> str:
     """Fill the model's window, so that the client compacts by itself before its next turn."""
-    full = usage(client.version.full)
-    session = client.prompt(f"{mark}, fill the window. {full}", resume=resume).session
+    prompt = f"{mark}, fill the window. {usage(FULL)}"
+    session = client.prompt(prompt, resume=resume, environment=WINDOW).session
     boundaries = len(boundary_rows(client.session_file(session)))
-    client.prompt(f"{mark}, go on after that.", resume=session)
+    client.prompt(f"{mark}, go on after that.", resume=session, environment=WINDOW)
     found = boundary_rows(client.session_file(session))[boundaries:]
     triggers = [row["compactMetadata"]["trigger"] for row in found]
     _expect(triggers == ["auto"], f"automatic compaction gave {triggers}")

@@ -22,7 +22,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Final, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Container, Iterator
     from socket import socket
 
 LOOPBACK: Final = "127.0.0.1"
@@ -44,7 +44,10 @@ Block = dict[str, Any]
 
 
 def call(tool: str, **arguments: object) -> str:
-    """Return a directive: the reply uses this tool. Several in one prompt are used side by side."""
+    """Return a directive: the reply uses this tool. Several in one prompt are used side by side.
+
+    A tool that has borne several names is given as `One|Other`; the first that is offered counts.
+    """
     return f"[[call {tool} {json.dumps(arguments)}]]"
 
 
@@ -61,7 +64,7 @@ def usage(tokens: int) -> str:
     return f"[[usage {json.dumps({'tokens': tokens})}]]"
 
 
-_DIRECTIVE: Final = re.compile(r"\[\[(call (?P<tool>[\w-]+)|say|usage) (?={)")
+_DIRECTIVE: Final = re.compile(r"\[\[(call (?P<tool>[\w|-]+)|say|usage) (?={)")
 _REMINDER: Final = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
 
 
@@ -193,15 +196,16 @@ class Reply:
         name = fingerprint(request.messages)
         asked = Directives.of(request.prompt)
         tools = {tool.get("name") for tool in request.body.get("tools") or ()}
+        calls = [(_offered(tool, tools), arguments) for tool, arguments in asked.calls]
         stop = "end_turn"
         if request.is_compaction:
             content = [
                 _text(f"<analysis>Mock.</analysis>\n\n<summary>\nSummary {name}\n</summary>")
             ]
-        elif asked.calls and {tool for tool, _ in asked.calls} <= tools:
+        elif calls and all(tool for tool, _ in calls):
             stop = "tool_use"
             content = [_text(asked.text or f"Calling {name}.")]
-            for number, (tool, arguments) in enumerate(asked.calls):
+            for number, (tool, arguments) in enumerate(calls):
                 use = {"type": "tool_use", "id": f"toolu_{name}{number}", "name": tool}
                 content.append({**use, "input": arguments})
         elif asked.text is not None:
@@ -252,6 +256,10 @@ class Reply:
             "output_tokens": 10,
             "service_tier": "standard",
         }
+
+
+def _offered(names: str, tools: Container[str]) -> str | None:
+    return next((name for name in names.split("|") if name in tools), None)
 
 
 def _text(text: str) -> Block:

@@ -216,7 +216,7 @@ def test_a_failed_installation_leaves_nothing_behind(tmp_path: Path) -> None:
 
 
 def test_an_unknown_version_is_taken_to_be_like_the_one_before_it() -> None:
-    assert client_module.version("2.1.113").agent_tool == "Agent"
+    assert client_module.version("2.1.113").like == "2.1.112"
     assert not client_module.version("2.1.113").preserves
     assert client_module.version("9.0.0").preserves
     assert [client_module.version(number) for number in NUMBERS] == list(VERSIONS)
@@ -266,6 +266,11 @@ def test_a_directive_inside_another_is_for_whoever_gets_that(api: MockApi) -> No
 
 def test_a_tool_that_is_not_offered_is_not_called(api: MockApi) -> None:
     assert json.loads(ask(api, call("Bash", command="true")))["stop_reason"] == "end_turn"
+
+
+def test_a_tool_is_called_by_the_name_that_is_offered(api: MockApi) -> None:
+    answer = json.loads(ask(api, call("Shell|Bash", command="true"), tools=[BASH]))
+    assert [block.get("name") for block in answer["content"]] == [None, "Bash"]
 
 
 def test_tokens_are_counted_and_requests_kept() -> None:
