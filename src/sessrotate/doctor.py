@@ -9,9 +9,10 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sessrotate import place, recover, state
+from sessrotate import live, place, recover, state
 from sessrotate.errors import SessrotateError, printable
 from sessrotate.formats import claude
+from sessrotate.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,6 +41,24 @@ def findings() -> Iterator[Finding]:
     for where in place.archives():
         for kind, detail in _look(where):
             yield Finding(where.session, str(where.archive), kind, detail)
+    for path in claude.sessions():
+        lost = place.of(path)
+        if lost is not None and not lost.archive.exists() and _is_rotated(lost):
+            yield Finding(
+                lost.session,
+                str(lost.archive),
+                "damaged",
+                f"{printable(str(path))} goes on from this archive, and it is gone: put it back, "
+                "or go on without it by `sessrotate split --in-place --unsafe-adopt`.",
+            )
+
+
+def _is_rotated(where: Place) -> bool:
+    try:
+        with Source(where.live) as source:
+            return live.parse(state.first_line(source), where.session) is not None
+    except (SessrotateError, OSError):
+        return False
 
 
 def _look(where: Place) -> Iterator[tuple[str, str]]:
@@ -115,3 +134,4 @@ def settings() -> Iterator[Setting]:
     yield Setting("sessions", str(sum(1 for _ in claude.sessions())))
     yield Setting("archive", str(place.root()))
     yield Setting("archived sessions", str(sum(1 for _ in place.archives())))
+    yield Setting("archives put aside", str(len(place.aside())))

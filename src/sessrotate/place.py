@@ -113,6 +113,13 @@ def archives(prefix: str = "") -> Iterator[Place]:
                 yield place
 
 
+def aside() -> list[Path]:
+    """Return the archives that were put aside, in order."""
+    return [
+        folder for project in claude.listed(root() / ASIDE) for folder in claude.listed(project)
+    ]
+
+
 def put_aside(place: Place) -> Path | None:
     """Move an archive to where it is in nobody's way; return where, None if there is none."""
     if not place.archive.exists():

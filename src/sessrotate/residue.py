@@ -73,10 +73,9 @@ def _common_lines(pack: Source, start: int, live: Source, other: int) -> int:
     """Return how many bytes both have in common from these offsets on, in whole lines.
 
     Two different lines of a client begin alike, so half a line in common means nothing, unless
-    the live file ends there: then it is what a crash left of our own copying.
+    a file ends there: then it is what a crash left of our own copying.
     """
     most = max(0, min(pack.size() - start, live.size() - other))
-    is_all = other + most == live.size() or start + most == pack.size()
     lines = done = 0
     while done < most:
         size = min(_PIECE, most - done)
@@ -88,7 +87,7 @@ def _common_lines(pack: Source, start: int, live: Source, other: int) -> int:
         if same < size:
             return lines
         done += size
-    return most if is_all else lines
+    return most
 
 
 def common(one: bytes, other: bytes) -> int:

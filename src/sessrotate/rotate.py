@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 BUFFER: Final = 256 * 1024
 
+_LATER: Final = "Mostly that is so until the next compaction: try again after it."
+
 
 @dataclass(frozen=True, slots=True)
 class RotationPlan:
@@ -107,7 +109,7 @@ def prepare(found: State, progress: Callable[[int], None], *, adopt: bool = Fals
             contract = claude_contract.plan(source, line, scanned.end, history)
         refusals = [*obstacles(found.place, source, int(found.pack is not None))]
     if contract is not None:
-        refusals += contract.refusals
+        refusals += [f"{reason} {_LATER}" for reason in contract.refusals]
         problem = problem or _strangers(found, segments[:-1])
     if problem is not None and not adopt:
         refusals.append(f"{problem} --unsafe-adopt puts that archive aside and starts a new one.")

@@ -136,8 +136,9 @@ def _piece(found: State, piece: Piece, segments: SegmentSet | None) -> Iterator[
     if piece.where == "live" and found.live is not None:
         yield from _bytes(found.live, piece.span)
     elif segments is None or piece.index is None:
-        if found.pack is not None:
-            yield from _bytes(found.pack, piece.span)
+        if found.pack is None:
+            raise DamagedError(f"{printable(str(found.place.pack))} is gone.")
+        yield from _bytes(found.pack, piece.span)
     elif piece.where == "sealed":
         yield from body(segments, segments.parts[piece.index])
     else:

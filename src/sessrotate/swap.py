@@ -131,7 +131,7 @@ class _Swap:
         size = self._old.size() - cut
         if same == self._tail == size:
             return False
-        if b"\n" not in self._draft.read_at(prefix, same):
+        if b"\n" not in self._draft.read_at(prefix, min(same, _PIECE + 1)):
             raise _changed()  # the compaction itself is not what it was
         if same < self._tail:  # the client took back what it had written last
             self._draft.cut_to(prefix + same)

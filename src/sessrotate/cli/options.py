@@ -58,9 +58,10 @@ Segments = Annotated[
     ),
 ]
 ManySegments = Annotated[
-    list[str],
+    list[str] | None,
     typer.Argument(
-        metavar="SOURCE...",
+        metavar="[SOURCE]...",
+        show_default=False,
         help="Folders of segments, files of them, or sessions.",
         autocompletion=_complete_session,
     ),

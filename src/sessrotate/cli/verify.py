@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sessrotate import archive, find, place, render, state, stitch
 from sessrotate.cli import streams
 from sessrotate.cli.options import Json, ManySegments, Quiet
-from sessrotate.errors import DamagedError, printable
+from sessrotate.errors import DamagedError, WrongUsageError, printable
 from sessrotate.segments import Problem
 from sessrotate.source import Source
 
@@ -21,8 +21,11 @@ if TYPE_CHECKING:
 
 
 def command(
-    sources: ManySegments,
+    sources: ManySegments = None,
     *,
+    every: Annotated[
+        bool, typer.Option("--all", help="Every session that has an archive.")
+    ] = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -30,8 +33,11 @@ def command(
 
     The exit code is 0 if all is well and 1 if anything is not.
     """
+    if bool(sources) == every:
+        raise WrongUsageError("Name a SOURCE, or --all, and not both.")
     problems: list[dict[str, Any]] = []
-    for source in sources:
+    named = [str(where.archive) for where in place.archives()] if every else sources or []
+    for source in named:
         path = find.path_of(source)
         found, summary = _check(path, quiet=quiet)
         problems += [
@@ -48,11 +54,11 @@ def command(
 
 def _check(path: Path, *, quiet: bool) -> tuple[list[Problem], str]:
     where = place.of(path)
-    if where is not None:
-        with state.opened(where) as found:
-            if found.is_rotated:
-                return _check_history(found, quiet=quiet)
     try:
+        if where is not None:
+            with state.opened(where) as found:
+                if found.is_rotated:
+                    return _check_history(found, quiet=quiet)
         segments = archive.find(path)
     except DamagedError as error:
         return [Problem("manifest", str(error))], ""
