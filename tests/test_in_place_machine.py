@@ -253,7 +253,7 @@ class SessionInPlace(RuleBasedStateMachine):
 
 
 QUICK: Final = settings(max_examples=80, stateful_step_count=40, deadline=None)
-LONG: Final = settings(max_examples=1500, stateful_step_count=60, deadline=None)
+LONG: Final = settings(max_examples=300, stateful_step_count=60, deadline=None)
 
 
 def test_no_byte_is_lost_whatever_happens_in_whatever_order() -> None:
