@@ -125,7 +125,7 @@ def test_a_real_client_is_judged_case_by_case() -> None:
     assert told.stdout.endswith(
         f"{number}: resumes rotated sessions as before in 2 of 2 cases.\n"
     ), told.stdout
-    assert told.stdout.count("same: ") == 2
+    assert told.stdout.count("  same: ") == 2
 
 
 @pytest.mark.clients
