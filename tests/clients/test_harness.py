@@ -78,13 +78,6 @@ def test_an_unreadable_session_is_a_difference(sessions: Sessions, tmp_path: Pat
     assert differences(client, session_file, empty)
 
 
-@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.relative_to(FIXTURES).parts[0])
-def test_every_sample_resumes(client: Client, path: Path) -> None:
-    sent = client.resume_request(path)
-    assert len(sent.messages) >= 3
-    assert client_module.QUESTION in json.dumps(sent.messages[-3:])
-
-
 @pytest.mark.parametrize(
     ("version", "name", "equal"),
     [
