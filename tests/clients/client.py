@@ -204,6 +204,13 @@ def _command(folder: Path) -> tuple[str, ...]:
     return (node, str(script))
 
 
+def _read_if_there(path: Path) -> bytes:
+    """Return a file's bytes, none where there is no file: clients make it with their first rows."""
+    with contextlib.suppress(FileNotFoundError):
+        return path.read_bytes()
+    return b""
+
+
 def session_id(session_file: Path) -> str:
     """Return the id of a session: the name of its file."""
     if not _UUID.fullmatch(session_file.stem):
@@ -361,7 +368,7 @@ class Client:
             return
         name = fingerprint(turn.conversation[-1].messages).encode()
         deadline = time.monotonic() + WRITING
-        while name not in self.session_file(turn.session).read_bytes():
+        while name not in _read_if_there(self.session_file(turn.session)):
             if time.monotonic() > deadline:
                 raise ClientError(f"{self._name} does not write down what was said")
             time.sleep(0.01)
