@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -159,6 +160,59 @@ def test_a_row_that_continues_one_from_before_takes_it_along(home: Home) -> None
     assert lines[1] == row(0, pad="")
     assert oracle.is_boundary(lines[2].rstrip(b"\n"))
     assert home.stitched() == DATA + row(80, parentUuid=old)
+
+
+def of(number: int) -> str:
+    """Return the uuid of a row."""
+    return f"{number:08x}-0000-4000-a000-00000000000a"
+
+
+def file_history(number: int) -> bytes:
+    """Return what the client keeps of the files as they were at a row."""
+    record = {"type": "file-history-snapshot", "messageId": of(number), "snapshot": {}}
+    return json.dumps(record).encode() + b"\n"
+
+
+ANCESTORS: Final = (
+    (row(0), boundary(1), file_history(2), row(2, parentUuid=of(1))),
+    (boundary(3), row(4, parentUuid=of(2)), file_history(5), row(5, parentUuid=of(4))),
+)
+"""Two segments; each row of the second goes back to one of the first."""
+
+REWOUND: Final = (boundary(6), boundary(7), row(8, parentUuid=of(5)))
+"""What a client writes whose user went back, behind the compactions, to what is archived."""
+
+
+def test_a_row_that_continues_an_archived_one_takes_it_along(home: Home) -> None:
+    data = b"".join(b"".join(part) for part in ANCESTORS)
+    home.live.write_bytes(data)
+    home.append(REWOUND[0])
+    home.rotate()
+    home.append(b"".join(REWOUND[1:]))
+    done = home.rotate()
+    # Row 2 is in segment 1, the rows that go back to it are in segment 2, all sealed.
+    live = home.live.read_bytes().splitlines(keepends=True)
+    assert tuple(live[1:-2]) == (ANCESTORS[0][1], *ANCESTORS[0][2:], *ANCESTORS[1][1:])
+    assert tuple(live[-2:]) == REWOUND[1:]
+    assert home.stitched() == data + b"".join(REWOUND)
+    assert done.plan.bytes_after == len(b"".join(live))
+    assert not home.problems()
+
+
+def test_an_ancestor_in_a_segment_that_is_not_there_is_refused(home: Home) -> None:
+    home.live.write_bytes(b"".join(b"".join(part) for part in ANCESTORS) + REWOUND[0])
+    home.rotate()
+    (home.archive / f"{ID}.1.jsonl").rename(home.config.parent / "away")
+    home.append(b"".join(REWOUND[1:]))
+    refused(home, "may be in segment 1", "try again after it")
+
+
+def test_the_archive_is_not_read_where_nothing_is_missing(home: Home) -> None:
+    home.rotate()
+    for file in home.archive.glob("*.jsonl"):
+        file.write_bytes(b"")
+    home.append(MORE)
+    assert home.rotate().plan.refusals == ()
 
 
 # ── what is written ──────────────────────────────────────────────────────────────────────────

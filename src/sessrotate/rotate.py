@@ -19,14 +19,14 @@ from sessrotate.live import LiveHeader
 from sessrotate.manifest import Manifest
 from sessrotate.model import Scan, SealedSegment, Segment, Span
 from sessrotate.obstacles import obstacles
+from sessrotate.source import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from sessrotate.formats.claude_contract import LivePlan
     from sessrotate.model import FileIdentity
     from sessrotate.place import Place
-    from sessrotate.source import Source
     from sessrotate.state import State
 
 BUFFER: Final = 256 * 1024
@@ -106,7 +106,9 @@ def prepare(found: State, progress: Callable[[int], None], *, adopt: bool = Fals
             start = scanned.boundaries[-1].offset
             line = Span(start, source.line_end(start, scanned.end))
             history = segments[-1].span.end
-            contract = claude_contract.plan(source, line, scanned.end, history)
+            contract = claude_contract.plan(
+                source, line, scanned.end, history, _older(found, archived)
+            )
         refusals = [*obstacles(found.place, source, int(found.pack is not None))]
     if contract is not None:
         refusals += [f"{reason} {_LATER}" for reason in contract.refusals]
@@ -146,6 +148,20 @@ def _segments(
             zip(parts, dating.times(source, parts), strict=True)
         )
     ]
+
+
+def _older(
+    found: State, archived: tuple[SealedSegment, ...]
+) -> Iterator[tuple[int, Source | None]]:
+    """Yield the sealed segments, the newest first; None for one that is not there, or no plain."""
+    for entry in reversed(archived):
+        index = entry.segment.index
+        path = found.place.archive / names.segment_file(found.place.session, "numbered", index)
+        if path.name not in found.listing or path.is_symlink():
+            yield index, None
+        else:
+            with Source(path) as source:
+                yield index, source
 
 
 def _source(found: State) -> Source:
@@ -193,7 +209,7 @@ def execute(
         with swap.undone_unless_swapped(place, source):
             fs.create_folder(place.archive)
             with fs.Draft(place.draft) as draft:
-                begun = _write(planned, source, sealed, draft)
+                begun = _write(planned, place, source, sealed, draft)
                 swap.begin(place, source, begun)
                 return swap.swap(place, source, draft, begun, was=planned.source, wait=wait)
 
@@ -241,24 +257,38 @@ def _header(planned: RotationPlan, parent: str, carried: str, boundary: str) -> 
     )
 
 
+def _carried(place: Place, live_file: Source, contract: LivePlan) -> Iterator[bytes]:
+    """Yield the carried lines, newlines included, from wherever they stand."""
+    for entry in contract.carried:
+        span = Span(entry.span.start, entry.span.end + 1)
+        if entry.segment is None:
+            yield from live_file.pieces(span)
+        else:
+            file = names.segment_file(place.session, "numbered", entry.segment)
+            with Source(place.archive / file) as segment:
+                yield from segment.pieces(span)
+
+
 def _write(
-    planned: RotationPlan, source: Source, sealed: tuple[SealedSegment, ...], draft: fs.Draft
+    planned: RotationPlan,
+    place: Place,
+    source: Source,
+    sealed: tuple[SealedSegment, ...],
+    draft: fs.Draft,
 ) -> Intent:
     """Write the new live file, on the disk when this returns; return what is going to happen."""
     contract = planned.live
     if contract is None:
         raise DamagedError("There is nothing to cut.")
     carried = Fingerprint()
-    for entry in contract.carried:
-        for piece in source.pieces(Span(entry.span.start, entry.span.end + 1)):
-            carried.update(piece)
+    for piece in _carried(place, source, contract):
+        carried.update(piece)
     line = Span(contract.cut, source.line_end(contract.cut, planned.end) + 1)
     boundary = Mark.of(source.read_at(line.start, line.size))
     head = live.line(_header(planned, sealed[-1].digest, carried.digest, boundary.digest))
     draft.append(head)
-    for entry in contract.carried:
-        for piece in source.pieces(Span(entry.span.start, entry.span.end + 1)):
-            draft.append(piece)
+    for piece in _carried(place, source, contract):
+        draft.append(piece)
     tail = Fingerprint()
     for piece in source.pieces(Span(contract.cut, planned.end)):
         tail.update(piece)

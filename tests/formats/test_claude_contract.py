@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import oracle
-from sessrotate.formats import claude_contract
+from sessrotate.formats import claude_contract, claude_rows
 from sessrotate.formats.claude_contract import LivePlan
 from sessrotate.model import Span
 from sessrotate.source import Source
@@ -197,7 +197,7 @@ def test_of_metadata_the_last_of_each_key_is_carried(tmp_path: Path) -> None:
 
 def test_unknown_rows_and_torn_lines_are_kept_and_void_ones_are_not(tmp_path: Path) -> None:
     new = {"type": "from-a-newer-client", "x": 1}
-    void = [{"type": kind} for kind in sorted(claude_contract.CLEARED)]
+    void = [{"type": kind} for kind in sorted(claude_rows.CLEARED)]
     _, carried = plan(tmp_path, new, b'{"torn":', b"\xff\x00", *void, compaction())
     assert carried == [new, b'{"torn":', b"\xff\x00"]
 

@@ -17,6 +17,7 @@ import generate_session
 import oracle
 from sessrotate import jsonline, lines
 from sessrotate.formats import claude_contract as contract
+from sessrotate.formats import claude_rows as kinds
 from sessrotate.formats.claude_survey import Survey, Unless
 from sessrotate.lines import LONG, Window
 from sessrotate.model import Span
@@ -426,13 +427,13 @@ class SlowPlan:
                 yield start, line, reason
             elif row is None:
                 yield start, line, "it is no record, and clients keep it"
-            elif kind in contract.LAST_WINS:
+            elif kind in kinds.LAST_WINS:
                 if keys[number] not in keys[number + 1 :]:
                     yield start, line, "it is the newest of its kind"
-            elif kind in contract.FILE_HISTORY:
+            elif kind in kinds.FILE_HISTORY:
                 if text(row, "messageId") in self.tail | found.keys():
                     yield start, line, "it is the file history of a message that stays"
-            elif kind not in contract.CLEARED | contract.TRANSCRIPT:
+            elif kind not in kinds.CLEARED | kinds.TRANSCRIPT:
                 yield start, line, "clients keep records of its type"
 
 
@@ -444,7 +445,7 @@ REASONS = {
 
 
 def metadata_key(row: dict[str, Any] | None) -> list[str | int | None]:
-    names = contract.LAST_WINS.get((row or {}).get("type", ""), ())
+    names = kinds.LAST_WINS.get((row or {}).get("type", ""), ())
     values = [(row or {}).get(name) for name in names]
     is_short = [isinstance(value, str | int) and len(str(value)) <= 128 for value in values]
     return [value if short else None for value, short in zip(values, is_short, strict=True)]

@@ -1,29 +1,34 @@
 """What of a session Claude Code still needs of the lines before its last compaction.
 
 Rule: equal means that the real client, resuming `carried lines · boundary · tail`, sends the same
-request as from the whole file. The classes of rows are those of the clean-up that 2.1.330 itself
-contains; the rest was found by comparing the requests of 2.0.28 to 2.1.330, and is held by
-tests/clients/test_contract.py. Lines are carried as they are, in file order, and nothing after
-the cut is ever dropped. Where equality cannot be had, the plan says why and must not be carried
-out. History is surveyed rather than parsed: `claude_survey` says what that leaves out. Memory is
-bounded by `ROOM`, whatever the lines are.
+request as from the whole file. Which rows outlive a compaction is in `claude_rows`; the rest was
+found by comparing the requests of 2.0.28 to 2.1.330, and is held by tests/clients. Lines are
+carried as they are, in the order of the history, and nothing after the cut is ever dropped. Where
+equality cannot be had, the plan says why and must not be carried out. History is surveyed rather
+than parsed: `claude_survey` says what that leaves out. Memory is bounded by `ROOM`, whatever the
+lines are.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from sys import getsizeof
 from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate import jsonline, lines
+from sessrotate.formats.claude_rows import CLEARED, FILE_HISTORY, LAST_WINS, TRANSCRIPT
 from sessrotate.formats.claude_survey import Survey, Unless
 from sessrotate.model import Span
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from sessrotate.source import Source
+
+    Older = Iterable[tuple[int, Source | None]]
+    """The sealed segments of a session and their numbers, the newest first; None for one that
+    cannot be looked into. Each is open until the next is asked for."""
 
 SMALL_FILE: Final = 5 * 1024 * 1024
 """Bytes up to which 2.1.80 and later read a session from its beginning, branches and all."""
@@ -35,68 +40,6 @@ to carry. A session has thousands of either at most."""
 _PER_NAME: Final = 120
 _PER_LINE: Final = 350
 """What CPython takes for a uuid, or for a line to carry, with its share of sets and lists."""
-
-HEADER_TYPE: Final = "segment_header"
-
-TRANSCRIPT: Final = frozenset({"user", "assistant", "system", "attachment"})
-"""Rows of the conversation: before the cut they matter only if a row behind it needs them."""
-
-CLEARED: Final = frozenset(
-    {
-        "api-request",
-        "api-request-blob",
-        "api-request-resumed",
-        "api-request-shape",
-        "continued-in",
-        "host-row",
-        "last-prompt",
-        "progress",
-        "resume-head-vouch",
-        HEADER_TYPE,
-    }
-)
-"""Rows that a compaction makes void (2.1.330), and our own header."""
-
-FILE_HISTORY: Final = frozenset({"file-history-delta", "file-history-snapshot"})
-"""Void too, but for those of a message that stays: `/rewind` restores code by them."""
-
-_LAST: Final = ("type", "sessionId")
-LAST_WINS: Final[dict[str, tuple[str, ...]]] = {
-    **dict.fromkeys(
-        (
-            "agent-color",
-            "agent-name",
-            "agent-setting",
-            "ai-title",
-            "artifact-autoreact-ledger",
-            "atis-latch",
-            "attribution-snapshot",
-            "bridge-session",
-            "cost-state",
-            "custom-title",
-            "derived-from",
-            "dev-mods",
-            "ended-by-model",
-            "history-suppression",
-            "isolation-latch",
-            "mode",
-            "observer-ref",
-            "permission-mode",
-            "pr-link",
-            "queue-operation",
-            "relocated",
-            "repl-mode",
-            "session-owner",
-            "tag",
-            "tools-used",
-            "worktree-state",
-        ),
-        _LAST,
-    ),
-    "summary": ("type", "leafUuid"),
-    "hybrid-organization": (*_LAST, "organizationUuid"),
-}
-"""Metadata of which the client takes the last of each key (2.1.330); the key's fields."""
 
 _ROW: Final[jsonline.Shape] = dict.fromkeys(
     (
@@ -113,14 +56,19 @@ _ROW: Final[jsonline.Shape] = dict.fromkeys(
 _UUID: Final = b'"uuid"'
 _MESSAGE: Final = b'"messageId"'
 _NEVER: Final = Unless(_UUID, frozenset())
+_HISTORY_OF_KEPT: Final = "it is the file history of a message that stays"
 
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """A line from before the cut that goes along, without its newline, and why."""
+    """A line from before the cut that goes along, without its newline, and why.
+
+    `segment` is the number of the sealed segment that it stands in, None for the live file.
+    """
 
     span: Span
     reason: str
+    segment: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,30 +110,40 @@ class _Needs:
     walked: dict[bytes, bytes] = field(default_factory=dict)
     """Rows of a preserved segment still to be found → the row that the walk ends with."""
     found: dict[bytes, Carried] = field(default_factory=dict)
+    hidden: int | None = None
+    """The sealed segment that may have a row that is needed, but cannot be looked into."""
     room: _Room = field(default_factory=_Room)
 
 
-def plan(source: Source, boundary: Span, end: int, history: int | None = None) -> LivePlan:
+def plan(
+    source: Source,
+    boundary: Span,
+    end: int,
+    history: int | None = None,
+    older: Older = (),
+) -> LivePlan:
     """Return what a resume needs of the session `source` up to `end`, cut at `boundary`.
 
     `boundary` is the last compaction's line, without its newline; `history` is how many bytes the
-    session would have if nothing of it were archived, by default `end`.
-    Reads the tail once, history forwards once, and backwards only as far as the last row that is
-    needed.
+    session would have if nothing of it were archived, by default `end`; what is archived is
+    `older`. Reads the tail once, history forwards once, and backwards only as far as the last row
+    that is needed: mostly that is not as far as the archive.
     """
     try:
-        return _plan(source, boundary, end, end if history is None else history)
+        return _plan(source, boundary, end, end if history is None else history, older)
     except _RefusedError as refusal:
         return LivePlan(boundary.start, (), (str(refusal),))
 
 
-def _plan(source: Source, boundary: Span, end: int, history: int) -> LivePlan:
+def _plan(source: Source, boundary: Span, end: int, history: int, older: Older) -> LivePlan:
     survey = Survey(source, _ROW, lines.WINDOW)
     needs, is_plain = _preserved(source, boundary)
     tail, parents = _continued(survey, Span(boundary.start, end), needs.room)
     preserved_too = parents & (needs.preserved | set(needs.walked))
     needs.chained |= parents
-    _look_back(survey, boundary.start, needs)
+    missing = needs.chained | needs.preserved | needs.walked.keys()
+    _look_back(survey, boundary.start, needs, missing)
+    archived = list(_look_further(older, needs, missing)) if missing & _wanted(needs) else []
     refusals = list(_refusals(needs, parents, tail))
     if is_plain and parents - preserved_too and history > SMALL_FILE:
         refusals.append(
@@ -198,12 +156,16 @@ def _plan(source: Source, boundary: Span, end: int, history: int) -> LivePlan:
     others, repeated = _look_through(survey, boundary.start, needs, tail)
     if repeated:
         refusals.append(f"{repeated:,} rows stand both before and after the last compaction.")
-    carried = {entry.span.start: entry for entry in (*others, *needs.found.values())}
+    carried = {_order(entry): entry for entry in (*archived, *others, *needs.found.values())}
     return LivePlan(
         boundary.start,
-        tuple(carried[start] for start in sorted(carried)),
+        tuple(carried[order] for order in sorted(carried)),
         tuple(refusals),
     )
+
+
+def _order(entry: Carried) -> tuple[bool, int, int]:
+    return entry.segment is None, entry.segment or 0, entry.span.start
 
 
 def _continued(survey: Survey, span: Span, room: _Room) -> tuple[set[bytes], set[bytes]]:
@@ -261,29 +223,59 @@ def _texts(value: object) -> set[bytes]:
     return {text.encode("utf-8", "surrogatepass") for text in texts if isinstance(text, str)}
 
 
-def _look_back(survey: Survey, end: int, needs: _Needs) -> None:
-    """Find the needed rows, last copy first: a row's parent stands before it."""
-    missing = needs.chained | needs.preserved | needs.walked.keys()
+def _look_back(
+    survey: Survey, end: int, needs: _Needs, missing: set[bytes], segment: int | None = None
+) -> None:
+    """Find the `missing` rows, last copy first: a row's parent stands before it."""
     for span, row in survey.backward(end - 1, Unless(_UUID, missing)):
         uuid, parent = _link(row or {}, "uuid"), _link(row or {}, "parentUuid")
         if uuid is not None and uuid in missing:
             missing.remove(uuid)
-            more = _found(needs, span, uuid, parent)
+            more = _found(needs, Carried(span, "", segment), uuid, parent)
             missing |= {uuid for uuid in more if uuid not in needs.found}
 
 
-def _found(needs: _Needs, span: Span, uuid: bytes, parent: bytes | None) -> set[bytes]:
+def _wanted(needs: _Needs) -> set[bytes]:
+    """Return the rows without which there is no plan: of `allUuids` one may be nowhere."""
+    return needs.chained | needs.required | needs.walked.keys()
+
+
+def _look_further(older: Older, needs: _Needs, missing: set[bytes]) -> Iterator[Carried]:
+    """Find in the archive what is still `missing`; yield the file history that belongs to it.
+
+    So it is when a user rewinds, in a client that runs, to a prompt that has been archived since.
+    """
+    for index, source in older:
+        if source is None:
+            needs.hidden = index
+            return
+        survey, end, known = Survey(source, _ROW, lines.WINDOW), source.size(), set(needs.found)
+        _look_back(survey, end, needs, missing, index)
+        found = needs.found.keys() - known
+        kinds = [*CLEARED, *TRANSCRIPT, *FILE_HISTORY] if found else []
+        idle = {kind.encode(): _NEVER for kind in kinds}
+        idle |= {kind.encode(): Unless(_MESSAGE, found) for kind in FILE_HISTORY}
+        for span, row in survey.relevant(Span(0, end if found else 0), idle):
+            kind = None if row is None else row.get("type")
+            if kind in FILE_HISTORY and _link(row or {}, "messageId") in found:
+                needs.room.take(_PER_LINE)
+                yield Carried(span, _HISTORY_OF_KEPT, index)
+        if not missing & _wanted(needs):
+            return
+
+
+def _found(needs: _Needs, found: Carried, uuid: bytes, parent: bytes | None) -> set[bytes]:
     """Note where a needed row is; return the rows that are needed because of it."""
     needs.room.take(_PER_LINE + _PER_NAME + len(uuid) + len(parent or b""))
     more: set[bytes] = set()
     walk_ends = needs.walked.get(uuid)
     if uuid in needs.chained:
-        needs.found[uuid] = Carried(span, "a row after the compaction continues it")
+        needs.found[uuid] = replace(found, reason="a row after the compaction continues it")
         if parent is not None:
             needs.chained.add(parent)
             more.add(parent)
     if uuid in needs.preserved or walk_ends is not None:
-        needs.found[uuid] = Carried(span, "the compaction preserved it")
+        needs.found[uuid] = replace(found, reason="the compaction preserved it")
         if walk_ends is not None and walk_ends != uuid and parent is not None:
             needs.walked[parent] = walk_ends
             more.add(parent)
@@ -292,6 +284,11 @@ def _found(needs: _Needs, span: Span, uuid: bytes, parent: bytes | None) -> set[
 
 def _refusals(needs: _Needs, parents: set[bytes], tail: set[bytes]) -> Iterator[str]:
     # A fork of 2.1.330 writes preserved rows behind the boundary that lists them.
+    if needs.hidden is not None:
+        yield (
+            f"A row that a resume needs may be in segment {needs.hidden}, which is compressed or "
+            "not there."
+        )
     if needs.required - set(needs.found) - tail:
         yield "A row that the last compaction preserved is missing."
     if any(head not in needs.found for head in needs.walked.values()):
@@ -344,5 +341,5 @@ def _reason(row: jsonline.Values | None, kept: set[bytes]) -> str | None:
     kind = row.get("type")
     if kind in FILE_HISTORY:
         is_kept = _link(row, "messageId") in kept
-        return "it is the file history of a message that stays" if is_kept else None
+        return _HISTORY_OF_KEPT if is_kept else None
     return None if kind in CLEARED or kind in TRANSCRIPT else "clients keep records of its type"
