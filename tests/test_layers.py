@@ -14,7 +14,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 
 # From the bottom up: a module imports only from layers below its own.
 LAYERS = (
-    {"__init__", "errors", "model"},
+    {"__init__", "errors", "model", "records", "view"},
     {"jsonline", "lines", "needle", "digest", "names", "source", "fs.files", "lease", "zstd"},
     {"fs.__init__"},
     {
@@ -24,15 +24,25 @@ LAYERS = (
         "formats.__init__",
         "formats.claude",
         "formats.claude_survey",
+        "formats.claude_live",
         "formats.claude_rows",
     },
-    {"manifest", "scan", "dating", "live", "place", "formats.claude_contract"},
+    {
+        "manifest",
+        "scan",
+        "dating",
+        "live",
+        "place",
+        "formats.claude_contract",
+        "formats.claude_view",
+    },
     {"chain", "render", "find", "intent", "inuse", "locks", "obstacles"},
     {"archive", "writer", "residue", "history"},
     {"split", "swap", "state"},
     {"stitch", "seal", "rotate", "restore", "rebuild"},
-    {"recover"},
-    {"in_place", "doctor"},
+    {"recover", "bodies"},
+    {"in_place", "doctor", "session", "unique"},
+    {"export.__init__"},
     {"fleet"},
     {"render_in_place"},
     {"cli.streams"},
@@ -54,8 +64,10 @@ PURE = {
     "model",
     "names",
     "plan",
+    "records",
     "render",
     "render_in_place",
+    "view",
 }
 IMPURE = {"os", "time", "pathlib", "shutil", "subprocess", "socket", "tempfile"}
 

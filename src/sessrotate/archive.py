@@ -136,6 +136,7 @@ def of_manifest(folder: Path, listing: frozenset[str], listed: manifest.Manifest
                 head=head,
                 digest=sealed.digest,
                 lines=sealed.lines,
+                segment=segment,
             )
         )
         parent = sealed.digest

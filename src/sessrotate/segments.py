@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from sessrotate.model import Codec
+    from sessrotate.model import Codec, Segment
 
 READ: Final = 256 * 1024
 """Bytes handed on at once."""
@@ -30,7 +30,7 @@ class Part:
     """One segment as it must be. `file` is its name in the folder, None if it is missing there.
 
     `head` is its header line, byte for byte (empty for segment 0); `size` (bytes), `digest` and
-    `lines` are its body's, None where nothing here says them.
+    `lines` are its body's, None where nothing here says them. `segment` is what its manifest says.
     """
 
     index: int
@@ -41,6 +41,7 @@ class Part:
     head: bytes
     digest: str | None
     lines: int | None = None
+    segment: Segment | None = None
 
 
 @dataclass(frozen=True, slots=True)

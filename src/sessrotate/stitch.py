@@ -81,21 +81,20 @@ def history(found: State) -> Iterator[memoryview]:
     It may be in the middle of a rotation, by a process that still runs or one that died. Raises
     as `stream` does.
     """
-    parts, pieces = _parts(found), found.history()
-    return _checked(found, pieces, parts)
+    return _checked(found, found.history(), parts(found))
 
 
 def _checked(
-    found: State, pieces: tuple[Piece, ...], parts: SegmentSet | None
+    found: State, pieces: tuple[Piece, ...], segments: SegmentSet | None
 ) -> Iterator[memoryview]:
     for piece in pieces:
         # Before the first byte: what goes into a pipe cannot be taken back.
-        if parts is not None and piece.where == "sealed" and piece.index is not None:
-            part = parts.parts[piece.index]
+        if segments is not None and piece.where == "sealed" and piece.index is not None:
+            part = segments.parts[piece.index]
             if part.file is None:
                 raise DamagedError(f"{describe(part)} is missing.")
     for piece in pieces:
-        yield from _piece(found, piece, parts)
+        yield from read(found, piece, segments)
 
 
 def verify_history(found: State, progress: Callable[[int], None]) -> list[Problem]:
@@ -106,11 +105,11 @@ def verify_history(found: State, progress: Callable[[int], None]) -> list[Proble
     reason = found.problem()
     if reason is not None:
         return [Problem("live", reason)]
-    parts, done = _parts(found), 0
-    problems = [*_unfinished(found, parts)]
+    segments, done = parts(found), 0
+    problems = [*_unfinished(found, segments)]
     for piece in found.history():
         try:
-            for data in _piece(found, piece, parts):
+            for data in read(found, piece, segments):
                 done += len(data)
                 progress(done)
         except DamagedError as error:
@@ -118,21 +117,26 @@ def verify_history(found: State, progress: Callable[[int], None]) -> list[Proble
     return problems
 
 
-def _unfinished(found: State, parts: SegmentSet | None) -> Iterator[Problem]:
+def _unfinished(found: State, segments: SegmentSet | None) -> Iterator[Problem]:
     if found.intent is not None or found.pack is not None:
         yield Problem("leftover", "A run was interrupted; the next one deals with that.")
-    for problem in parts.problems if parts is not None else ():
+    for problem in segments.problems if segments is not None else ():
         if problem.kind == "leftover":
             yield problem
 
 
-def _parts(found: State) -> SegmentSet | None:
+def parts(found: State) -> SegmentSet | None:
+    """Return the archive's segments, None if nothing is archived."""
     if found.listed is None:
         return None
     return archive.of_manifest(found.place.archive, found.listing, found.listed)
 
 
-def _piece(found: State, piece: Piece, segments: SegmentSet | None) -> Iterator[memoryview]:
+def read(found: State, piece: Piece, segments: SegmentSet | None) -> Iterator[memoryview]:
+    """Yield the bytes of one piece of a session's history; `segments` are its `parts`.
+
+    Each view is valid until the next is asked for. Raises as `stream` does.
+    """
     if piece.where == "live" and found.live is not None:
         yield from _bytes(found.live, piece.span)
     elif segments is None or piece.index is None:

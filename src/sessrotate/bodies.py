@@ -1,0 +1,176 @@
+"""The segments of a session and where their bytes are read from, whatever holds them.
+
+Rule: only reads, and opens a segment when its bytes are asked for. Three things hold a session: a
+live file with its archive, a folder of segments, and a single file that was never split.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import TYPE_CHECKING, Literal
+
+from sessrotate import dating, plan, scan, stitch
+from sessrotate.errors import DamagedError, storage
+from sessrotate.formats import claude
+from sessrotate.model import Boundary, Segment, Span
+from sessrotate.segments import Part, SegmentSet, body, describe
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from sessrotate.history import Piece
+    from sessrotate.source import Source
+    from sessrotate.state import State
+
+    Pieces = Callable[[], Iterator[bytes | memoryview]]
+    """Gives a segment's bytes from their beginning; each piece is valid until the next."""
+
+Standing = Literal["live", "sealed"]
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentInfo:
+    """One segment of a session.
+
+    `bytes` is its size in the history, None where that takes reading it. `boundary` is the
+    compaction that opens it; the times are those of its first and last dated records, ISO 8601.
+    Each is None where there is none, or where the archive does not say.
+    """
+
+    index: int
+    bytes: int | None
+    boundary: Boundary | None
+    first_timestamp: str | None
+    last_timestamp: str | None
+    standing: Standing
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A segment, how to read it, and why that is of no use if it is not."""
+
+    info: SegmentInfo
+    pieces: Pieces
+    problem: str | None = None
+
+
+def of_state(found: State) -> list[Body]:
+    """Return the segments of a session in place, the live ones last.
+
+    Raises DamagedError if the live file does not go on from its archive.
+    """
+    pieces, parts = found.history(), stitch.parts(found)
+    listed = found.listed.segments if found.listed is not None else ()
+    bodies = [
+        Body(
+            _info(listed[piece.index].segment),
+            _piece(found, piece, parts),
+            _missing(parts, piece),
+        )
+        for piece in pieces
+        if piece.index is not None
+    ]
+    start = listed[-1].segment.span.end if listed else 0
+    loose = [piece for piece in pieces if piece.index is None]
+    if found.live is not None and loose and loose[0].where == "live":
+        bodies += _live(found.live, loose[0].span.start, len(bodies), start)
+        loose = loose[1:]
+    for piece in loose:  # what came late to a file that was replaced belongs to the newest
+        bodies[-1] = _followed(bodies[-1], piece.span.size, _piece(found, piece, parts))
+    return bodies
+
+
+def of_file(source: Source) -> list[Body]:
+    """Return the segments of a session that was never split; it is read once, for its boundaries.
+
+    Raises as `scan.scan` does.
+    """
+    return list(_live(source, 0, 0, 0))
+
+
+def of_set(segments: SegmentSet) -> list[Body]:
+    """Return the segments of a folder. Raises DamagedError if what it holds is no set."""
+    problems: dict[int | None, str] = {}
+    for problem in segments.problems:
+        if problem.kind != "leftover":
+            problems.setdefault(problem.index, problem.detail)
+    if None in problems:
+        raise DamagedError(problems[None])
+    return [
+        Body(
+            _info(part.segment) if part.segment is not None else _look(segments, part),
+            _part(segments, part),
+            problems.get(part.index),
+        )
+        for part in segments.parts
+    ]
+
+
+# ── inside ───────────────────────────────────────────────────────────────────────────────────
+
+
+def _info(segment: Segment, standing: Standing = "sealed") -> SegmentInfo:
+    return SegmentInfo(
+        segment.index,
+        segment.span.size,
+        segment.boundary,
+        segment.first_timestamp,
+        segment.last_timestamp,
+        standing,
+    )
+
+
+def _look(segments: SegmentSet, part: Part) -> SegmentInfo:
+    """Return what a segment's first line says, where no manifest does."""
+    found: Boundary | None = None
+    if part.index and part.file is not None:
+        line = bytearray()
+        try:
+            for piece in body(segments, part):
+                line += piece
+                if b"\n" in line:
+                    break
+        except DamagedError:
+            line = bytearray()
+        text = bytes(line).partition(b"\n")[0]
+        told = claude.boundary([text], Span(0, len(text)))
+        found = told if isinstance(told, Boundary) else None
+    time = found.timestamp if found is not None else None
+    return SegmentInfo(part.index, part.size, found, time, None, "sealed")
+
+
+def _missing(parts: SegmentSet | None, piece: Piece) -> str | None:
+    if parts is None or piece.where != "sealed" or piece.index is None:
+        return None
+    part = parts.parts[piece.index]
+    return f"{describe(part)} is missing." if part.file is None else None
+
+
+def _piece(found: State, piece: Piece, parts: SegmentSet | None) -> Pieces:
+    return lambda: stitch.read(found, piece, parts)
+
+
+def _part(segments: SegmentSet, part: Part) -> Pieces:
+    return lambda: body(segments, part)
+
+
+def _span(source: Source, span: Span) -> Pieces:
+    return lambda: iter(source.pieces(span))
+
+
+def _live(source: Source, prefix: int, first: int, start: int) -> Iterator[Body]:
+    """Yield the segments of a live file from offset `prefix` on: that is `start` in the history."""
+    with storage("read the session"):
+        parts = plan.spans(scan.scan(source, lambda _done: None), prefix)
+        times = list(dating.times(source, parts))
+    for number, ((span, boundary), (earliest, latest)) in enumerate(zip(parts, times, strict=True)):
+        offset = span.start - prefix + start
+        opening = replace(boundary, offset=offset) if boundary is not None else None
+        info = SegmentInfo(first + number, span.size, opening, earliest, latest, "live")
+        yield Body(info, _span(source, span))
+
+
+def _followed(entry: Body, size: int, pieces: Pieces) -> Body:
+    info = replace(entry.info, bytes=(entry.info.bytes or 0) + size)
+    return Body(info, lambda: chain(entry.pieces(), pieces()), entry.problem)

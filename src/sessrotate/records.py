@@ -1,0 +1,71 @@
+"""Bytes in pieces → the lines of a session, each with where it stands. Pure.
+
+Rule: a line is opaque bytes and none is lost: torn, empty or not JSON, it comes out as it went
+in. Memory is bounded: of a line over `LONGEST` only the beginning is kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+LONGEST: Final = 8 * 1024 * 1024
+"""Bytes of a line that are held: room for the largest image that clients send, twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One line of a session.
+
+    `segment` is the segment's number and `offset` where in its body the line begins, in bytes;
+    `line` is the line without its newline, `size` how many bytes that are. Of a line that is
+    longer than `LONGEST`, `line` is the beginning only. `is_ended` is False for a last line
+    without a newline. `is_carried` marks the copy, in a live file, of a line that is archived:
+    it is no part of the history, and `offset` is in the live file then.
+    """
+
+    segment: int
+    offset: int
+    line: bytes
+    size: int
+    is_ended: bool = True
+    is_carried: bool = False
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether `line` is all of the line."""
+        return len(self.line) == self.size
+
+
+def records(
+    pieces: Iterable[bytes | memoryview],
+    segment: int,
+    *,
+    start: int = 0,
+    is_carried: bool = False,
+) -> Iterator[Record]:
+    """Yield the lines of a segment's body, the first of which begins at offset `start`."""
+    held: list[bytes] = []
+    kept = size = 0
+    for piece in pieces:
+        lines = bytes(piece).split(b"\n")
+        last = lines.pop()
+        if lines:
+            first = lines[0]
+            size += len(first)
+            held.append(first if kept + len(first) <= LONGEST else first[: LONGEST - kept])
+            yield Record(segment, start, b"".join(held), size, is_carried=is_carried)
+            start += size + 1
+            for line in lines[1:]:
+                yield Record(segment, start, line, len(line), is_carried=is_carried)
+                start += len(line) + 1
+            held, kept, size = [], 0, 0
+        size += len(last)
+        if last and kept < LONGEST:
+            held.append(last[: LONGEST - kept])
+            kept += len(held[-1])
+    if size:
+        yield Record(segment, start, b"".join(held), size, is_ended=False, is_carried=is_carried)

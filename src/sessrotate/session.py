@@ -1,0 +1,191 @@
+"""A session as a library: its records, live or all of them, wherever they are by now.
+
+Rule: only reads, streams, and changes nothing; what comes out of `history()` is, line by line,
+what `stitch` gives. A segment is opened when its records are asked for, and not before.
+
+    with open_session("5e55107a") as session:
+        for record in session.history():
+            print(record.segment, record.offset, record.size)
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sessrotate import archive, bodies, find, names, place, state
+from sessrotate.errors import DamagedError, StorageError, WrongUsageError
+from sessrotate.formats import claude, claude_live, claude_view
+from sessrotate.model import Span
+from sessrotate.records import Record, records
+from sessrotate.source import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from sessrotate.bodies import Body, SegmentInfo
+    from sessrotate.model import Boundary
+    from sessrotate.view import View
+
+
+class Session:
+    """A session that is open for reading; `open_session` makes it.
+
+    `carried` are the lines that a rotated live file begins with, copies of archived ones.
+    """
+
+    def __init__(
+        self,
+        identity: str,
+        path: Path,
+        segments: Sequence[Body],
+        *,
+        carried: Callable[[], Iterator[bytes]] | None = None,
+        on_gap: Callable[[str], None] | None = None,
+    ) -> None:
+        self.id = identity
+        self.path = path
+        self.client = claude.NAME
+        self._bodies = segments
+        self._carried = carried
+        self._on_gap = on_gap
+
+    @property
+    def segments(self) -> tuple[SegmentInfo, ...]:
+        """All segments, in order; the newest is the live tail."""
+        return tuple(entry.info for entry in self._bodies)
+
+    @property
+    def boundaries(self) -> tuple[Boundary, ...]:
+        """The compactions that open segments, where what holds them says so."""
+        return tuple(info.boundary for info in self.segments if info.boundary is not None)
+
+    def history(self) -> Iterator[Record]:
+        """Yield every record of all segments and of the live file, in order.
+
+        Raises DamagedError, with a sentence that names the segment, when one is missing or not
+        what it was; where gaps are allowed, they are told and passed over.
+        """
+        for entry in self._bodies:
+            yield from self.segment(entry.info.index)
+
+    def segment(self, index: int) -> Iterator[Record]:
+        """Yield the records of one segment, without reading others. Raises as `history` does.
+
+        Raises WrongUsageError if there is no such segment.
+        """
+        entry = self._body(index)
+        try:
+            yield from records(_read(entry), index)
+        except (DamagedError, StorageError) as error:
+            if self._on_gap is None:
+                raise
+            self._on_gap(str(error))
+
+    def live(self) -> Iterator[Record]:
+        """Yield what a resume would load, in the order of the file. Raises as `history` does.
+
+        That is the newest segment, from its compaction on, and before it the rows of the
+        conversation that it still needs (`claude_live`). Older segments are opened only if such
+        rows are not in the live file.
+        """
+        newest = self._bodies[-1].info
+        if newest.index:
+            needed = claude_live.needed_by(self.segment(newest.index))
+            yield from claude_live.found(needed, self._older(newest.index))
+        yield from self.segment(newest.index)
+
+    def view(self, record: Record) -> View | None:
+        """Return what a record says, None where nobody can tell: it is no JSON, or far too long."""
+        return claude_view.view(record)
+
+    def find(self, uuid: str) -> Record | None:
+        """Return the last record with this uuid, None if there is none.
+
+        Segments are looked through from the newest to the oldest, until it is found.
+        """
+        for entry in reversed(self._bodies):
+            match = None
+            for record in self.segment(entry.info.index):
+                if claude_live.uuid_of(record, uuid) == uuid:
+                    match = record
+            if match is not None:
+                return match
+        return None
+
+    def bytes_of(self, record: Record) -> Iterator[bytes]:
+        """Yield a record's line in pieces, without its newline, however long it is."""
+        if record.is_whole:
+            yield record.line
+            return
+        skip, left = record.offset, record.size
+        for piece in _read(self._body(record.segment)):
+            data = bytes(piece[skip : skip + left])
+            skip, left = max(0, skip - len(piece)), left - len(data)
+            yield data
+            if not left:
+                return
+
+    def _body(self, index: int) -> Body:
+        for entry in self._bodies:
+            if entry.info.index == index:
+                return entry
+        raise WrongUsageError(
+            f"There is no segment {index}: there are {len(self._bodies)}, from 0."
+        )
+
+    def _older(self, newest: int) -> Iterator[Callable[[], Iterator[Record]]]:
+        """Yield what holds rows from before the newest segment, the nearest first."""
+        older = [info for info in reversed(self.segments) if info.index < newest]
+        for info in older:
+            if info.standing == "live":
+                yield partial(self.segment, info.index)
+        if (carried := self._carried) is not None:
+            yield lambda: records(carried(), newest, is_carried=True)
+        for info in older:
+            if info.standing == "sealed":
+                yield partial(self.segment, info.index)
+
+
+def _read(entry: Body) -> Iterator[bytes | memoryview]:
+    if entry.problem is not None:
+        raise DamagedError(entry.problem)
+    return entry.pieces()
+
+
+@contextmanager
+def open_session(
+    session: str | Path, *, on_gap: Callable[[str], None] | None = None
+) -> Iterator[Session]:
+    """Open a session for reading: a path, an id, or the beginning of one.
+
+    A path is that of a session file, of a folder of segments, of a segment in one, or of an
+    archive. `on_gap` is told of each segment that is missing or damaged, which is then passed
+    over; without it that is an error. Raises WrongUsageError if there is no such session,
+    NotASessionError if it is none, DamagedError if its archive cannot be read at all,
+    StorageError as the system reports.
+    """
+    path = session if isinstance(session, Path) else find.path_of(session)
+    where = place.of(path)
+    with ExitStack() as stack:
+        if where is not None:
+            found = stack.enter_context(state.opened(where))
+            if found.is_rotated:
+                live, prefix = found.live, Span(0, found.prefix)
+                yield Session(
+                    where.session,
+                    where.live,
+                    bodies.of_state(found),
+                    carried=None if live is None else lambda: iter(live.pieces(prefix)),
+                    on_gap=on_gap,
+                )
+                return
+        segments = archive.find(path)
+        if segments is not None:
+            yield Session(segments.session, path, bodies.of_set(segments), on_gap=on_gap)
+            return
+        source = stack.enter_context(Source(path))
+        find.check_session(source)
+        yield Session(names.session_of(path.name), path, bodies.of_file(source), on_gap=on_gap)
