@@ -14,7 +14,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 
 # From the bottom up: a module imports only from layers below its own.
 LAYERS = (
-    {"__init__", "errors", "model", "records", "view"},
+    {"__init__", "errors", "model", "records", "retention", "view"},
     {"jsonline", "lines", "needle", "digest", "names", "source", "fs.files", "lease", "zstd"},
     {"fs.__init__"},
     {
@@ -67,6 +67,7 @@ PURE = {
     "records",
     "render",
     "render_in_place",
+    "retention",
     "view",
 }
 IMPURE = {"os", "time", "pathlib", "shutil", "subprocess", "socket", "tempfile"}

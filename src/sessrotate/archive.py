@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from sessrotate import chain, header, manifest, names
 from sessrotate.digest import ZERO
 from sessrotate.errors import DamagedError, printable, storage
-from sessrotate.segments import READ, Part, Problem, SegmentSet, missing, opened
+from sessrotate.segments import READ, Part, Problem, SegmentSet, missing, opened, pruned
 from sessrotate.source import Source
 
 if TYPE_CHECKING:
@@ -130,13 +130,14 @@ def of_manifest(folder: Path, listing: frozenset[str], listed: manifest.Manifest
             Part(
                 index=segment.index,
                 name=name,
-                file=name if name in listing else None,
+                file=name if name in listing and sealed.pruned is None else None,
                 codec=sealed.codec,
                 size=segment.span.size,
                 head=head,
                 digest=sealed.digest,
                 lines=sealed.lines,
                 segment=segment,
+                pruned=sealed.pruned,
             )
         )
         parent = sealed.digest
@@ -146,7 +147,7 @@ def of_manifest(folder: Path, listing: frozenset[str], listed: manifest.Manifest
         tuple(parts),
         listed.source_bytes,
         listed.source_digest,
-        (*missing(parts), *_leftovers(listed, listing, parts)),
+        (*missing(parts), *pruned(parts), *_leftovers(listed, listing, parts)),
     )
 
 

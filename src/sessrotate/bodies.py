@@ -7,14 +7,14 @@ live file with its archive, a folder of segments, and a single file that was nev
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Literal
 
 from sessrotate import dating, plan, scan, stitch
 from sessrotate.errors import DamagedError, storage
 from sessrotate.formats import claude
 from sessrotate.model import Boundary, Segment, Span
-from sessrotate.segments import Part, SegmentSet, body, describe
+from sessrotate.segments import Part, SegmentSet, body
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -62,11 +62,12 @@ def of_state(found: State) -> list[Body]:
     """
     pieces, parts = found.history(), stitch.parts(found)
     listed = found.listed.segments if found.listed is not None else ()
+    problems = {} if parts is None else _problems(parts)
     bodies = [
         Body(
             _info(listed[piece.index].segment),
             _piece(found, piece, parts),
-            _missing(parts, piece),
+            None if piece.where == "pack" else problems.get(piece.index),
         )
         for piece in pieces
         if piece.index is not None
@@ -91,10 +92,7 @@ def of_file(source: Source) -> list[Body]:
 
 def of_set(segments: SegmentSet) -> list[Body]:
     """Return the segments of a folder. Raises DamagedError if what it holds is no set."""
-    problems: dict[int | None, str] = {}
-    for problem in segments.problems:
-        if problem.kind != "leftover":
-            problems.setdefault(problem.index, problem.detail)
+    problems = _problems(segments)
     if None in problems:
         raise DamagedError(problems[None])
     return [
@@ -108,6 +106,19 @@ def of_set(segments: SegmentSet) -> list[Body]:
 
 
 # ── inside ───────────────────────────────────────────────────────────────────────────────────
+
+
+def _problems(segments: SegmentSet) -> dict[int | None, str]:
+    """Return what keeps segments from being read; None stands for all of them."""
+    found: dict[int | None, str] = {}
+    for problem in segments.problems:
+        if problem.kind != "leftover":
+            found.setdefault(problem.index, problem.detail)
+    # A sentence about several that were pruned stands at the first of them.
+    for part, following in pairwise(segments.parts):
+        if following.pruned is not None and following.pruned == part.pruned:
+            found[following.index] = found[part.index]
+    return found
 
 
 def _info(segment: Segment, standing: Standing = "sealed") -> SegmentInfo:
@@ -138,13 +149,6 @@ def _look(segments: SegmentSet, part: Part) -> SegmentInfo:
         found = told if isinstance(told, Boundary) else None
     time = found.timestamp if found is not None else None
     return SegmentInfo(part.index, part.size, found, time, None, "sealed")
-
-
-def _missing(parts: SegmentSet | None, piece: Piece) -> str | None:
-    if parts is None or piece.where != "sealed" or piece.index is None:
-        return None
-    part = parts.parts[piece.index]
-    return f"{describe(part)} is missing." if part.file is None else None
 
 
 def _piece(found: State, piece: Piece, parts: SegmentSet | None) -> Pieces:

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from sessrotate.intent import Intent
     from sessrotate.manifest import Manifest
 
-Where = Literal["sealed", "pack", "live"]
+Where = Literal["sealed", "pruned", "pack", "live"]
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
     """A part of the history: a sealed segment's body, or bytes of the pack or the live file.
 
-    `index` is the segment's, None for what is not one yet.
+    What was pruned has no bytes. `index` is the segment's, None for what is not one yet.
     """
 
     where: Where
@@ -53,7 +53,9 @@ def pieces(
     found: list[Piece] = []
     for entry in listed.segments if listed is not None else ():
         index, span = entry.segment.index, entry.segment.span
-        if intent is None or not was_swapped or index < intent.first or index in sealed:
+        if entry.pruned is not None:
+            found.append(Piece("pruned", index, Span(0, 0)))
+        elif intent is None or not was_swapped or index < intent.first or index in sealed:
             found.append(Piece("sealed", index, Span(0, span.size)))
         else:
             found.append(Piece("pack", index, intent.in_pack(span)))

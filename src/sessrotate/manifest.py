@@ -1,8 +1,8 @@
 """`manifest.json`: what a complete set of segments consists of. Pure.
 
 Rule: `parse(dump(manifest)) == manifest`, and anything else that is parsed is an error: a
-manifest from outside is data like any other. It holds no path, no date of its own making and
-nothing about the machine, so that the same session always gives the same bytes.
+manifest from outside is data like any other. It holds no path and nothing about the machine, and
+but for tombstones no date of its own making, so that the same session always gives the same bytes.
 """
 
 from __future__ import annotations
@@ -16,12 +16,24 @@ from sessrotate import names
 from sessrotate.digest import is_digest
 from sessrotate.errors import DamagedError
 from sessrotate.header import is_count
-from sessrotate.model import CODECS, LAYOUTS, Boundary, Layout, SealedSegment, Segment, Span
+from sessrotate.model import (
+    CODECS,
+    LAYOUTS,
+    Boundary,
+    Layout,
+    Pruned,
+    SealedSegment,
+    Segment,
+    Span,
+)
 
 FORMAT: Final = 1
 
 MAX_BYTES: Final = 8 * 1024 * 1024
 """A larger manifest is not read: 10,000 segments need half of this."""
+
+MAX_NOTE: Final = 400
+"""Characters of a pin's note or a tombstone's rule that its line has room for."""
 
 _MAX_LINE: Final = 8 * 1024
 _END: Final = b"\n]}\n"
@@ -84,8 +96,8 @@ def _segment_line(manifest: Manifest, sealed: SealedSegment) -> bytes:
         },
         "firstTimestamp": segment.first_timestamp,
         "lastTimestamp": segment.last_timestamp,
-        "pinned": False,
-        "pruned": None,
+        "pin": sealed.pin,
+        "pruned": sealed.pruned and {"at": sealed.pruned.at, "rule": sealed.pruned.rule},
     }
     return json.dumps(entry).encode()
 
@@ -157,7 +169,13 @@ def _sealed(entry: Any) -> SealedSegment:
         digest=_digest(entry["digest"]),
         lines=_number(entry["lines"]),
         codec=_one_of(entry["codec"], CODECS),
+        pin=_text_or_none(entry["pin"]),
+        pruned=None if entry["pruned"] is None else _pruned(entry["pruned"]),
     )
+
+
+def _pruned(entry: Any) -> Pruned:
+    return Pruned(_text(entry["at"]), _text(entry["rule"]))
 
 
 def _boundary(offset: int, entry: Any) -> Boundary:

@@ -101,14 +101,25 @@ class SplitPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class Pruned:
+    """The tombstone of a segment: when it was pruned (ISO 8601, UTC), and by which rule."""
+
+    at: str
+    rule: str
+
+
+@dataclass(frozen=True, slots=True)
 class SealedSegment:
     """A segment as it stands on the disk: the plan's segment and what was written of it.
 
     `digest` is of the body (the source's bytes, without header), `lines` counts its newline
-    bytes and a last line that has none.
+    bytes and a last line that has none. `pin` is the note of who wants it kept whatever a policy
+    says (it may be empty), None if nobody does; `pruned` is there instead of the file.
     """
 
     segment: Segment
     digest: str
     lines: int
     codec: Codec
+    pin: str | None = None
+    pruned: Pruned | None = None

@@ -24,7 +24,7 @@ from sessrotate.errors import (
 from sessrotate.intent import HEAD, Intent, Mark, Swap
 from sessrotate.model import Span
 from sessrotate.obstacles import obstacles
-from sessrotate.segments import body
+from sessrotate.segments import HARMLESS, body
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,6 +68,11 @@ def prepare(found: State) -> RestorePlan | None:
         )
     if found.listed is None:
         return None
+    if any(entry.pruned for entry in found.listed.segments):
+        raise RefusedError(
+            "Some of the history was pruned, so the session cannot be whole again: `undelete` "
+            "brings back what is still in the trash."
+        )
     if found.live is not None:
         reasons = [*obstacles(found.place, found.live, int(found.pack is not None))]
         if reasons:
@@ -121,7 +126,7 @@ def _write_history(
 ) -> Mark:
     segments = archive.of_manifest(found.place.archive, found.listing, planned.manifest)
     for problem in segments.problems:
-        if problem.kind != "leftover":
+        if problem.kind not in HARMLESS:
             raise DamagedError(problem.detail)
     whole, done = Fingerprint(), 0
     for part in segments.parts:

@@ -10,6 +10,7 @@ import os
 import stat
 from dataclasses import dataclass
 from io import FileIO
+from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from sessrotate.digest import Tally
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from sessrotate.model import Codec, Segment
+    from sessrotate.model import Codec, Pruned, Segment
 
 READ: Final = 256 * 1024
 """Bytes handed on at once."""
@@ -30,7 +31,8 @@ class Part:
     """One segment as it must be. `file` is its name in the folder, None if it is missing there.
 
     `head` is its header line, byte for byte (empty for segment 0); `size` (bytes), `digest` and
-    `lines` are its body's, None where nothing here says them. `segment` is what its manifest says.
+    `lines` are its body's, None where nothing here says them. `segment` is what its manifest says;
+    with `pruned`, it is not there on purpose.
     """
 
     index: int
@@ -42,14 +44,19 @@ class Part:
     digest: str | None
     lines: int | None = None
     segment: Segment | None = None
+    pruned: Pruned | None = None
+
+
+HARMLESS: Final = frozenset({"leftover", "pruned"})
+"""Kinds of problems that say something about a set, while nothing is wrong with it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
     """Something wrong with a set: its kind in one word, and a sentence for a person.
 
-    Kinds: unfinished, manifest, missing, header, changed; leftover is no damage. `index` is the
-    segment's, if it is one.
+    Kinds: unfinished, manifest, missing, header, changed; `HARMLESS` ones are no damage. `index`
+    is the segment's, if it is one.
     """
 
     kind: str
@@ -153,5 +160,19 @@ def opened(folder: Path, file: str) -> FileIO:
 def missing(parts: Iterable[Part]) -> Iterator[Problem]:
     """Yield a problem for each segment that has no file."""
     for part in parts:
-        if part.file is None:
+        if part.file is None and part.pruned is None:
             yield Problem("missing", f"{describe(part)} is missing.", part.index)
+
+
+def pruned(parts: Iterable[Part]) -> Iterator[Problem]:
+    """Yield a problem for each run of segments that were pruned at one time by one rule."""
+    for stone, run in groupby(parts, key=lambda part: part.pruned):
+        if stone is not None:
+            graves = [part.index for part in run]
+            named = (
+                f"Segment {graves[0]} was"
+                if len(graves) == 1
+                else f"Segments {graves[0]} to {graves[-1]} were"
+            )
+            detail = f"{named} pruned on {printable(stone.at[:10])} ({printable(stone.rule)})."
+            yield Problem("pruned", detail, graves[0])

@@ -51,6 +51,7 @@ class Session:
         self._bodies = segments
         self._carried = carried
         self._on_gap = on_gap
+        self._told = ""
 
     @property
     def segments(self) -> tuple[SegmentInfo, ...]:
@@ -82,7 +83,9 @@ class Session:
         except (DamagedError, StorageError) as error:
             if self._on_gap is None:
                 raise
-            self._on_gap(str(error))
+            if str(error) != self._told:  # several segments may have gone together
+                self._told = str(error)
+                self._on_gap(self._told)
 
     def live(self) -> Iterator[Record]:
         """Yield what a resume would load, in the order of the file. Raises as `history` does.

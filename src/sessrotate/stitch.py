@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from sessrotate import archive, names
 from sessrotate.digest import Fingerprint
 from sessrotate.errors import DamagedError, InUseError, printable
-from sessrotate.segments import Problem, SegmentSet, body, describe
+from sessrotate.segments import HARMLESS, Problem, SegmentSet, body, describe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,22 +23,38 @@ if TYPE_CHECKING:
     from sessrotate.source import Source
     from sessrotate.state import State
 
+    OnGap = Callable[[str], None]
+    """Is told, in a sentence, what is left out."""
 
-def stream(segments: SegmentSet) -> Iterator[memoryview]:
+
+def stream(segments: SegmentSet, on_gap: OnGap | None = None) -> Iterator[memoryview]:
     """Yield the source's bytes in pieces, each valid until the next is asked for.
 
-    Raises DamagedError, with a sentence that names the segment, if anything is missing or not
-    as it was.
+    `on_gap` is told of segments that were pruned, which are then passed over; without it they are
+    an error. Raises DamagedError, with a sentence that names the segment, if anything is missing
+    or not as it was.
     """
-    for problem in segments.problems:
-        if problem.kind != "leftover":
-            raise DamagedError(problem.detail)
-    whole = Fingerprint()
+    _check_problems(segments, on_gap)
+    whole, is_whole = Fingerprint(), True
     for part in segments.parts:
+        if part.pruned is not None:
+            is_whole = False
+            continue
         for piece in body(segments, part):
             whole.update(piece)
             yield piece
-    _check_whole(segments, whole)
+    if is_whole:
+        _check_whole(segments, whole)
+
+
+def _check_problems(segments: SegmentSet, on_gap: OnGap | None) -> None:
+    for problem in segments.problems:
+        if problem.kind == "pruned" and on_gap is not None:
+            on_gap(problem.detail)
+        elif problem.kind == "pruned":
+            raise DamagedError(f"{problem.detail} --allow-gaps leaves them out.")
+        elif problem.kind not in HARMLESS:
+            raise DamagedError(problem.detail)
 
 
 def _check_whole(segments: SegmentSet, whole: Fingerprint) -> None:
@@ -53,6 +69,7 @@ def verify(segments: SegmentSet, progress: Callable[[int], None]) -> list[Proble
     """
     problems = list(segments.problems)
     known = {problem.index for problem in problems}
+    known |= {part.index for part in segments.parts if part.pruned is not None}
     whole = Fingerprint()
     done = 0
     for part in segments.parts:
@@ -64,7 +81,7 @@ def verify(segments: SegmentSet, progress: Callable[[int], None]) -> list[Proble
                     progress(done)
             except DamagedError as error:
                 problems.append(Problem("changed", str(error), part.index))
-    if all(problem.kind == "leftover" for problem in problems):
+    if all(problem.kind == "leftover" for problem in problems):  # nothing was pruned either
         try:
             _check_whole(segments, whole)
         except DamagedError as error:
@@ -75,26 +92,33 @@ def verify(segments: SegmentSet, progress: Callable[[int], None]) -> list[Proble
 # ── sessions in place ────────────────────────────────────────────────────────────────────────
 
 
-def history(found: State) -> Iterator[memoryview]:
+def history(found: State, on_gap: OnGap | None = None) -> Iterator[memoryview]:
     """Yield a session's whole history in pieces, each valid until the next is asked for.
 
-    It may be in the middle of a rotation, by a process that still runs or one that died. Raises
-    as `stream` does.
+    It may be in the middle of a rotation, by a process that still runs or one that died. `on_gap`
+    is as in `stream`. Raises as `stream` does.
     """
-    return _checked(found, found.history(), parts(found))
+    return _checked(found, found.history(), parts(found), on_gap)
 
 
 def _checked(
-    found: State, pieces: tuple[Piece, ...], segments: SegmentSet | None
+    found: State,
+    pieces: tuple[Piece, ...],
+    segments: SegmentSet | None,
+    on_gap: OnGap | None,
 ) -> Iterator[memoryview]:
+    # Before the first byte: what goes into a pipe cannot be taken back.
+    if segments is not None:
+        gaps = [problem for problem in segments.problems if problem.kind == "pruned"]
+        _check_problems(replace(segments, problems=tuple(gaps)), on_gap)
     for piece in pieces:
-        # Before the first byte: what goes into a pipe cannot be taken back.
         if segments is not None and piece.where == "sealed" and piece.index is not None:
             part = segments.parts[piece.index]
             if part.file is None:
                 raise DamagedError(f"{describe(part)} is missing.")
     for piece in pieces:
-        yield from read(found, piece, segments)
+        if piece.where != "pruned":
+            yield from read(found, piece, segments)
 
 
 def verify_history(found: State, progress: Callable[[int], None]) -> list[Problem]:
@@ -108,6 +132,8 @@ def verify_history(found: State, progress: Callable[[int], None]) -> list[Proble
     segments, done = parts(found), 0
     problems = [*_unfinished(found, segments)]
     for piece in found.history():
+        if piece.where == "pruned":
+            continue
         try:
             for data in read(found, piece, segments):
                 done += len(data)
@@ -121,7 +147,7 @@ def _unfinished(found: State, segments: SegmentSet | None) -> Iterator[Problem]:
     if found.intent is not None or found.pack is not None:
         yield Problem("leftover", "A run was interrupted; the next one deals with that.")
     for problem in segments.problems if segments is not None else ():
-        if problem.kind == "leftover":
+        if problem.kind in HARMLESS:
             yield problem
 
 

@@ -18,6 +18,8 @@ from sessrotate.source import Source
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from sessrotate.stitch import OnGap
+
 
 def command(
     source: Segments,
@@ -28,6 +30,9 @@ def command(
             "--output", "-o", metavar="FILE", help="Write to FILE, not to standard output."
         ),
     ] = None,
+    allow_gaps: Annotated[
+        bool, typer.Option("--allow-gaps", help="Leave out what was pruned, and say so.")
+    ] = False,
     quiet: Quiet = False,
 ) -> None:
     """Put segments together again: the session's exact bytes.
@@ -35,7 +40,7 @@ def command(
     Everything is verified while it is written. If anything is missing or changed, the exit code
     is 74, a sentence names the segment, and FILE is not there.
     """
-    with _opened(find.path_of(source)) as (size, pieces):
+    with _opened(find.path_of(source), _tell if allow_gaps else None) as (size, pieces):
         _write(size, pieces, output, quiet=quiet)
 
 
@@ -70,8 +75,12 @@ def _write(size: int, pieces: Iterator[memoryview], output: Path | None, *, quie
         raise RefusedError(f"{name} exists: remove it, or name another file.") from None
 
 
+def _tell(gap: str) -> None:
+    streams.message(f"sessrotate: {gap}")
+
+
 @contextmanager
-def _opened(path: Path) -> Iterator[tuple[int, Iterator[memoryview]]]:
+def _opened(path: Path, on_gap: OnGap | None) -> Iterator[tuple[int, Iterator[memoryview]]]:
     """Yield how many bytes a source gives, and the bytes; raise if it is none."""
     where = place.of(path)
     if where is not None:
@@ -81,11 +90,11 @@ def _opened(path: Path) -> Iterator[tuple[int, Iterator[memoryview]]]:
                     name = printable(str(where.live))
                     streams.message(f"sessrotate: {name} is gone; this is what is archived.")
                 size = sum(piece.span.size for piece in found.history())
-                yield size, stitch.history(found)
+                yield size, stitch.history(found, on_gap)
                 return
     segments = archive.find(path)
     if segments is not None:
-        yield segments.source_bytes, stitch.stream(segments)
+        yield segments.source_bytes, stitch.stream(segments, on_gap)
         return
     with Source(path) as source:
         find.check_session(source)

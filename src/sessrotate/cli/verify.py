@@ -46,9 +46,10 @@ def command(
         ]
         if not as_json:
             streams.write(_lines(path, found, summary))
+    is_well = all(problem["kind"] == "pruned" for problem in problems)
     if as_json:
-        streams.write(render.as_json({"ok": not problems, "problems": problems}))
-    if problems:
+        streams.write(render.as_json({"ok": is_well, "problems": problems}))
+    if not is_well:
         raise typer.Exit(1)
 
 
@@ -86,5 +87,7 @@ def _check_history(found: State, *, quiet: bool) -> tuple[list[Problem], str]:
 
 def _lines(path: Path, problems: Iterable[Problem], summary: str) -> str:
     name = printable(str(path))
-    lines = [f"{name}: {problem.detail}" for problem in problems] or [f"{name}: {summary}"]
+    lines = [f"{name}: {problem.detail}" for problem in problems]
+    if all(problem.kind == "pruned" for problem in problems):
+        lines.append(f"{name}: {summary}")
     return "\n".join(lines) + "\n"
