@@ -179,6 +179,7 @@ TABLE = [
     (Policy(keep_monthly=2), [70, 40, 35, 5], [2, 3]),
     (Policy(max_age=30 * DAY), [90, 31, 29, 1], [2, 3]),
     (Policy(max_age=30 * DAY), [90, 60], [1]),
+    (Policy(max_age=30 * DAY), [30.001, 30, 1], [1, 2]),
     (Policy(keep_last=2, max_age=30 * DAY), [90, 60, 50, 40], [2, 3]),
     (Policy(max_size=250), [9, 8, 7, 6], [2, 3]),
     (Policy(max_size=0), [9, 8, 7, 6], [3]),
