@@ -24,6 +24,9 @@ PACK: Final = "pack"
 DRAFT: Final = "live.partial"
 """In an archive: the new live file, before it takes the old one's place."""
 
+TRASH: Final = "trash"
+"""In an archive: the folder of segments that were pruned and can be brought back."""
+
 PARTIAL: Final = ".partial"
 """Behind the name of a file that is not finished."""
 

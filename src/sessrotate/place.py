@@ -98,6 +98,19 @@ def of_live(path: Path) -> Place:
     return place
 
 
+def of_archived(path: Path) -> Place:
+    """Return the place of a session that may have an archive.
+
+    Raises RefusedError if the path is none of a client's folder.
+    """
+    place = of(path)
+    if place is None:
+        raise RefusedError(
+            f"{printable(str(path))} is in no client's folder: what is there has no archive."
+        )
+    return place
+
+
 def root() -> Path:
     """Return the folder of all archives."""
     return claude.projects_folder().resolve().parent / FOLDER

@@ -114,6 +114,15 @@ def _times(of_session: list[Candidate]) -> dict[Key, float]:
     return found
 
 
+def seconds(text: str | None) -> float | None:
+    """Return a record's time, ISO 8601, in seconds since 1970; None if it is none."""
+    try:
+        when = datetime.fromisoformat(text or "")
+    except ValueError:
+        return None
+    return when.timestamp() if when.tzinfo is not None else None
+
+
 # ── what is held ─────────────────────────────────────────────────────────────────────────────
 
 

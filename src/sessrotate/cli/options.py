@@ -23,6 +23,17 @@ def size(text: str) -> int:
     return int(float(found[1]) * _UNITS[found[2].upper()])
 
 
+_AGES: Final = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+
+
+def age(text: str) -> float:
+    """Return the seconds that an age such as `30d` means."""
+    found = re.fullmatch(r"(\d{1,6})([mhdw])", text.strip())
+    if not found and text.strip() != "0":
+        raise typer.BadParameter(f"{text!r} is no age such as 12h, 30d or 6w.")
+    return float(int(found[1]) * _AGES[found[2]]) if found else 0.0
+
+
 def _complete_session(incomplete: str) -> list[str]:
     from sessrotate.formats import claude  # noqa: PLC0415 - wanted by a shell, not by a command
 
@@ -63,6 +74,15 @@ ManySegments = Annotated[
         metavar="[SOURCE]...",
         show_default=False,
         help="Folders of segments, files of them, or sessions.",
+        autocompletion=_complete_session,
+    ),
+]
+ManySessions = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[SESSION]...",
+        show_default=False,
+        help="Sessions: paths, ids, or beginnings of ids.",
         autocompletion=_complete_session,
     ),
 ]

@@ -53,6 +53,7 @@ __all__ = [
     "create_folder",
     "free_bytes",
     "held",
+    "move_files",
     "move_folder",
     "output",
     "remove_files",
@@ -114,6 +115,15 @@ def rename_files(folder: Path, names: Mapping[str, str]) -> None:
     """Give files of a folder other names, all on the disk when this returns."""
     for old, new in names.items():
         os.rename(folder / old, folder / new)  # noqa: PTH104 - as above
+    sync_folder(folder)
+
+
+def move_files(folder: Path, names: Iterable[str], to: Path) -> None:
+    """Move files of a folder to another on the same file system, all on the disk after."""
+    create_folder(to)
+    for name in names:
+        os.rename(folder / name, to / name)  # noqa: PTH104 - as above
+    sync_folder(to)
     sync_folder(folder)
 
 

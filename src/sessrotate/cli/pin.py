@@ -1,0 +1,27 @@
+"""`sessrotate pin`: a segment stays, whatever a policy says."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from sessrotate import find, place, prune
+from sessrotate.cli import streams
+from sessrotate.cli.options import Session, Wait
+from sessrotate.errors import printable
+
+
+def command(
+    session: Session,
+    segment: Annotated[int, typer.Argument(metavar="N", min=0, help="The segment's number.")],
+    *,
+    note: Annotated[
+        str, typer.Option("--note", metavar="TEXT", help="Why, for whoever looks later.")
+    ] = "",
+    wait: Wait = 10.0,
+) -> None:
+    """Keep a segment, whatever a policy says."""
+    where = place.of_archived(find.path_of(session))
+    prune.pin(where, segment, note, wait)
+    streams.write(f"Segment {segment} of {printable(where.session)} stays.\n")

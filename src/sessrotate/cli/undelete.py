@@ -1,0 +1,29 @@
+"""`sessrotate undelete`: pruned segments come back from the trash."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from sessrotate import find, place, prune
+from sessrotate.cli import streams
+from sessrotate.cli.options import Session, Wait
+from sessrotate.errors import printable
+from sessrotate.render import count
+
+
+def command(
+    session: Session,
+    *,
+    segment: Annotated[
+        int | None,
+        typer.Option("--segment", metavar="N", min=0, help="Only this one.", show_default="all"),
+    ] = None,
+    wait: Wait = 10.0,
+) -> None:
+    """Bring pruned segments back, as long as they are in the trash."""
+    where = place.of_archived(find.path_of(session))
+    back = prune.undelete(where, segment, wait)
+    many = count(len(back), "segment")
+    streams.write(f"{many} of {printable(where.session)} came back from the trash.\n")

@@ -1,0 +1,24 @@
+"""`sessrotate unpin`: a policy decides on a pinned segment again."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from sessrotate import find, place, prune
+from sessrotate.cli import streams
+from sessrotate.cli.options import Session, Wait
+from sessrotate.errors import printable
+
+
+def command(
+    session: Session,
+    segment: Annotated[int, typer.Argument(metavar="N", min=0, help="The segment's number.")],
+    *,
+    wait: Wait = 10.0,
+) -> None:
+    """Let a policy decide on a pinned segment again."""
+    where = place.of_archived(find.path_of(session))
+    prune.pin(where, segment, None, wait)
+    streams.write(f"Segment {segment} of {printable(where.session)} is not pinned any more.\n")
