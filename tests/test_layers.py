@@ -14,23 +14,35 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 
 # From the bottom up: a module imports only from layers below its own.
 LAYERS = (
-    {"__init__", "errors", "model"},
-    {"jsonline", "lines", "needle", "digest", "names", "source", "fs.files", "lease", "zstd"},
-    {"fs.__init__"},
+    {"__init__", "errors", "model", "sizes"},
+    {
+        "jsontext",
+        "jsonline",
+        "lines",
+        "needle",
+        "digest",
+        "names",
+        "source",
+        "fs.files",
+        "lease",
+        "zstd",
+    },
+    {"fs.__init__", "settings"},
     {"header", "segments", "plan", "formats.__init__", "formats.claude", "formats.claude_survey"},
     {"manifest", "scan", "dating", "live", "place", "formats.claude_contract"},
     {"chain", "render", "find", "intent", "inuse", "locks", "obstacles"},
+    {"hook_notes", "hook_settings"},
     {"archive", "writer", "residue", "history"},
     {"split", "swap", "state"},
     {"stitch", "seal", "rotate", "restore", "rebuild"},
     {"recover"},
     {"in_place", "doctor"},
-    {"fleet"},
+    {"fleet", "hook"},
     {"render_in_place"},
     {"cli.streams"},
     {"cli.options"},
     {"cli.in_place", "cli.to_folder"},
-    {"cli.split", "cli.restore", "cli.stitch", "cli.verify", "cli.doctor"},
+    {"cli.split", "cli.restore", "cli.stitch", "cli.verify", "cli.doctor", "cli.hook"},
     {"cli.app"},
     {"cli.__init__"},
 )
@@ -41,6 +53,7 @@ PURE = {
     "history",
     "intent",
     "jsonline",
+    "jsontext",
     "live",
     "manifest",
     "model",
@@ -48,6 +61,8 @@ PURE = {
     "plan",
     "render",
     "render_in_place",
+    "settings",
+    "sizes",
 }
 IMPURE = {"os", "time", "pathlib", "shutil", "subprocess", "socket", "tempfile"}
 
@@ -160,12 +175,20 @@ def test_a_module_opens_with_what_it_promises(path: Path) -> None:
             "import sys; sys.argv[1:] = ['--version']; import sessrotate.cli as c; c.main()",
             {"typer", "rich", "sessrotate.formats.claude", "ijson"},
         ),
+        (
+            "import sys; sys.argv[1:] = ['hook']; import sessrotate.cli as c; c.main()",
+            {"typer", "rich", "sessrotate.formats.claude", "sessrotate.in_place", "filelock"},
+        ),
         ("import sessrotate.cli.split, sessrotate.cli.stitch", {"rich", "ijson", "ctypes"}),
         ("import sessrotate.archive, sessrotate.split, sessrotate.stitch", {"typer", "rich"}),
     ],
 )
 def test_nothing_is_loaded_before_it_is_needed(code: str, absent: set[str]) -> None:
-    listing = f"{code}\nimport sys; print('|', *sys.modules)"
-    said = subprocess.run([sys.executable, "-c", listing], capture_output=True, check=True)
+    # At the end, however that is come to: a command leaves by SystemExit.
+    listing = f"import atexit, sys; atexit.register(lambda: print('|', *sys.modules))\n{code}"
+    command = [sys.executable, "-c", listing]
+    nothing = subprocess.DEVNULL
+    said = subprocess.run(command, stdin=nothing, capture_output=True, check=True)
     loaded = set(said.stdout.decode().partition("|")[2].split())
+    assert "sessrotate" in loaded
     assert loaded & absent == set()

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 INTERRUPTED: Final = 130
 
-COMMANDS: Final = ("split", "restore", "stitch", "verify", "doctor")
-"""Each is a module of this package with a function `command`."""
+COMMANDS: Final = ("split", "restore", "stitch", "verify", "hook", "doctor")
+"""Each is a module of this package with a function `command`, or a `group` of them."""
 
 _HELP: Final = "logrotate for coding-agent sessions: cut them at their compactions, lose nothing."
 _EPILOG: Final = (
@@ -45,7 +45,11 @@ def build(commands: Sequence[str] = COMMANDS) -> typer.Typer:
     )
     app.callback()(_program)
     for name in commands:
-        app.command(name)(import_module(f"sessrotate.cli.{name}").command)
+        module = import_module(f"sessrotate.cli.{name}")
+        if hasattr(module, "group"):
+            app.add_typer(module.group, name=name)
+        else:
+            app.command(name)(module.command)
     return app
 
 

@@ -1,0 +1,17 @@
+"""Sizes as people write them → bytes. Pure.
+
+Rule: powers of 1024, and one meaning wherever a size is given.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+def parsed(text: str) -> int | None:
+    """Return the bytes that a size such as `50M` means; None if it is none."""
+    found = re.fullmatch(r"(\d{1,15}(?:\.\d{1,6})?)([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE)
+    return int(float(found[1]) * _UNITS[found[2].upper()]) if found else None
