@@ -69,7 +69,7 @@ def _read(where: Place) -> Note | None:
         with where.note.open("rb") as file:
             found: Any = json.loads(file.read(_LARGEST))
         at, least, said = str(found["at"]), int(found["min_size"]), found["said"]
-    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+    except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return None
     return Note(where, at, least, None if said is None else str(said))
 

@@ -13,7 +13,6 @@ from sessrotate.errors import printable
 from sessrotate.hook_settings import Change
 
 group = typer.Typer(
-    help="Rotate a session when it ends, called by Claude Code.",
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

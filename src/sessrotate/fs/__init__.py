@@ -127,7 +127,7 @@ def rewrite(path: Path, before: bytes | None, after: bytes | None) -> bool:
             os.link(draft, path)  # a rename would replace what has just come there
         else:
             os.rename(draft, path)  # noqa: PTH104 - as in the rest of this module
-    except FileExistsError:
+    except (FileExistsError, FileNotFoundError):
         return False
     finally:
         draft.unlink(missing_ok=True)
