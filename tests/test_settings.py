@@ -30,7 +30,7 @@ scalars = numbers | strings | st.sampled_from(["null", "true", "false"])
 
 
 @st.composite
-def objects(draw: Any, members: Any, keys: Any = strings) -> str:
+def objects(draw: st.DrawFn, members: Any, keys: Any = strings) -> str:
     """An object as text, with any white space in it and no key twice."""
     taken: dict[str, str] = {}
     for key in draw(st.lists(keys, max_size=4)):
@@ -43,7 +43,7 @@ def objects(draw: Any, members: Any, keys: Any = strings) -> str:
 
 
 @st.composite
-def lists(draw: Any, members: Any) -> str:
+def lists(draw: st.DrawFn, members: Any) -> str:
     parts = [
         f"{draw(spaces)}{member}{draw(spaces)}" for member in draw(st.lists(members, max_size=3))
     ]
@@ -54,7 +54,7 @@ values = st.recursive(scalars, lambda inner: st.one_of(lists(inner), objects(inn
 
 
 @st.composite
-def members(draw: Any, name: str, own: Any) -> str:
+def members(draw: st.DrawFn, name: str, own: Any) -> str:
     """An object of any members, or with one of a given name."""
     text = draw(objects(values, strings.filter(lambda key: json.loads(key) != name)))
     if draw(st.booleans()):
@@ -80,8 +80,8 @@ written = st.dictionaries(
 
 
 @st.composite
-def styled(draw: Any) -> str:
-    found = draw(written)
+def styled(draw: st.DrawFn) -> str:
+    found: dict[str, Any] = draw(written)
     if draw(st.booleans()):
         found["hooks"] = draw(
             st.sampled_from([{}, {"SessionEnd": []}, {"Stop": []}, {"SessionEnd": [{"hooks": []}]}])

@@ -56,7 +56,10 @@ def install(*, min_size: MinSize = hook.LEAST, dry_run: DryRun = False) -> None:
 
 @group.command()
 def remove(*, dry_run: DryRun = False) -> None:
-    """Take the entry out of Claude Code's settings.json, and nothing else."""
+    """Take that entry out again, and nothing else.
+
+    What only held it goes with it, a settings.json that `install` made included.
+    """
     _carry_out(hook_settings.plan_remove(), "Removed.", dry_run)
 
 
@@ -69,7 +72,7 @@ def _carry_out(change: Change, done: str, dry_run: bool) -> None:
         streams.write(_difference(change))
         return
     hook_settings.execute(change)
-    streams.write(f"{done}\n{path} {'is gone' if change.after is None else 'was changed'}.\n")
+    streams.write(f"{done}\n{path} {'is gone' if change.after is None else 'was written'}.\n")
     if change.backup is not None:
         streams.write(f"As it was before: {printable(str(change.backup))}\n")
 
