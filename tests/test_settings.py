@@ -72,7 +72,7 @@ groups = members("hooks", lists(handlers)).filter(
 )
 documents = members("hooks", members("SessionEnd", lists(groups)))
 written = st.dictionaries(
-    st.text(max_size=5),
+    st.text(max_size=5).filter(lambda key: key != "hooks"),
     st.recursive(st.integers() | st.text(max_size=5), lambda inner: st.lists(inner, max_size=3)),
     max_size=4,
 )
@@ -142,6 +142,12 @@ def test_without_memory_of_the_first_text_only_empty_husks_go_too(text: str) -> 
     assert removed == wanted
 
 
+def test_what_was_emptied_since_is_no_husk_that_was_there_before() -> None:
+    before = '{"hooks": {"Stop": []}}'
+    emptied = settings.install("{}", LINE)
+    assert settings.remove(emptied, before) == "{}"
+
+
 @given(anything, st.sampled_from(["\n  ", "", " "]))
 def test_what_others_add_around_our_entry_stays(text: str, space: str) -> None:
     installed = settings.install(text, LINE)
@@ -178,6 +184,15 @@ def test_what_is_put_in_looks_like_the_rest(indent: Any, found: Any) -> None:
     assert settings.install(style, LINE) == json.dumps(with_entry(found), indent=indent).replace(
         '"10"', "10"
     )
+
+
+@pytest.mark.parametrize(
+    "found", [{"a": 1}, {"hooks": {}, "a": 1}, {"a": 1, "hooks": {"SessionEnd": []}}]
+)
+def test_lines_end_as_they_do_elsewhere(found: Any) -> None:
+    style = json.dumps(found, indent=2).replace("\n", "\r\n")
+    installed = settings.install(style, LINE)
+    assert installed.count("\n") == installed.count("\r\n") > style.count("\r\n")
 
 
 def test_where_nothing_is_it_looks_as_the_client_writes_it() -> None:
@@ -234,6 +249,18 @@ def test_an_entry_that_does_more_or_something_else_is_not(line: str) -> None:
     )
     assert settings.remove(text, None) == text
     assert json.loads(settings.install(text, LINE)) == with_entry_of(text)
+
+
+def test_an_entry_of_another_kind_is_not() -> None:
+    other = {"type": "prompt", "command": LINE}
+    text = json.dumps({"hooks": {"SessionEnd": [{"hooks": [other]}]}})
+    assert settings.commands(text) == []
+
+
+def test_the_same_command_spelled_in_another_way_stays() -> None:
+    text = settings.install("{}", LINE).replace("/opt", "\\/o\\u0070t")
+    assert settings.commands(text) == [LINE]
+    assert settings.install(text, LINE) == text
 
 
 def with_entry_of(text: str) -> Any:

@@ -66,8 +66,6 @@ def program_of(line: str) -> str | None:
 
     A line that does more than to call it is somebody's own.
     """
-    if _PROGRAM not in line:
-        return None
     try:
         words = shlex.split(line)
     except ValueError:

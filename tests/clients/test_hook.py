@@ -43,9 +43,7 @@ def test_what_the_client_says_is_what_the_hook_reads(client: Client) -> None:
     told = spied(client)
     session = talk(client, "Spied", turns=1)
     found: dict[str, Any] = json.loads(told.read_bytes())
-    print(json.dumps(found))
     environment = told.with_suffix(".environment").read_text().split("\0")
-    print(sorted(line for line in environment if "CLAUDE" in line))
     assert set(found) >= SAID
     assert found["session_id"] == session
     assert found["transcript_path"] == str(client.session_file(session))
