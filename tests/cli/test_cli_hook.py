@@ -79,6 +79,7 @@ def call(
     """Call the hook as the client does."""
     done = subprocess.run(
         [*program, *(arguments or CALL)],
+        cwd=home.config,
         env={**ENVIRONMENT, **home.env},
         input=data,
         capture_output=True,
@@ -170,7 +171,9 @@ HOSTILE: Final[dict[str, Callable[[Home], bytes]]] = {
     "another session's id": lambda home: document(home, session_id=ID.replace("5", "6")),
     "an id that is a path": lambda home: document(home, session_id=f"../x/{ID}"),
     "an id that is none": lambda home: document(home, session_id={"a": 1}),
-    "a relative path": lambda home: document(home, transcript_path=f"projects/{home.live.name}"),
+    "a relative path": lambda home: document(
+        home, transcript_path=str(home.live.relative_to(home.config))
+    ),
     "a file elsewhere": lambda home: document(
         home, transcript_path=str(write(home.config.parent / f"{ID}.jsonl", DATA))
     ),
@@ -204,7 +207,7 @@ def linked(path: Path, target: Path) -> Path:
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_whatever_comes_in_is_passed_over_quietly(home: Home, kind: str) -> None:
     data = HOSTILE[kind](home)
-    assert nothing_done(home, data).err == ""
+    assert nothing_done(home, data, "hook", "--min-size", "1").err == ""
 
 
 def test_input_without_end_is_passed_over() -> None:

@@ -81,3 +81,19 @@ def test_a_session_rotated_by_the_hook_whenever_it_ends_goes_on_as_if_it_never_w
     assert run(client, "verify", path).code == 0
     assert run(client, "hook", "remove").code == 0
     assert not (client.config / "settings.json").exists()
+
+
+def test_a_session_resumed_at_once_while_it_is_still_being_rotated_goes_on_the_same(
+    sessions: Sessions,
+) -> None:
+    client, path = sessions.get("with_tools")
+    expected = [*going_on(client, path, nothing)]
+    whole = path.read_bytes()
+    client, path = sessions.get("with_tools")
+    assert run(client, "hook", "install", "--min-size", "1K").code == 0
+    assert different(expected, [*going_on(client, path, nothing)]) == []
+    idle(client.config)
+    grown = stitched(client, path)
+    assert conversation(grown) == conversation(whole)
+    assert archived(client, path) == len(oracle.boundaries(grown))
+    assert run(client, "verify", path).code == 0
