@@ -545,6 +545,39 @@ def test_settings_changed_meanwhile_are_not_removed(home: Home) -> None:
     assert settings_of(home).read_bytes() == b'{"a": 1}'
 
 
+def test_settings_that_come_at_the_last_moment_are_not_replaced(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change = hook_settings.plan_install("50M")
+    for name in ("link", "rename"):
+        real = getattr(os, name)
+
+        def late(*paths: Any, real: Callable[..., None] = real) -> None:
+            settings_of(home).write_bytes(b'{"a": 1}')
+            real(*paths)
+
+        monkeypatch.setattr(os, name, late)
+    with pytest.raises(InUseError):
+        hook_settings.execute(change)
+    assert settings_of(home).read_bytes() == b'{"a": 1}'
+
+
+def test_settings_that_hold_nothing_else_any_more_go_with_it(home: Home) -> None:
+    write(settings_of(home), b'{"model": "opus"}')
+    assert run(home, "install").code == 0
+    settings_of(home).write_text(json.dumps({"hooks": {"SessionEnd": [GROUP]}}))
+    assert "is gone" in run(home, "remove").out
+    assert not settings_of(home).exists()
+
+
+@pytest.mark.parametrize("data", [b"{}", b"{ }\n"])
+def test_empty_settings_that_were_there_stay(home: Home, data: bytes) -> None:
+    write(settings_of(home), data)
+    assert run(home, "install").code == 0
+    assert run(home, "remove").code == 0
+    assert settings_of(home).read_bytes() == data
+
+
 def test_where_nothing_can_be_written_the_settings_stay(home: Home) -> None:
     write(settings_of(home), b"{}")
     home.config.chmod(0o500)
