@@ -14,9 +14,20 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 
 # From the bottom up: a module imports only from layers below its own.
 LAYERS = (
-    {"__init__", "errors", "model", "records", "retention", "view"},
-    {"jsonline", "lines", "needle", "digest", "names", "source", "fs.files", "lease", "zstd"},
-    {"fs.__init__"},
+    {"__init__", "errors", "model", "records", "retention", "sizes", "view"},
+    {
+        "jsontext",
+        "jsonline",
+        "lines",
+        "needle",
+        "digest",
+        "names",
+        "source",
+        "fs.files",
+        "lease",
+        "zstd",
+    },
+    {"fs.__init__", "settings"},
     {
         "header",
         "segments",
@@ -37,6 +48,7 @@ LAYERS = (
         "formats.claude_view",
     },
     {"chain", "render", "find", "intent", "inuse", "locks", "obstacles"},
+    {"hook_notes", "hook_settings"},
     {"archive", "writer", "residue", "history"},
     {"split", "swap", "state"},
     {"stitch", "seal", "rotate", "restore", "rebuild"},
@@ -45,12 +57,12 @@ LAYERS = (
     {"prune"},
     {"in_place", "doctor", "session", "unique"},
     {"export.__init__"},
-    {"fleet"},
+    {"fleet", "hook"},
     {"render_in_place", "render_prune"},
     {"cli.streams"},
     {"cli.options"},
     {"cli.in_place", "cli.to_folder"},
-    {"cli.split", "cli.restore", "cli.stitch", "cli.verify", "cli.doctor"},
+    {"cli.split", "cli.restore", "cli.stitch", "cli.verify", "cli.doctor", "cli.hook"},
     {"cli.prune", "cli.undelete", "cli.pin", "cli.unpin"},
     {"cli.app"},
     {"cli.__init__"},
@@ -62,6 +74,7 @@ PURE = {
     "history",
     "intent",
     "jsonline",
+    "jsontext",
     "live",
     "manifest",
     "model",
@@ -73,6 +86,8 @@ PURE = {
     "render_prune",
     "retention",
     "view",
+    "settings",
+    "sizes",
 }
 IMPURE = {"os", "time", "pathlib", "shutil", "subprocess", "socket", "tempfile"}
 
@@ -185,12 +200,20 @@ def test_a_module_opens_with_what_it_promises(path: Path) -> None:
             "import sys; sys.argv[1:] = ['--version']; import sessrotate.cli as c; c.main()",
             {"typer", "rich", "sessrotate.formats.claude", "ijson"},
         ),
+        (
+            "import sys; sys.argv[1:] = ['hook']; import sessrotate.cli as c; c.main()",
+            {"typer", "rich", "sessrotate.formats.claude", "sessrotate.in_place", "filelock"},
+        ),
         ("import sessrotate.cli.split, sessrotate.cli.stitch", {"rich", "ijson", "ctypes"}),
         ("import sessrotate.archive, sessrotate.split, sessrotate.stitch", {"typer", "rich"}),
     ],
 )
 def test_nothing_is_loaded_before_it_is_needed(code: str, absent: set[str]) -> None:
-    listing = f"{code}\nimport sys; print('|', *sys.modules)"
-    said = subprocess.run([sys.executable, "-c", listing], capture_output=True, check=True)
+    # At the end, however that is come to: a command leaves by SystemExit.
+    listing = f"import atexit, sys; atexit.register(lambda: print('|', *sys.modules))\n{code}"
+    command = [sys.executable, "-c", listing]
+    nothing = subprocess.DEVNULL
+    said = subprocess.run(command, stdin=nothing, capture_output=True, check=True)
     loaded = set(said.stdout.decode().partition("|")[2].split())
+    assert "sessrotate" in loaded
     assert loaded & absent == set()

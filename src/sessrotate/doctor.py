@@ -9,7 +9,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sessrotate import live, place, recover, state
+from sessrotate import hook_notes, hook_settings, live, place, recover, state
 from sessrotate.errors import SessrotateError, printable
 from sessrotate.formats import claude
 from sessrotate.source import Source
@@ -26,7 +26,8 @@ class Finding:
     """Something to be dealt with: where, its kind in one word, and a sentence for a person.
 
     Kinds: interrupted (an unfinished rotation or restoration), orphan (an archive whose session
-    is gone), damaged, settings (nothing could be rotated; `session` is empty).
+    is gone), damaged, hook (a rotation that the client's hook began went wrong), settings
+    (nothing could be rotated, or the hook cannot be called; `session` is empty).
     """
 
     session: str
@@ -38,6 +39,7 @@ class Finding:
 def findings() -> Iterator[Finding]:
     """Yield what there is to be dealt with: in general, then in the order of the archives."""
     yield from _obstacles()
+    yield from _hook()
     for where in place.archives():
         for kind, detail in _look(where):
             yield Finding(where.session, str(where.archive), kind, detail)
@@ -51,6 +53,32 @@ def findings() -> Iterator[Finding]:
                 f"{printable(str(path))} goes on from this archive, and it is gone: put it back, "
                 "or go on without it by `sessrotate split --in-place --unsafe-adopt`.",
             )
+
+
+def _hook() -> Iterator[Finding]:
+    """Yield what is wrong with the client's hook, and with what it did."""
+    try:
+        installed = hook_settings.installed()
+    except SessrotateError as error:
+        yield Finding("", str(claude.settings_file()), "settings", str(error))
+    else:
+        for program in installed.missing:
+            yield Finding(
+                "",
+                str(installed.path),
+                "settings",
+                f"The hook calls {printable(program)}, and that is not there any more: "
+                "`sessrotate hook install` has it call this one.",
+            )
+    for note in hook_notes.notes():
+        said = "It was ended before it was done." if note.said is None else note.said
+        yield Finding(
+            note.where.session,
+            str(note.where.live),
+            "hook",
+            f"The rotation at its end ({printable(note.at)}) did not work. {printable(said, 1000)} "
+            f"`sessrotate split --in-place {printable(note.where.session)}` tries it again.",
+        )
 
 
 def _is_rotated(where: Place) -> bool:
@@ -135,3 +163,15 @@ def settings() -> Iterator[Setting]:
     yield Setting("archive", str(place.root()))
     yield Setting("archived sessions", str(sum(1 for _ in place.archives())))
     yield Setting("archives put aside", str(len(place.aside())))
+    yield Setting("hook", _installed())
+
+
+def _installed() -> str:
+    try:
+        found = hook_settings.installed()
+    except SessrotateError:
+        return "not known"
+    if not found.commands:
+        return "not installed"
+    disabled = " (the client is set to run no hook: disableAllHooks)" if found.is_disabled else ""
+    return f"{'; '.join(found.commands)}{disabled}"

@@ -27,7 +27,10 @@ ASIDE: Final = "aside"
 """Archives that no live file goes on from any more, because their session was adopted anew."""
 
 
-_OURS: Final = {LOCKS, ASIDE}
+HOOK: Final = "hook"
+"""What rotations by the client's hook came to, of which nobody saw what they said."""
+
+_OURS: Final = {LOCKS, ASIDE, HOOK}
 _NO_NAMES: Final = {"", ".", ".."}
 """What a session may not be called: its archive would be another's folder."""
 
@@ -50,6 +53,11 @@ class Place:
     def lock(self) -> Path:
         """The file that whoever changes this session holds."""
         return self.config / FOLDER / LOCKS / self.project / f"{self.session}.lock"
+
+    @property
+    def note(self) -> Path:
+        """The file that says how a rotation by the client's hook failed."""
+        return self.config / FOLDER / HOOK / self.project / f"{self.session}.json"
 
     @property
     def pack(self) -> Path:
@@ -123,6 +131,16 @@ def archives(prefix: str = "") -> Iterator[Place]:
             continue
         for archive in claude.listed(project):
             if archive.name.startswith(prefix) and archive.is_dir() and (place := of(archive)):
+                yield place
+
+
+def noted() -> Iterator[Place]:
+    """Yield the place of every session with a note of the client's hook, in order."""
+    projects = claude.projects_folder().resolve()
+    for project in claude.listed(root() / HOOK):
+        for note in claude.listed(project):
+            place = _place(projects, project.name, note.name.removesuffix(".json"))
+            if place is not None and place.note == note:
                 yield place
 
 

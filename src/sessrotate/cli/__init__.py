@@ -7,6 +7,10 @@ happens. Nothing is loaded that the given command does not need.
 from __future__ import annotations
 
 import sys
+from typing import Final
+
+_PARTS_OF_HOOK: Final = (["install"], ["remove"], ["-h"], ["--help"])
+"""What makes `hook` a command for people; anything else is a client's call, which never fails."""
 
 
 def main() -> None:
@@ -26,6 +30,11 @@ def _run(arguments: list[str]) -> int:
         from sessrotate import __version__  # noqa: PLC0415
 
         return streams.guarded(lambda: streams.write(f"sessrotate {__version__}\n"))
+    if arguments[:1] == ["hook"] and arguments[1:2] not in _PARTS_OF_HOOK:
+        from sessrotate import hook  # noqa: PLC0415 - without typer: a client waits for it
+
+        streams.complain(hook.call(arguments[1:]))
+        return 0
     from sessrotate.cli.app import run  # noqa: PLC0415 - 40 ms of typer
 
     return run(arguments)

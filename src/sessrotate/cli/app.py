@@ -30,9 +30,10 @@ COMMANDS: Final = (
     "undelete",
     "pin",
     "unpin",
+    "hook",
     "doctor",
 )
-"""Each is a module of this package with a function `command`."""
+"""Each is a module of this package with a function `command`, or a `group` of them."""
 
 _HELP: Final = "logrotate for coding-agent sessions: cut them at their compactions, lose nothing."
 _EPILOG: Final = (
@@ -55,7 +56,11 @@ def build(commands: Sequence[str] = COMMANDS) -> typer.Typer:
     )
     app.callback()(_program)
     for name in commands:
-        app.command(name)(import_module(f"sessrotate.cli.{name}").command)
+        module = import_module(f"sessrotate.cli.{name}")
+        if hasattr(module, "group"):
+            app.add_typer(module.group, name=name)
+        else:
+            app.command(name)(module.command)
     return app
 
 

@@ -5,33 +5,28 @@ Rule: one name, one meaning, one help text.
 
 from __future__ import annotations
 
-import re
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 
+from sessrotate import sizes
 from sessrotate.errors import SessrotateError
-
-_UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 def size(text: str) -> int:
     """Return the bytes that a size such as `50M` means, in powers of 1024."""
-    found = re.fullmatch(r"(\d{1,15}(?:\.\d{1,6})?)([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE)
-    if not found:
+    found = sizes.parsed(text)
+    if found is None:
         raise typer.BadParameter(f"{text!r} is no size such as 500K, 50M or 2G.")
-    return int(float(found[1]) * _UNITS[found[2].upper()])
-
-
-_AGES: Final = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+    return found
 
 
 def age(text: str) -> float:
     """Return the seconds that an age such as `30d` means."""
-    found = re.fullmatch(r"(\d{1,6})([mhdw])", text.strip())
-    if not found and text.strip() != "0":
+    found = sizes.age(text)
+    if found is None:
         raise typer.BadParameter(f"{text!r} is no age such as 12h, 30d or 6w.")
-    return float(int(found[1]) * _AGES[found[2]]) if found else 0.0
+    return found
 
 
 def _complete_session(incomplete: str) -> list[str]:

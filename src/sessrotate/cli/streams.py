@@ -82,6 +82,12 @@ def message(text: str) -> None:
         sys.stderr.flush()
 
 
+def complain(text: str | None) -> None:
+    """Say on one line what is wrong, if anything is."""
+    if text is not None:
+        message(f"sessrotate: {printable(text)}")
+
+
 def terminal_width() -> int | None:
     """Return how many columns the terminal at standard output has; None if it is none."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None

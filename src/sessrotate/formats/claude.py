@@ -128,7 +128,17 @@ def projects_folder() -> Path:
     """
     if folder := os.environ.get("CLAUDE_PROJECTS_DIR"):
         return Path(folder)
-    return Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude") / "projects"
+    return config_folder() / "projects"
+
+
+def settings_file() -> Path:
+    """Return where the client keeps its user's settings, its hooks among them."""
+    return config_folder() / "settings.json"
+
+
+def config_folder() -> Path:
+    """Return the client's own folder."""
+    return Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")
 
 
 def sessions(prefix: str = "") -> Iterator[Path]:

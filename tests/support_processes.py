@@ -1,0 +1,44 @@
+"""Finds processes that nobody waits for, by what is in their environment; Linux only.
+
+Rule: none is ended here, and none is waited for without a deadline.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SECONDS: Final = 30.0
+
+needs_proc = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs /proc")
+
+
+def workers(config: Path) -> list[int]:
+    """Return the processes for which a folder is that of the client."""
+    mark = f"CLAUDE_CONFIG_DIR={config}".encode()
+    found = []
+    for folder in Path("/proc").iterdir():
+        with suppress(OSError):
+            if folder.name.isdigit() and mark in (folder / "environ").read_bytes().split(b"\0"):
+                found.append(int(folder.name))
+    return found
+
+
+def until(condition: Callable[[], object]) -> None:
+    """Wait for something to be so."""
+    deadline = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def idle(config: Path) -> None:
+    """Wait until no process is left for which a folder is that of the client."""
+    until(lambda: not workers(config))
