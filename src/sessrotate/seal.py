@@ -97,7 +97,10 @@ def _bring_over(place: Place, wait: float) -> None:
                     f"{printable(str(place.live))} is gone, and what it had last is only in "
                     f"{printable(str(place.pack))}: put a copy of that in its place."
                 )
-            late, size = found.residue, found.live.size()
+            try:
+                late, size = found.residue, found.live.size()
+            except InUseError:
+                continue  # a client took a line back while it was looked at
             if not is_quiet:  # a line under way may still be gone on with
                 late = Span(late.start, pack.line_start(late.end, late.start))
             if not late.size:

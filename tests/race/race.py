@@ -25,7 +25,7 @@ from homes import silent
 from race.checking import faults
 from race.mutants import MUTANTS
 from race.rotators import Driver
-from race.writers import Habits, Writer, Wrote
+from race.writers import Habits, Turns, Writer, Wrote
 from sessrotate import in_place, lease, seal, state, stitch
 from sessrotate.place import Place
 
@@ -113,7 +113,7 @@ class Shared:
         self.results: Any = self.context.SimpleQueue()
 
 
-def write(shared: Shared, live: Path, number: int, habits: Habits, turns: Path | None) -> None:
+def write(shared: Shared, live: Path, number: int, habits: Habits, turns: Turns | None) -> None:
     """Be a writer until it is time to stop."""
     writer = Writer(live, number, habits, turns)
     while not shared.stop.value:
@@ -122,9 +122,9 @@ def write(shared: Shared, live: Path, number: int, habits: Habits, turns: Path |
     shared.results.put((number, writer.wrote))
 
 
-def drive(shared: Shared, race: Race, where: Place, number: int) -> None:
+def drive(shared: Shared, race: Race, where: Place, number: int, turns: Turns | None) -> None:
     """Be one who starts rotators until it is time to stop."""
-    driver = Driver(where, _COMPACTS + number, kills=race.kills)
+    driver = Driver(where, _COMPACTS + number, turns, kills=race.kills)
     while not shared.stop.value:
         driver.turn()
         outcomes = driver.driven.outcomes
@@ -160,16 +160,15 @@ def _round(race: Race, folder: Path, result: Result, begun: float) -> None:
     where = Place(folder, "p", ID, folder / "projects" / "p" / f"{ID}.jsonl")
     where.live.parent.mkdir(parents=True)
     where.live.touch()
-    turns = folder / "turns"
-    turns.touch()
+    turns = Turns(folder) if race.editors else None
     habits = race.of_writers()
     shared = Shared(len(habits), race.rotators)
     start = shared.context.Process
     at_work = [
-        start(target=write, args=(shared, where.live, number, one, turns if race.editors else None))
+        start(target=write, args=(shared, where.live, number, one, turns))
         for number, one in enumerate(habits)
     ]
-    at_work += [start(target=drive, args=(shared, race, where, n)) for n in range(race.rotators)]
+    at_work += [start(target=drive, args=(shared, race, where, n, turns)) for n in range(race.rotators)]
     for process in at_work:
         process.start()
     while sum(shared.rotations) < race.each:
@@ -250,7 +249,8 @@ def report(race: Race, result: Result) -> str:
         "waits over 1 ms, 50 ms, 250 ms": _over(waits, 0.001, 0.05, 0.25),
         "faults": f"{len(result.problems)}",
     }
-    return "\n".join(["| what | figure |", "| --- | --- |", *map("| {0[0]} | {0[1]} |".format, rows.items())])
+    table = [f"| {what} | {figure} |" for what, figure in rows.items()]
+    return "\n".join(["| what | figure |", "| --- | --- |", *table])
 
 
 def _ms(*seconds: float) -> str:
@@ -272,6 +272,7 @@ def main() -> None:
     parser.add_argument("--editors", type=int, default=Race.editors, metavar="K")
     parser.add_argument("--folder", type=Path, metavar="DIR", help="on which file system")
     parser.add_argument("--without-leases", action="store_true")
+    parser.add_argument("--without-kills", action="store_true")
     parser.add_argument("--mutant", choices=MUTANTS, help="take this protection out")
     options = parser.parse_args()
     race = Race(
@@ -282,12 +283,14 @@ def main() -> None:
         editors=options.editors,
         folder=options.folder,
         leases=not options.without_leases,
+        kills=not options.without_kills,
     )
     with pytest.MonkeyPatch.context() as patch:
         if options.mutant:
             MUTANTS[options.mutant](patch)
         result = run(race)
-    print(report(race, result)); print(result.outcomes)
+    print(report(race, result))
+    print(f"\nAll that rotators told: {dict(result.outcomes)}")
     for problem in result.problems[:20]:
         print(problem, file=sys.stderr)
     sys.exit(bool(result.problems))

@@ -14,11 +14,12 @@ import signal
 import time
 import traceback
 from collections import Counter
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from homes import silent
-from race.writers import Wrote, append, compaction
+from race.writers import Turns, Wrote, append, compaction
 from sessrotate import in_place
 from sessrotate.errors import InUseError
 
@@ -54,8 +55,8 @@ class Driven:
 class Driver:
     """Has a session compacted and rotated again and again."""
 
-    def __init__(self, where: Place, writer: int, *, kills: bool, wait: float = WAIT) -> None:
-        self._where, self._writer, self._kills, self._wait = where, writer, kills, wait
+    def __init__(self, where: Place, writer: int, turns: Turns | None, *, kills: bool) -> None:
+        self._where, self._writer, self._turns, self._kills = where, writer, turns, kills
         self._chance = random.Random(writer)
         self._usual = 0.1
         self._count = 0
@@ -64,14 +65,16 @@ class Driver:
     def turn(self) -> None:
         """Append a compaction and have the session rotated by a process of its own."""
         line = compaction(self._writer, self.driven.rows)
-        self.driven.waits.append(append(self._where.live, line))
+        with self._turns.compactions(alone=True) if self._turns else nullcontext():
+            with self._turns.rows(alone=False) if self._turns else nullcontext():
+                self.driven.waits.append(append(self._where.live, line))
         self.driven.rows += 1
         self._count += 1
         # A little longer than most take, so that every moment has its turn.
         delay = self._chance.random() * self._usual * 1.2
         kills = self._kills and self._count % KILLED == 0
         begun = time.perf_counter()
-        told = rotated(self._where, self._wait, delay if kills else None)
+        told = rotated(self._where, WAIT, delay if kills else None)
         if "seconds" in told:
             self.driven.seconds.append(told["seconds"])
             self._usual += (time.perf_counter() - begun - self._usual) / 8

@@ -144,28 +144,46 @@ def _is_row(line: bytes, uuid: str) -> bool:
         return False
 
 
+class Turns:
+    """What writers agree on among themselves where one of them edits in place; rotators do not.
+
+    Such an edit loses what others append between its reading and its writing, and that is the
+    client's own doing. And a client takes back what it has just written, so that no compaction
+    comes in between.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._files = (folder / "rows", folder / "compactions")
+        for file in self._files:
+            file.touch()
+
+    @contextlib.contextmanager
+    def rows(self, *, alone: bool) -> Iterator[None]:
+        """Append in the block, or edit with nobody else appending."""
+        with _locked(self._files[0], alone=alone):
+            yield
+
+    @contextlib.contextmanager
+    def compactions(self, *, alone: bool) -> Iterator[None]:
+        """Compact in the block, or keep others from it."""
+        with _locked(self._files[1], alone=alone):
+            yield
+
+
 @contextlib.contextmanager
-def _turn(turns: Path | None, how: int) -> Iterator[None]:
-    """Have nobody else write in the block, among those who know of turns; rotators do not."""
-    if turns is None:
-        yield
-        return
-    fd = os.open(turns, os.O_RDWR)
+def _locked(file: Path, *, alone: bool) -> Iterator[None]:
+    fd = os.open(file, os.O_RDWR)
     try:
-        fcntl.flock(fd, how)
+        fcntl.flock(fd, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
         yield
     finally:
         os.close(fd)
 
 
 class Writer:
-    """One writer at work.
+    """One writer at work."""
 
-    An edit in place loses what others append between its reading and its writing: that is the
-    client's own doing. So where there is somebody who edits, all writers share `turns`.
-    """
-
-    def __init__(self, live: Path, writer: int, habits: Habits, turns: Path | None) -> None:
+    def __init__(self, live: Path, writer: int, habits: Habits, turns: Turns | None) -> None:
         self._live, self._writer, self._habits, self._turns = live, writer, habits, turns
         self._chance = random.Random(writer)
         self._waits: list[float] = []
@@ -174,18 +192,31 @@ class Writer:
 
     def write(self) -> None:
         """Append a row, and perhaps take it back."""
-        habits, number = self._habits, self.rows
-        with _turn(self._turns, fcntl.LOCK_SH):
-            hold = self._chance.random() * habits.hold
-            self._waits.append(append(self._live, row(self._writer, number), hold))
+        if self._turns is None:
+            self._append()
+        elif is_same(self.rows) or self._chance.random() >= self._habits.takes_back:
+            with self._turns.rows(alone=False):
+                self._append()
+        else:
+            with self._turns.compactions(alone=False):
+                with self._turns.rows(alone=False):
+                    self._append()
+                self._pause()
+                with self._turns.rows(alone=True):
+                    self._take_back(self.rows - 1)
+        self._pause()
+
+    def _pause(self) -> None:
+        time.sleep(self._chance.random() * self._habits.pause)
+
+    def _append(self) -> None:
+        hold = self._chance.random() * self._habits.hold
+        self._waits.append(append(self._live, row(self._writer, self.rows), hold))
         self.rows += 1
-        if not is_same(number) and self._chance.random() < habits.takes_back:
-            time.sleep(self._chance.random() * habits.pause)
-            with _turn(self._turns, fcntl.LOCK_EX):
-                if take_back(self._live, b'"uuid":"%d-%d"' % (self._writer, number)):
-                    self._removed.add(number)
-        if habits.pause:
-            time.sleep(self._chance.random() * habits.pause)
+
+    def _take_back(self, number: int) -> None:
+        if take_back(self._live, b'"uuid":"%d-%d"' % (self._writer, number)):
+            self._removed.add(number)
 
     @property
     def wrote(self) -> Wrote:

@@ -35,8 +35,8 @@ class NewFile:
     It counts as written only after `sync`.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._fd = os.open(path, os.O_RDWR | _CREATE, FILE_MODE)
+    def __init__(self, path: Path, flags: int = 0) -> None:
+        self._fd = os.open(path, os.O_RDWR | _CREATE | flags, FILE_MODE)
 
     def __enter__(self) -> Self:
         return self
@@ -73,7 +73,13 @@ class NewFile:
 
 
 class Draft(NewFile):
-    """A new file that is to take another's place, and can still be corrected."""
+    """A new file that is to take another's place, and can still be corrected.
+
+    It is appended to as clients do: once it has the other's name, they may write to it too.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, os.O_APPEND)
 
     def read_at(self, offset: int, size: int) -> bytes:
         """Return up to `size` bytes at `offset`: less only at the end."""
@@ -87,7 +93,6 @@ class Draft(NewFile):
     def cut_to(self, size: int) -> None:
         """Drop everything behind `size` bytes."""
         os.ftruncate(self._fd, size)
-        os.lseek(self._fd, size, os.SEEK_SET)
 
     def become_like(self, fd: int) -> None:
         """Take over the mode, owner and extended attributes (with them the ACL) of a file.
