@@ -12,7 +12,7 @@ import pytest
 
 from homes import home, snapshot
 from race.checking import faults
-from race.race import FAST, Race, Result, run
+from race.racing import FAST, Race, Result, run
 from race.writers import Habits, Wrote, compaction, row, take_back, told, written_anew
 from sessrotate import in_place
 from sessrotate.errors import InUseError

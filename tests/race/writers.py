@@ -108,12 +108,12 @@ def append(live: Path, line: bytes, hold: float = 0) -> float:
     return waited
 
 
-def take_back(live: Path, mark: bytes) -> bool:
+def take_back(live: Path, mark: bytes, flags: int = 0) -> bool:
     """Take the last row with this mark back, as 2.1.112 does if it is near the file's end.
 
-    Returns whether it was there.
+    Returns whether it was there. `flags` are for opening the file.
     """
-    fd = os.open(live, os.O_RDWR)
+    fd = os.open(live, os.O_RDWR | flags)
     try:
         size = os.fstat(fd).st_size
         start = max(0, size - _END)

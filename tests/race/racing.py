@@ -43,6 +43,8 @@ EDITOR: Final = Habits(pause=0.02, takes_back=0.5)
 _COMPACTS: Final = 1000
 """The number of the first writer that only compacts."""
 
+_FINISHED: Final = "recovered: finish"
+
 _LOOK: Final = 0.05
 _QUIET: Final = 0.5
 """Seconds after which the old file counts as done with where there are no leases."""
@@ -180,32 +182,39 @@ def _round(race: Race, folder: Path, result: Result, begun: float) -> None:
         time.sleep(_LOOK)
     shared.stop.value = 1
     wrote: dict[int, Wrote] = {}
+    outcomes: Counter[str] = Counter()
     for _ in at_work:
         number, told = shared.results.get()
         wrote[number] = told if isinstance(told, Wrote) else _driven(told, result)
+        outcomes += Counter() if isinstance(told, Wrote) else told.outcomes
     for process in at_work:
         process.join()
     result.rows += sum(did.rows for did in wrote.values())
     result.removed += sum(len(did.removed) for did in wrote.values())
     result.waits += [[*did.waits] for did in wrote.values() if did.waits]
     result.sessions += 1
-    late = 0 if race.leases else sum(did.rows for did in wrote.values() if did.compacts)
-    result.problems += finished(where, race)
+    unfinished, problems = finished(where, race)
+    late = outcomes[_FINISHED] + unfinished if race.leases else sum(outcomes.values())
+    result.outcomes += outcomes
+    result.problems += problems
     result.problems += faults(history(where), wrote, late)
 
 
 def _driven(driven: Driven, result: Result) -> Wrote:
-    result.outcomes += driven.outcomes
     result.problems += driven.problems
     result.swaps += driven.seconds
     return driven.wrote
 
 
-def finished(where: Place, race: Race) -> list[str]:
-    """Finish what is left to do, all being quiet; return what is wrong with the archive then."""
+def finished(where: Place, race: Race) -> tuple[bool, list[str]]:
+    """Finish what is left to do, all being quiet.
+
+    Returns whether the last rotator had been killed after its swap, and what is wrong then.
+    """
     if not race.leases:
         time.sleep(_QUIET)
     done = in_place.rotate_session(where, 10, silent, live=True)
+    is_finished = done.recovered.deed == "finish"
     if done.pending:
         time.sleep(_QUIET)
         done = in_place.rotate_session(where, 10, silent, live=True)
@@ -214,7 +223,7 @@ def finished(where: Place, race: Race) -> list[str]:
     problems += [f"{name} is left" for name in left]
     with state.opened(where) as found:
         problems += [one.detail for one in stitch.verify_history(found, lambda _done: None)]
-    return problems
+    return is_finished, problems
 
 
 def history(where: Place) -> bytes:
@@ -234,7 +243,7 @@ def report(race: Race, result: Result) -> str:
         "rotations": f"{result.rotations:,}",
         "rotators killed": f"{ended['killed']:,}",
         "of which found undone, finished": f"{ended['recovered: undo']:,}, "
-        f"{ended['recovered: finish']:,}",
+        f"{ended[_FINISHED]:,}",
         "rotators that found the session in use": f"{ended['in use']:,}",
         "lines": f"{result.rows:,}",
         "rows taken back by clients": f"{result.removed:,}",
