@@ -241,6 +241,7 @@ def report(race: Race, result: Result) -> str:
     ended = result.outcomes
     rows = {
         "rotations": f"{result.rotations:,}",
+        "restorations in between": f"{ended['restored']:,}",
         "rotators killed": f"{ended['killed']:,}",
         "of which found undone, finished": f"{ended['recovered: undo']:,}, "
         f"{ended[_FINISHED]:,}",

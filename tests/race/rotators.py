@@ -24,10 +24,15 @@ from sessrotate import in_place
 from sessrotate.errors import InUseError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sessrotate.place import Place
 
 KILLED: Final = 3
 """Every so many rotators are killed."""
+
+RESTORED: Final = 7
+"""Every so many times the session is restored instead, if nobody is seen to write to it."""
 
 WAIT: Final = 5.0
 """Seconds that a rotator waits for a moment without a writer."""
@@ -74,7 +79,8 @@ class Driver:
         delay = self._chance.random() * self._usual * 1.2
         kills = self._kills and self._count % KILLED == 0
         begun = time.perf_counter()
-        told = rotated(self._where, WAIT, delay if kills else None)
+        deed = restored if self._count % RESTORED == 0 else rotated
+        told = deed(self._where, WAIT, delay if kills else None)
         if "seconds" in told:
             self.driven.seconds.append(told["seconds"])
             self._usual += (time.perf_counter() - begun - self._usual) / 8
@@ -90,11 +96,25 @@ def rotated(where: Place, wait: float, kill_after: float | None = None) -> dict[
 
     If `kill_after` seconds are over before, the process is killed.
     """
+    return _in_a_process(_rotation, where, wait, kill_after)
+
+
+def restored(where: Place, wait: float, kill_after: float | None = None) -> dict[str, Any]:
+    """Restore once, in the same way."""
+    return _in_a_process(_restoration, where, wait, kill_after)
+
+
+def _in_a_process(
+    deed: Callable[[Place, float], dict[str, Any]],
+    where: Place,
+    wait: float,
+    kill_after: float | None,
+) -> dict[str, Any]:
     reading, writing = os.pipe()
     pid = os.fork()
     if not pid:
         os.close(reading)
-        _rotate(where, wait, writing)
+        _do(deed, where, wait, writing)
     os.close(writing)
     with os.fdopen(reading, "rb") as said:
         is_late = kill_after is not None and not select.select([said], [], [], kill_after)[0]
@@ -111,10 +131,12 @@ def rotated(where: Place, wait: float, kill_after: float | None = None) -> dict[
     return found
 
 
-def _rotate(where: Place, wait: float, telling: int) -> NoReturn:
-    """Rotate in this process, tell what came of it, and end."""
+def _do(
+    deed: Callable[[Place, float], dict[str, Any]], where: Place, wait: float, telling: int
+) -> NoReturn:
+    """Do it in this process, tell what came of it, and end."""
     try:
-        told = _outcome(where, wait)
+        told = deed(where, wait)
     except InUseError as error:
         told = {"what": "in use", "why": str(error)}
     except BaseException:  # noqa: BLE001 - whatever it is, it is told, and this process ends
@@ -123,7 +145,7 @@ def _rotate(where: Place, wait: float, telling: int) -> NoReturn:
     os._exit(0)
 
 
-def _outcome(where: Place, wait: float) -> dict[str, Any]:
+def _rotation(where: Place, wait: float) -> dict[str, Any]:
     done = in_place.rotate_session(where, wait, silent, live=True)
     told: dict[str, Any] = {"deed": done.recovered.deed}
     if done.refusal is not None and not isinstance(done.refusal, InUseError):
@@ -133,3 +155,8 @@ def _outcome(where: Place, wait: float) -> dict[str, Any]:
     if done.seconds is None:
         return told | {"what": "nothing to cut"}
     return told | {"what": "pending" if done.pending else "rotated", "seconds": done.seconds}
+
+
+def _restoration(where: Place, wait: float) -> dict[str, Any]:
+    done = in_place.restore_session(where, wait, silent)
+    return {"what": "restored" if done else "nothing to restore"}

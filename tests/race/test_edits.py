@@ -16,7 +16,7 @@ import pytest
 import homes
 from homes import Crash, Home, Meanwhile
 from race.writers import take_back, written_anew
-from sessrotate import inuse, lease, seal, swap
+from sessrotate import fs, inuse, lease, seal, swap
 from sessrotate.errors import DamagedError, InUseError, SessrotateError
 from support_cli import ID, boundary, row
 
@@ -176,6 +176,25 @@ def test_a_row_may_be_taken_back_while_a_rotation_waits_for_its_client(
     monkeypatch.setattr(lease, "read", read)
     home.rotate(wait=10)
     assert home.stitched() == written_anew(DATA, uuid(number)) + LATE
+
+
+def test_a_change_that_moves_nothing_is_noticed_and_nothing_is_replaced(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No client makes one; somebody with an editor may."""
+    real = fs.add_name
+
+    def linking(path: Path, name: Path) -> None:
+        real(path, name)
+        with home.live.open("r+b") as file:
+            file.write(changed)
+
+    changed = DATA.replace(b"row 1 ", b"ROW 1 ")
+    monkeypatch.setattr(fs, "add_name", linking)
+    with pytest.raises(InUseError):
+        home.rotate()
+    assert home.live.read_bytes() == changed
+    assert home.archived() == set()
 
 
 @pytest.mark.parametrize("number", [8, 7])
