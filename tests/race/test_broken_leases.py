@@ -85,8 +85,10 @@ def short_breaks() -> Iterator[None]:
         BREAK_TIME.write_text("1")
     except OSError as error:
         pytest.skip(f"the time after which leases are taken away cannot be set here: {error}")
-    yield
-    BREAK_TIME.write_text(before)
+    try:
+        yield
+    finally:
+        BREAK_TIME.write_text(before)
 
 
 @pytest.mark.usefixtures("short_breaks")
@@ -101,9 +103,9 @@ def test_a_rotator_that_is_stopped_holds_nobody_up_for_ever_and_loses_nothing(
             stopped.append(fd)
             os.kill(os.getpid(), signal.SIGSTOP)
 
-    monkeypatch.setattr(lease, "release", releasing)
     pid = os.fork()
     if not pid:
+        monkeypatch.setattr(lease, "release", releasing)
         with contextlib.suppress(BaseException):
             home.rotate(wait=5)
         os._exit(0)
