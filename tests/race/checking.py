@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from race.writers import is_same, told
@@ -72,7 +73,7 @@ def _in_order(numbers: list[int]) -> int:
 
 
 def _turned(numbers: list[int]) -> Iterable[int]:
-    return (after for before, after in zip(numbers, numbers[1:], strict=False) if after < before)
+    return (after for before, after in pairwise(numbers) if after < before)
 
 
 def _some(numbers: Iterable[int]) -> str:

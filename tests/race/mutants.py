@@ -5,6 +5,7 @@ Rule: only tests and `scripts/race --mutant` do that; the checks must then find 
 
 from __future__ import annotations
 
+import fcntl
 import signal
 from typing import TYPE_CHECKING, Any, Final
 
@@ -71,7 +72,6 @@ def _signal_once(patch: pytest.MonkeyPatch) -> None:
     told: set[int] = set()
 
     def take(fd: int, kind: int) -> lease.Answer:
-        fcntl = lease.fcntl
         try:
             if fd not in told:
                 fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)

@@ -1,4 +1,4 @@
-"""The race: several writers, several rotators, and every third of these killed. Run by scripts/race.
+"""The race: several writers, and several rotators of which every third is killed.
 
 Promise: what it prints was measured in this run, and a fault is printed and is exit code 1.
 Rule: a race is run in rounds, each with a session of its own, so that archives stay small.
@@ -170,7 +170,9 @@ def _round(race: Race, folder: Path, result: Result, begun: float) -> None:
         start(target=write, args=(shared, where.live, number, one, turns))
         for number, one in enumerate(habits)
     ]
-    at_work += [start(target=drive, args=(shared, race, where, n, turns)) for n in range(race.rotators)]
+    at_work += [
+        start(target=drive, args=(shared, race, where, n, turns)) for n in range(race.rotators)
+    ]
     for process in at_work:
         process.start()
     while sum(shared.rotations) < race.each:
@@ -243,8 +245,7 @@ def report(race: Race, result: Result) -> str:
         "rotations": f"{result.rotations:,}",
         "restorations in between": f"{ended['restored']:,}",
         "rotators killed": f"{ended['killed']:,}",
-        "of which found undone, finished": f"{ended['recovered: undo']:,}, "
-        f"{ended[_FINISHED]:,}",
+        "of which found undone, finished": f"{ended['recovered: undo']:,}, {ended[_FINISHED]:,}",
         "rotators that found the session in use": f"{ended['in use']:,}",
         "lines": f"{result.rows:,}",
         "rows taken back by clients": f"{result.removed:,}",
@@ -299,10 +300,9 @@ def main() -> None:
         if options.mutant:
             MUTANTS[options.mutant](patch)
         result = run(race)
-    print(report(race, result))
-    print(f"\nAll that rotators told: {dict(result.outcomes)}")
-    for problem in result.problems[:20]:
-        print(problem, file=sys.stderr)
+    sys.stdout.write(f"{report(race, result)}\n\n")
+    sys.stdout.write(f"All that rotators told: {dict(result.outcomes)}\n")
+    sys.stderr.write("".join(f"{problem}\n" for problem in result.problems[:20]))
     sys.exit(bool(result.problems))
 
 

@@ -1,4 +1,4 @@
-"""Rotators at work on a session that others write to: each a process of its own, some of them killed.
+"""Rotators at work on a session that others write to, each a process of its own, some killed.
 
 Rule: a rotation is what the command does, `in_place.rotate_session` with `live`. Whatever ends it
 but a kill of ours or a refusal that is foreseen, is a fault.
@@ -14,7 +14,7 @@ import signal
 import time
 import traceback
 from collections import Counter
-from contextlib import nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -70,9 +70,11 @@ class Driver:
     def turn(self) -> None:
         """Append a compaction and have the session rotated by a process of its own."""
         line = compaction(self._writer, self.driven.rows)
-        with self._turns.compactions(alone=True) if self._turns else nullcontext():
-            with self._turns.rows(alone=False) if self._turns else nullcontext():
-                self.driven.waits.append(append(self._where.live, line))
+        with ExitStack() as turn:
+            if self._turns:
+                turn.enter_context(self._turns.compactions(alone=True))
+                turn.enter_context(self._turns.rows(alone=False))
+            self.driven.waits.append(append(self._where.live, line))
         self.driven.rows += 1
         self._count += 1
         # A little longer than most take, so that every moment has its turn.

@@ -95,7 +95,8 @@ def short_breaks() -> Iterator[None]:
 def test_a_rotator_that_is_stopped_holds_nobody_up_for_ever_and_loses_nothing(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    release, stopped = lease.release, []
+    release = lease.release
+    stopped: list[int] = []
 
     def releasing(fd: int) -> None:
         release(fd)

@@ -21,7 +21,6 @@ from sessrotate.errors import DamagedError, InUseError, SessrotateError
 from support_cli import ID, boundary, row
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
 MODE: Final = b'{"type":"mode","sessionId":"%s"}\n' % ID.encode()
@@ -155,7 +154,7 @@ def test_a_row_may_be_taken_back_at_any_call_of_a_rotation(
             outcomes.add(type(error) if error else None)
         check_as_edited(home, error, edited)
     assert at > 20
-    # In the tail it is followed, or counts as a change of unknown kind; the history is planned anew.
+    # An edit of the tail is followed; one of the history needs another plan.
     assert None in outcomes
     assert outcomes == {None, InUseError} if number < 6 else outcomes <= {None, InUseError}
 
@@ -164,7 +163,8 @@ def test_a_row_may_be_taken_back_at_any_call_of_a_rotation(
 def test_a_row_may_be_taken_back_while_a_rotation_waits_for_its_client(
     home: Home, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    real, edits = lease.read, []
+    real = lease.read
+    edits: list[bool] = []
 
     def read(fd: int) -> lease.Answer:
         if not edits:
@@ -201,7 +201,8 @@ def test_a_change_that_moves_nothing_is_noticed_and_nothing_is_replaced(
 def test_a_client_that_found_the_old_file_may_take_a_row_back_after_the_swap(
     home: Home, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    real, edits = lease.release, []
+    real = lease.release
+    edits: list[bool] = []
 
     def release(fd: int) -> None:
         real(fd)
@@ -221,7 +222,8 @@ def test_a_client_that_found_the_old_file_may_take_a_row_back_after_the_swap(
 def test_a_client_that_takes_a_row_of_the_history_back_after_the_swap_loses_nothing(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, edits = lease.release, []
+    real = lease.release
+    edits: list[bool] = []
 
     def release(fd: int) -> None:
         real(fd)
@@ -244,7 +246,8 @@ def test_what_came_late_does_not_come_again_when_a_client_takes_a_row_back(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The client edits the new file after the drain, and before the pack lost its tail."""
-    real, late = lease.release, []
+    real = lease.release
+    late: list[int] = []
 
     def release(fd: int) -> None:
         real(fd)

@@ -169,5 +169,7 @@ def test_the_check_allows_a_row_that_was_taken_back_once() -> None:
 def test_the_check_allows_a_late_line_for_each_swap_and_no_more() -> None:
     turned = [*LINES[1:], LINES[0]]
     assert faults(b"".join(turned), {0: Wrote(8)}, late=1) == []
-    assert "2 lines behind" in str(faults(b"".join([*LINES[2:], *LINES[:2]]), {0: Wrote(8)}, late=1))
+    assert "2 lines behind" in str(
+        faults(b"".join([*LINES[2:], *LINES[:2]]), {0: Wrote(8)}, late=1)
+    )
     assert compaction(0, 1) != row(0, 1)
