@@ -11,7 +11,7 @@ import os
 import select
 import stat
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,8 +35,10 @@ class NewFile:
     It counts as written only after `sync`.
     """
 
-    def __init__(self, path: Path, flags: int = 0) -> None:
-        self._fd = os.open(path, os.O_RDWR | _CREATE | flags, FILE_MODE)
+    _flags: ClassVar[int] = 0
+
+    def __init__(self, path: Path) -> None:
+        self._fd = os.open(path, os.O_RDWR | _CREATE | self._flags, FILE_MODE)
 
     def __enter__(self) -> Self:
         return self
@@ -78,8 +80,7 @@ class Draft(NewFile):
     It is appended to as clients do: once it has the other's name, they may write to it too.
     """
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path, os.O_APPEND)
+    _flags = os.O_APPEND
 
     def read_at(self, offset: int, size: int) -> bytes:
         """Return up to `size` bytes at `offset`: less only at the end."""
