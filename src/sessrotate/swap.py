@@ -200,9 +200,9 @@ class _Swap:
         try:
             self._check_unwritten()
             if self._catch_up():
+                self._check_unwritten()
                 # What a client takes back from the new file later must not make this late again.
                 self._journal()
-                self._check_unwritten()
         except InUseError:
             # What we copied may stand among a client's lines, or somebody undid the compaction in
             # the old file: a later run will see.

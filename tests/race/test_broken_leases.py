@@ -10,14 +10,14 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
 import homes
 from homes import Home
-from race.writers import append
-from sessrotate import fs, lease
+from race.writers import append, take_back
+from sessrotate import fs, lease, swap
 from sessrotate.errors import InUseError
 from support_cli import boundary, row
 
@@ -30,7 +30,7 @@ pytestmark: Final = pytest.mark.skipif(
 
 DATA: Final = row(1) + row(2) + boundary(3) + row(4)
 LATE: Final = row(8)
-NEW: Final = row(9)
+NEW: Final = row(9, note="longer than the other")
 MORE: Final = boundary(10) + row(11)
 
 BREAK_TIME: Final = Path("/proc/sys/fs/lease-break-time")
@@ -75,6 +75,35 @@ def test_a_client_that_appends_while_late_lines_are_copied_is_not_written_over(
     assert home.stitched() == DATA + NEW + LATE
     assert home.problems() == []
     assert not home.archived() & {"pack", "intent.json"}
+
+
+def test_a_client_that_appends_while_an_edit_is_followed_is_not_cut_off(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release, common = lease.release, swap._Swap._common  # noqa: SLF001 - the moment that counts
+    came: list[bytes] = []
+
+    def releasing(fd: int) -> None:
+        release(fd)
+        if is_swapped(home) and not came:
+            came.append(b"edit")
+            assert take_back(home.pack, b'"uuid":"00000004-0000-4000-a000-00000000000a"')
+
+    def comparing(self: Any) -> int:
+        same = common(self)
+        if is_swapped(home) and came == [b"edit"]:
+            release(self._draft.fd)
+            came.append(NEW)
+            append(home.live, NEW)
+        return same
+
+    monkeypatch.setattr(lease, "release", releasing)
+    monkeypatch.setattr(swap._Swap, "_common", comparing)  # noqa: SLF001 - as above
+    monkeypatch.setattr(swap, "_LATE", 0.05)
+    home.rotate()
+    assert came[1:] == [NEW]
+    assert home.stitched() == DATA + NEW
+    assert home.problems() == []
 
 
 @pytest.fixture
