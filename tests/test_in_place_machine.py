@@ -26,6 +26,7 @@ from hypothesis.stateful import (
 import oracle
 import support_cli
 from homes import Crash, Killed, Meanwhile, home, tried_to_append, without_leases
+from race.writers import take_back, written_anew
 from sessrotate import inuse
 from sessrotate.errors import InUseError
 from sessrotate.seal import NotQuietError
@@ -104,6 +105,17 @@ class SessionInPlace(RuleBasedStateMachine):
         self.uuids = []
         if metadata:
             self._append(MODE)
+
+    @precondition(lambda self: self.uuids and not self.is_torn and not self._has_open_end())
+    @rule(back=st.integers(1, 3), anew=st.booleans())
+    def take_a_row_back(self, back: int, anew: bool) -> None:
+        """Edit in place, as clients do; behind a swap that is not proved, docs/guarantees.md."""
+        uuid = self.uuids.pop(max(0, len(self.uuids) - back))
+        if anew:
+            self.home.live.write_bytes(written_anew(self.home.live.read_bytes(), uuid))
+        else:
+            assert take_back(self.home.live, b'"uuid":"%s"' % uuid.encode())
+        self.settled = written_anew(self.settled, uuid)
 
     @precondition(lambda self: self._has_open_end())
     @rule()

@@ -92,6 +92,57 @@ def test_late_bytes_are_those_that_the_live_file_has_yet_to_get(
     assert found(tmp_path, pack, live) == late
 
 
+EDITED: Final = b'{"boundary"}\n{"row":1}\n{"row":2}\nmode\n'
+"""A tail of which clients take a row back."""
+
+
+@pytest.mark.parametrize(
+    ("pack", "live", "late"),
+    [
+        pytest.param(b'{"boundary"}\n{"row":2}\nmode\n', EDITED, b"", id="only the old one"),
+        pytest.param(
+            b'{"boundary"}\n{"row":2}\nmode\nlate\n', EDITED, b"late\n", id="and it goes on"
+        ),
+        pytest.param(
+            b'{"boundary"}\n{"row":2}\nmode\nlate\n',
+            EDITED + b"new\n",
+            b"late\n",
+            id="and both go on",
+        ),
+        pytest.param(
+            b'{"boundary"}\n{"row":2}\nmode\nmode\n',
+            EDITED + b"new\n",
+            b"mode\n",
+            id="a late line that is the same as another",
+        ),
+        pytest.param(
+            b'{"boundary"}\n{"row":2}\nmode\na\nb\n',
+            EDITED + b"a\n",
+            b"b\n",
+            id="one of two was brought over",
+        ),
+        pytest.param(b'{"boundary"}\n', EDITED + b"new\n", b"", id="all that followed"),
+        pytest.param(EDITED, b'{"boundary"}\n{"row":1}\nmode\n', b"", id="only the new one"),
+        pytest.param(
+            EDITED + b"late\n",
+            b'{"boundary"}\n{"row":1}\nmode\nnew\n',
+            b"late\n",
+            id="only the new one, and the old one goes on",
+        ),
+        pytest.param(
+            b'{"boundary"}\n{"row":2}\nmode\n',
+            b'{"boundary"}\n{"row":1}\nmode\n',
+            b'{"row":2}\nmode\n',
+            id="both: what cannot be told comes twice",
+        ),
+    ],
+)
+def test_a_row_that_was_taken_back_from_either_file_makes_no_other_late(
+    tmp_path: Path, pack: bytes, live: bytes, late: bytes
+) -> None:
+    assert found(tmp_path, pack, live, tail=EDITED) == late
+
+
 def test_a_torn_tail_is_completed_on_either_side(tmp_path: Path) -> None:
     torn = TAIL + b"half"
     assert found(tmp_path, torn + b"one\n", torn + b"two\n", tail=torn) == b"one\n"

@@ -41,9 +41,30 @@ def _agreed(swap: Swap, pack: Source, live: Source) -> tuple[int, int]:
         span, floor = swap.batch.span, swap.batch.floor
         at = _find(live, floor, pack.read_at(span.start, span.size))
         return (span.start, floor) if at is None else (span.end, at + span.size)
-    # A client that still had the old file may have edited it.
-    agreed = swap.tail.size if is_at(pack, swap.cut, swap.tail) else 0
-    return swap.cut + agreed, swap.prefix + agreed
+    if is_at(pack, swap.cut, swap.tail):
+        return swap.cut + swap.tail.size, swap.prefix + swap.tail.size
+    return _behind_an_edit(swap, pack, live)
+
+
+def _behind_an_edit(swap: Swap, pack: Source, live: Source) -> tuple[int, int]:
+    """Return the same where a client that still had the old file took a row of its tail back.
+
+    It writes again what followed the row (`removeMessageByUuid`, 2.0.76 and later). If the new
+    file has the tail as it was, that is not late: all of it is there.
+    """
+    if not is_at(live, swap.prefix, swap.tail):
+        return swap.cut, swap.prefix
+    same = _common_lines(pack, swap.cut, live, swap.prefix)
+    size = swap.tail.size - same
+    if not 0 < size <= _PIECE:
+        return swap.cut, swap.prefix
+    start = swap.cut + same
+    theirs = live.read_at(swap.prefix + same, size)
+    ours = pack.read_at(start, min(size, pack.size() - start))
+    at = 0
+    while not ours.startswith(theirs[at:]):
+        at = theirs.find(b"\n", at) + 1 or size
+    return start + size - at, swap.prefix + swap.tail.size
 
 
 def _find(source: Source, start: int, data: bytes) -> int | None:

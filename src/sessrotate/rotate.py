@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from sessrotate import dating, find, fs, inuse, live, names, plan, scan, swap
 from sessrotate.digest import ZERO, Fingerprint, Tally
-from sessrotate.errors import DamagedError, RefusedError, printable, storage
+from sessrotate.errors import DamagedError, InUseError, RefusedError, printable, storage
 from sessrotate.formats import claude, claude_contract
 from sessrotate.intent import HEAD, Intent, Mark, Swap
 from sessrotate.live import LiveHeader
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from sessrotate.formats.claude_contract import LivePlan
-    from sessrotate.model import FileIdentity
+    from sessrotate.model import Boundary, FileIdentity
     from sessrotate.place import Place
     from sessrotate.state import State
 
@@ -109,6 +109,7 @@ def prepare(found: State, progress: Callable[[int], None], *, adopt: bool = Fals
             contract = claude_contract.plan(
                 source, line, scanned.end, history, _older(found, archived)
             )
+            _check_unshifted(source, scanned.boundaries[-1], scanned.end)
         refusals = [*obstacles(found.place, source, int(found.pack is not None))]
     if contract is not None:
         refusals += [f"{reason} {_LATER}" for reason in contract.refusals]
@@ -169,6 +170,21 @@ def _source(found: State) -> Source:
         name = printable(str(found.place.live))
         raise RefusedError(f"{name} is gone: `restore` brings it back from its archive.")
     return found.live
+
+
+def _check_unshifted(source: Source, boundary: Boundary | None, end: int) -> None:
+    """Raise InUseError if what was read before a compaction is not where it was.
+
+    A client that takes a message back from before it (`removeMessageByUuid`, 2.0.76 and later)
+    moves all that follows, and nothing moves it back.
+    """
+    if boundary is None:
+        return
+    start = boundary.offset
+    line = Span(start, source.line_end(start, end))
+    is_begun = not start or source.read_at(start - 1, 1) == b"\n"
+    if not is_begun or claude.boundary(source.pieces(line), line) != boundary:
+        raise InUseError("The session was changed while it was read; try again.")
 
 
 def _strangers(found: State, segments: list[Segment]) -> str | None:
@@ -297,6 +313,7 @@ def _write(
     draft.take_times(source.fd)
     draft.sync()
     fs.sync_data(source.fd)
+    _check_unshifted(source, planned.newest.boundary, planned.end)
     old = planned.prefix or min(HEAD, contract.cut)
     return Intent(
         operation="rotate",

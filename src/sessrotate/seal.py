@@ -97,9 +97,10 @@ def _bring_over(place: Place, wait: float) -> None:
                     f"{printable(str(place.live))} is gone, and what it had last is only in "
                     f"{printable(str(place.pack))}: put a copy of that in its place."
                 )
-            late, size = found.residue, found.live.size()
-            if not is_quiet:  # a line under way may still be gone on with
-                late = Span(late.start, pack.line_start(late.end, late.start))
+            try:
+                late, size = _late(found, pack, is_quiet=is_quiet), found.live.size()
+            except InUseError:
+                continue  # a client took a row back while it was looked at
             if not late.size:
                 if not is_quiet:
                     raise NotQuietError(_LATER)
@@ -114,6 +115,13 @@ def _bring_over(place: Place, wait: float) -> None:
         batch = Batch(Span(late.start, end), size)
         write_intent(place, replace(begun, swap=replace(begun.swap, batch=batch)))
         fs.append(place.live, data)
+
+
+def _late(found: State, pack: Source, *, is_quiet: bool) -> Span:
+    """Return what of the pack is to be brought over now."""
+    late = found.residue
+    # Where somebody may still write, half a line may still be gone on with.
+    return late if is_quiet else Span(late.start, pack.line_start(late.end, late.start))
 
 
 def _is_quiet(pack: Source, begun_ns: int, wait: float) -> bool:

@@ -20,7 +20,8 @@ from sessrotate import fs, inuse, lease, names
 from sessrotate import intent as intents
 from sessrotate.digest import Fingerprint
 from sessrotate.errors import InUseError, RefusedError
-from sessrotate.intent import Intent, Mark
+from sessrotate.intent import Batch, Intent, Mark
+from sessrotate.model import Span
 from sessrotate.residue import common
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ class _Swap:
     def __init__(self, place: Place, old: Source, draft: fs.Draft, intent: Intent) -> None:
         self._place, self._old, self._draft, self._intent = place, old, draft, intent
         self._tail = intent.swap.tail.size
+        self._batch: Batch | None = None
         old.thaw()
 
     def run(self, was: FileIdentity, wait: float) -> float:
@@ -134,7 +136,9 @@ class _Swap:
         if b"\n" not in self._draft.read_at(prefix, min(same, _PIECE + 1)):
             raise _changed()  # the compaction itself is not what it was
         if same < self._tail:  # the client took back what it had written last
+            self._check_unwritten()
             self._draft.cut_to(prefix + same)
+        self._batch = Batch(Span(cut + same, cut + size), prefix + same) if same < size else None
         while same < size:
             data = self._old.read_at(cut + same, min(_PIECE, size - same))
             self._draft.append(data)
@@ -192,16 +196,31 @@ class _Swap:
             time.sleep(_PAUSE)
 
     def _brought_over(self) -> bool:
-        # Whoever stops us for long has the lease taken away: then clients may have appended.
-        if self._draft.size != self._size():
-            return False
+        self._batch = None
         try:
+            self._check_unwritten()
             if self._catch_up():
-                self._draft.take_times(self._old.fd)
-                self._draft.sync()
+                self._check_unwritten()
+                # What a client takes back from the new file later must not make this late again.
+                self._journal()
         except InUseError:
-            return False  # somebody undid the compaction in the old file: a later run will see
+            # What we copied may stand among a client's lines, or somebody undid the compaction in
+            # the old file: a later run will see.
+            if self._batch is not None:
+                self._intent = replace(
+                    self._intent, swap=replace(self._intent.swap, batch=self._batch)
+                )
+                write_intent(self._place, self._intent)
+            return False
         return not lease.is_wanted(self._old.fd)
+
+    def _check_unwritten(self) -> None:
+        """Raise InUseError if clients wrote to the new file already.
+
+        Whoever stops us for long (45 s, /proc/sys/fs/lease-break-time) has its lease taken away.
+        """
+        if self._draft.size != self._size():
+            raise _changed()
 
 
 def _changed() -> InUseError:

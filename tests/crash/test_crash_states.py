@@ -247,7 +247,6 @@ def test_a_fsync_after_the_change_that_it_is_there_for_is_noticed() -> None:
 AT_ONCE: Final = {
     ("fsync intent.json.partial", "write intent.json.partial"),
     ("fsync ID", "rename intent.json.partial to intent.json"),
-    ("fsync ID.jsonl", "write ID.jsonl"),
     ("fsync ID.1.jsonl.partial", "write ID.1.jsonl.partial"),
     ("fsync ID.3.jsonl.partial", "write ID.2.jsonl.partial"),
     ("fsync ID", "rename ID.1.jsonl.partial to ID.1.jsonl"),

@@ -1,122 +1,175 @@
-"""A rotation under a client that appends loses, repeats, tears and reorders nothing."""
+"""A rotation under clients that write loses, repeats, tears and reorders nothing."""
 
 from __future__ import annotations
 
-import contextlib
-import signal
 import subprocess
 import sys
-import time
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from race.appenders import Appenders, Habits, missing
-from sessrotate import in_place, place, state, stitch
-from sessrotate.errors import InUseError
+import homes
+import support_cli
+from homes import snapshot
+from race.checking import faults
+from race.racing import Race, Result, run
+from race.writers import Wrote, compaction, row
+from support_cli import assert_one_sentence, piped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-SESSROTATE = str(Path(sys.executable).parent / "sessrotate")
-
-
-@pytest.fixture
-def live(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "config"))
-    path = tmp_path / "config" / "projects" / "-p" / "session.jsonl"
-    path.parent.mkdir(parents=True)
-    path.touch()
-    return path
-
-
-def rotate(path: Path, wait: float = 1.0) -> bool:
-    """Rotate once; tell whether there was something to cut and nobody in the way."""
-    done = in_place.rotate_session(
-        place.of_live(path), wait, lambda *_: contextlib.nullcontext(lambda _: None), live=True
-    )
-    if done.refusal is not None and not isinstance(done.refusal, InUseError):
-        raise done.refusal
-    return done.seconds is not None
-
-
-def history(path: Path) -> bytes:
-    with state.opened(place.of_live(path)) as found:
-        return b"".join(bytes(piece) for piece in stitch.history(found))
-
-
-@pytest.mark.parametrize(
-    ("count", "habits", "least"),
-    [
-        (2, Habits(3), 20),
-        (2, Habits(3, same=True), 5),
-        (1, Habits(4, pause=0.8), 1),
-        pytest.param(6, Habits(30, pause=0.001), 20, marks=pytest.mark.scale),
-        pytest.param(2, Habits(30), 100, marks=pytest.mark.scale),
-        pytest.param(3, Habits(20, same=True), 20, marks=pytest.mark.scale),
-    ],
-    ids=str,
+linux: Final = pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="only Linux has leases"
 )
-def test_appenders_lose_nothing(live: Path, count: int, habits: Habits, least: int) -> None:
-    appenders = Appenders(live, count, habits)
-    rotations = 0
-    while appenders.are_at_work():
-        rotations += rotate(live)
-    wrote = appenders.finished()
-    rotate(live)
-    assert missing(history(live), wrote, habits) == []
-    assert rotations >= least
-    # On a machine that is not busy with other tests, the middle wait is some microseconds.
-    assert max(did.median for did in wrote.values()) < 0.05
-    assert max(did.longest for did in wrote.values()) < 2.0
+
+MEMORY: Final = Path("/dev/shm")
 
 
-def test_a_rotator_that_is_killed_at_any_time_holds_nobody_up_and_loses_nothing(
-    live: Path,
-) -> None:
-    habits = Habits(5)
-    appenders = Appenders(live, 2, habits)
-    delay = 0.15
-    while appenders.are_at_work():
-        command = [SESSROTATE, "split", "--in-place", "--live", "--wait", "1", str(live)]
-        with subprocess.Popen(
-            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        ) as rotator:
-            time.sleep(delay)  # nothing to wait for: any moment will do
-            rotator.send_signal(signal.SIGKILL)
-        delay = 0.15 + (delay + 0.013) % 0.25
-    wrote = appenders.finished()
-    rotate(live, wait=10)
-    assert missing(history(live), wrote, habits) == []
-    assert max(did.longest for did in wrote.values()) < 2.0
+def raced(race: Race) -> Result:
+    """Run a race that must find no fault, and that must have been one."""
+    result = run(race)
+    assert result.problems == []
+    assert result.rotations > 0
+    assert result.rows > 100
+    return result
 
 
-def test_a_writer_that_holds_the_file_is_refused_and_nothing_is_changed(live: Path) -> None:
-    Appenders(live, 1, Habits(0.2)).finished()
-    before = live.read_bytes()
-    with other_process(live), pytest.raises(InUseError, match="open for writing"):
-        in_place_refused(live)
-    assert live.read_bytes() == before
-    assert not (live.parents[2] / "sessrotate" / "-p" / "session").exists()
+# ── quick ones ───────────────────────────────────────────────────────────────────────────────
 
 
-@contextlib.contextmanager
-def other_process(path: Path) -> Iterator[None]:
-    """Have another process hold the file open for writing, as Codex does."""
+@linux
+@pytest.mark.parametrize(
+    "race",
+    [
+        Race(seconds=2, appenders=3, slow=0.34, rotators=1, kills=False),
+        Race(seconds=2, appenders=3, slow=0.34),
+        Race(seconds=2, appenders=2, slow=0, editors=1, kills=False),
+        Race(seconds=2, appenders=2, slow=0.5, leases=False),
+    ],
+    ids=["slow ones too", "rotators are killed", "a client takes rows back", "no leases"],
+)
+def test_a_race_of_two_seconds_loses_nothing(tmp_path: Path, race: Race) -> None:
+    raced(replace(race, folder=tmp_path))
+
+
+# ── longer ones ──────────────────────────────────────────────────────────────────────────────
+
+
+@linux
+@pytest.mark.scale
+def test_thirty_seconds_of_the_long_race(tmp_path: Path) -> None:
+    result = raced(Race(seconds=30, folder=tmp_path))
+    assert result.rotations >= 10
+    assert result.outcomes["killed"] >= 5
+    # A machine that is busy with other tests may stop anybody for longer than the promised second.
+    assert result.median_wait < 0.05
+    assert result.longest_wait < 5
+
+
+@linux
+@pytest.mark.scale
+@pytest.mark.skipif(not MEMORY.is_dir(), reason="no file system in memory")
+def test_ten_seconds_of_it_in_memory() -> None:
+    raced(Race(seconds=10, folder=MEMORY))
+
+
+@linux
+@pytest.mark.scale
+def test_fifteen_seconds_with_clients_that_take_rows_back(tmp_path: Path) -> None:
+    result = raced(Race(seconds=15, editors=2, kills=False, folder=tmp_path))
+    assert result.removed > 20
+
+
+@linux
+@pytest.mark.scale
+def test_ten_seconds_without_leases(tmp_path: Path) -> None:
+    result = raced(Race(seconds=10, appenders=4, slow=0.5, leases=False, folder=tmp_path))
+    assert result.outcomes["recovered: finish"] > 0
+
+
+# ── a writer that does not close ─────────────────────────────────────────────────────────────
+
+
+@contextmanager
+def held(path: Path) -> Iterator[int]:
+    """Have another process hold the file open for writing, as Codex does; yield its number."""
     code = "import sys; file = open(sys.argv[1], 'ab'); print(flush=True); sys.stdin.read()"
     with subprocess.Popen(
-        [sys.executable, "-c", code, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-I", "-S", "-c", code, str(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
     ) as holder:
         assert holder.stdout is not None
         holder.stdout.readline()
-        yield
+        yield holder.pid
         holder.kill()
 
 
-def in_place_refused(path: Path) -> None:
-    done = in_place.rotate_session(
-        place.of_live(path), 0.1, lambda *_: contextlib.nullcontext(lambda _: None), live=True
+@linux
+@pytest.mark.parametrize("was_rotated", [False, True])
+def test_a_writer_that_holds_the_file_is_named_and_nothing_is_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, was_rotated: bool
+) -> None:
+    home = homes.home(tmp_path, monkeypatch, support_cli.session(boundaries=2))
+    if was_rotated:
+        home.rotate()
+        home.append(support_cli.boundary(80) + support_cli.row(81))
+    before = snapshot(home.config)
+    with held(home.live) as pid:
+        for arguments in (["split", "--in-place", "--live", "--wait", "0.3"], ["restore"]):
+            ended = piped(*arguments, home.live, env=home.env)
+            if arguments[0] == "restore" and not was_rotated:
+                assert ended.code == 0
+                continue
+            assert_one_sentence(ended, 75)
+            assert f"process {pid} has it open for writing" in ended.err
+    assert snapshot(home.config) == before
+
+
+# ── the check itself ─────────────────────────────────────────────────────────────────────────
+
+LINES: Final = [row(0, number) for number in range(8)]
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        pytest.param(LINES, "", id="all"),
+        pytest.param([*LINES[:2], *LINES[3:]], "lost 2", id="one lost"),
+        pytest.param([*LINES[:3], *LINES[4:]], "of 2", id="one of those alike lost"),
+        pytest.param([*LINES, LINES[2]], "repeated 2", id="one twice"),
+        pytest.param([*LINES, LINES[3]], "of 2", id="one of those alike twice"),
+        pytest.param([LINES[1], LINES[0], *LINES[2:]], "behind later", id="two turned"),
+        pytest.param([*LINES[:2], LINES[3], LINES[2], *LINES[4:]], "elsewhere", id="one alike"),
+        pytest.param([LINES[0][:-1], *LINES], "torn", id="fused"),
+        pytest.param([*LINES[:2], LINES[2][:30] + b"\n", *LINES[3:]], "torn", id="torn"),
+        pytest.param([*LINES, row(0, 9)], "never written 9", id="one too many"),
+        pytest.param([*LINES, row(7, 1)], "torn", id="a stranger's"),
+        pytest.param([*LINES[:6], b"\0" * 9 + b"\n", *LINES[6:]], "torn", id="zeros"),
+    ],
+)
+def test_the_check_finds(lines: list[bytes], told: str) -> None:
+    found = "; ".join(faults(b"".join(lines), {0: Wrote(8)}))
+    assert told in found
+    assert bool(told) == bool(found)
+
+
+def test_the_check_allows_a_row_that_was_taken_back_once() -> None:
+    did = {0: Wrote(8, frozenset({5}))}
+    assert faults(b"".join(LINES), did) == []
+    assert faults(b"".join([*LINES[:5], *LINES[6:]]), did) == []
+    assert "repeated 5" in str(faults(b"".join([*LINES, LINES[5]]), did))
+    assert "lost 4" in str(faults(b"".join([*LINES[:4], *LINES[6:]]), did))
+
+
+def test_the_check_allows_a_late_line_for_each_swap_and_no_more() -> None:
+    turned = [*LINES[1:], LINES[0]]
+    assert faults(b"".join(turned), {0: Wrote(8)}, late=1) == []
+    assert "2 lines behind" in str(
+        faults(b"".join([*LINES[2:], *LINES[:2]]), {0: Wrote(8)}, late=1)
     )
-    if done.refusal is not None:
-        raise done.refusal
+    assert compaction(0, 1) != row(0, 1)

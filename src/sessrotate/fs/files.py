@@ -11,7 +11,7 @@ import os
 import select
 import stat
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,8 +35,10 @@ class NewFile:
     It counts as written only after `sync`.
     """
 
+    _flags: ClassVar[int] = 0
+
     def __init__(self, path: Path) -> None:
-        self._fd = os.open(path, os.O_RDWR | _CREATE, FILE_MODE)
+        self._fd = os.open(path, os.O_RDWR | _CREATE | self._flags, FILE_MODE)
 
     def __enter__(self) -> Self:
         return self
@@ -73,7 +75,12 @@ class NewFile:
 
 
 class Draft(NewFile):
-    """A new file that is to take another's place, and can still be corrected."""
+    """A new file that is to take another's place, and can still be corrected.
+
+    It is appended to as clients do: once it has the other's name, they may write to it too.
+    """
+
+    _flags = os.O_APPEND
 
     def read_at(self, offset: int, size: int) -> bytes:
         """Return up to `size` bytes at `offset`: less only at the end."""
@@ -87,7 +94,6 @@ class Draft(NewFile):
     def cut_to(self, size: int) -> None:
         """Drop everything behind `size` bytes."""
         os.ftruncate(self._fd, size)
-        os.lseek(self._fd, size, os.SEEK_SET)
 
     def become_like(self, fd: int) -> None:
         """Take over the mode, owner and extended attributes (with them the ACL) of a file.

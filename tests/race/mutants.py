@@ -1,0 +1,94 @@
+"""The protections of a live rotation, each of which can be taken out.
+
+Rule: only tests and `scripts/race --mutant` do that; the checks must then find something wrong.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import signal
+from typing import TYPE_CHECKING, Any, Final
+
+from sessrotate import lease, state, swap
+from sessrotate.model import Span
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pytest
+
+    from sessrotate.intent import Swap
+    from sessrotate.source import Source
+
+
+def _second_lease(patch: pytest.MonkeyPatch) -> None:
+    """Let clients write to the new file at once."""
+    patch.setattr(lease, "write", lambda _fd: "taken")
+
+
+def _drain(patch: pytest.MonkeyPatch) -> None:
+    """Leave all that comes late to sealing."""
+
+    def drain(self: Any) -> None:
+        lease.release(self._old.fd)
+
+    patch.setattr(swap._Swap, "_drain", drain)  # noqa: SLF001 - it is what is taken out
+
+
+def _late_lines(patch: pytest.MonkeyPatch) -> None:
+    """Believe that all that came late was brought over."""
+    _drain(patch)
+    patch.setattr(state, "residue", lambda _swap, pack, _live: Span(pack.size(), pack.size()))
+
+
+def _positional_compare(patch: pytest.MonkeyPatch) -> None:
+    """Bring over what is not there yet, line by line, wherever it is."""
+
+    def catch_up(self: Any) -> bool:
+        cut, prefix = self._intent.swap.cut, self._intent.swap.prefix
+        there = {*self._draft.read_at(prefix, self._tail).splitlines(keepends=True)}
+        late = self._old.read_at(cut + self._tail, self._old.size() - cut - self._tail)
+        for line in late.splitlines(keepends=True):
+            if line not in there:
+                self._draft.append(line)
+        self._tail = self._draft.size - prefix
+        return bool(late)
+
+    def residue(begun: Swap, pack: Source, live: Source) -> Span:
+        there = {*live.read_at(0, live.size()).splitlines(keepends=True)}
+        at = min(begun.cut, pack.size())
+        for line in pack.read_at(at, pack.size() - at).splitlines(keepends=True):
+            if line not in there:
+                break
+            at += len(line)
+        return Span(at, pack.size())
+
+    patch.setattr(swap._Swap, "_catch_up", catch_up)  # noqa: SLF001 - as above
+    patch.setattr(state, "residue", residue)
+
+
+def _signal_once(patch: pytest.MonkeyPatch) -> None:
+    """Say which signal a lease is to send the first time only."""
+    told: set[int] = set()
+
+    def take(fd: int, kind: int) -> lease.Answer:
+        try:
+            if fd not in told:
+                fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
+            told.add(fd)
+            fcntl.fcntl(fd, fcntl.F_SETLEASE, kind)
+        except OSError as error:
+            return "busy" if isinstance(error, (BlockingIOError, PermissionError)) else "none"
+        return "taken"
+
+    patch.setattr(lease, "_take", take)
+
+
+MUTANTS: Final[dict[str, Callable[[pytest.MonkeyPatch], None]]] = {
+    "second-lease": _second_lease,
+    "drain": _drain,
+    "late-lines": _late_lines,
+    "positional-compare": _positional_compare,
+    "signal": _signal_once,
+}
+"""What can be taken out, by the name that `scripts/race` knows it by."""

@@ -1,0 +1,214 @@
+"""Leases that are taken away, refused, or broken by descriptors that should not be there.
+
+Rule: then somebody may have written, so nothing is written over, cut off or taken for granted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+import homes
+from homes import Home
+from race.writers import append, take_back
+from sessrotate import fs, lease, swap
+from sessrotate.errors import InUseError
+from support_cli import boundary, row
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark: Final = pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="only Linux has leases"
+)
+
+DATA: Final = row(1) + row(2) + boundary(3) + row(4)
+LATE: Final = row(8)
+NEW: Final = row(9, note="longer than the other")
+MORE: Final = boundary(10) + row(11)
+
+BREAK_TIME: Final = Path("/proc/sys/fs/lease-break-time")
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    return homes.home(tmp_path, monkeypatch, DATA)
+
+
+def is_swapped(home: Home) -> bool:
+    return home.pack.exists() and not home.pack.samefile(home.live)
+
+
+# ── taken away ───────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_client_that_appends_while_late_lines_are_copied_is_not_written_over(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever stops us for 45 seconds between two calls has the second lease taken away."""
+    release, append_to_draft = lease.release, fs.Draft.append
+    came: list[bytes] = []
+
+    def releasing(fd: int) -> None:
+        release(fd)
+        if is_swapped(home) and not came:
+            came.append(LATE)
+            append(home.pack, LATE)
+
+    def appending(draft: fs.Draft, data: bytes) -> None:
+        if is_swapped(home) and came == [LATE]:
+            release(draft.fd)
+            came.append(NEW)
+            append(home.live, NEW)
+        append_to_draft(draft, data)
+
+    monkeypatch.setattr(lease, "release", releasing)
+    monkeypatch.setattr(fs.Draft, "append", appending)
+    home.rotate()
+    assert came == [LATE, NEW]
+    assert home.stitched() == DATA + NEW + LATE
+    assert home.problems() == []
+    assert not home.archived() & {"pack", "intent.json"}
+
+
+def test_a_client_that_appends_while_an_edit_is_followed_is_not_cut_off(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release, common = lease.release, swap._Swap._common  # noqa: SLF001 - the moment that counts
+    came: list[bytes] = []
+
+    def releasing(fd: int) -> None:
+        release(fd)
+        if is_swapped(home) and not came:
+            came.append(b"edit")
+            assert take_back(home.pack, b'"uuid":"00000004-0000-4000-a000-00000000000a"')
+
+    def comparing(self: Any) -> int:
+        same = common(self)
+        if is_swapped(home) and came == [b"edit"]:
+            release(self._draft.fd)
+            came.append(NEW)
+            append(home.live, NEW)
+        return same
+
+    monkeypatch.setattr(lease, "release", releasing)
+    monkeypatch.setattr(swap._Swap, "_common", comparing)  # noqa: SLF001 - as above
+    monkeypatch.setattr(swap, "_LATE", 0.05)
+    home.rotate()
+    assert came[1:] == [NEW]
+    assert home.stitched() == DATA + NEW
+    assert home.problems() == []
+
+
+@pytest.fixture
+def short_breaks() -> Iterator[None]:
+    """Have the system take leases away after a second."""
+    before = BREAK_TIME.read_text()
+    try:
+        BREAK_TIME.write_text("1")
+    except OSError as error:
+        pytest.skip(f"the time after which leases are taken away cannot be set here: {error}")
+    try:
+        yield
+    finally:
+        BREAK_TIME.write_text(before)
+
+
+@pytest.mark.usefixtures("short_breaks")
+def test_a_rotator_that_is_stopped_holds_nobody_up_for_ever_and_loses_nothing(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release = lease.release
+    stopped: list[int] = []
+
+    def releasing(fd: int) -> None:
+        release(fd)
+        if is_swapped(home) and not stopped:
+            stopped.append(fd)
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+    pid = os.fork()
+    if not pid:
+        monkeypatch.setattr(lease, "release", releasing)
+        with contextlib.suppress(BaseException):
+            home.rotate(wait=5)
+        os._exit(0)
+    os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOWAIT)
+    append(home.pack, LATE)  # it had found the old file before
+    waited = append(home.live, NEW)
+    os.kill(pid, signal.SIGCONT)
+    assert os.waitpid(pid, 0)[1] == 0
+    assert 0.5 < waited < 10
+    home.append(MORE)
+    home.rotate(wait=5)
+    assert home.stitched() == DATA + NEW + LATE + MORE
+    assert home.problems() == []
+
+
+# ── refused ──────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("flags", [os.O_RDONLY, os.O_RDWR])
+def test_whoever_has_the_new_file_open_before_the_swap_keeps_it_from_being_done(
+    home: Home, monkeypatch: pytest.MonkeyPatch, flags: int
+) -> None:
+    refused_by(home, monkeypatch, "draft", flags)
+
+
+def test_a_descriptor_of_our_own_for_writing_keeps_it_from_being_done(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused_by(home, monkeypatch, "live", os.O_RDWR)
+
+
+def refused_by(home: Home, monkeypatch: pytest.MonkeyPatch, file: str, flags: int) -> None:
+    """Check that a descriptor opened during the swap, against the rules, changes nothing."""
+    before = homes.snapshot(home.config)
+    real, opened = fs.add_name, []
+
+    def linking(path: Path, name: Path) -> None:
+        real(path, name)
+        opened.append(os.open(getattr(home.where, file), flags))
+
+    monkeypatch.setattr(fs, "add_name", linking)
+    try:
+        with pytest.raises(InUseError):
+            home.rotate()
+    finally:
+        os.close(opened[0])
+    assert homes.snapshot(home.config) == before
+
+
+def test_whoever_opens_the_session_for_reading_and_writing_in_the_swap_has_to_wait(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Waiting is seen, not done: the lease that is in the way is asked for without it."""
+    real = fs.take_place
+    told: list[str] = []
+
+    def tried(moment: str) -> None:
+        try:
+            os.close(os.open(home.live, os.O_RDWR | os.O_NONBLOCK))
+        except BlockingIOError:
+            told.append(f"{moment}: waits")
+        else:
+            told.append(f"{moment}: has it")
+
+    def renaming(draft: Path, path: Path) -> None:
+        if path == home.live:
+            tried("before")
+        real(draft, path)
+        if path == home.live:
+            tried("after")
+
+    monkeypatch.setattr(fs, "take_place", renaming)
+    home.rotate()
+    tried("then")
+    assert told == ["before: waits", "after: waits", "then: has it"]
+    assert home.stitched() == DATA
