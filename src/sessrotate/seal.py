@@ -125,13 +125,15 @@ def _late(found: State, pack: Source, *, is_quiet: bool) -> Span:
 
 
 def _is_quiet(pack: Source, begun_ns: int, wait: float) -> bool:
-    """Tell whether nobody can write to the replaced file any more.
+    """Tell whether nobody uses the replaced file any more.
 
-    Where there are no leases, that is never in the run that replaced it, `begun_ns` nanoseconds
-    after 1970. Raises NotQuietError if somebody has it open for writing.
+    Who reads counts too: a client that loads its session would take the end of the shortened file
+    for that of the session, and go on from there. Where there are no leases, it is never quiet in
+    the run that replaced it, `begun_ns` nanoseconds after 1970. Raises NotQuietError if somebody
+    has it open.
     """
     deadline = time.monotonic() + wait
-    while (answer := lease.read(pack.fd)) == "busy":
+    while (answer := lease.write(pack.fd)) == "busy":
         if time.monotonic() > deadline:
             here = pack.identity()
             users = [*inuse.writers(here.device, here.inode)]
