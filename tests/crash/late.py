@@ -25,7 +25,8 @@ class Client:
 
     def __init__(self, found: Session) -> None:
         self._found = found
-        self._fd = os.open(found.where.live, os.O_RDONLY)
+        # Knows the file without having it open: sealing waits for whoever reads it.
+        self._fd = os.open(found.where.live, os.O_PATH)
         self._size = os.fstat(self._fd).st_size
 
     def __enter__(self) -> Self:

@@ -167,6 +167,7 @@ READING: Final = {
     "lseek",
     "lstat",
     "pread",
+    "read_bytes",
     "stat",
     "statvfs",
     "strerror",

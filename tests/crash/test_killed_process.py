@@ -110,6 +110,11 @@ def test_a_process_may_be_killed_at_any_call(name: str, call: str) -> None:
             check_whole(found, of, lives)
 
 
+HARMLESS: Final = {"mkdir": 9, "rename": 1}
+"""Failures after which all goes on: a lock's folder is made where it is already, and what the
+drain notes at its end is noted by sealing too."""
+
+
 @pytest.mark.parametrize("call", [*ALWAYS, *SAMPLED])
 def test_any_call_of_a_process_may_fail(call: str) -> None:
     of = scene(FIRST)
@@ -121,5 +126,6 @@ def test_any_call_of_a_process_may_fail(call: str) -> None:
             options = ["-e", f"trace={call}", "-e", f"inject={call}:error={number}:when={at}"]
             codes[traced(of, found, options)] += 1
             check_whole(found, of, lives)
-    # A lock's folder is made once more where it is already, and a failure of that is nothing.
-    assert set(codes) == ({0, 74} if call == "mkdir" else {74})
+    harmless = codes.pop(0, 0)
+    assert set(codes) == {74}
+    assert harmless <= HARMLESS.get(call, 0)
