@@ -50,6 +50,9 @@ _AT_ONCE: Final = 1024 * 1024
 _QUIET: Final = 60.0
 """Seconds without a change after which a pack counts as done with where there are no leases."""
 
+_READERS: Final = 2.0
+"""Seconds to wait for readers of the replaced file, before it is copied instead of cut."""
+
 _PAUSE: Final = 0.005
 
 _LATER: Final = (
@@ -76,7 +79,7 @@ def finish(place: Place, wait: float, progress: Callable[[int], None]) -> None:
         if found.intent.operation == "restore":
             _remove_archive(found)
         else:
-            _seal(found, found.intent, progress)
+            _seal(found, found.intent, wait, progress)
 
 
 def _bring_over(place: Place, wait: float) -> None:
@@ -104,7 +107,7 @@ def _bring_over(place: Place, wait: float) -> None:
             if not late.size:
                 if not is_quiet:
                     raise NotQuietError(_LATER)
-                if begun.operation == "rotate" and _may_shorten(found):
+                if begun.operation == "rotate" and _may_shorten(found, pack, wait):
                     fs.shorten(place.pack, begun.swap.cut)
                 return
             end = min(late.end, late.start + _AT_ONCE)
@@ -125,15 +128,13 @@ def _late(found: State, pack: Source, *, is_quiet: bool) -> Span:
 
 
 def _is_quiet(pack: Source, begun_ns: int, wait: float) -> bool:
-    """Tell whether nobody uses the replaced file any more.
+    """Tell whether nobody can write to the replaced file any more.
 
-    Who reads counts too: a client that loads its session would take the end of the shortened file
-    for that of the session, and go on from there. Where there are no leases, it is never quiet in
-    the run that replaced it, `begun_ns` nanoseconds after 1970. Raises NotQuietError if somebody
-    has it open.
+    Where there are no leases, that is never in the run that replaced it, `begun_ns` nanoseconds
+    after 1970. Raises NotQuietError if somebody has it open for writing.
     """
     deadline = time.monotonic() + wait
-    while (answer := lease.write(pack.fd)) == "busy":
+    while (answer := lease.read(pack.fd)) == "busy":
         if time.monotonic() > deadline:
             here = pack.identity()
             users = [*inuse.writers(here.device, here.inode)]
@@ -145,22 +146,36 @@ def _is_quiet(pack: Source, begun_ns: int, wait: float) -> bool:
     return time.time() - max(pack.identity().modified_ns, begun_ns) / 1e9 >= _QUIET
 
 
-def _may_shorten(found: State) -> bool:
-    """Tell whether the pack is ours alone: somebody may have linked it, as a backup."""
-    pack = found.place.pack.lstat()
-    return (
-        stat.S_ISREG(pack.st_mode)
-        and pack.st_nlink == 1
-        and (found.live is None or found.live.identity().inode != pack.st_ino)
-    )
+def _may_shorten(found: State, pack: Source, wait: float) -> bool:
+    """Tell whether the pack is ours alone; otherwise it is copied, and left as it is.
+
+    Somebody may have linked it, as a backup. And a client that loads its session (2.0.28, 2.1.112)
+    would take the end of a shortened file for that of the session, and go on from there: readers
+    are waited for, some seconds at most.
+    """
+    status = found.place.pack.lstat()
+    if (
+        not stat.S_ISREG(status.st_mode)
+        or status.st_nlink != 1
+        or (found.live is not None and found.live.identity().inode == status.st_ino)
+    ):
+        return False
+    deadline = time.monotonic() + min(wait, _READERS)
+    while (answer := lease.write(pack.fd)) == "busy":
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_PAUSE)
+    if answer == "taken":
+        lease.release(pack.fd)
+    return True
 
 
-def _seal(found: State, begun: Intent, progress: Callable[[int], None]) -> None:
+def _seal(found: State, begun: Intent, wait: float, progress: Callable[[int], None]) -> None:
     place, folder = found.place, found.place.archive
     new = begun.manifest.segments[begun.first :]
     pending = [entry for entry in new if _name(found, entry) not in found.listing]
     _check_sealed(found, begun)
-    may_shorten = found.pack is not None and _may_shorten(found)
+    may_shorten = found.pack is not None and _may_shorten(found, found.pack, wait)
     done = 0
     for batch in _batches(pending, fs.free_bytes(folder)):
         start, end = _in_pack(begun, batch[-1]).start, _in_pack(begun, batch[0]).end
