@@ -216,13 +216,14 @@ def _shown(items: Iterable[Item], include: frozenset[str]) -> Iterator[Item]:
 def _turns(items: Iterable[Item]) -> Iterator[Item]:
     """Yield of each turn its prompt, its tool exchanges, and what was said after the last of them.
 
-    A turn begins with a prompt and ends before the next. Compactions stay, for orientation.
+    A turn begins with a prompt and ends before the next. Compactions and lines that nobody can
+    read stay.
     """
     answer: list[Item] = []
     for record, view in items:
-        if view is None or view.is_sidechain or view.is_summary:
+        if view is not None and (view.is_sidechain or view.is_summary):
             continue
-        if is_prompt(view) or view.is_boundary:
+        if view is None or view.is_boundary or is_prompt(view):
             yield from answer
             answer = []
             yield record, view
@@ -288,14 +289,17 @@ def _texts(block: Block) -> Iterator[str]:
 
 
 def _strings(value: Any) -> Iterator[str]:
-    """Yield the strings of a JSON value, keys too; without recursion: it may be deep."""
+    """Yield the strings of a JSON value, without recursion: it may be deep.
+
+    Keys are left out: they are the tool's words, not the session's.
+    """
     left = [value]
     while left:
         match left.pop():
             case str(text):
                 yield text
             case dict() as members:
-                left += [each for pair in reversed(members.items()) for each in reversed(pair)]
+                left += reversed(members.values())
             case list() as elements:
                 left += reversed(elements)
             case _:

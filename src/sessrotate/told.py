@@ -9,15 +9,15 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate import render
-from sessrotate.prompts import is_of_client, is_prompt
-from sessrotate.view import Image, Text, Thinking
+from sessrotate.prompts import is_of_client
+from sessrotate.view import Image, Text, Thinking, ToolResult
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from sessrotate.model import Boundary
     from sessrotate.parts import Compaction, Unread
-    from sessrotate.view import Block, ToolCall, ToolResult, View
+    from sessrotate.view import Block, ToolCall, View
 
 _SALIENT: Final = (
     "command",
@@ -34,20 +34,23 @@ _SALIENT: Final = (
 """Arguments that say best what a call is about, the first that is there."""
 
 
+_SPEAKERS: Final[tuple[tuple[str, Callable[[View], bool]], ...]] = (
+    ("Summary", lambda view: view.is_summary),
+    ("Attachment", lambda view: view.kind == "attachment"),
+    ("Client", is_of_client),
+    ("Agent", lambda view: view.is_sidechain and view.kind == "assistant"),
+    ("To the agent", lambda view: view.is_sidechain),
+    ("Assistant", lambda view: view.kind == "assistant"),
+    ("Tool", lambda view: any(isinstance(block, ToolResult) for block in view.blocks)),
+    ("You", lambda view: view.kind == "user"),
+)
+"""Who speaks, the first that is true."""
+
+
 def speaker(view: View) -> str:
     """Return who says this."""
-    if view.is_summary:
-        return "Summary"
-    if view.kind == "attachment":
-        return "Attachment"
-    if is_of_client(view):
-        return "Client"
-    if view.is_sidechain:
-        who = "Agent" if view.kind == "assistant" else "To the agent"
-        return f"{who} {view.agent}" if view.agent else who
-    if view.kind == "assistant":
-        return "Assistant"
-    return "You" if is_prompt(view) or view.kind == "user" else view.type
+    who = next((name for name, is_it in _SPEAKERS if is_it(view)), view.type)
+    return f"{who} {view.agent}" if view.is_sidechain and view.agent else who
 
 
 def model(view: View) -> str | None:
