@@ -28,7 +28,7 @@ def lines(text: str) -> list[str]:
 
 def line(text: str) -> str:
     """Return a text on one line, harmless; runs of white space are one space."""
-    joined = " ".join(text.split())
+    joined = " ".join(_COLOUR.sub("", text).split())
     return joined if joined.isprintable() else _clean(joined)
 
 

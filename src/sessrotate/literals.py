@@ -19,7 +19,7 @@ _CASELESS: Final = _PLAIN - set("iIkKsS")
 """Those of them that match only themselves and their other case: to Python's `re` the Kelvin sign
 is a `k`, and i and s have such relatives too."""
 
-_MEANING: Final = frozenset(".^$|{")
+_MEANING: Final = frozenset(".^$|{*+?")
 """Plain characters that mean something else outside of classes, but for those that open pieces."""
 
 _QUANTIFIER: Final = re.compile(r"[*+?]|\{\d*,?\d*\}")

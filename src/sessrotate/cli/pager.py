@@ -42,6 +42,9 @@ def output() -> Iterator[Write]:
         yield lambda data: streams.write_data(memoryview(data))
         return
     environment = {"LESS": "FRX", **os.environ}
+    # Ctrl-C belongs to the pager while it runs; it ends this command by closing the pipe. A
+    # handler, other than SIG_IGN, is not inherited by the pager.
+    before = signal.signal(signal.SIGINT, lambda _number, _frame: None)
     pager = subprocess.Popen(  # noqa: S602 - as git does: $PAGER is the user's own command line
         command,
         shell=True,
@@ -49,8 +52,6 @@ def output() -> Iterator[Write]:
         bufsize=0,
         env=environment,
     )
-    # Ctrl-C belongs to the pager while it runs; it ends this command by closing the pipe.
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         with pager:
             yield lambda data: _write(pager, data)
