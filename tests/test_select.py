@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -70,7 +71,7 @@ def hidden(value: Any) -> str | None:
     return None
 
 
-KINDS = {
+KINDS: dict[str, Callable[[int], bytes]] = {
     "prompt": lambda n: prompt(n, f"ask {n}"),
     "answer": lambda n: answer(n, f"say {n}"),
     "thought": lambda n: answer(n, thinking(f"think {n}")),

@@ -43,7 +43,7 @@ _SPEAKING: Final = frozenset({"You", "Assistant", "Summary"})
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How lines are drawn: at most `width` characters where they can be cut, colours or none."""
+    """How lines are drawn: where they can be cut, at most `width` characters (40 or more)."""
 
     width: int = WIDEST
     colour: bool = False
@@ -114,7 +114,7 @@ def _rule(words: str, style: Style) -> str:
 
 
 def _unread(part: Unread, style: Style) -> Iterator[str]:
-    yield style.paint("wrong", f"✗ {told.unread(part)}")
+    yield style.paint("wrong", harmless.clipped(f"✗ {told.unread(part)}", style.width))
     if part.record.is_whole:
         text = part.record.line[: 8 * style.width].decode("utf-8", "replace")
         yield "  " + harmless.clipped(text, style.width - 2)
@@ -142,17 +142,23 @@ def _exchange(part: Exchange, style: Style) -> Iterator[str]:
     if style.whole_tools:
         yield from _whole(part.call, part.result, style)
         return
-    is_wrong = part.result is not None and part.result.is_error
-    name = harmless.clipped(part.call.name, 40) if part.call is not None else ""
-    room = max(20, style.width - len(name) - 5)
-    after = "" if part.result is None else told.outcome(part.result)
-    after = harmless.clipped(after, room if part.call is None else max(12, room // 2))
-    about = told.about(part.call) if part.call is not None else ""
-    about = harmless.clipped(about, max(8, room - len(after) - 3)) if about else ""
-    words = [style.paint("heading", name) if name else "", about]
-    if after:
-        words.append(style.paint("wrong" if is_wrong else "detail", f"→ {after}"))
-    yield "  " + " ".join(["•", *(word for word in words if word)])
+    call, result = part.call, part.result
+    words = []
+    room = style.width - len("  •")
+    if call is not None:
+        name = harmless.clipped(call.name, room // 3)
+        words.append(style.paint("heading", name))
+        room -= len(name) + 1
+    after = ""
+    if result is not None:
+        outcome = told.outcome(result)
+        after = "→ " + harmless.clipped(outcome, room - 3 if call is None else room // 2 - 3)
+        room -= len(after) + 1
+    if call is not None and (about := harmless.clipped(told.about(call), room - 1)):
+        words.append(about)
+    if result is not None:
+        words.append(style.paint("wrong" if result.is_error else "detail", after))
+    yield " ".join(["  •", *words])
 
 
 def _whole(call: ToolCall | None, result: ToolResult | None, style: Style) -> Iterator[str]:

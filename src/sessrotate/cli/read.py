@@ -28,6 +28,10 @@ BATCH: Final = 64 * 1024
 """Bytes that are written at once, but for the first, and for what a search finds."""
 
 
+NARROWEST: Final = 40
+"""Columns below which lines are not cut any shorter."""
+
+
 class Format(StrEnum):
     """What `read` prints."""
 
@@ -194,7 +198,7 @@ def _batches(pieces: Iterator[bytes], choice: select.Choice) -> Iterator[bytes]:
 
 def _text(session: Opened, items: Iterator[Item], choice: select.Choice) -> Iterator[bytes]:
     style = render_text.Style(
-        width=streams.terminal_width() or render_text.WIDEST,
+        width=max(streams.terminal_width() or render_text.WIDEST, NARROWEST),
         colour=pager.colours(),
         whole_tools="tools" in (choice.include or ()),
     )

@@ -121,7 +121,7 @@ def _exchange(part: Exchange) -> Iterator[str]:
     blocks = []
     for name, value in told.arguments(call) if call is not None else ():
         label = harmless.clipped(name, 60)
-        blocks += [f"{inline(label)}\\:\n"] if label else []
+        blocks += [prose(f"{label}:")] if label else []
         blocks.append(fenced(value))
     if result is not None:
         blocks += ["Result:\n", fenced(told.given(result))]

@@ -15,10 +15,10 @@ from sessrotate import harmless
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_MARKUP: Final = re.compile(r"[\\`*_\[\]<>&~|$]|(?<=[A-Za-z]):(?=//)|(?<=[wW]{3})\.|@")
+_MARKUP: Final = re.compile(r"[\\`*_\[\]<>&~|$#]|(?<=[A-Za-z]):(?=//)|(?<=[wW]{3})\.|@")
 """Characters that mean something anywhere in a line: emphasis, code, links, HTML, addresses."""
 
-_OPENING: Final = re.compile(r"[-+=#](?=.*)")
+_OPENING: Final = re.compile(r"[-+=]")
 """Characters that mean something at the beginning of a line; `>`, `*` and fences are escaped."""
 
 _NUMBERED: Final = re.compile(r"(\d+)([.)])")
