@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable
 from typing import Any
@@ -121,6 +122,25 @@ def test_one_line_each_fits_the_width() -> None:
         assert len(cut) == 5
         assert max(map(len, cut)) <= width
         assert sum("•" in line for line in lines) == 2
+
+
+WORDS = st.lists(st.text("ab", min_size=1, max_size=12), max_size=30)
+
+
+@given(words=WORDS, kind=st.sampled_from([prompt, answer]))
+def test_what_is_wrapped_has_the_same_words(words: list[str], kind: Any) -> None:
+    data = kind(1, " ".join(["begin", *words]))
+    wrapped = text(data, width=40, wraps=True).splitlines()[1:]
+    whole = text(data, width=40).splitlines()[1:]
+    assert len(whole) == 1
+    assert " ".join(line.removeprefix("> ") for line in wrapped) == whole[0].removeprefix("> ")
+    assert max(map(len, wrapped)) <= 40
+    for line, after in itertools.pairwise(wrapped):  # no line could take another word
+        assert len(line) + 1 + len(after.removeprefix("> ").split(" ")[0]) > 40
+
+
+def test_a_word_that_fits_nowhere_stays_whole() -> None:
+    assert "x" * 300 in text(answer(1, "a b " + "x" * 300), width=40, wraps=True)
 
 
 def test_colours_are_added_and_nothing_else() -> None:

@@ -1,7 +1,8 @@
 """What a session says → lines for people, on a terminal or in a pipe. Pure.
 
-Rule: one line in, one line out: texts are not wrapped, so that they can be searched and copied.
-Everything that came out of a session passes `harmless` first; colours come only from here.
+Rule: one line in, one line out, so that texts can be searched and copied; only on a terminal is
+what was said wrapped, between words. Everything that came out of a session passes `harmless`
+first; colours come only from here.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ class Style:
     width: int = WIDEST
     colour: bool = False
     whole_tools: bool = False
+    wraps: bool = False
 
     def paint(self, name: str, text: str) -> str:
         """Return a text in a style of `_STYLES`."""
@@ -131,11 +133,23 @@ def _said(part: Said, style: Style) -> Iterator[str]:
     if isinstance(part.block, Thinking):
         yield style.paint("detail", "(thinking)")
     faint = isinstance(part.block, Thinking) or told.speaker(part.view) not in _SPEAKING
+    mark = style.paint("you", ">") + " " if prompt else ""
+    room = style.width - 2 * prompt
     for line in harmless.lines(as_typed(words) if prompt else words):
-        if prompt:
-            yield (style.paint("you", ">") + " " + line).rstrip()
-        else:
-            yield style.paint("detail", line) if faint else line
+        for shown in _wrapped(line, room) if style.wraps else (line,):
+            yield (mark + (style.paint("detail", shown) if faint else shown)).rstrip(" ")
+
+
+def _wrapped(line: str, width: int) -> Iterator[str]:
+    """Yield a line in pieces that fit, cut at spaces; where there are none it stays whole."""
+    begin = 0
+    while len(line) - begin > width:
+        space = line.rfind(" ", begin + 1, begin + width + 1)
+        if space < 0:
+            break
+        yield line[begin:space]
+        begin = space + 1
+    yield line[begin:]
 
 
 def _exchange(part: Exchange, style: Style) -> Iterator[str]:

@@ -163,6 +163,20 @@ def test_only_the_live_file_is_opened_for_what_a_resume_loads(home: Home) -> Non
     assert_one_sentence(piped("read", ID, "--history", "--format", "jsonl", env=home.env), 74)
 
 
+def test_no_archived_segment_is_even_opened_for_it(home: Home) -> None:
+    home.rotate()
+    program = patched(
+        "import sys\n"
+        "def hook(event, arguments):\n"
+        "    name = str(arguments[0]) if event == 'open' and arguments else ''\n"
+        "    if '/sessrotate/-home' in name and name.endswith('.jsonl'): sys.stderr.write(name)\n"
+        "sys.addaudithook(hook)"
+    )
+    assert piped("read", ID, env=home.env, program=program).err == ""
+    everything = piped("read", ID, "--history", env=home.env, program=program)
+    assert f"{ID}.jsonl" in everything.err
+
+
 def test_one_segment_is_read_without_the_others(home: Home) -> None:
     home.append(boundary(50) + prompt(51, "newest"))
     home.rotate()

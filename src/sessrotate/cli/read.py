@@ -197,10 +197,12 @@ def _batches(pieces: Iterator[bytes], choice: select.Choice) -> Iterator[bytes]:
 
 
 def _text(session: Opened, items: Iterator[Item], choice: select.Choice) -> Iterator[bytes]:
+    columns = streams.terminal_width()
     style = render_text.Style(
-        width=max(streams.terminal_width() or render_text.WIDEST, NARROWEST),
+        width=max(NARROWEST, columns or render_text.WIDEST),
         colour=pager.colours(),
         whole_tools="tools" in (choice.include or ()),
+        wraps=columns is not None,
     )
     if choice.grep is not None and not choice.turns:
         lines = render_text.hits(items, choice.grep, style)
