@@ -82,6 +82,15 @@ def test_a_result_finds_its_call_across_an_agents_talk() -> None:
     assert "• Task → 1 line" in text(data, ALL)
 
 
+def test_a_call_without_a_result_stays_where_it_was_made() -> None:
+    data = answer(1, call("Read", "t1")) + answer(2, "and then") + result(3, "t1", "late")
+    assert text(data).split("\n\n") == [
+        "Assistant · model-of-a-test · 2026-03-01 10:00:01\n  • Read",
+        "and then",
+        "  • → 1 line",
+    ]
+
+
 # ── text ─────────────────────────────────────────────────────────────────────────────────────
 
 

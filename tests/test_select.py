@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -146,7 +147,7 @@ def timed(seconds: list[int | None]) -> bytes:
     return b"".join(
         b'{"type":"mode","n":%d}\n' % n
         if second is None
-        else prompt(n, str(n), timestamp=f"2026-03-01T10:00:{second:02}.500Z")
+        else prompt(n, str(n), timestamp=f"2026-03-01T10:00:{second:02}.000Z")
         for n, second in enumerate(seconds)
     )
 
@@ -179,12 +180,30 @@ def test_times_limit_what_was_written_between_them(
 @settings(max_examples=100, deadline=None)
 @given(count=st.integers(1, 8), choice=st.data())
 def test_records_limit_what_stands_between_them(count: int, choice: st.DataObject) -> None:
-    data = b"".join(prompt(n, "x") for n in range(count))
+    data = b"".join(prompt(n, f"say {n}") for n in range(count))
     first = choice.draw(st.integers(0, count - 1))
     last = choice.draw(st.integers(first, count - 1))
     uuids = [value["uuid"] for _, value in rows_of(data)]
-    found = lines(data, Choice(since=uuids[first], until=uuids[last], grep=re.compile("x")))
-    assert found == [line for line, _ in rows_of(data)][first : last + 1]
+    expected = [line for line, _ in rows_of(data)][first : last + 1]
+    limits = Choice(since=uuids[first], until=uuids[last])
+    assert lines(data, limits) == expected
+    for word in ("say [02468]", "say [13579]"):
+        matching = [line for line in expected if re.search(word, line.decode())]
+        assert lines(data, replace(limits, grep=re.compile(word))) == matching
+
+
+@settings(max_examples=200, deadline=None)
+@given(data=SESSIONS, word=st.sampled_from(["ask", "say", "gave", "user", "think 1"]))
+def test_a_search_takes_away_and_adds_nothing(data: bytes, word: str) -> None:
+    noon = select.limit("2026-03-01T10:00:05Z", NOW)
+    grep = re.compile(word)
+    for choice in (Choice(turns=True), Choice(since=noon), Choice(until=noon, include=None)):
+        matching = [
+            record.line
+            for record, view in chosen(data, choice)
+            if any(grep.search(text) for text in select.texts(record, view))
+        ]
+        assert lines(data, replace(choice, grep=grep)) == matching
 
 
 def test_nothing_is_parsed_that_cannot_match() -> None:

@@ -361,7 +361,7 @@ def test_the_first_line_comes_before_the_rest_is_read(tmp_path: Path) -> None:
         "history = s.Session.history\n"
         "def watched(self):\n"
         "    for n, record in enumerate(history(self)):\n"
-        "        if n == 50: sys.exit(9)\n"
+        "        if n == 5: sys.exit(9)\n"
         "        yield record\n"
         "s.Session.history = watched"
     )

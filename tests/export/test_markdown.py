@@ -83,6 +83,8 @@ HOSTILE = [
     "<details>\n\n# x\n\n</details>",
     "https://example.org/a_b_c www.example.org me@example.org",
     "  \n \n\n",
+    "- item",
+    "7) seven",
     "Term\n: definition\n\n[^1]: note [^1]",
 ]
 
@@ -114,6 +116,8 @@ def check(document: str) -> None:
     for dialect in DIALECTS:
         tokens = flat(parsed(document, dialect))
         for token in tokens:
+            if token.type == "fence":
+                assert re.fullmatch(r"[A-Za-z0-9+#_.-]{0,20}", token.info.strip())
             if token.type in {"html_block", "html_inline"}:
                 assert set(re.findall(r"<(/?\w+)", token.content)) <= OURS, token.content
         found = shown(document, dialect)
@@ -161,6 +165,17 @@ def test_prose_keeps_its_words_and_gains_no_markup(text: str) -> None:
         if "```" not in text and "~~~" not in text:
             words = re.sub(r"[\s\xa0␍]", "", "".join(found.text))
             assert words == re.sub(r"\s", "", text)
+
+
+def test_code_in_prose_stays_code_to_its_end() -> None:
+    shown_as = prose(
+        "before\n```python\nif a:\n    # b\n```\nbetween\n~~~~ odd one\n```\n# open end"
+    )
+    tokens = [token for token in parsed(shown_as, "commonmark") if token.type == "fence"]
+    assert [(token.info, token.content) for token in tokens] == [
+        ("python", "if a:\n    # b\n"),
+        ("", "```\n# open end\n"),
+    ]
 
 
 @settings(max_examples=200, deadline=None)
