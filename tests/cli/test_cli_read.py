@@ -26,6 +26,7 @@ from support_cli import (
     without_ansi,
     write,
 )
+from support_limits import MIB, weighed
 from talks import answer, call, prompt, result, talk
 
 TORN = b'{"type":"user","mess\n'
@@ -200,6 +201,16 @@ def test_gaps_are_refused_or_told(home: Home) -> None:
     assert "newest" in allowed.out
 
 
+@pytest.mark.parametrize("options", [[], ["--turns"], ["--grep", "9"], ["--format", "markdown"]])
+def test_memory_does_not_grow_with_the_session(tmp_path: Path, options: list[str]) -> None:
+    rows = (prompt(n, f"{n}" + "word " * 3000) + answer(n, "word\n" * 3000) for n in range(800))
+    path = write(tmp_path / f"{ID}.jsonl", b"".join(rows))
+    assert path.stat().st_size > 24 * MIB
+    done = weighed("read", path, "--history", *options)
+    assert (done.code, done.err) == (0, "")
+    assert done.peak_mib <= 40
+
+
 # ── choosing ─────────────────────────────────────────────────────────────────────────────────
 
 
@@ -334,6 +345,17 @@ def test_a_pager_that_is_left_ends_the_command_quietly(tmp_path: Path) -> None:
     for name in (path, big):
         ended = on_terminal("read", name, env={"PAGER": "head -n 1"})
         assert (ended.code, ended.err) == (0, ""), ended
+
+
+def test_a_bar_appears_where_the_result_goes_into_a_file(path: Path, tmp_path: Path) -> None:
+    python, _, program = patched("import sessrotate.cli.streams as s; s.PATIENCE = 0.0")
+    for where, is_there in (('> "$3"', True), ('--quiet > "$3"', False), ("| cat", False)):
+        line = f'"$0" -c "$1" read "$2" --history {where}'
+        out = tmp_path / "out"
+        ended = on_terminal("-c", line, python, program, path, out, program=("/bin/sh",))
+        assert ended.code == 0
+        assert ("Reading" in ended.err) is is_there, where
+    assert (tmp_path / "out").read_text().endswith("last answer\n")
 
 
 def test_an_interrupt_is_the_pagers(path: Path) -> None:

@@ -32,6 +32,10 @@ NARROWEST: Final = 40
 """Columns below which lines are not cut any shorter."""
 
 
+_TOLD: Final = 64
+"""Records between two looks at the progress bar."""
+
+
 class Format(StrEnum):
     """What `read` prints."""
 
@@ -120,7 +124,14 @@ def command(
     choice = _choice(output, since, until, grep, include, turns=turns)
     on_gap = (lambda gap: streams.message(f"sessrotate: {gap}")) if allow_gaps else None
     with open_session(session, on_gap=on_gap) as opened:
-        _show(opened, _records(opened, segment, history=history), choice, output, quiet=quiet)
+        read = segment or [opened.segments[-1].index]
+        infos = (info for info in opened.segments if history or info.index in read)
+        total = sum(info.bytes or 0 for info in infos)
+        # Only where the result goes into a file: a pager or `| less` shares the terminal.
+        hidden = quiet or not streams.is_file()
+        with streams.progress("Reading", total, quiet=hidden) as progress:
+            records = _watched(_records(opened, segment, history=history), progress)
+            _show(opened, records, choice, output, quiet=quiet)
 
 
 def _choice(
@@ -149,6 +160,15 @@ def _records(session: Opened, segments: list[int] | None, *, history: bool) -> I
     if segments:
         return chain.from_iterable(session.segment(index) for index in sorted(set(segments)))
     return session.history() if history else session.live()
+
+
+def _watched(records: Iterator[Record], progress: Callable[[int], None]) -> Iterator[Record]:
+    done = 0
+    for number, record in enumerate(records):
+        yield record
+        done += record.size + 1
+        if number % _TOLD == 0:
+            progress(done)
 
 
 def _show(
