@@ -25,6 +25,7 @@ COMMANDS: Final = (
     "split",
     "restore",
     "stitch",
+    "read",
     "verify",
     "prune",
     "undelete",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import sys
 import time
 from contextlib import contextmanager, suppress
@@ -91,6 +92,11 @@ def complain(text: str | None) -> None:
 def terminal_width() -> int | None:
     """Return how many columns the terminal at standard output has; None if it is none."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def is_file() -> bool:
+    """Return whether standard output goes into a file."""
+    return stat.S_ISREG(os.fstat(sys.stdout.fileno()).st_mode)
 
 
 def prepare() -> None:

@@ -1,0 +1,260 @@
+"""`sessrotate read`: a session as its client sees it, or all of it, for people and programs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from enum import StrEnum
+from itertools import chain
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from sessrotate import render, render_text, select
+from sessrotate.cli import pager, streams
+from sessrotate.cli.options import Quiet, Session
+from sessrotate.errors import WrongUsageError
+from sessrotate.parts import parts
+from sessrotate.session import open_session
+
+if TYPE_CHECKING:
+    from sessrotate.model import Boundary
+    from sessrotate.parts import Item
+    from sessrotate.records import Record
+    from sessrotate.session import Session as Opened
+
+BATCH: Final = 64 * 1024
+"""Bytes that are written at once, but for the first, and for what a search finds."""
+
+
+NARROWEST: Final = 40
+"""Columns below which lines are not cut any shorter."""
+
+
+_TOLD: Final = 64
+"""Records between two looks at the progress bar."""
+
+
+class Format(StrEnum):
+    """What `read` prints."""
+
+    TEXT = "text"
+    JSONL = "jsonl"
+    MARKDOWN = "markdown"
+
+
+def command(
+    session: Session,
+    *,
+    output: Annotated[
+        Format,
+        typer.Option(
+            "--format",
+            help="Text for people, the original lines byte for byte, or Markdown.",
+        ),
+    ] = Format.TEXT,
+    history: Annotated[
+        bool, typer.Option("--history", help="Read everything, across all segments.")
+    ] = False,
+    segment: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--segment",
+            metavar="N",
+            min=0,
+            show_default=False,
+            help="Read this segment and no other; may be repeated.",
+        ),
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME|UUID",
+            show_default=False,
+            help="From here on: 2026-03-01, 2026-03-01T10:00:05Z (UTC where no zone is given), "
+            "an age (12h, 30d, 6w), or the uuid of a record.",
+        ),
+    ] = None,
+    until: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME|UUID", show_default=False, help="Up to here, this day or record included."
+        ),
+    ] = None,
+    grep: Annotated[
+        str | None,
+        typer.Option(
+            metavar="REGEX",
+            show_default=False,
+            help="Show where the decoded text matches: segment, byte offset, lines. Searched is "
+            "what is said and, in full, what tools were given and gave; what is hidden is not.",
+        ),
+    ] = None,
+    include: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="WORDS",
+            show_default=False,
+            help="Show what is hidden too, with commas between: sidechains (agents), meta (what "
+            "the client says itself), tools (whole, not one line each), thinking, attachments.",
+        ),
+    ] = None,
+    turns: Annotated[
+        bool,
+        typer.Option(
+            "--turns", help="Of each turn only the prompt, a line for each tool, and the answer."
+        ),
+    ] = False,
+    allow_gaps: Annotated[
+        bool,
+        typer.Option(
+            "--allow-gaps", help="Pass over segments that are missing or damaged, and say which."
+        ),
+    ] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Show what a resume of a session would load; with --history, everything.
+
+    On a terminal it is shown by $PAGER (default: less). Lines that are no records are marked;
+    with --format jsonl every line comes as it is.
+    """
+    if history and segment:
+        raise WrongUsageError("--history is all segments: leave it or --segment out.")
+    choice = _choice(output, since, until, grep, include, turns=turns)
+    on_gap = (lambda gap: streams.message(f"sessrotate: {gap}")) if allow_gaps else None
+    with open_session(session, on_gap=on_gap) as opened:
+        read = segment or [opened.segments[-1].index]
+        infos = (info for info in opened.segments if history or info.index in read)
+        total = sum(info.bytes or 0 for info in infos)
+        # Only where the result goes into a file: a pager or `| less` shares the terminal.
+        hidden = quiet or not streams.is_file()
+        with streams.progress("Reading", total, quiet=hidden) as progress:
+            records = _watched(_records(opened, segment, history=history), progress)
+            _show(opened, records, choice, output, quiet=quiet)
+
+
+def _choice(
+    output: Format,
+    since: str | None,
+    until: str | None,
+    grep: str | None,
+    include: list[str] | None,
+    *,
+    turns: bool,
+) -> select.Choice:
+    if include and (turns or output is Format.JSONL):
+        why = "--turns decides what it shows" if turns else "--format jsonl hides nothing"
+        raise WrongUsageError(f"{why}: leave --include out.")
+    now = datetime.now(UTC)
+    return select.Choice(
+        since=None if since is None else select.limit(since, now),
+        until=None if until is None else select.limit(until, now),
+        include=None if output is Format.JSONL else select.included(include or ()),
+        turns=turns,
+        grep=None if grep is None else select.expression(grep),
+    )
+
+
+def _records(session: Opened, segments: list[int] | None, *, history: bool) -> Iterator[Record]:
+    if segments:
+        return chain.from_iterable(session.segment(index) for index in sorted(set(segments)))
+    return session.history() if history else session.live()
+
+
+def _watched(records: Iterator[Record], progress: Callable[[int], None]) -> Iterator[Record]:
+    done = 0
+    for number, record in enumerate(records):
+        yield record
+        done += record.size + 1
+        if number % _TOLD == 0:
+            progress(done)
+
+
+def _show(
+    session: Opened,
+    records: Iterator[Record],
+    choice: select.Choice,
+    output: Format,
+    *,
+    quiet: bool,
+) -> None:
+    shown = unsearched = 0
+
+    def not_searched(_record: Record) -> None:
+        nonlocal unsearched
+        unsearched += 1
+
+    items = select.chosen(records, session.view, choice, not_searched)
+    with pager.output() as write:
+        for piece in _batches(_PIECES[output](session, items, choice), choice):
+            write(piece)
+            shown += 1
+    if unsearched and not quiet:
+        count = render.count(unsearched, "line")
+        streams.message(f"sessrotate: {count} of over 8 MiB could not be searched.")
+    if not shown and not quiet:
+        streams.message("sessrotate: There is nothing to show.")
+
+
+def _batches(pieces: Iterator[bytes], choice: select.Choice) -> Iterator[bytes]:
+    """Yield pieces as fast as they are wanted: the first at once, the others some together."""
+    held: list[bytes] = []
+    size, enough = 0, 1
+    for piece in pieces:
+        held.append(piece)
+        size += len(piece)
+        if size >= enough:
+            yield b"".join(held)
+            held.clear()
+            # What is found seldom must not wait for the next.
+            size, enough = 0, 1 if choice.grep is not None else BATCH
+    if held:
+        yield b"".join(held)
+
+
+# ── formats ──────────────────────────────────────────────────────────────────────────────────
+
+
+def _text(session: Opened, items: Iterator[Item], choice: select.Choice) -> Iterator[bytes]:
+    columns = streams.terminal_width()
+    style = render_text.Style(
+        width=max(NARROWEST, columns or render_text.WIDEST),
+        colour=pager.colours(),
+        whole_tools="tools" in (choice.include or ()),
+        wraps=columns is not None,
+    )
+    if choice.grep is not None and not choice.turns:
+        lines = render_text.hits(items, choice.grep, style)
+    else:
+        lines = render_text.conversation(parts(items), _boundaries(session), style)
+    encoding = sys.stdout.encoding or "utf-8"
+    return (f"{line}\n".encode(encoding, "replace") for line in lines)
+
+
+def _lines(session: Opened, items: Iterator[Item], _choice: select.Choice) -> Iterator[bytes]:
+    is_ended = True
+    for record, _ in items:
+        if not is_ended:  # a torn line that others follow
+            yield b"\n"
+        yield from session.bytes_of(record)
+        is_ended = record.is_ended
+        if is_ended:
+            yield b"\n"
+
+
+def _markdown(session: Opened, items: Iterator[Item], _choice: select.Choice) -> Iterator[bytes]:
+    from sessrotate.export import markdown  # noqa: PLC0415 - not needed for the other formats
+
+    return markdown.document(session, items)
+
+
+_PIECES: Final[dict[Format, Callable[[Opened, Iterator[Item], select.Choice], Iterator[bytes]]]] = {
+    Format.TEXT: _text,
+    Format.JSONL: _lines,
+    Format.MARKDOWN: _markdown,
+}
+
+
+def _boundaries(session: Opened) -> dict[int, Boundary]:
+    return {info.index: info.boundary for info in session.segments if info.boundary is not None}

@@ -1,0 +1,140 @@
+"""A session as one Markdown document: a heading for each prompt, tools folded, compactions marked.
+
+Rule: readable as it is and rendered, and nothing that the session says becomes markup
+(`markdown_text`). What the client says itself (meta, attachments) is left out; JSONL has it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sessrotate import harmless, render, told
+from sessrotate.export.markdown_text import fenced, in_html, inline, prose
+from sessrotate.parts import Compaction, Exchange, Said, Unread, parts
+from sessrotate.prompts import as_typed, is_prompt
+from sessrotate.select import Choice, chosen
+from sessrotate.unique import once
+from sessrotate.view import Text, Thinking
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from sessrotate.model import Boundary
+    from sessrotate.parts import Item, Part
+    from sessrotate.session import Session
+    from sessrotate.view import View
+
+_EXPORTED: Final = Choice(include=frozenset({"sidechains", "thinking", "tools"}))
+
+_HEADING: Final = 72
+"""Characters of a prompt that its heading has; a longer prompt follows in full."""
+
+
+def pieces(session: Session) -> Iterator[bytes]:
+    """Yield the full history as Markdown, UTF-8, each record once. Raises as `history` does."""
+    items = chosen(once(session.history()), session.view, _EXPORTED, lambda _record: None)
+    yield from document(session, items)
+
+
+def document(session: Session, items: Iterable[Item]) -> Iterator[bytes]:
+    """Yield a document with these records of a session, as they are chosen already."""
+    segments = session.segments
+    boundaries = {info.index: info.boundary for info in segments if info.boundary is not None}
+    yield from _encoded(_head(session.id, len(segments), len(boundaries)))
+    yield from _encoded(_body(parts(items), boundaries))
+
+
+def _encoded(blocks: Iterable[str]) -> Iterator[bytes]:
+    for block in blocks:
+        yield f"{block}\n".encode()
+
+
+def _head(title: str, segments: int, compactions: int) -> Iterator[str]:
+    yield f"# {inline(harmless.line(title))}\n"
+    count = f"{render.count(segments, 'segment')}, {render.count(compactions, 'compaction')}"
+    yield f"A session of {count}.\n"
+
+
+def _body(shown: Iterable[Part], boundaries: Mapping[int, Boundary]) -> Iterator[str]:
+    number = 0
+    speaking: tuple[str, str | None] | None = None
+    for part in shown:
+        match part:
+            case Compaction():
+                speaking = None
+                words = told.compaction(part, boundaries.get(part.record.segment))
+                yield f"---\n\n**{inline(harmless.line(words))}**\n"
+            case Unread():
+                speaking = None
+                yield from _unread(part)
+            case Said() if is_prompt(part.view) and part.block is part.view.blocks[0]:
+                number += 1
+                speaking = told.speaker(part.view), None
+                yield from _prompt(number, part)
+            case _:
+                by = told.speaker(part.view), told.model(part.view)
+                if by != speaking and (isinstance(part, Said) or part.call is not None):
+                    speaking = by
+                    yield _speaker(part.view)
+                yield from _said(part) if isinstance(part, Said) else _exchange(part)
+
+
+def _prompt(number: int, part: Said) -> Iterator[str]:
+    words = as_typed(told.words(part.block))
+    title = harmless.clipped(words, _HEADING)
+    yield f"## {number}. {inline(title)}\n"
+    if part.view.time:
+        yield f"**You** · {_details(part.view)}\n"
+    if words.strip() != title:
+        yield fenced(words)
+
+
+def _speaker(view: View) -> str:
+    who = f"**{inline(harmless.clipped(told.speaker(view), 60))}**"
+    details = _details(view)
+    return f"{who} · {details}\n" if details else f"{who}\n"
+
+
+def _details(view: View) -> str:
+    details = [told.model(view), view.time and render.time(view.time)]
+    return " · ".join(inline(harmless.clipped(each, 60)) for each in details if each)
+
+
+def _said(part: Said) -> Iterator[str]:
+    words = told.words(part.block)
+    if isinstance(part.block, Thinking):
+        yield from _folded("Thinking", [prose(words)])
+    elif part.view.is_summary:
+        yield from _folded("Summary of what came before", [prose(words)])
+    elif isinstance(part.block, Text) and part.view.kind == "assistant":
+        yield prose(words)
+    else:
+        yield fenced(words)
+
+
+def _exchange(part: Exchange) -> Iterator[str]:
+    call, result = part.call, part.result
+    words = "Result" if call is None else f"{call.name} {told.about(call)[:400]}"
+    title = harmless.clipped(words, 100)
+    if result is not None:
+        title += f" → {harmless.clipped(told.outcome(result), 60)}"
+    blocks = []
+    for name, value in told.arguments(call) if call is not None else ():
+        label = harmless.clipped(name, 60)
+        blocks += [prose(f"{label}:")] if label else []
+        blocks.append(fenced(value))
+    if result is not None:
+        blocks += ["Result:\n", fenced(told.given(result))]
+    yield from _folded(title, blocks)
+
+
+def _unread(part: Unread) -> Iterator[str]:
+    yield f"**✗ {inline(told.unread(part))}**\n"
+    if part.record.is_whole:
+        yield fenced(part.record.line.decode("utf-8", "replace"))
+
+
+def _folded(title: str, blocks: Iterable[str]) -> Iterator[str]:
+    yield f"<details><summary>{in_html(title)}</summary>\n"
+    yield from blocks
+    yield "</details>\n"

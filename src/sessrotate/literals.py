@@ -1,0 +1,123 @@
+"""A regular expression → bytes that a raw line must hold for its text to match. Pure.
+
+Rule: never a line too few. Whatever is not certain (groups, classes, escapes, other scripts) is
+passed over; where nothing certain is left, every line may match. What makes it worth it: a line
+without those bytes is neither decoded nor parsed.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from dataclasses import dataclass
+from typing import Final
+
+_PLAIN: Final = frozenset(string.printable[:95]) - set('"\\/')
+"""Characters that stand in JSON as themselves; a slash may be escaped, and some writers do."""
+
+_CASELESS: Final = _PLAIN - set("iIkKsS")
+"""Those of them that match only themselves and their other case: to Python's `re` the Kelvin sign
+is a `k`, and i and s have such relatives too."""
+
+_MEANING: Final = frozenset(".^$|{*+?")
+"""Plain characters that mean something else outside of classes, but for those that open pieces."""
+
+_QUANTIFIER: Final = re.compile(r"[*+?]|\{\d*,?\d*\}")
+_CLASS: Final = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
+_ESCAPED: Final = re.compile(rb"\\u00[2-7]")
+"""An escape of a printable ASCII character; JSON.stringify and Python's json write none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sieve:
+    """Says which lines may match; `wanted` are literals of which one must be there."""
+
+    wanted: tuple[bytes, ...]
+    is_caseless: bool = False
+
+    def __call__(self, line: bytes) -> bool:
+        """Return whether the text of a raw line may match."""
+        wanted = self.wanted
+        if not wanted:
+            return True
+        searched = line.lower() if self.is_caseless else line
+        for literal in wanted:
+            if literal in searched:
+                return True
+        return b"\\u00" in line and _ESCAPED.search(line) is not None
+
+
+def sieve(pattern: re.Pattern[str]) -> Sieve:
+    """Return what lines that match this expression have in common."""
+    if pattern.flags & re.VERBOSE or "(?#" in pattern.pattern:
+        return Sieve(())
+    is_caseless = bool(pattern.flags & re.IGNORECASE)
+    branches = _branches(pattern.pattern, _CASELESS if is_caseless else _PLAIN)
+    if branches is None:
+        return Sieve(())
+    longest = [max(runs, key=len, default="") for runs in branches]
+    if not all(longest):
+        return Sieve(())
+    wanted = {(each.lower() if is_caseless else each).encode("ascii") for each in longest}
+    return Sieve(tuple(sorted(wanted)), is_caseless)
+
+
+def _branches(pattern: str, plain: frozenset[str]) -> list[list[str]] | None:
+    """Return the literal runs outside of groups, for each alternative; None if nobody can tell."""
+    branches: list[list[str]] = [[]]
+    run = ""
+    at = 0
+    while at < len(pattern):
+        piece = _piece(pattern, at)
+        if piece is None:
+            return None
+        at += len(piece)
+        if piece in plain and piece not in _MEANING:
+            run += piece
+        elif piece[0] == "\\" and piece[1] in plain and not piece[1].isalnum():
+            run += piece[1]
+        else:
+            # What a quantifier follows need not be there.
+            branches[-1].append(run[:-1] if _QUANTIFIER.fullmatch(piece) else run)
+            run = ""
+            if piece == "|":
+                branches.append([])
+    branches[-1].append(run)
+    return branches
+
+
+def _piece(pattern: str, at: int) -> str | None:
+    """Return what stands at an offset: a character, an escape, a quantifier, a class, a group.
+
+    None if nobody can tell where it ends.
+    """
+    character = pattern[at]
+    if character == "\\":
+        is_longer = pattern[at + 1] in "xuUN" or pattern[at + 1].isdigit()
+        return None if is_longer else pattern[at : at + 2]
+    if character == "(":
+        return _group(pattern, at)
+    for shape in (_QUANTIFIER, _CLASS):
+        found = shape.match(pattern, at)
+        if found is not None:
+            return found[0]
+    return None if character == "[" else character
+
+
+def _group(pattern: str, start: int) -> str | None:
+    """Return the group that opens at an offset."""
+    depth, at = 1, start + 1
+    while at < len(pattern):
+        if pattern[at] == ")":
+            depth -= 1
+            if depth == 0:
+                return pattern[start : at + 1]
+        depth += pattern[at] == "("
+        inner = pattern[at : at + 2] if pattern[at] == "\\" else pattern[at]
+        if pattern[at] == "[":
+            found = _CLASS.match(pattern, at)
+            if found is None:
+                return None
+            inner = found[0]
+        at += len(inner)
+    return None
