@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 INTERRUPTED: Final = 130
 
-COMMANDS: Final = ("split", "restore", "stitch", "verify", "doctor")
+COMMANDS: Final = ("split", "restore", "stitch", "export", "verify", "doctor")
 """Each is a module of this package with a function `command`."""
 
 _HELP: Final = "logrotate for coding-agent sessions: cut them at their compactions, lose nothing."
