@@ -185,6 +185,13 @@ def test_what_only_a_parser_knows_is_in_doubt(line: bytes) -> None:
     assert UUID.own(line) is DOUBT
 
 
+@pytest.mark.parametrize("text", [b"", rb"\\", rb"\"", rb"\\\"", rb"a\"b\\", rb"{\"", rb"\n"])
+def test_backslashes_before_a_quote_are_counted(text: bytes) -> None:
+    line = b'{"x":"%b","uuid":"a","y":["%b"]}' % (text, text)
+    assert parsed(line) is not None
+    assert UUID.own(line) == b"a"
+
+
 @pytest.mark.parametrize("piece", [b'"",', b"[],", b'"\\"",', b"{},", b'"a":"b",', b'"', b"["])
 def test_a_hostile_line_of_megabytes_is_told_about_in_no_time(piece: bytes) -> None:
     """A pattern that went back would never end, or need a stack that there is not."""
