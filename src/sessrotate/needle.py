@@ -20,25 +20,25 @@ if TYPE_CHECKING:
 class Finder:
     """A buffer of fixed size and a search in it; one thread at a time.
 
-    `view` is for filling it. The buffer cannot be resized while the finder lives, so that the
+    `view` is for filling the buffer, which cannot be resized while the finder lives, so that the
     address handed to the C library stays valid.
     """
 
     def __init__(self, size: int, *, memmem: Memmem | None) -> None:
-        self._buffer: Final = bytearray(size)
+        self.buffer: Final = bytearray(size)
         self._memmem: Final = memmem
-        self.view: Final = memoryview(self._buffer)
+        self.view: Final = memoryview(self.buffer)
         self._address = 0
         if memmem is not None:
             from ctypes import addressof, c_char  # noqa: PLC0415 - 4 ms at start-up
 
-            self._address = addressof(c_char.from_buffer(self._buffer))
+            self._address = addressof(c_char.from_buffer(self.buffer))
 
     def find(self, needle: bytes, start: int, end: int) -> int:
         """Return where `needle` first lies within [start, end) of the buffer, or -1."""
-        end = min(end, len(self._buffer))
+        end = min(end, len(self.buffer))
         if self._memmem is None:
-            return self._buffer.find(needle, start, end)
+            return self.buffer.find(needle, start, end)
         if start >= end:
             return -1
         found = self._memmem(self._address + start, end - start, needle, len(needle))
@@ -49,7 +49,7 @@ class Finder:
 
         Python hands this to `memchr`, which nothing beats.
         """
-        return self._buffer.find(byte, start, end)
+        return self.buffer.find(byte, start, end)
 
 
 @lru_cache(maxsize=1)

@@ -2,33 +2,106 @@
 
 Rule: a row is known by its uuid, and any other line by its bytes. What a resumed clone repeats of
 its parent, and what a second compaction in one process appends anew (2.1.112 to 2.1.300, mostly
-with other bytes: `slug`, `promptId`), is no record of its own; the first copy stands.
+with other bytes: `slug`, `promptId`), is no record of its own; the first copy stands. What is no
+JSON, or no row, is left out only for an equal line: a torn row never stands for the whole one.
+
+Memory grows by about 20 bytes a record: 7 MiB for the 180,000 rows of an ordinary gigabyte, 44 for
+two million, some 100 for five. That is less than the file takes. To mistake one of so many for
+another is less likely than 1 in 10**15.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
-from sessrotate.digest import Fingerprint
+import xxhash
+
+from sessrotate.formats.claude_glance import DOUBT, UUID
 from sessrotate.formats.claude_live import row_of, text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from sessrotate.records import Record
 
+_KEPT: Final = 12
+"""Bytes of a digest that tell records apart: 96 bits."""
 
-def once(records: Iterable[Record]) -> Iterator[Record]:
-    """Yield each record the first time it comes."""
-    seen: set[str] = set()
+_MARK: Final = 4
+"""Bytes of a digest that tell whether two copies differ, which nothing but a count depends on."""
+
+
+@dataclass(slots=True)
+class Copies:
+    """How many copies of records were left out, and how many of these had other bytes."""
+
+    left_out: int = 0
+    differing: int = 0
+
+
+def once(
+    records: Iterable[Record],
+    bytes_of: Callable[[Record], Iterator[bytes]] | None = None,
+    copies: Copies | None = None,
+) -> Iterator[Record]:
+    """Yield each record the first time it comes; count the others in `copies`.
+
+    `bytes_of` gives all bytes of a record that is too long to be held; without it, such a record
+    is known by its beginning and its size.
+    """
+    seen, counted = _Seen(), Copies() if copies is None else copies
     for record in records:
-        key = text(row_of(record) or {}, "uuid") or _of_bytes(record)
-        if key not in seen:
-            seen.add(key)
+        line = _digest(record, bytes_of)
+        uuid = _uuid(record)
+        mark = seen.add(xxhash.xxh3_128_digest(uuid) if uuid else line, line[-_MARK:])
+        if mark is None:
             yield record
+        else:
+            counted.left_out += 1
+            counted.differing += mark != line[-_MARK:]
 
 
-def _of_bytes(record: Record) -> str:
-    found = Fingerprint()
-    found.update(record.line)
-    return f"{found.digest} {record.size}"
+def _uuid(record: Record) -> bytes | None:
+    if not record.is_whole:
+        return None
+    uuid = UUID.own(record.line)
+    if uuid is not DOUBT:
+        return uuid
+    value = text(row_of(record) or {}, "uuid")
+    return None if value is None else value.encode("utf-8", "surrogatepass")
+
+
+def _digest(record: Record, bytes_of: Callable[[Record], Iterator[bytes]] | None) -> bytes:
+    if record.is_whole:
+        return xxhash.xxh3_128_digest(record.line)
+    found = xxhash.xxh3_128(b"" if bytes_of else b"%d " % record.size)
+    for piece in bytes_of(record) if bytes_of else (record.line,):
+        found.update(piece)
+    return found.digest()
+
+
+class _Seen:
+    """Which keys there were, each with the mark that it came with first."""
+
+    _SIZE: Final = _KEPT - 2 + _MARK
+
+    def __init__(self) -> None:
+        # By the first two bytes of the key: with millions of keys some hundred in each bucket,
+        # which are searched faster than a set of that many would take memory.
+        self._buckets: Final[list[bytearray | None]] = [None] * 65536
+
+    def add(self, key: bytes, mark: bytes) -> bytes | None:
+        """Note a key, unless it is known; return the mark that it was noted with, if it was."""
+        number, rest = key[0] << 8 | key[1], key[2:_KEPT]
+        bucket = self._buckets[number]
+        if bucket is None:
+            self._buckets[number] = bytearray(rest + mark)
+            return None
+        at = bucket.find(rest)
+        while at >= 0:
+            if at % self._SIZE == 0:
+                return bytes(bucket[at + len(rest) : at + self._SIZE])
+            at = bucket.find(rest, at + 1)
+        bucket += rest + mark
+        return None

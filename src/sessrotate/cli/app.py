@@ -26,6 +26,7 @@ COMMANDS: Final = (
     "restore",
     "stitch",
     "read",
+    "export",
     "verify",
     "prune",
     "undelete",

@@ -46,6 +46,14 @@ Session = Annotated[
         autocompletion=_complete_session,
     ),
 ]
+Sessions = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="SESSION...",
+        help="Sessions: paths, ids, or beginnings of ids.",
+        autocompletion=_complete_session,
+    ),
+]
 SessionOrNone = Annotated[
     str | None,
     typer.Argument(

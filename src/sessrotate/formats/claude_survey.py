@@ -4,10 +4,8 @@ Rule: in doubt, a line is parsed. A row is passed over only if its own `type` is
 value of the key that matters for that type is wanted. For a line that is JSON this comes to the
 same as parsing it, because of what JSON is:
 
-* A flat beginning of an object can be followed key by key: the first `type` is its own (`_HEAD`).
-* If what follows a `type` reads as members, brackets balanced, up to the brace that ends the line,
-  they are the outermost object's, and so is the `type` (`_REST`). This finds it behind a nested
-  message, and before what a client rendered of an attachment.
+* Its own `type` is told by its flat beginning or its balanced end, as `claude_glance` says; and
+  with it, at the end of what the model said, its `uuid`.
 * Where a text quotes JSON, its quotes are escaped: the bytes `"uuid"`, quotes included, are a key
   at some depth or a whole text. Where none of them has a wanted value behind it, no row has.
 
@@ -24,6 +22,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import jsonline
+from sessrotate.formats.claude_glance import TYPE, UUID, ends
 from sessrotate.lines import LONG, Window
 from sessrotate.model import Span
 
@@ -39,18 +38,6 @@ if TYPE_CHECKING:
 
 _OPENS: Final = ord("{")
 _CLOSES: Final = ord("}")
-
-# All repeats are possessive: they never go back, so they need no stack and one pass.
-_STRING: Final = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
-_HEAD: Final = re.compile(
-    rb'\{(?:"(?!type")[^"\\]*+":(?:%b|[-+.0-9eE]++|true|false|null),)*+"type":"([^"\\]*+)"'
-    % _STRING
-)
-
-_TYPE: Final = b',"type":"'
-_FLAT: Final = rb'(?:%b|[^][{}"\\]++)*+' % _STRING
-_NESTED: Final = rb'(?:%b|[^][{}"\\]++|[\[{]%%b[\]}])*+' % _STRING
-_REST: Final = re.compile(rb',"type":"([^"\\]*+)"%b\}' % (_NESTED % (_NESTED % _FLAT)))
 
 # Anything else behind a key (a space, an escape, what is not ASCII, what is long) is in doubt.
 _VALUE: Final = re.compile(rb':"([ !#-\[\]-~]{0,%d}+)"' % jsonline.MAX_TEXT)
@@ -84,9 +71,9 @@ class Survey:
     def relevant(self, span: Span, idle: Mapping[bytes, Unless]) -> Iterator[Parsed]:
         """Yield the lines of `span` but the rows of an `idle` type that do not matter."""
         for line in self._window.forward(span):
-            kind = self._kind(line)
+            kind, uuid = self._told(line)
             unless = idle.get(kind) if kind else None
-            if unless is None or self._may_have(line, unless):
+            if unless is None or (unless.values and self._may_have(line, unless, uuid)):
                 yield self._parsed(line)
 
     def backward(self, end: int, unless: Unless) -> Iterator[Parsed]:
@@ -97,7 +84,7 @@ class Survey:
         for line in self._window.backward(end):
             if not unless.values:
                 return
-            if self._may_have(line, unless):
+            if self._may_have(line, unless, None):
                 yield self._parsed(line)
 
     def _parsed(self, line: Line) -> Parsed:
@@ -108,57 +95,51 @@ class Survey:
             return span, jsonline.values((text,), span.size, self._shape)
         return span, jsonline.values(self._source.pieces(span), span.size, self._shape)
 
-    def _kind(self, line: Line) -> bytes | None:
-        """Return the row's own `type`, or None where that takes a parser."""
+    def _told(self, line: Line) -> tuple[bytes | None, bytes | None]:
+        """Return the row's own `type`, None where that takes a parser, and `uuid`, if it is cheap.
+
+        It is at the end of what the model said. What a tool gave, mostly all of a session, stands
+        on both sides of it, and is faster searched than followed.
+        """
         start, end, at = line
         buffer = self._window.buffer
         if at != LONG:
             to = at + end - start
             if buffer[at] != _OPENS or buffer[to - 1] != _CLOSES:
-                return None
-            return _head(buffer, at, to) or _rest(buffer, at, to)
+                return None, None
+            kind = TYPE.first(buffer, at, to)
+            return (kind, None) if kind else ends(buffer, at, to)
         shown = self._window.show(Span(start, end))
-        opens, kind = buffer[0], _head(buffer, 0, shown)
+        opens, kind = buffer[0], TYPE.first(buffer, 0, shown)
         shown = self._window.show(Span(end - shown, end))
         if opens != _OPENS or buffer[shown - 1] != _CLOSES:
-            return None
-        return kind or _rest(buffer, 0, shown)
+            return None, None
+        return (kind, None) if kind else ends(buffer, 0, shown)
 
-    def _may_have(self, line: Line, unless: Unless) -> bool:
-        """Tell whether one of the values may stand behind the key, at any depth."""
+    def _may_have(self, line: Line, unless: Unless, uuid: bytes | None) -> bool:
+        """Tell whether one of the values may stand behind the key; the row's own is `uuid`."""
         start, end, at = line
-        buffer = self._window.buffer
-        if not unless.values:
-            return False
+        if uuid is not None and unless.key == UUID.quoted:
+            return uuid in unless.values
         if at != LONG:
-            return _has(buffer, at, at + end - start, at + end - start, unless)
+            to = at + end - start
+            return _has(self._window, at, to, to, unless)
         while True:
             shown = self._window.show(Span(start, end))
             if start + shown == end:
-                return _has(buffer, 0, shown, shown, unless)
+                return _has(self._window, 0, shown, shown, unless)
             # A key is judged where its value is in view too, and else shown again.
             to = shown - _LONGEST_VALUE
-            if _has(buffer, 0, to, shown, unless):
+            if _has(self._window, 0, to, shown, unless):
                 return True
             start += to - len(unless.key) + 1
 
 
-def _head(buffer: bytearray, at: int, to: int) -> bytes | None:
-    found = _HEAD.match(buffer, at, to)
-    return found[1] if found else None
-
-
-def _rest(buffer: bytearray, at: int, to: int) -> bytes | None:
-    begins = buffer.rfind(_TYPE, at, to)
-    found = _REST.fullmatch(buffer, begins, to) if begins >= 0 else None
-    return found[1] if found else None
-
-
-def _has(buffer: bytearray, at: int, to: int, reach: int, unless: Unless) -> bool:
+def _has(window: Window, at: int, to: int, reach: int, unless: Unless) -> bool:
     """Tell whether a key within [at, to) has one of the values, or one that is in doubt."""
-    while (at := buffer.find(unless.key, at, to)) >= 0:
+    while (at := window.find(unless.key, at, to)) >= 0:
         at += len(unless.key)
-        found = _VALUE.match(buffer, at, reach)
+        found = _VALUE.match(window.buffer, at, reach)
         if found is None or found[1] in unless.values:
             return True
     return False

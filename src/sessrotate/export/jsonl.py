@@ -1,0 +1,45 @@
+"""A session for programs: the original lines, each once.
+
+Rule: a line's bytes are those that the client wrote, whatever they are; a session without copies
+comes out as `stitch` gives it, byte for byte. Every line but the last ends with a newline, also
+where a segment that is no longer there cut it off.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sessrotate.unique import Copies, once
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from sessrotate.session import Session
+
+_PIECE: Final = 256 * 1024
+"""Bytes that are put out together."""
+
+
+def pieces(session: Session) -> Generator[bytes, None, Copies]:
+    """Yield the output in pieces; return what was left out. Raises as `Session.history` does."""
+    copies = Copies()
+    held: list[bytes] = []
+    size, is_ended = 0, True
+    for record in once(session.history(), session.bytes_of, copies):
+        if not is_ended:
+            held.append(b"\n")
+        if record.is_whole:
+            held.append(record.line)
+        else:
+            yield b"".join(held)
+            held = []
+            yield from session.bytes_of(record)
+        is_ended = record.is_ended
+        if is_ended:
+            held.append(b"\n")
+        size += record.size
+        if size >= _PIECE:
+            yield b"".join(held)
+            held, size = [], 0
+    yield b"".join(held)
+    return copies
