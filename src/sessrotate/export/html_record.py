@@ -1,0 +1,250 @@
+"""A record → its part of the page: one `article`, addressed by segment and offset.
+
+Rule: every tag, attribute name and class is a constant of this module; what a session says goes
+through `html_text`, and into no attribute but `datetime`, `alt` and, after a check of every
+character, the data of a picture.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, Final
+
+from sessrotate.export.html_text import escape, prose, short, structure
+from sessrotate.records import LONGEST
+from sessrotate.view import Image, Text, Thinking, ToolCall, ToolResult, Unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from sessrotate.model import Boundary
+    from sessrotate.records import Record
+    from sessrotate.view import Block, Tokens, View
+
+LARGEST_PICTURE: Final = 5 * 1024 * 1024
+"""Bytes of base64 of a picture that is shown; a larger one is named."""
+
+PICTURES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+"""Media types that are shown: pixels, and nothing that could hold a program (no SVG, no PDF)."""
+
+_BASE64: Final = re.compile(r"[A-Za-z0-9+/]+={0,2}")
+_HINT: Final = 140
+_EXCERPT: Final = 2000
+_DEEPEST: Final = 4
+_OPEN_CALLS: Final = 4096
+
+_ROLES: Final[tuple[tuple[Callable[[View], bool], str, str], ...]] = (
+    (lambda view: view.is_boundary, "boundary", "Compacted"),
+    (lambda view: view.is_summary, "summary", "Summary of what came before"),
+    (lambda view: view.kind == "attachment", "attachment", "Attachment"),
+    (lambda view: view.kind == "system", "system", "System"),
+    (lambda view: view.kind == "other", "other", ""),
+    (lambda view: view.is_meta, "meta", "Said by the client"),
+    (lambda view: view.kind == "assistant", "answer", "Answer"),
+    (lambda view: any(isinstance(block, ToolResult) for block in view.blocks), "step", ""),
+    (lambda view: view.is_sidechain, "task", "Task of an agent"),
+    (lambda _view: True, "prompt", "Prompt"),
+)
+"""What a record is to a reader: the first row that holds gives its class and its label."""
+
+_FOLDED: Final = {"summary", "attachment", "meta"}
+_MARKED_UP: Final = {"answer", "summary"}
+
+
+def _size(count: int) -> str:
+    if count < 1024:
+        return f"{count:,} B"
+    return f"{count / 1024:,.1f} KiB" if count < 1024 * 1024 else f"{count / 1024 / 1024:,.1f} MiB"
+
+
+def number(count: int) -> str:
+    """Return a count for people; a session may hold any."""
+    return f"{count:,}" if abs(count) < 10**15 else "very many"
+
+
+def moment(time: str | None) -> str:
+    """Return a time as an element, or nothing; its text is the client's, to the second."""
+    if not time:
+        return ""
+    return f'<time datetime="{short(time, 40)}">{short(time[:19].replace("T", " "), 19)}</time>'
+
+
+def compaction(boundary: Boundary | None) -> str:
+    """Return when and why a boundary came, and how much it ended, as elements."""
+    if boundary is None:
+        return ""
+    parts = [moment(boundary.timestamp)]
+    if boundary.trigger is not None:
+        parts.append(f"<span>{short(boundary.trigger, 40)}</span>")
+    if boundary.pre_tokens is not None:
+        parts.append(f"<span>{number(boundary.pre_tokens)} tokens before</span>")
+    return " ".join(part for part in parts if part)
+
+
+def broken(record: Record) -> str:
+    """Return a line that nobody can read: where it is, and how it begins."""
+    reason = "no JSON object" if record.is_whole else f"longer than {_size(LONGEST)}"
+    text = escape(record.line[:_EXCERPT].decode("utf-8", "replace"))
+    where = f"Segment {record.segment}, offset {record.offset}: {_size(record.size)}, {reason}."
+    return _article(
+        record,
+        "broken",
+        "<b>Unreadable line</b>",
+        f"<p>{where}</p>" + (_fold("raw", "How it begins", f"<pre>{text}</pre>") if text else ""),
+    )
+
+
+class Renderer:
+    """Renders the records of one session, in their order.
+
+    What it remembers is bounded: the calls that have no result yet, and which answer it is in.
+    """
+
+    def __init__(self) -> None:
+        self._calls: OrderedDict[str, tuple[str, str]] = OrderedDict()
+        self._message: str | None = None
+
+    def article(self, record: Record, view: View, boundary: Boundary | None) -> str:
+        """Return a record's article. `boundary` is the compaction that opens its segment."""
+        role, label = next((role, label) for holds, role, label in _ROLES if holds(view))
+        is_more = role == "answer" and view.message is not None and view.message == self._message
+        if role not in {"other", "attachment"}:
+            self._message = view.message
+        parts = [
+            self._block(block, role, f"{record.segment}-{record.offset}", 0)
+            for block in view.blocks
+        ]
+        body = "".join(parts)
+        if role in _FOLDED and body:
+            body = _fold(role, _hint(view.blocks) or short(view.type, _HINT), body)
+        classes = role + " side" * view.is_sidechain + " more" * is_more
+        return _article(record, classes, self._head(view, role, label, boundary, is_more), body)
+
+    def _head(
+        self, view: View, role: str, label: str, boundary: Boundary | None, is_more: bool
+    ) -> str:
+        said = label or (short(view.type, 40) if role == "other" else "")
+        parts = [f"<b>{said}</b>" if said and not is_more else ""]
+        if role == "boundary":
+            is_its = boundary is not None and boundary.uuid == view.uuid
+            told = compaction(boundary) if is_its else moment(view.time)
+            return " ".join((parts[0], told))
+        if role in {"system", "attachment"}:
+            parts.append(f"<span>{short(view.type, 40)}</span>")
+        if view.model and not is_more:
+            parts.append(f"<span>{short(view.model, 60)}</span>")
+        if view.is_sidechain:
+            parts.append(f"<span>agent {short(view.agent or '', 40)}</span>")
+        parts.append(moment(view.time))
+        if view.tokens is not None and not is_more:
+            parts.append(_tokens(view.tokens))
+        return " ".join(part for part in parts if part)
+
+    def _block(self, block: Block, role: str, anchor: str, depth: int) -> str:
+        """Return a block. `depth` is how many results it stands in."""
+        match block:
+            case Text(text):
+                if depth:
+                    return f"<pre>{_guarded(escape(text))}</pre>"
+                return _text(text, is_marked=role in _MARKED_UP)
+            case Thinking(text):
+                if not text:
+                    return '<p class="note">Thinking, of which no text was kept</p>'
+                hint = f"Thinking {_span(short(text, _HINT))}"
+                return _fold("thinking", hint, _text(text, is_marked=True))
+            case ToolCall():
+                return self._call(block, anchor)
+            case ToolResult():
+                return self._result(block, role, anchor, depth)
+            case Image():
+                return _picture(block)
+            case Unknown(kind, value):
+                text = escape(structure(value))
+                return _fold("raw", short(kind, 60) or "Unknown", f"<pre>{text}</pre>")
+
+    def _call(self, call: ToolCall, anchor: str) -> str:
+        if call.id:
+            self._calls[call.id] = call.name, anchor
+            if len(self._calls) > _OPEN_CALLS:
+                self._calls.popitem(last=False)
+        arguments = call.arguments if isinstance(call.arguments, dict) else {"": call.arguments}
+        shown = "".join(_argument(name, value) for name, value in arguments.items())
+        first = next((each for each in arguments.values() if isinstance(each, str)), "")
+        hint = f"<b>{short(call.name, 80)}</b> {_span(short(first, _HINT))}"
+        return _fold("tool", hint, shown)
+
+    def _result(self, result: ToolResult, role: str, anchor: str, depth: int) -> str:
+        name, call = self._calls.pop(result.id, ("", ""))
+        inner = [block for block in result.blocks if not isinstance(block, Image)]
+        if depth >= _DEEPEST:
+            return '<p class="note">Results nested too deeply to be shown</p>'
+        body = "".join(self._block(block, role, anchor, depth + 1) for block in inner)
+        pictures = "".join(_picture(block) for block in result.blocks if isinstance(block, Image))
+        lines = sum(each.text.count("\n") + 1 for each in inner if isinstance(each, Text))
+        parts = [
+            f"<b>{'Error' if result.is_error else 'Result'}</b>",
+            f'<a href="#{call}">{short(name, 80)}</a>' if call else "",
+            _span(_hint(inner)),
+            f"<i>{number(lines)} lines</i>" if lines > 1 else "",
+        ]
+        hint = " ".join(part for part in parts if part)
+        kind = "result error" if result.is_error else "result"
+        if not body:
+            return f'<p class="{kind}">{hint}</p>{pictures}'
+        return _fold(kind, hint, body) + pictures
+
+
+def _article(record: Record, classes: str, head: str, body: str) -> str:
+    anchor = f"{record.segment}-{record.offset}"
+    link = f'<a href="#{anchor}">{anchor}</a>'
+    return (
+        f'<article class="{classes}" id="{anchor}"><header>{head} {link}</header>{body}</article>\n'
+    )
+
+
+def _fold(kind: str, hint: str, body: str) -> str:
+    return f'<details class="{kind}"><summary>{hint}</summary>{body}</details>'
+
+
+def _span(text: str) -> str:
+    return f"<span>{text}</span>" if text else ""
+
+
+def _text(text: str, *, is_marked: bool) -> str:
+    return f'<div class="text">{prose(text) if is_marked else escape(text)}</div>'
+
+
+def _guarded(text: str) -> str:
+    return f"\n{text}" if text.startswith("\n") else text
+
+
+def _hint(blocks: Sequence[Block]) -> str:
+    return next((short(each.text, _HINT) for each in blocks if isinstance(each, Text)), "")
+
+
+def _argument(name: str, value: Any) -> str:
+    text = escape(value if isinstance(value, str) else structure(value))
+    label = f"<h4>{short(name, 80)}</h4>" if name else ""
+    return f"{label}<pre>{_guarded(text)}</pre>"
+
+
+def _tokens(tokens: Tokens) -> str:
+    sent = tokens.sent + tokens.cached + tokens.stored
+    return f"<span>{number(sent)} tokens in, {number(tokens.received)} out</span>"
+
+
+def _picture(image: Image) -> str:
+    """Return a picture, or its name where it is no picture we know, too large, or elsewhere."""
+    kind = short(image.media_type, 60) or "unknown type"
+    if image.address:
+        return f'<p class="note">{kind} at {short(image.address, 200)}</p>'
+    told = f"{kind}, {_size(len(image.data) * 3 // 4)}"
+    if image.media_type not in PICTURES:
+        return f'<p class="note">{told}: not shown</p>'
+    if len(image.data) > LARGEST_PICTURE:
+        return f'<p class="note">{told}: too large to be shown</p>'
+    if _BASE64.fullmatch(image.data) is None:
+        return f'<p class="note">{told}: damaged</p>'
+    source = f"data:{image.media_type};base64,{image.data}"
+    return f'<img alt="{told}" loading="lazy" decoding="async" src="{source}">'
