@@ -12,8 +12,8 @@ import re
 from typing import Any, Final
 
 _ODD: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufeff\ufffe\uffff]")
-_ODD_PARTS: Final = re.compile(rf"\x1b\[[0-?]*[ -/]*[@-~]|\r\n|{_ODD.pattern}")
-"""What no page should hold: sequences for terminals, then control and half characters."""
+_ODD_PARTS: Final = re.compile(rf"{_ODD.pattern}(?:(?<=\x1b)\[[0-?]*[ -/]*[@-~]|(?<=\r)\n)?")
+"""What no page should hold: control and half characters, with the rest of a terminal's command."""
 
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 _MARKS: Final = re.compile(r"^#{1,6} +(.+)$|`([^`\n]+)`|\*\*([^*\n]+)\*\*", re.MULTILINE)

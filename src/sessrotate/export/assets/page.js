@@ -45,7 +45,8 @@ document.addEventListener("DOMContentLoaded", () => {
   }
   for (const inner of segments.values()) {
     const note = document.createElement("i");
-    note.textContent = ` ${inner.children.length}`;
+    const size = inner.children.length;
+    note.textContent = size.toLocaleString("en") + (size === 1 ? " prompt" : " prompts");
     inner.parentElement.querySelector("a").after(note);
   }
   id("menu").addEventListener("click", () => root.classList.toggle("sidebar"));
