@@ -91,7 +91,7 @@ def _entry(info: SegmentInfo) -> str:
     time = info.first_timestamp or (info.boundary.timestamp if info.boundary else None)
     return (
         f'<li><details><summary><a href="#s{info.index}">Segment {info.index}</a> '
-        f"{html_record.moment(time)}</summary><ol></ol></details></li>\n"
+        f"{html_record.moment(time, 16)}</summary><ol></ol></details></li>\n"
     )
 
 

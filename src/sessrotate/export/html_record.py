@@ -41,8 +41,9 @@ _ROLES: Final[tuple[tuple[Callable[[View], bool], str, str], ...]] = (
     (lambda view: view.kind == "system", "system", "System"),
     (lambda view: view.kind == "other", "other", ""),
     (lambda view: view.is_meta, "meta", "Said by the client"),
-    (lambda view: view.kind == "assistant", "answer", "Answer"),
+    (lambda view: bool(view.blocks) and _are(view.blocks, ToolCall), "step", ""),
     (lambda view: any(isinstance(block, ToolResult) for block in view.blocks), "step", ""),
+    (lambda view: view.kind == "assistant", "answer", "Answer"),
     (lambda view: view.is_sidechain, "task", "Task of an agent"),
     (lambda _view: True, "prompt", "Prompt"),
 )
@@ -63,11 +64,12 @@ def number(count: int) -> str:
     return f"{count:,}" if abs(count) < 10**15 else "very many"
 
 
-def moment(time: str | None) -> str:
+def moment(time: str | None, length: int = 19) -> str:
     """Return a time as an element, or nothing; its text is the client's, to the second."""
     if not time:
         return ""
-    return f'<time datetime="{short(time, 40)}">{short(time[:19].replace("T", " "), 19)}</time>'
+    shown = short(time[:length].replace("T", " "), length)
+    return f'<time datetime="{short(time, 40)}">{shown}</time>'
 
 
 def compaction(boundary: Boundary | None) -> str:
@@ -108,9 +110,8 @@ class Renderer:
     def article(self, record: Record, view: View, boundary: Boundary | None) -> str:
         """Return a record's article. `boundary` is the compaction that opens its segment."""
         role, label = next((role, label) for holds, role, label in _ROLES if holds(view))
-        is_more = role == "answer" and view.message is not None and view.message == self._message
-        if role not in {"other", "attachment"}:
-            self._message = view.message
+        is_more = view.message is not None and view.message == self._message
+        self._message = view.message or self._message
         parts = [
             self._block(block, role, f"{record.segment}-{record.offset}", 0)
             for block in view.blocks
@@ -132,7 +133,7 @@ class Renderer:
             return " ".join((parts[0], told))
         if role in {"system", "attachment"}:
             parts.append(f"<span>{short(view.type, 40)}</span>")
-        if view.model and not is_more:
+        if view.model and role == "answer" and not is_more:
             parts.append(f"<span>{short(view.model, 60)}</span>")
         if view.is_sidechain:
             parts.append(f"<span>agent {short(view.agent or '', 40)}</span>")
@@ -151,7 +152,7 @@ class Renderer:
             case Thinking(text):
                 if not text:
                     return '<p class="note">Thinking, of which no text was kept</p>'
-                hint = f"Thinking {_span(short(text, _HINT))}"
+                hint = f"<b>Thinking</b> {_span(short(text, _HINT))}"
                 return _fold("thinking", hint, _text(text, is_marked=True))
             case ToolCall():
                 return self._call(block, anchor)
@@ -205,6 +206,10 @@ def _article(record: Record, classes: str, head: str, body: str) -> str:
 
 def _fold(kind: str, hint: str, body: str) -> str:
     return f'<details class="{kind}"><summary>{hint}</summary>{body}</details>'
+
+
+def _are(blocks: Sequence[Block], kind: type[Block]) -> bool:
+    return all(isinstance(each, kind) for each in blocks)
 
 
 def _span(text: str) -> str:

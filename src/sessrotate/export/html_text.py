@@ -15,8 +15,10 @@ _ODD: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufeff\ufffe\
 _ODD_PARTS: Final = re.compile(rf"{_ODD.pattern}(?:(?<=\x1b)\[[0-?]*[ -/]*[@-~]|(?<=\r)\n)?")
 """What no page should hold: control and half characters, with the rest of a terminal's command."""
 
-_FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
-_MARKS: Final = re.compile(r"^#{1,6} +(.+)$|`([^`\n]+)`|\*\*([^*\n]+)\*\*", re.MULTILINE)
+_FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,}) *([\w.+#-]*) *")
+"""A line that opens or closes code. What else it may say is one word, so that no text is hidden."""
+
+_MARKS: Final = re.compile(r"^#{1,6} +(.+)$\n{0,2}|`([^`\n]+)`|\*\*([^*\n]+)\*\*", re.MULTILINE)
 _TAGS: Final = (("<h3>", "</h3>"), ("<code>", "</code>"), ("<strong>", "</strong>"))
 
 _INDENTED: Final = 16 * 1024
@@ -48,9 +50,9 @@ def prose(text: str) -> str:
     for line in escape(text).split("\n"):
         mark = _FENCE.fullmatch(line)
         if fence:
-            is_end = mark is not None and mark[1].startswith(fence) and not mark[2].strip()
+            is_end = mark is not None and mark[1].startswith(fence) and not mark[2]
         else:
-            is_end = mark is not None and "`" not in mark[2]
+            is_end = mark is not None
         if not is_end or mark is None:
             lines.append(line)
             continue

@@ -45,8 +45,8 @@ document.addEventListener("DOMContentLoaded", () => {
   }
   for (const inner of segments.values()) {
     const note = document.createElement("i");
-    const size = inner.children.length;
-    note.textContent = size.toLocaleString("en") + (size === 1 ? " prompt" : " prompts");
+    note.textContent = inner.children.length.toLocaleString("en");
+    note.title = "prompts";
     inner.parentElement.querySelector("a").after(note);
   }
   id("menu").addEventListener("click", () => root.classList.toggle("sidebar"));
