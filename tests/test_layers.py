@@ -42,7 +42,9 @@ LAYERS = (
     {"stitch", "seal", "rotate", "restore", "rebuild"},
     {"recover", "bodies"},
     {"in_place", "doctor", "session", "unique"},
-    {"export.__init__"},
+    {"export.__init__", "export.html_text"},
+    {"export.html_record"},
+    {"export.html"},
     {"fleet"},
     {"render_in_place"},
     {"cli.streams"},
@@ -55,6 +57,8 @@ LAYERS = (
 
 PURE = {
     "digest",
+    "export.html_record",
+    "export.html_text",
     "header",
     "history",
     "intent",

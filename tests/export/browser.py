@@ -30,6 +30,7 @@ _ON_3_AND_4: Final = """
 import os, sys
 into, out = os.dup(int(sys.argv[1])), os.dup(int(sys.argv[2]))
 os.dup2(into, 3), os.dup2(out, 4)
+os.set_inheritable(3, True), os.set_inheritable(4, True)
 os.execv(sys.argv[3], sys.argv[3:])
 """
 
@@ -130,7 +131,7 @@ class Browser:
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         attached = self.call("Target.attachToTarget", targetId=target, flatten=True)
         self._session = attached["sessionId"]
-        for domain in ("Page", "Runtime", "Log", "Network"):
+        for domain in ("Page", "Runtime", "Log"):
             self.call(f"{domain}.enable")
         self.call("Fetch.enable", patterns=[{"urlPattern": "*"}])
 
@@ -144,13 +145,7 @@ class Browser:
                 self._later("Fetch.continueRequest", requestId=told["requestId"])
             else:
                 self.noted.append(f"request {told['request']['url'][:200]}")
-                self._later(
-                    "Fetch.failRequest", requestId=told["requestId"], errorReason="Aborted"
-                )
-        elif method == "Network.requestWillBeSent":
-            url = told["request"]["url"]
-            if not url.startswith(("file:", "about:", "data:")):
-                self.noted.append(f"request {url[:200]}")
+                self._later("Fetch.failRequest", requestId=told["requestId"], errorReason="Aborted")
         elif method == "Page.javascriptDialogOpening":
             self.noted.append(f"dialog {told['message']}")
             self._later("Page.handleJavaScriptDialog", accept=False)

@@ -19,11 +19,11 @@ VOID: Final = {"meta", "input", "img"}
 
 ANCHOR: Final = r"#(\d+-\d+|s\d+)"
 TEXT: Final = r"(?s).*"
-_CLASS_WORDS: Final = (
-    "answer attachment boundary broken error meta more note other prompt raw result side step "
-    "summary system task text thinking tool"
-).split()
-CLASS: Final = rf"({'|'.join(_CLASS_WORDS)})( ({'|'.join(_CLASS_WORDS)}))*"
+_WORDS: Final = (
+    "answer|attachment|boundary|broken|error|meta|more|note|other|prompt|raw|result|side|step|"
+    "summary|system|task|text|thinking|tool"
+)
+CLASS: Final = rf"({_WORDS})( ({_WORDS}))*"
 
 SESSION: Final[dict[str, dict[str, str]]] = {
     "a": {"href": ANCHOR},
@@ -62,7 +62,13 @@ FRAME: Final[dict[str, dict[str, str]]] = {
     "script": {},
     "body": {},
     "header": {"id": "bar"},
-    "button": {"id": _WORD, "type": "button", "aria-label": _WORD, "aria-controls": _WORD, "title": _WORD},
+    "button": {
+        "id": _WORD,
+        "type": "button",
+        "aria-label": _WORD,
+        "aria-controls": _WORD,
+        "title": _WORD,
+    },
     "h1": {},
     "h2": {},
     "search": {},

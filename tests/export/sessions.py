@@ -22,9 +22,7 @@ def png(width: int, height: int) -> str:
     """Return a picture of slanted stripes, as base64."""
     rows = b"".join(
         b"\0"
-        + b"".join(
-            b"\x2f\x6f\x8f" if (x + y) // 12 % 2 else b"\xe5\xd9\xc3" for x in range(width)
-        )
+        + b"".join(b"\x2f\x6f\x8f" if (x + y) // 12 % 2 else b"\xe5\xd9\xc3" for x in range(width))
         for y in range(height)
     )
 
@@ -154,7 +152,9 @@ def friendly() -> bytes:
             "    return day.isoweekday() % 7\n```\n\nThat makes Saturday 6 and Sunday 0."
         )
     )
-    script.user([text("Looks right. This is how the page is now:"), picture("image/png", png(320, 120))])
+    script.user(
+        [text("Looks right. This is how the page is now:"), picture("image/png", png(320, 120))]
+    )
     script.answer(text("The columns are where they belong."))
     script.compaction("auto", 166_446)
     script.user("The user asked why sailings are on the wrong day.", isCompactSummary=True)
@@ -206,9 +206,10 @@ TAGS: Final = (
     "&quot; onload=&quot;window.__pwned=1",
     "<scr\0ipt>window.__pwned=1</scr\0ipt> <\0script> \0<script>\0",
     "\ud800<script>\udfff window.__pwned=1 \udc00</script>",
-    "\x1b]8;;javascript:window.__pwned=1\x07link\x1b]8;;\x07 \x1b[31m<b>\x1b[0m \x9b31m \u202ereversed",
+    "\x1b]8;;javascript:window.__pwned=1\x07link\x1b]8;;\x07 \x1b[31m<b>\x1b[0m",
+    "\x9b31m \u202e reversed <script>",
     "\x1b[<script>window.__pwned=1</script>\x1b[m \r<b>\r\n\x0b\x0c\x7f\u2028\u2029\ufeff\ufffe",
-    "＜script＞ \u00abscript\u00bb %3Cscript%3E \\u003cscript\\u003e +ADw-script+AD4-",
+    "\uff1cscript\uff1e \u00abscript\u00bb %3Cscript%3E \\u003cscript\\u003e +ADw-script+AD4-",
     "[click](javascript:window.__pwned=1) ![x](http://127.0.0.1:9/i) <http://127.0.0.1:9/>",
     "```<script>\n<script>window.__pwned=1</script>\n```\n~~~html\n<b>\n```\n</pre></div>\n~~~",
     "`<script>window.__pwned=1</script>` **<img src=x onerror=window.__pwned=1>** `a **b` c**",
@@ -253,7 +254,9 @@ def _said(script: Script, trick: str, number: int) -> None:
 
 
 def _called(script: Script, trick: str, identity: str) -> None:
-    script.answer(call(trick, identity, **{trick: trick, "command": trick, "deep": [{trick: trick}]}))
+    script.answer(
+        call(trick, identity, **{trick: trick, "command": trick, "deep": [{trick: trick}]})
+    )
     script.result(identity, trick)
     script.result(identity, [text(trick), picture(trick, trick)], is_error=True)
     script.answer({"type": "tool_use", "id": trick, "name": trick, "input": trick})
@@ -287,6 +290,6 @@ def _odd() -> Iterator[bytes]:
     yield b"\xff\xfe\x00<script>window.__pwned=1</script>"
     yield b'{"type":"user","message":{"content":[[[["<script>"]]]]}}'
     yield b'{"type":["user"],"message":"<b>","uuid":5,"timestamp":{}}'
-    yield b'{"type":"assistant","message":{"usage":{"input_tokens":1e999,"output_tokens":-1},"content":7}}'
+    yield b'{"type":"assistant","message":{"usage":{"input_tokens":1e999},"content":7}}'
     nested = b'{"type":"tool_result","content":[' * 60 + b'"<b>"' + b"]}" * 60
     yield b'{"type":"user","message":{"content":[' + nested + b"]}}"

@@ -10,15 +10,14 @@ from importlib import resources
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import homes
-import pages
-import sessions
 import support_cli
+from export import sessions
+from export.pages import Page, parsed, written
 from homes import Home
-from pages import Page, parsed, written
 from sessrotate.errors import DamagedError
 from sessrotate.export import html_record, html_text
 from sessrotate.records import LONGEST
@@ -95,7 +94,7 @@ def test_tools_and_thinking_are_folded_and_a_result_names_its_call(friendly: Pag
     for kind in ("tool", "result", "thinking"):
         for fold in friendly.all("details", kind):
             assert "open" not in fold.attributes
-    assert [fold.text for fold in friendly.all("details", "thinking")][0].startswith("Thinking")
+    assert friendly.all("details", "thinking")[0].text.startswith("Thinking")
     first = friendly.all("details", "tool")[0]
     assert "grep -rn weekday src/ferry" in first.text
     assert "Find weekdays" in first.text
@@ -118,7 +117,7 @@ def test_code_headings_and_strong_words_of_an_answer_are_marked_up(friendly: Pag
     assert [each.text for each in friendly.all("strong")] == ["Sunday"]
     assert [each.text for each in friendly.all("code")] == ["isoweekday() - 1"]
     code = [each.text for each in friendly.all("pre") if "def column" in each.text]
-    assert code[0].endswith('"""Columns begin with Sunday: <td> 0."""\n    return day.isoweekday() % 7')
+    assert code[0].endswith('begin with Sunday: <td> 0."""\n    return day.isoweekday() % 7')
 
 
 def test_what_a_user_says_is_not_marked_up(tmp_path: Path) -> None:
@@ -163,7 +162,9 @@ def test_a_line_that_is_too_long_to_be_held_is_marked(tmp_path: Path) -> None:
 def test_thinking_of_which_only_a_signature_was_kept_is_named(tmp_path: Path) -> None:
     script = sessions.Script()
     script.answer(sessions.thinking(""))
-    assert "Thinking, of which no text was kept" in page_of(tmp_path, script.bytes()).all("p")[0].text
+    assert (
+        "Thinking, of which no text was kept" in page_of(tmp_path, script.bytes()).all("p")[0].text
+    )
 
 
 @pytest.mark.parametrize("kind", ["png", "jpeg", "gif", "webp"])
@@ -356,6 +357,7 @@ def text_of(found: str) -> str:
     return page.all("main")[0].text
 
 
+@settings(deadline=None)
 @given(ANYTHING)
 def test_any_text_is_text_again_but_for_what_is_harmful(text: str) -> None:
     expected, rest = "", re.sub(r"\x1b\[[0-?]*[ -/]*[@-~]", "", text).replace("\r\n", "\n")
@@ -371,6 +373,7 @@ def test_any_text_is_text_again_but_for_what_is_harmful(text: str) -> None:
     assert page.all("time")[0].attributes["datetime"] == expected
 
 
+@settings(deadline=None)
 @given(ANYTHING, st.integers(2, 40))
 def test_a_short_text_is_one_line_of_at_most_so_many_characters(text: str, limit: int) -> None:
     shown = text_of(f"<b>{html_text.short(text, limit)}</b>")
@@ -378,6 +381,7 @@ def test_a_short_text_is_one_line_of_at_most_so_many_characters(text: str, limit
     assert len(shown) <= limit
 
 
+@settings(deadline=None)
 @given(ANYTHING)
 def test_markup_adds_only_elements_of_ours_and_loses_only_marks(text: str) -> None:
     shown = html_text.prose(text)
@@ -406,6 +410,7 @@ def without_fences(text: str) -> str:
     return "\n".join(kept)
 
 
+@settings(deadline=None, max_examples=50)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.floats() | st.integers() | ANYTHING,

@@ -57,16 +57,18 @@ def _parts(session: Session) -> Iterator[str]:
 
 def _opening(title: str, session: Session, segments: tuple[SegmentInfo, ...]) -> str:
     style, script = _asset("page.css"), _asset("page.js")
-    policy = "; ".join((
-        "default-src 'none'",
-        f"style-src {_hash(style)}",
-        f"script-src {_hash(script)}",
-        "img-src data:",
-        "base-uri 'none'",
-        "form-action 'none'",
-        "require-trusted-types-for 'script'",
-        "trusted-types 'none'",
-    ))
+    policy = "; ".join(
+        (
+            "default-src 'none'",
+            f"style-src {_hash(style)}",
+            f"script-src {_hash(script)}",
+            "img-src data:",
+            "base-uri 'none'",
+            "form-action 'none'",
+            "require-trusted-types-for 'script'",
+            "trusted-types 'none'",
+        )
+    )
     listed = "".join(_entry(info) for info in segments)
     return f"""<!DOCTYPE html>
 <html lang="en">

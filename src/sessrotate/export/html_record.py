@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate.export.html_text import escape, prose, short, structure
 from sessrotate.records import LONGEST
+from sessrotate.render import size
 from sessrotate.view import Image, Text, Thinking, ToolCall, ToolResult, Unknown
 
 if TYPE_CHECKING:
@@ -53,12 +55,6 @@ _FOLDED: Final = {"summary", "attachment", "meta"}
 _MARKED_UP: Final = {"answer", "summary"}
 
 
-def _size(count: int) -> str:
-    if count < 1024:
-        return f"{count:,} B"
-    return f"{count / 1024:,.1f} KiB" if count < 1024 * 1024 else f"{count / 1024 / 1024:,.1f} MiB"
-
-
 def number(count: int) -> str:
     """Return a count for people; a session may hold any."""
     return f"{count:,}" if abs(count) < 10**15 else "very many"
@@ -76,25 +72,34 @@ def compaction(boundary: Boundary | None) -> str:
     """Return when and why a boundary came, and how much it ended, as elements."""
     if boundary is None:
         return ""
-    parts = [moment(boundary.timestamp)]
-    if boundary.trigger is not None:
-        parts.append(f"<span>{short(boundary.trigger, 40)}</span>")
-    if boundary.pre_tokens is not None:
-        parts.append(f"<span>{number(boundary.pre_tokens)} tokens before</span>")
-    return " ".join(part for part in parts if part)
+    tokens = boundary.pre_tokens
+    return _spaced(
+        moment(boundary.timestamp),
+        _span(short(boundary.trigger or "", 40)),
+        f"<span>{number(tokens)} tokens before</span>" if tokens is not None else "",
+    )
 
 
 def broken(record: Record) -> str:
     """Return a line that nobody can read: where it is, and how it begins."""
-    reason = "no JSON object" if record.is_whole else f"longer than {_size(LONGEST)}"
+    reason = "no JSON object" if record.is_whole else f"longer than {size(LONGEST)}"
     text = escape(record.line[:_EXCERPT].decode("utf-8", "replace"))
-    where = f"Segment {record.segment}, offset {record.offset}: {_size(record.size)}, {reason}."
+    where = f"Segment {record.segment}, offset {record.offset}: {size(record.size)}, {reason}."
     return _article(
         record,
         "broken",
         "<b>Unreadable line</b>",
         f"<p>{where}</p>" + (_fold("raw", "How it begins", f"<pre>{text}</pre>") if text else ""),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Where:
+    """Where a block stands: in a record of which role and address, and in how many results."""
+
+    role: str
+    anchor: str
+    depth: int = 0
 
 
 class Renderer:
@@ -112,61 +117,24 @@ class Renderer:
         role, label = next((role, label) for holds, role, label in _ROLES if holds(view))
         is_more = view.message is not None and view.message == self._message
         self._message = view.message or self._message
-        parts = [
-            self._block(block, role, f"{record.segment}-{record.offset}", 0)
-            for block in view.blocks
-        ]
-        body = "".join(parts)
+        where = _Where(role, _anchor(record))
+        body = "".join(self._block(block, where) for block in view.blocks)
         if role in _FOLDED and body:
-            body = _fold(role, _hint(view.blocks) or short(view.type, _HINT), body)
+            body = _fold("raw", _hint(view.blocks) or short(view.type, _HINT), body)
         classes = role + " side" * view.is_sidechain + " more" * is_more
-        return _article(record, classes, self._head(view, role, label, boundary, is_more), body)
-
-    def _head(
-        self, view: View, role: str, label: str, boundary: Boundary | None, is_more: bool
-    ) -> str:
-        said = label or (short(view.type, 40) if role == "other" else "")
-        parts = [f"<b>{said}</b>" if said and not is_more else ""]
-        if role == "boundary":
+        if view.is_boundary:
             is_its = boundary is not None and boundary.uuid == view.uuid
-            told = compaction(boundary) if is_its else moment(view.time)
-            return " ".join((parts[0], told))
-        if role in {"system", "attachment"}:
-            parts.append(f"<span>{short(view.type, 40)}</span>")
-        if view.model and role == "answer" and not is_more:
-            parts.append(f"<span>{short(view.model, 60)}</span>")
-        if view.is_sidechain:
-            parts.append(f"<span>agent {short(view.agent or '', 40)}</span>")
-        parts.append(moment(view.time))
-        if view.tokens is not None and not is_more:
-            parts.append(_tokens(view.tokens))
-        return " ".join(part for part in parts if part)
+            head = f"<b>{label}</b> {compaction(boundary) if is_its else moment(view.time)}"
+        else:
+            head = _head(view, role, "" if is_more else label, with_cost=not is_more)
+        return _article(record, classes, head, body)
 
-    def _block(self, block: Block, role: str, anchor: str, depth: int) -> str:
-        """Return a block. `depth` is how many results it stands in."""
-        match block:
-            case Text(text):
-                if depth:
-                    return f"<pre>{_guarded(escape(text))}</pre>"
-                return _text(text, is_marked=role in _MARKED_UP)
-            case Thinking(text):
-                if not text:
-                    return '<p class="note">Thinking, of which no text was kept</p>'
-                hint = f"<b>Thinking</b> {_span(short(text, _HINT))}"
-                return _fold("thinking", hint, _text(text, is_marked=True))
-            case ToolCall():
-                return self._call(block, anchor)
-            case ToolResult():
-                return self._result(block, role, anchor, depth)
-            case Image():
-                return _picture(block)
-            case Unknown(kind, value):
-                text = escape(structure(value))
-                return _fold("raw", short(kind, 60) or "Unknown", f"<pre>{text}</pre>")
+    def _block(self, block: Block, where: _Where) -> str:
+        return _BLOCKS[type(block)](self, block, where)
 
-    def _call(self, call: ToolCall, anchor: str) -> str:
+    def _call(self, call: ToolCall, where: _Where) -> str:
         if call.id:
-            self._calls[call.id] = call.name, anchor
+            self._calls[call.id] = call.name, where.anchor
             if len(self._calls) > _OPEN_CALLS:
                 self._calls.popitem(last=False)
         arguments = call.arguments if isinstance(call.arguments, dict) else {"": call.arguments}
@@ -175,29 +143,74 @@ class Renderer:
         hint = f"<b>{short(call.name, 80)}</b> {_span(short(first, _HINT))}"
         return _fold("tool", hint, shown)
 
-    def _result(self, result: ToolResult, role: str, anchor: str, depth: int) -> str:
+    def _result(self, result: ToolResult, where: _Where) -> str:
+        if where.depth >= _DEEPEST:
+            return '<p class="note">Results nested too deeply to be shown</p>'
         name, call = self._calls.pop(result.id, ("", ""))
         inner = [block for block in result.blocks if not isinstance(block, Image)]
-        if depth >= _DEEPEST:
-            return '<p class="note">Results nested too deeply to be shown</p>'
-        body = "".join(self._block(block, role, anchor, depth + 1) for block in inner)
+        deeper = replace(where, depth=where.depth + 1)
+        body = "".join(self._block(block, deeper) for block in inner)
         pictures = "".join(_picture(block) for block in result.blocks if isinstance(block, Image))
         lines = sum(each.text.count("\n") + 1 for each in inner if isinstance(each, Text))
-        parts = [
+        hint = _spaced(
             f"<b>{'Error' if result.is_error else 'Result'}</b>",
             f'<a href="#{call}">{short(name, 80)}</a>' if call else "",
             _span(_hint(inner)),
             f"<i>{number(lines)} lines</i>" if lines > 1 else "",
-        ]
-        hint = " ".join(part for part in parts if part)
+        )
         kind = "result error" if result.is_error else "result"
         if not body:
             return f'<p class="{kind}">{hint}</p>{pictures}'
         return _fold(kind, hint, body) + pictures
 
 
+def _said(block: Text, where: _Where) -> str:
+    if where.depth:
+        return f"<pre>{_guarded(escape(block.text))}</pre>"
+    return _text(block.text, is_marked=where.role in _MARKED_UP)
+
+
+def _thought(block: Thinking) -> str:
+    if not block.text:
+        return '<p class="note">Thinking, of which no text was kept</p>'
+    hint = f"<b>Thinking</b> {_span(short(block.text, _HINT))}"
+    return _fold("thinking", hint, _text(block.text, is_marked=True))
+
+
+def _unknown(block: Unknown) -> str:
+    text = escape(structure(block.value))
+    return _fold("raw", short(block.type, 60) or "Unknown", f"<pre>{text}</pre>")
+
+
+_BLOCKS: Final[dict[type[Block], Callable[[Renderer, Any, _Where], str]]] = {
+    Text: lambda _renderer, block, where: _said(block, where),
+    Thinking: lambda _renderer, block, _where: _thought(block),
+    ToolCall: Renderer._call,  # noqa: SLF001 — the table belongs to the class
+    ToolResult: Renderer._result,  # noqa: SLF001 — the same
+    Image: lambda _renderer, block, _where: _picture(block),
+    Unknown: lambda _renderer, block, _where: _unknown(block),
+}
+
+
+def _head(view: View, role: str, label: str, *, with_cost: bool) -> str:
+    """Return who speaks and when, and `with_cost` with which model and for how many tokens."""
+    said = short(view.type, 40) if role == "other" else label
+    return _spaced(
+        f"<b>{said}</b>" if said else "",
+        _span(short(view.type, 40)) if role in {"system", "attachment"} else "",
+        _span(short(view.model or "", 60)) if with_cost and role == "answer" else "",
+        f"<span>agent {short(view.agent or '', 40)}</span>" if view.is_sidechain else "",
+        moment(view.time),
+        _tokens(view.tokens) if with_cost and view.tokens is not None else "",
+    )
+
+
+def _anchor(record: Record) -> str:
+    return f"{record.segment}-{record.offset}"
+
+
 def _article(record: Record, classes: str, head: str, body: str) -> str:
-    anchor = f"{record.segment}-{record.offset}"
+    anchor = _anchor(record)
     link = f'<a href="#{anchor}">{anchor}</a>'
     return (
         f'<article class="{classes}" id="{anchor}"><header>{head} {link}</header>{body}</article>\n'
@@ -210,6 +223,10 @@ def _fold(kind: str, hint: str, body: str) -> str:
 
 def _are(blocks: Sequence[Block], kind: type[Block]) -> bool:
     return all(isinstance(each, kind) for each in blocks)
+
+
+def _spaced(*parts: str) -> str:
+    return " ".join(part for part in parts if part)
 
 
 def _span(text: str) -> str:
@@ -244,7 +261,7 @@ def _picture(image: Image) -> str:
     kind = short(image.media_type, 60) or "unknown type"
     if image.address:
         return f'<p class="note">{kind} at {short(image.address, 200)}</p>'
-    told = f"{kind}, {_size(len(image.data) * 3 // 4)}"
+    told = f"{kind}, {size(len(image.data) * 3 // 4)}"
     if image.media_type not in PICTURES:
         return f'<p class="note">{told}: not shown</p>'
     if len(image.data) > LARGEST_PICTURE:

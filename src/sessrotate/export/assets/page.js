@@ -88,7 +88,7 @@ document.addEventListener("DOMContentLoaded", () => {
     return prompts[low - 1];
   };
   const follow = () => {
-    const link = promptOf(atTop())?.link ?? null;
+    const link = promptOf(here && inView(here) ? numbers.get(here) : atTop())?.link ?? null;
     if (link === marked) return;
     marked?.classList.remove("here");
     marked = link;
@@ -115,6 +115,7 @@ document.addEventListener("DOMContentLoaded", () => {
     here?.classList.remove("here");
     here = record;
     here?.classList.add("here");
+    follow();
   };
   const start = () => (here && inView(here) ? numbers.get(here) : atTop() - 0.5);
   const step = (by, wanted) => {
