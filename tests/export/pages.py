@@ -45,6 +45,7 @@ SESSION: Final[dict[str, dict[str, str]]] = {
     },
     "p": {"class": CLASS},
     "pre": {},
+    "section": {},
     "span": {},
     "strong": {},
     "summary": {},

@@ -154,6 +154,47 @@ def test_a_query_that_is_typed_on_replaces_the_one_before(browser: Browser, frie
     assert browser.run(HITS).endswith(f" of {len(hits(friendly, 'weekday'))} hits")
 
 
+@pytest.fixture(scope="module")
+def long(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a page of which only a small part is drawn: 900 records, each taller than its guess."""
+    script = sessions.Script()
+    for number in range(300):
+        script.user(f"prompt {number}" + "\nand more" * 12)
+        script.answer(sessions.call("Bash", f"t{number}", command=f"command {number}\n" * 60))
+        script.result(f"t{number}", "result\n" * 200 + f"needle {number}\n" + "result\n" * 200)
+    return made(tmp_path_factory.mktemp("long"), script.bytes())
+
+
+@pytest.mark.parametrize("number", [250, 42, 299, 7])
+def test_a_hit_far_away_and_deep_in_a_result_comes_into_view(
+    browser: Browser, long: Path, number: int
+) -> None:
+    browser.open(long)
+    assert search(browser, f"needle {number}").startswith("1 of ")
+    browser.wait("CSS.highlights.get('hit')")
+    for _ in range(3):
+        browser.run("new Promise((done) => requestAnimationFrame(() => setTimeout(done, 50)))")
+    assert current(browser) == f"needle {number}"
+    heard = browser.run("document.querySelector('#sidebar a.here').textContent")
+    assert heard.startswith(f"prompt {number}")
+
+
+def test_keys_and_links_lead_far_away_too(browser: Browser, long: Path) -> None:
+    browser.open(long)
+    links = "document.querySelectorAll('#sidebar details ol a')"
+    assert browser.run(f"{links}.length") == 300
+    for number in (280, 100):
+        browser.run(f"{links}[{number}].click()")
+        browser.wait(f"{links}[{number}].classList.contains('here')")
+        browser.press("J")
+        browser.wait(f"{links}[{number + 1}].classList.contains('here')")
+        box = browser.run(
+            "(() => { const box = document.querySelector('article.here').getBoundingClientRect();"
+            " return [box.top, box.bottom, innerHeight] })()"
+        )
+        assert 0 < box[0] < box[2]
+
+
 # ── reading ──────────────────────────────────────────────────────────────────────────────────
 
 

@@ -10,7 +10,7 @@ import base64
 import hashlib
 from collections import deque
 from importlib import resources
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sessrotate import unique
 from sessrotate.export import html_record
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
     from sessrotate.bodies import SegmentInfo
     from sessrotate.session import Session
+
+
+_TOGETHER: Final = 40
+"""Records that a browser draws together, or not at all: it keeps a watch on each such group."""
 
 
 def pieces(session: Session) -> Iterator[bytes]:
@@ -41,9 +45,11 @@ def _parts(session: Session) -> Iterator[str]:
     info = None
     shown = unreadable = 0
     for record in unique.once(session.history()):
+        if shown and not shown % _TOGETHER:
+            yield "</section>\n<section>\n"
         while info is None or info.index < record.segment:
             info = coming.popleft()
-            yield _section(info)
+            yield _heading(info)
         view = session.view(record)
         shown += 1
         if view is None:
@@ -51,7 +57,7 @@ def _parts(session: Session) -> Iterator[str]:
             yield html_record.broken(record)
         else:
             yield renderer.article(record, view, info.boundary)
-    yield from map(_section, coming)
+    yield from map(_heading, coming)
     yield _closing(shown, unreadable)
 
 
@@ -86,6 +92,7 @@ def _opening(title: str, session: Session, segments: tuple[SegmentInfo, ...]) ->
 <nav id="sidebar"><h2>{short(session.client, 40)} session</h2><ol>
 {listed}</ol></nav>
 <main>
+<section>
 """
 
 
@@ -97,13 +104,13 @@ def _entry(info: SegmentInfo) -> str:
     )
 
 
-def _section(info: SegmentInfo) -> str:
+def _heading(info: SegmentInfo) -> str:
     return f'<h2 id="s{info.index}">Segment {info.index}</h2>\n'
 
 
 def _closing(shown: int, unreadable: int) -> str:
     told = f"{shown:,} records" + (f", {unreadable:,} of them unreadable" if unreadable else "")
-    return f"</main>\n<footer>{told}. Made by sessrotate.</footer>\n</body>\n</html>\n"
+    return f"</section>\n</main>\n<footer>{told}. Made by sessrotate.</footer>\n</body>\n</html>\n"
 
 
 def _asset(name: str) -> str:

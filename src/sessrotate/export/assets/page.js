@@ -18,8 +18,8 @@ const LABEL = 100; // characters of a prompt in the sidebar
 document.addEventListener("DOMContentLoaded", () => {
   const id = (name) => document.getElementById(name);
   const main = document.querySelector("main");
-  const records = main.getElementsByTagName("article");
-  const all = [...records];
+  const all = [...main.querySelectorAll("article")];
+  const sections = [...main.children];
   const numbers = new Map(all.map((record, number) => [record, number]));
   const prompts = [];
 
@@ -30,7 +30,7 @@ document.addEventListener("DOMContentLoaded", () => {
     segments.set(entry.querySelector("a").hash.slice(1), entry.querySelector("ol"));
   }
   let list = null;
-  for (const child of main.children) {
+  for (const child of main.querySelectorAll("h2, article")) {
     if (child.tagName === "H2") list = segments.get(child.id);
     if (!child.classList.contains("prompt")) continue;
     const link = document.createElement("a");
@@ -60,23 +60,24 @@ document.addEventListener("DOMContentLoaded", () => {
   let marked = null; // its prompt's link in the sidebar
 
   const below = () => id("bar").getBoundingClientRect().bottom + 24;
-  const isShown = (record) => record.getClientRects().length > 0;
+  const isShown = (record) => record.checkVisibility();
   const inView = (record) => {
     const box = record.getBoundingClientRect();
     return box.bottom > below() && box.top < innerHeight;
   };
-  const atTop = () => { // binary search: records stand in their order, and hidden ones have no box
+  const atTop = () => { // sections are where they seem; what is in one is only once it is drawn
     let low = 0;
-    let high = all.length;
+    let high = sections.length - 1;
     while (low < high) {
-      let middle = (low + high) >> 1;
-      const half = middle;
-      while (middle < high && !isShown(all[middle])) middle++;
-      if (middle < high && all[middle].getBoundingClientRect().bottom <= below()) low = middle + 1;
-      else high = half;
+      const middle = (low + high) >> 1;
+      if (sections[middle].getBoundingClientRect().bottom <= below()) low = middle + 1; else high = middle;
     }
-    while (low < all.length && !isShown(all[low])) low++;
-    return Math.min(low, all.length - 1);
+    let number = numbers.get(sections[low].querySelector("article")) ?? 0;
+    while (number < all.length - 1) {
+      if (isShown(all[number]) && all[number].getBoundingClientRect().bottom > below()) break;
+      number++;
+    }
+    return number;
   };
   const promptOf = (number) => {
     let low = 0;
