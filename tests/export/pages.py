@@ -46,7 +46,7 @@ SESSION: Final[dict[str, dict[str, str]]] = {
     "p": {"class": CLASS},
     "pre": {},
     "section": {},
-    "span": {},
+    "span": {"data-hint": TEXT},
     "strong": {},
     "summary": {},
     "time": {"datetime": TEXT},

@@ -93,16 +93,16 @@ def test_search_counts_every_hit_whatever_its_case(browser: Browser, friendly: P
 
 def test_next_and_previous_go_round_through_all_hits(browser: Browser, friendly: Path) -> None:
     browser.open(friendly)
-    assert search(browser, "isoweekday") == "1 of 6 hits"
-    for place in (2, 3, 4, 5, 6, 1):
+    assert search(browser, "isoweekday") == "1 of 4 hits"
+    for place in (2, 3, 4, 1):
         browser.press("Enter")
-        assert browser.run(HITS) == f"{place} of 6 hits"
+        assert browser.run(HITS) == f"{place} of 4 hits"
         browser.run("new Promise((done) => setTimeout(done, 100))")
         assert current(browser) == "isoweekday"
     browser.click("#previous")
-    assert browser.run(HITS) == "6 of 6 hits"
+    assert browser.run(HITS) == "4 of 4 hits"
     browser.click("#next")
-    assert browser.run(HITS) == "1 of 6 hits"
+    assert browser.run(HITS) == "1 of 4 hits"
 
 
 def test_a_hit_that_is_folded_away_is_unfolded(browser: Browser, friendly: Path) -> None:

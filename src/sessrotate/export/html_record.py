@@ -1,8 +1,8 @@
 """A record → its part of the page: one `article`, addressed by segment and offset.
 
 Rule: every tag, attribute name and class is a constant of this module; what a session says goes
-through `html_text`, and into no attribute but `datetime`, `alt` and, after a check of every
-character, the data of a picture.
+through `html_text`, and into no attribute but `datetime`, `alt`, `data-hint` and, after a check of
+every character, the data of a picture.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class Renderer:
         where = _Where(role, _anchor(record))
         body = "".join(self._block(block, where) for block in view.blocks)
         if role in _FOLDED and body:
-            body = _fold("raw", _hint(view.blocks) or short(view.type, _HINT), body)
+            body = _fold("raw", _hint(_first_text(view.blocks) or view.type), body)
         classes = role + " side" * view.is_sidechain + " more" * is_more
         if view.is_boundary:
             is_its = boundary is not None and boundary.uuid == view.uuid
@@ -140,7 +140,7 @@ class Renderer:
         arguments = call.arguments if isinstance(call.arguments, dict) else {"": call.arguments}
         shown = "".join(_argument(name, value) for name, value in arguments.items())
         first = next((each for each in arguments.values() if isinstance(each, str)), "")
-        hint = f"<b>{short(call.name, 80)}</b> {_span(short(first, _HINT))}"
+        hint = f"<b>{short(call.name, 80)}</b> {_hint(first)}"
         return _fold("tool", hint, shown)
 
     def _result(self, result: ToolResult, where: _Where) -> str:
@@ -155,7 +155,7 @@ class Renderer:
         hint = _spaced(
             f"<b>{'Error' if result.is_error else 'Result'}</b>",
             f'<a href="#{call}">{short(name, 80)}</a>' if call else "",
-            _span(_hint(inner)),
+            _hint(_first_text(inner)),
             f"<i>{number(lines)} lines</i>" if lines > 1 else "",
         )
         kind = "result error" if result.is_error else "result"
@@ -173,7 +173,7 @@ def _said(block: Text, where: _Where) -> str:
 def _thought(block: Thinking) -> str:
     if not block.text:
         return '<p class="note">Thinking, of which no text was kept</p>'
-    hint = f"<b>Thinking</b> {_span(short(block.text, _HINT))}"
+    hint = f"<b>Thinking</b> {_hint(block.text)}"
     return _fold("thinking", hint, _text(block.text, is_marked=True))
 
 
@@ -241,8 +241,14 @@ def _guarded(text: str) -> str:
     return f"\n{text}" if text.startswith("\n") else text
 
 
-def _hint(blocks: Sequence[Block]) -> str:
-    return next((short(each.text, _HINT) for each in blocks if isinstance(each, Text)), "")
+def _first_text(blocks: Sequence[Block]) -> str:
+    return next((each.text for each in blocks if isinstance(each, Text)), "")
+
+
+def _hint(text: str) -> str:
+    """Return the beginning of what is folded away, which a search finds where it stands, once."""
+    shown = short(text, _HINT)
+    return f'<span data-hint="{shown}"></span>' if shown else ""
 
 
 def _argument(name: str, value: Any) -> str:
