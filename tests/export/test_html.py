@@ -216,13 +216,34 @@ def test_what_is_no_sound_picture_is_named(
 
 def test_calls_that_wait_for_a_result_do_not_pile_up(tmp_path: Path) -> None:
     script = sessions.Script()
-    for number in range(4_200):
+    script.answer(sessions.call("Slow", "slow"))
+    for number in range(1_100):
         script.answer(sessions.call("Bash", f"t{number}"))
-    script.result("t0", "too late to be told whose it is")
-    script.result("t4199", "just in time")
-    first, last = page_of(tmp_path, script.bytes()).all("details", "result")
+        script.result(f"t{number}", "done")
+    script.result("slow", "waited while others were answered")
+    for number in range(1_100):
+        script.answer(sessions.call("Bash", f"u{number}"))
+    script.result("u0", "too late to be told whose it is")
+    script.result("u1099", "just in time")
+    slow, first, last = page_of(tmp_path, script.bytes()).all("details", "result")[-3:]
+    assert slow.text.startswith("Result Slow")
     assert re.match("Result +too late", first.text)
     assert re.match("Result Bash +just", last.text)
+
+
+@pytest.mark.parametrize("depth", [50, 200, 400, 800])
+def test_what_is_nested_deeply_does_not_end_the_page(tmp_path: Path, depth: int) -> None:
+    deep = b'{"a":[' * depth + b'"<b>"' + b"]}" * depth
+    block = b'{"type":"odd","value":' + deep + b"}"
+    line = b'{"type":"user","uuid":"u","message":{"content":[' + block + b"]}}\n"
+    page = page_of(tmp_path, line + sessions.friendly())
+    assert len(page.all("article")) == 1 + len(sessions.friendly().splitlines())
+    first = page.all("article")[0].text
+    assert "<b>" in first or "nested too deeply" in first or "Unreadable" in first
+
+
+def test_counts_that_no_session_has_are_not_written_out(hostile: bytes) -> None:
+    assert "very many tokens in" in parsed(hostile).all("article", "answer")[0].text
 
 
 # ── where it is read from ────────────────────────────────────────────────────────────────────
@@ -258,6 +279,16 @@ def test_a_segment_that_is_gone_has_its_place_where_gaps_are_allowed(
     assert len(told) == 1
     assert [each.text for each in page.all("h2")][1:] == [f"Segment {n}" for n in range(4)]
     assert {each.attributes["id"][0] for each in page.all("article")} == {"0", "2", "3"}
+
+
+def test_a_segment_that_is_gone_at_the_end_has_its_place_too(tmp_path: Path) -> None:
+    source = write(tmp_path / f"{ID}.jsonl", support_cli.session(boundaries=3))
+    assert support_cli.piped("split", source, "--out", tmp_path / "set").code == 0
+    (tmp_path / "set" / f"{ID}.3.jsonl").unlink()
+    told: list[str] = []
+    page = parsed(written(tmp_path / "set", on_gap=told.append))
+    assert len(told) == 1
+    assert [each.text for each in page.all("h2")][1:] == [f"Segment {n}" for n in range(4)]
 
 
 # ── what cannot get out of it ────────────────────────────────────────────────────────────────
@@ -351,6 +382,12 @@ def is_harmless(character: str) -> bool:
     return not (0x7F <= code < 0xA0 or 0xD800 <= code < 0xE000 or code in {0xFEFF, 0xFFFE, 0xFFFF})
 
 
+MARKED_UP = st.lists(
+    st.sampled_from(["```", "~~~~", "`", "**", "# ", "\n", "\n", "\n", " ", "a", "<b>", "py", "\r"])
+).map("".join)
+"""Text that is mostly marks."""
+
+
 def text_of(found: str) -> str:
     """Return the text of some HTML that may hold what records may."""
     page = Page()
@@ -385,11 +422,12 @@ def test_a_short_text_is_one_line_of_at_most_so_many_characters(text: str, limit
 
 
 @settings(deadline=None)
-@given(ANYTHING)
+@given(ANYTHING | MARKED_UP)
 def test_markup_adds_only_elements_of_ours_and_loses_only_marks(text: str) -> None:
     shown = html_text.prose(text)
     shown.encode()
-    assert letters(text_of(shown)) == letters(text_of(html_text.escape(without_fences(text))))
+    plain = text_of(f"<b>{html_text.escape(text)}</b>")
+    assert letters(text_of(shown)) == letters(without_fences(plain))
 
 
 def letters(text: str) -> str:
@@ -399,9 +437,8 @@ def letters(text: str) -> str:
 
 def without_fences(text: str) -> str:
     """Return a text without the lines that open or close code: these are not shown."""
-    lines = re.sub(r"\x1b\[[0-?]*[ -/]*[@-~]", "", text).replace("\r\n", "\n").split("\n")
     kept, fence = [], ""
-    for line in lines:
+    for line in text.split("\n"):
         found = re.match(r"^ ? ? ?(```+|~~~+) *", line)
         word = line[found.end() :].strip(" ") if found else ""
         if found and not fence and re.fullmatch(r"[\w.+#-]*", word):

@@ -57,6 +57,7 @@ def _parts(session: Session) -> Iterator[str]:
             yield html_record.broken(record)
         else:
             yield renderer.article(record, view, info.boundary)
+        del record, view  # before the next one is held too: each may have megabytes
     yield from map(_heading, coming)
     yield _closing(shown, unreadable)
 

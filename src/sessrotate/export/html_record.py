@@ -33,8 +33,7 @@ PICTURES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 _HINT: Final = 140
 _EXCERPT: Final = 2000
-_DEEPEST: Final = 4
-_OPEN_CALLS: Final = 4096
+_OPEN_CALLS: Final = 1024
 
 _ROLES: Final[tuple[tuple[Callable[[View], bool], str, str], ...]] = (
     (lambda view: view.is_boundary, "boundary", "Compacted"),
@@ -95,11 +94,11 @@ def broken(record: Record) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Where:
-    """Where a block stands: in a record of which role and address, and in how many results."""
+    """Where a block stands: in a record of which role and address, and whether in a result."""
 
     role: str
     anchor: str
-    depth: int = 0
+    is_result: bool = False
 
 
 class Renderer:
@@ -144,11 +143,9 @@ class Renderer:
         return _fold("tool", hint, shown)
 
     def _result(self, result: ToolResult, where: _Where) -> str:
-        if where.depth >= _DEEPEST:
-            return '<p class="note">Results nested too deeply to be shown</p>'
         name, call = self._calls.pop(result.id, ("", ""))
         inner = [block for block in result.blocks if not isinstance(block, Image)]
-        deeper = replace(where, depth=where.depth + 1)
+        deeper = replace(where, is_result=True)
         body = "".join(self._block(block, deeper) for block in inner)
         pictures = "".join(_picture(block) for block in result.blocks if isinstance(block, Image))
         lines = sum(each.text.count("\n") + 1 for each in inner if isinstance(each, Text))
@@ -165,7 +162,7 @@ class Renderer:
 
 
 def _said(block: Text, where: _Where) -> str:
-    if where.depth:
+    if where.is_result:
         return f"<pre>{_guarded(escape(block.text))}</pre>"
     return _text(block.text, is_marked=where.role in _MARKED_UP)
 
@@ -274,5 +271,5 @@ def _picture(image: Image) -> str:
         return f'<p class="note">{told}: too large to be shown</p>'
     if _BASE64.fullmatch(image.data) is None:
         return f'<p class="note">{told}: damaged</p>'
-    source = f"data:{image.media_type};base64,{image.data}"
-    return f'<img alt="{told}" loading="lazy" decoding="async" src="{source}">'
+    head = f'<img alt="{told}" loading="lazy" decoding="async" src="data:{image.media_type}'
+    return f'{head};base64,{image.data}">'
