@@ -70,6 +70,14 @@ def test_every_link_leads_to_an_element_of_the_page(friendly: Page) -> None:
     assert len(links) > len(friendly.all("article"))
 
 
+def test_a_browser_may_leave_out_forty_records_at_a_time(tmp_path: Path) -> None:
+    script = sessions.Script()
+    for number in range(100):
+        script.user(f"prompt {number}")
+    page = page_of(tmp_path, script.bytes())
+    assert [each.text.count("prompt ") for each in page.all("section")] == [40, 40, 20]
+
+
 def test_segments_are_listed_and_a_compaction_says_when_why_and_after_how_many_tokens(
     friendly: Page,
 ) -> None:
