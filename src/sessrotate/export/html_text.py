@@ -1,0 +1,98 @@
+"""Untrusted text → HTML text, with the little formatting that answers have. Pure.
+
+Rule: escaped first. Tags go into text that is escaped already, so whatever it held, the tags in it
+are this module's own; each is closed before the next one opens.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from typing import Any, Final
+
+_ODD: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufeff\ufffe\uffff]")
+_ODD_PARTS: Final = re.compile(rf"{_ODD.pattern}(?:(?<=\x1b)\[[0-?]*[ -/]*[@-~]|(?<=\r)\n)?")
+"""What no page should hold: control and half characters, with the rest of a terminal's command."""
+
+_FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,}) *([\w.+#-]*) *")
+"""A line that opens or closes code. What else it may say is one word, so that no text is hidden."""
+
+_MARKS: Final = re.compile(r"^#{1,6} +(.+)$\n{0,2}|`([^`\n]+)`|\*\*([^*\n]+)\*\*", re.MULTILINE)
+_TAGS: Final = (("<h3>", "</h3>"), ("<code>", "</code>"), ("<strong>", "</strong>"))
+
+_INDENTED: Final = 16 * 1024
+"""Bytes of JSON that are laid out over several lines, which takes ten times as long."""
+
+
+def escape(text: str) -> str:
+    """Return a text as HTML for the inside of an element or of a quoted attribute.
+
+    Colours for terminals are left out, other control characters become their pictures, and what
+    no file can hold becomes U+FFFD.
+    """
+    if _ODD.search(text) is not None:
+        text = _ODD_PARTS.sub(_harmless, text)
+    return html.escape(text)
+
+
+def short(text: str, limit: int) -> str:
+    """Return the beginning of a text as HTML on one line, `limit` characters at most."""
+    line = " ".join(text[: 4 * limit].split())
+    return escape(line if len(line) <= limit else line[: limit - 1] + "…")
+
+
+def prose(text: str) -> str:
+    """Return a text as HTML: code in fences as blocks, headings, `code` and **strong** marked."""
+    parts: list[str] = []
+    lines: list[str] = []
+    fence = ""
+    for line in escape(text).split("\n"):
+        mark = _FENCE.fullmatch(line)
+        if fence:
+            is_end = mark is not None and mark[1].startswith(fence) and not mark[2]
+        else:
+            is_end = mark is not None
+        if not is_end or mark is None:
+            lines.append(line)
+            continue
+        parts.append(_code(lines) if fence else _marked(lines))
+        lines, fence = [], "" if fence else mark[1]
+    parts.append(_code(lines) if fence else _marked(lines))
+    return "".join(parts)
+
+
+def structure(value: Any) -> str:
+    """Return a JSON value as text, over several lines if it is not long."""
+    try:
+        line = json.dumps(value, ensure_ascii=False)
+        return json.dumps(value, ensure_ascii=False, indent=2) if len(line) < _INDENTED else line
+    except RecursionError:
+        return "(nested too deeply to be shown)"
+
+
+def _harmless(found: re.Match[str]) -> str:
+    text = found[0]
+    if len(text) > 1:
+        return "\n" if text == "\r\n" else ""
+    return chr(0x2400 + ord(text)) if text < " " else "\ufffd"
+
+
+def _code(lines: list[str]) -> str:
+    return f"<pre>{_guarded(lines)}</pre>"
+
+
+def _marked(lines: list[str]) -> str:
+    text = "\n".join(lines).strip("\n")
+    return f"<div>{_MARKS.sub(_tagged, text)}</div>" if text else ""
+
+
+def _tagged(found: re.Match[str]) -> str:
+    opening, closing = _TAGS[(found.lastindex or 1) - 1]
+    return f"{opening}{found[found.lastindex or 1]}{closing}"
+
+
+def _guarded(lines: list[str]) -> str:
+    """Return lines for a `pre`, of which a parser drops the first newline."""
+    text = "\n".join(lines)
+    return f"\n{text}" if text.startswith("\n") else text
