@@ -34,6 +34,7 @@ LAYERS = (
         "live",
         "place",
         "formats.claude_contract",
+        "formats.claude_thread",
         "formats.claude_view",
     },
     {"chain", "render", "find", "intent", "inuse", "locks", "obstacles"},

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from sessrotate import archive, bodies, find, names, place, state
 from sessrotate.errors import DamagedError, StorageError, WrongUsageError
-from sessrotate.formats import claude, claude_live, claude_view
+from sessrotate.formats import claude, claude_live, claude_thread, claude_view
 from sessrotate.model import Span
 from sessrotate.records import Record, records
 from sessrotate.source import Source
@@ -96,6 +96,15 @@ class Session:
             needed = claude_live.needed_by(self.segment(newest.index))
             yield from claude_live.found(needed, self._older(newest.index))
         yield from self.segment(newest.index)
+
+    def conversation(self) -> Iterator[Record]:
+        """Yield the records that a resume sends, in the order of the conversation.
+
+        That is `live` without agents' rows and branches that the user left; what a compaction
+        preserved stands behind its summary. Reads the live rows several times. Raises as
+        `history` does.
+        """
+        yield from claude_thread.conversation(self.live)
 
     def view(self, record: Record) -> View | None:
         """Return what a record says, None where nobody can tell: it is no JSON, or far too long."""
