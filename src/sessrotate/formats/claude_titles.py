@@ -58,7 +58,9 @@ _MARKERS: Final = (b'-title"', b'"last-prompt"', b'"summary"')
 _USER: Final = b'"user"'
 
 # Commands, their output, notes of the client and of editors are elements; `[…]` is a key press.
-_NO_PROMPT: Final = re.compile(r"\s*(?:<[a-z][\w-]*[\s>]|\[Request interrupted|Caveat: The messages)")
+_NO_PROMPT: Final = re.compile(
+    r"\s*(?:<[a-z][\w-]*[\s>]|\[Request interrupted|Caveat: The messages)"
+)
 _COMMAND: Final = re.compile(r"<command-name>\s*([^<]+?)\s*</command-name>")
 _REMINDER: Final = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
 
