@@ -12,12 +12,21 @@ from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sessrotate import archive, bodies, find, names, place, state
 from sessrotate.errors import DamagedError, StorageError, WrongUsageError
-from sessrotate.formats import claude, claude_live, claude_thread, claude_view
+from sessrotate.formats import (
+    claude,
+    claude_agents,
+    claude_live,
+    claude_thread,
+    claude_titles,
+    claude_view,
+)
+from sessrotate.formats.claude_titles import EDGE
 from sessrotate.model import Span
 from sessrotate.records import Record, records
 from sessrotate.source import Source
@@ -26,6 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from sessrotate.bodies import Body, SegmentInfo
+    from sessrotate.formats.claude_agents import Agent
+    from sessrotate.formats.claude_titles import Title
     from sessrotate.model import Boundary
     from sessrotate.view import View
 
@@ -110,6 +121,27 @@ class Session:
         """Return what a record says, None where nobody can tell: it is no JSON, or far too long."""
         return claude_view.view(record)
 
+    def title(self) -> Title:
+        """Return what the session is called, as its client shows it. Raises as `history` does.
+
+        Looked for in the live file with what it carries, and in the session's first 64 KiB; all
+        of a file that was never split is read.
+        """
+        return claude_titles.exact(self._titled)
+
+    def agents(self) -> list[Agent]:
+        """Return the transcripts of the session's agents. Raises as `history` does.
+
+        The history is read once where that takes to tell which tool call started which agent.
+        """
+        if self.path.is_dir():
+            return []
+        return claude_agents.with_calls(claude_agents.of(self.path, self.id), self.history)
+
+    def tool_results_bytes(self) -> int:
+        """Return how many bytes of tools' results the client keeps in files of their own."""
+        return claude_agents.results_bytes(self.path, self.id)
+
     def find(self, uuid: str) -> Record | None:
         """Return the last record with this uuid, None if there is none.
 
@@ -144,6 +176,18 @@ class Session:
         raise WrongUsageError(
             f"There is no segment {index}: there are {len(self._bodies)}, from 0."
         )
+
+    def _titled(self) -> Iterator[Record]:
+        """Yield the records that may give the session a title, in their order."""
+        newest = self._bodies[-1].info.index
+        for info in self.segments:
+            if info.standing == "live" or info.index == newest:
+                if info.index == newest and self._carried is not None:
+                    yield from records(self._carried(), newest, is_carried=True)
+                yield from self.segment(info.index)
+            elif not info.index:
+                early = takewhile(lambda record: record.offset < EDGE, self.segment(0))
+                yield from early
 
     def _older(self, newest: int) -> Iterator[Callable[[], Iterator[Record]]]:
         """Yield what holds rows from before the newest segment, the nearest first."""
