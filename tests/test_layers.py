@@ -44,6 +44,7 @@ LAYERS = (
     {"split", "swap", "state"},
     {"stitch", "seal", "rotate", "restore", "rebuild"},
     {"recover", "bodies"},
+    {"foreign"},
     {"in_place", "doctor", "session", "unique"},
     {"export.__init__"},
     {"fleet"},

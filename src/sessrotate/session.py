@@ -16,7 +16,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sessrotate import archive, bodies, find, names, place, state
+from sessrotate import archive, bodies, find, foreign, names, place, state
 from sessrotate.errors import DamagedError, StorageError, WrongUsageError
 from sessrotate.formats import (
     claude,
@@ -235,6 +235,14 @@ def open_session(
                     on_gap=on_gap,
                 )
                 return
+        other = foreign.find(path, look_around=where is None)
+        if other is not None:
+            for problem in other.problems:
+                if on_gap is None:
+                    raise DamagedError(problem)
+                on_gap(problem)
+            yield Session(other.session, path, other.bodies, on_gap=on_gap)
+            return
         segments = archive.find(path)
         if segments is not None:
             yield Session(segments.session, path, bodies.of_set(segments), on_gap=on_gap)

@@ -51,10 +51,15 @@ DIFFERS: Final = {
         for sample in ("A-2.1.330", "auto-2.1.300", "auto-2.1.330", "dup-2.1.300", "hook-2.1.260")
     },
     ("2.1.112", "hook-2.1.260"): _PRESERVED,
-    ("2.0.28", "compacted_twice_at_once"): "it dates the output of /compact behind the next turn, "
-    "and goes on from the newest row: it forgets that turn",
 }
 """Where a client sends another conversation than its rows are, and why; newer ones do not."""
+
+SOMETIMES: Final = {
+    ("2.0.28", "compacted_twice_at_once"),
+    ("2.0.28", "compacted_often"),
+}
+"""It goes on from the newest row by its time, and may date the output of `/compact` behind the turn
+after it, which it then forgets."""
 
 NO_RESPONSE: Final = ("assistant", "No response requested.")
 
@@ -126,7 +131,11 @@ def check(client: Client, path: Path, name: str) -> None:
     """Compare what we read with what a client sends; what differs must be known to do so."""
     expected, found = sent(client, path), read(path)
     assert len(expected) > 1
-    assert (found == expected) == ((client.version.like, name) not in DIFFERS), expected
+    case = client.version.like, name
+    if case not in SOMETIMES or found == expected:
+        assert (found == expected) == (case not in DIFFERS), expected
+    else:
+        assert "<local-command-stdout>" in expected[-1][1], expected
 
 
 @pytest.mark.parametrize("kind", MAKERS)
