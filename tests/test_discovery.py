@@ -130,3 +130,41 @@ def test_a_folder_that_is_not_there_has_no_sessions(
 ) -> None:
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "nothing"))
     assert list(discovery.sessions()) == []
+
+
+# ── what continues what ──────────────────────────────────────────────────────────────────────
+
+
+def test_a_clone_of_a_rotated_session_continues_it(home: Home) -> None:
+    clone = home.live.with_name(f"{OTHER}.jsonl")
+    late = lines(user("On", timestamp="2099-03-01T12:00:00.000Z"))
+    clone.write_bytes(b"".join(oracle.bodies(DATA)[1:2]) + late)
+    home.rotate()
+    expected = [(ID, "first"), (OTHER, "same rows")]
+    for path in (home.live, clone):
+        found = discovery.continued(place.of_live(path))
+        assert [(link.session, link.reason) for link in found] == expected
+
+
+# ── what an old client's index says ──────────────────────────────────────────────────────────
+
+
+def test_an_index_names_only_a_session_whose_own_file_does_not(home: Home) -> None:
+    folder = home.live.parent
+    (folder / f"{OTHER}.jsonl").write_bytes(lines(user("x" * 100_000)))
+    index = [
+        {"sessionId": OTHER, "summary": "Of the index", "firstPrompt": "No"},
+        {"sessionId": ID, "summary": "Not this"},
+        {"sessionId": 1},
+        None,
+    ]
+    (folder / "sessions-index.json").write_text(json.dumps({"version": 1, "entries": index}))
+    titles = {each.place.session: str(each.edges.title) for each in discovery.sessions()}
+    assert titles[OTHER] == "Of the index"
+    assert titles[ID] not in {"", "Not this"}
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"{", b'{"entries":1}', b'{"entries":[[]]}'])
+def test_an_index_that_says_nothing_is_passed_over(home: Home, data: bytes) -> None:
+    (home.live.parent / "sessions-index.json").write_bytes(data)
+    assert only().place.session == ID

@@ -40,6 +40,7 @@ LAYERS = (
     },
     {"formats.claude_agents"},
     {"formats.claude_edges"},
+    {"formats.claude_chain"},
     {"chain", "render", "find", "intent", "inuse", "locks", "obstacles"},
     {"archive", "writer", "residue", "history"},
     {"split", "swap", "state", "discovery"},

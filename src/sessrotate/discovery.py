@@ -10,12 +10,12 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
 
 from sessrotate import archive, manifest, names, place
 from sessrotate.errors import DamagedError, SessrotateError
-from sessrotate.formats import claude, claude_agents, claude_edges
+from sessrotate.formats import claude, claude_agents, claude_chain, claude_edges
 from sessrotate.formats.claude_titles import EDGE
 from sessrotate.segments import content, opened
 
@@ -23,10 +23,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from sessrotate.formats.claude_chain import Link
     from sessrotate.formats.claude_edges import Edges
+    from sessrotate.formats.claude_titles import Title
     from sessrotate.manifest import Manifest
     from sessrotate.model import Codec
     from sessrotate.place import Place
+
+_INDEX: Final = "sessions-index.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,8 @@ class Listed:
     segments: int
     side_bytes: int
     modified: int
+    boundaries: frozenset[str]
+    """The uuids of the compactions that open archived segments."""
 
 
 @dataclass(slots=True)
@@ -56,6 +62,7 @@ class _Project:
     folders: set[str] = field(default_factory=set)
     agents: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     archives: set[str] = field(default_factory=set)
+    titles: dict[str, Title] = field(default_factory=dict)
 
 
 def sessions(*, hidden: bool = False) -> Iterator[Listed]:
@@ -75,6 +82,24 @@ def sessions(*, hidden: bool = False) -> Iterator[Listed]:
                     yield listed
 
 
+def continued(where: Place) -> tuple[Link, ...]:
+    """Return the chain of sessions that one is in, each with the reason; at least itself.
+
+    The edges of all its project's sessions are read.
+    """
+    found = _project(where.live.parent, where.archive.parent)
+    project = {}
+    for session in found.live.keys() | found.archives | {where.session}:
+        place_of = place.named(where.live.parent.parent, where.project, session)
+        if place_of is not None:
+            listed = _listed(place_of, found)
+            head, tail = _edges(place_of.live.parent, place_of.live.name)
+            project[session] = claude_chain.Sight(
+                listed.edges, claude_edges.uuids(head, tail) | listed.boundaries
+            )
+    return claude_chain.continued(where.session, project)
+
+
 def _project(folder: Path, archives: Path) -> _Project:
     found = _Project()
     for entry in _entries(folder):
@@ -82,6 +107,10 @@ def _project(folder: Path, archives: Path) -> _Project:
         with suppress(OSError):
             if entry.is_dir():
                 found.folders.add(name)
+            elif name == _INDEX:
+                with suppress(DamagedError):
+                    data = archive.read_small(folder, name, manifest.MAX_BYTES)
+                    found.titles = claude_edges.index_titles(data)
             elif not name.endswith(claude.SUFFIX) or not entry.is_file():
                 continue
             elif name.startswith(claude.AGENT):
@@ -114,14 +143,22 @@ def _listed(where: Place, project: _Project) -> Listed:
     side = project.agents.get(where.session, 0)
     if where.session in project.folders:
         side += claude_agents.side_bytes(where.live.parent / where.session)
+    edges = _look(where, status, listed)
+    if edges.title.source == "none" and where.session in project.titles:
+        edges = replace(edges, title=project.titles[where.session])
     return Listed(
         place=where,
-        edges=_look(where, status, listed),
+        edges=edges,
         bytes=status.st_size if status is not None else None,
         archived_bytes=archived,
         segments=len(listed.segments) if listed is not None else 0,
         side_bytes=side,
         modified=status.st_mtime_ns if status is not None else modified,
+        boundaries=frozenset(
+            entry.segment.boundary.uuid
+            for entry in (listed.segments if listed is not None else ())
+            if entry.segment.boundary is not None and entry.segment.boundary.uuid is not None
+        ),
     )
 
 

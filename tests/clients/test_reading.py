@@ -27,7 +27,7 @@ from clients.client import QUESTION
 from clients.making import MAKERS, Sessions
 from clients.mock_api import Block, blocks
 from clients.rotating import rotate
-from sessrotate import open_session
+from sessrotate import discovery, open_session, place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -154,3 +154,31 @@ def test_the_conversation_of_a_session_is_what_its_client_sends(
 @pytest.mark.parametrize("path", FIXTURES, ids=[path.parts[-4] for path in FIXTURES])
 def test_the_conversation_of_a_sample_is_what_any_client_sends(client: Client, path: Path) -> None:
     check(client, path, path.parts[-4])
+
+
+def test_a_fork_is_known_to_continue_its_trunk(
+    sessions: Sessions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, path = sessions.get("forked")
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(client.config))
+    (trunk,) = (
+        each.place.session for each in discovery.sessions() if each.place.live.name != path.name
+    )
+    found = discovery.continued(place.of_live(path))
+    assert [(link.session, link.reason) for link in found] == [
+        (trunk, "first"),
+        (path.stem, "same rows"),
+    ]
+
+
+def test_an_agent_is_known_by_the_call_that_started_it(sessions: Sessions) -> None:
+    _, path = sessions.get("with_subagent")
+    with open_session(path) as session:
+        agents = [agent for agent in session.agents() if not agent.is_warm_up]
+        calls = {
+            json.loads(record.line)["message"]["content"][0]["id"]
+            for record in session.history()
+            if b'"tool_use"' in record.line and b"errand" in record.line
+        }
+    assert len(agents) == 2
+    assert {agent.call for agent in agents} == calls

@@ -6,18 +6,18 @@ only the rows that may say something are parsed. The clients from 2.1.30 on list
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from sessrotate.formats.claude_agents import standing
 from sessrotate.formats.claude_live import row_of, text
-from sessrotate.formats.claude_titles import title
+from sessrotate.formats.claude_titles import Title, on_one_line, title
 from sessrotate.records import Record
 
 if TYPE_CHECKING:
     from sessrotate.formats.claude_agents import Standing
-    from sessrotate.formats.claude_titles import Title
 
 _FOLDER: Final = re.compile(rb'"cwd":("(?:[^"\\]|\\.)*")')
 _BRANCH: Final = re.compile(rb'"gitBranch":"([^"\\]*)"')
@@ -53,6 +53,34 @@ def look(head: bytes, tail: bytes, *, is_whole: bool) -> Edges:
         ended=_last(_TIME, b'"timestamp":', tail),
         first=_first(_UUID, head),
     )
+
+
+def uuids(head: bytes, tail: bytes) -> frozenset[str]:
+    """Return the uuids of the rows in sight."""
+    return frozenset(
+        found.decode("utf-8", "replace") for edge in (head, tail) for found in _UUID.findall(edge)
+    )
+
+
+def index_titles(data: bytes) -> dict[str, Title]:
+    """Return the titles of sessions that a `sessions-index.json` gives, by id.
+
+    Some clients between 2.0.76 and 2.1.14 kept one for each project, as a cache. It may be out of
+    date, or wrong: a hint for a session whose own file shows no title.
+    """
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError):
+        return {}
+    entries = found.get("entries") if isinstance(found, dict) else None
+    titles = {}
+    for entry in entries if isinstance(entries, list) else ():
+        session = text(entry, "sessionId") if isinstance(entry, dict) else None
+        if session is not None:
+            summary, first = text(entry, "summary"), text(entry, "firstPrompt")
+            if said := on_one_line(summary or first or ""):
+                titles[session] = Title(said, "summary" if summary else "first prompt")
+    return titles
 
 
 def _folder(head: bytes) -> str | None:

@@ -129,11 +129,11 @@ class _Found:
         kind = text(row, "type") or ""
         if kind in _TITLES:
             source, name = _TITLES[kind]
-            self.titles[source] = _on_one_line(text(row, name) or "")
+            self.titles[source] = on_one_line(text(row, name) or "")
         elif kind == "summary":
-            self.summaries[text(row, "leafUuid") or ""] = _on_one_line(text(row, "summary") or "")
+            self.summaries[text(row, "leafUuid") or ""] = on_one_line(text(row, "summary") or "")
         elif not self.first:
-            self.first = _on_one_line(prompt(row) or "")
+            self.first = on_one_line(prompt(row) or "")
             named = _COMMAND.search("\n".join(_texts(row))) if kind == "user" else None
             self.command = self.command or (named[1][:LONGEST] if named else "")
 
@@ -184,6 +184,7 @@ def _texts(row: Row) -> list[str]:
     return [text(block, "text") or "" for block in blocks if block.get("type") == "text"]
 
 
-def _on_one_line(said: str) -> str:
+def on_one_line(said: str) -> str:
+    """Return a text as a title: one line of at most `LONGEST` characters."""
     said = " ".join(said[: 20 * LONGEST].split())
     return said if len(said) <= LONGEST else said[: LONGEST - 1] + "…"
