@@ -112,6 +112,7 @@ def test_gaps_are_told_and_passed_over_where_that_is_allowed(home: Home) -> None
     with open_session(home.live, on_gap=gaps.append) as session:
         bodies = oracle.bodies(DATA)
         assert joined(session) == b"".join([bodies[0], *bodies[2:]])
+        assert list(session.segment(1)) == []
     assert gaps == [f"Segment 1 ({ID}.1.jsonl) is missing."]
 
 

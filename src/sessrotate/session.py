@@ -62,6 +62,7 @@ class Session:
         self._bodies = segments
         self._carried = carried
         self._on_gap = on_gap
+        self._told: set[str] = set()  # a segment may be read more than once
 
     @property
     def segments(self) -> tuple[SegmentInfo, ...]:
@@ -93,7 +94,9 @@ class Session:
         except (DamagedError, StorageError) as error:
             if self._on_gap is None:
                 raise
-            self._on_gap(str(error))
+            if str(error) not in self._told:
+                self._told.add(str(error))
+                self._on_gap(str(error))
 
     def live(self) -> Iterator[Record]:
         """Yield what a resume would load, in the order of the file. Raises as `history` does.
