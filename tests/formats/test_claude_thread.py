@@ -53,9 +53,11 @@ def test_agents_rows_are_no_part_of_it() -> None:
     assert conversation([row("a", None), *side, row("b", "a", at=1)]) == ["a", "b"]
 
 
-def test_the_leaf_that_the_client_wrote_down_counts_more_than_the_newest_row() -> None:
+def test_the_leaf_that_the_client_wrote_down_last_counts_more_than_the_rows_before() -> None:
     rows = [row("a", None), row("b", "a", at=1), row("c", "a", at=2)]
     told = [{"type": "last-prompt", "leafUuid": "c"}, {"type": "last-prompt", "leafUuid": "b"}]
+    late = row("d", "c", at=3)
+    assert conversation([*rows, *told, late]) == ["a", "c", "d"]
     assert conversation([*rows, *told]) == ["a", "b"]
     assert conversation([*rows, *told, {"type": "last-prompt"}]) == ["a", "b"]
     assert conversation([*rows, {"type": "last-prompt", "leafUuid": "gone"}]) == ["a", "c"]
@@ -84,7 +86,9 @@ def test_progress_links_rows_and_says_nothing() -> None:
     assert conversation([row("x", None), row("p", None, "progress"), row("b", "p", at=1)]) == ["b"]
 
 
-def test_a_row_whose_parent_is_nowhere_follows_the_row_before_it() -> None:
+def test_a_row_whose_parent_is_nowhere_follows_the_row_before_it_by_time() -> None:
+    rows = [row("a", None), row("c", "a", at=2), row("b", "a", at=1), row("z", "gone", at=2)]
+    assert conversation(rows) == ["a", "c", "z"]
     assert conversation([row("a", None), row("b", "gone", at=1)]) == ["a", "b"]
     assert conversation([row("b", "gone")]) == ["b"]
 
@@ -109,6 +113,8 @@ REST = [row("S", "B", at=4), row("n", "S", at=5)]
 )
 def test_what_a_compaction_preserved_stands_behind_its_summary(metadata: Row) -> None:
     assert conversation([*OLD, boundary(**metadata), *REST]) == ["B", "S", "k1", "k2", "n"]
+    back = row("back", "o1", at=9)  # the user went back to before the compaction
+    assert conversation([*OLD, boundary(**metadata), *REST, back])[-2:] == ["n", "back"]
     late = [boundary(**metadata), *OLD[1:], *REST]  # as a fork of 2.1.330 has them
     assert conversation(late) == ["B", "S", "k1", "k2", "n"]
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate.formats.claude_live import row_of, text
@@ -36,8 +37,8 @@ def conversation(records: Callable[[], Iterator[Record]]) -> Iterator[Record]:
 
     `records` gives the rows that a resume loads, in the order of the file, as often as it is
     called; what it raises goes through. A uuid that stands there twice is its last row, as for
-    the clients. A row whose parent is nowhere follows the row before it (2.1.112 and later; older
-    clients begin the conversation there).
+    the clients. A row whose parent is nowhere follows the row before it by time (2.1.112 and later;
+    older clients begin the conversation there).
     """
     tree = _Tree()
     for number, record in enumerate(records()):
@@ -57,6 +58,8 @@ class _Tree:
     parents: array[int] = field(default_factory=lambda: array("q"))
     answers: array[int] = field(default_factory=lambda: array("q"))
     """Which answer of the model the row is a part of, `_NOWHERE` if none."""
+    times: array[float] = field(default_factory=lambda: array("d"))
+    """Seconds since 1970, 0 where the row has no time."""
     spoken: array[int] = field(default_factory=lambda: array("q"))
     """The nodes of rows of the conversation that are no agent's, in the order of the file."""
     results: set[int] = field(default_factory=set)
@@ -64,6 +67,8 @@ class _Tree:
     messages: dict[str, int] = field(default_factory=dict)
     checkpoint: str | None = None
     boundary: Row | None = None
+    cut: int = _NOWHERE
+    by_time: list[int] | None = None
 
     def add(self, number: int, row: Row) -> None:
         """Note a row."""
@@ -81,10 +86,12 @@ class _Tree:
         if row.get("isSidechain") is True:
             return
         self.spoken.append(node)
+        self.times[node] = _seconds(text(row, "timestamp"))
+        self.checkpoint = None  # what was written down before is out of date
         if kind in {"user", "assistant"}:
             self._say(node, row)
         elif row.get("subtype") == "compact_boundary":
-            self.boundary = row
+            self.boundary, self.cut = row, number
 
     def _say(self, node: int, row: Row) -> None:
         message = row.get("message")
@@ -100,6 +107,7 @@ class _Tree:
         if node == len(self.numbers):
             for column in (self.numbers, self.parents, self.answers):
                 column.append(_NOWHERE)
+            self.times.append(0)
         return node
 
     # ── the way back ─────────────────────────────────────────────────────────────────────────
@@ -116,7 +124,7 @@ class _Tree:
         return found
 
     def _leaf(self) -> int:
-        """Return the leaf: the last one that 2.1.330 wrote down, else the last row without a child.
+        """Return the leaf: the end that 2.1.330 wrote down, else the last row without a child.
 
         2.1.80 and 2.1.112 take the newest such row by its time, and 2.0.28 the newest of all. In
         what they write the last is the newest, but for the output of `/compact`, of which 2.0.28
@@ -140,8 +148,14 @@ class _Tree:
         return way[::-1]
 
     def _before(self, node: int) -> int:
-        at = bisect_left(self.spoken, self.numbers[node], key=self.numbers.__getitem__)
-        return self.spoken[at - 1] if at else _NOWHERE
+        """Return the row before this one by time, as 2.1.112 and 2.1.330 do."""
+        if self.by_time is None:
+            self.by_time = sorted(self.spoken, key=self._when)
+        at = bisect_left(self.by_time, self._when(node), key=self._when)
+        return self.by_time[at - 1] if at else _NOWHERE
+
+    def _when(self, node: int) -> tuple[float, int]:
+        return self.times[node], self.numbers[node]
 
     def _beside(self, way: list[int]) -> dict[int, list[int]]:
         """Return what belongs beside the way: node → the nodes that follow it.
@@ -168,7 +182,8 @@ class _Tree:
     def _relink(self) -> None:
         """Put the rows that the last compaction preserved behind its summary, all or none.
 
-        So do 2.1.112 to 2.1.330: what followed the summary then follows the preserved rows.
+        So do 2.1.112 to 2.1.330: what followed the summary then follows the preserved rows, and
+        all else from before the compaction is gone, branches that the user went back to as well.
         """
         metadata = _object(self.boundary or {}, "compactMetadata")
         told = _object(metadata, "preservedMessages")
@@ -180,6 +195,10 @@ class _Tree:
         kept = [self._known(uuid) for uuid in listed]
         if not kept or _NOWHERE in (anchor, *kept):
             return
+        gone = {node for node in self.spoken if self.numbers[node] < self.cut} - {*kept}
+        for node in gone:
+            self.numbers[node] = _NOWHERE
+        self.spoken = array("q", (node for node in self.spoken if node not in gone))
         for node in self.spoken:
             if self.parents[node] == anchor:
                 self.parents[node] = kept[-1]
@@ -227,6 +246,13 @@ def _in_order(records: Callable[[], Iterable[Record]], order: array[int]) -> Ite
                 room -= len(record.line)
         if rank == before:
             return  # there are fewer than there were: somebody else changed the session
+
+
+def _seconds(time: str | None) -> float:
+    try:
+        return datetime.fromisoformat(time or "").timestamp()
+    except (ValueError, OverflowError):
+        return 0
 
 
 def _has_result(content: Any) -> bool:
