@@ -93,6 +93,14 @@ def test_the_newest_segment_is_read_without_the_others(tmp_path: Path) -> None:
         assert b"".join(record.line + b"\n" for record in session.live()) == BODIES[3]
 
 
+def test_a_segment_of_many_pieces_is_read_whole(tmp_path: Path) -> None:
+    folder = tmp_path / "set"
+    body = support_cli.row(1) * 5000
+    put(folder, f"{ID}.1", body, parentFile=f"{ID}.jsonl", rootSession=ID, segmentIndex=1)
+    assert len(body) > 2**19
+    assert joined(folder, []) == body
+
+
 def test_pruned_segments_are_gaps_that_are_told(tmp_path: Path) -> None:
     folder = numbered(tmp_path / "set", without=(0, 2))
     with pytest.raises(DamagedError, match=r"Segment 0 \(.*\) is missing"):

@@ -24,9 +24,11 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from clients.client import QUESTION
+from clients.editing import Session
 from clients.making import MAKERS, Sessions
 from clients.mock_api import Block, blocks
 from clients.rotating import rotate
+from clients.synthetic import CASES
 from sessrotate import discovery, open_session, place
 
 if TYPE_CHECKING:
@@ -51,6 +53,16 @@ DIFFERS: Final = {
         for sample in ("A-2.1.330", "auto-2.1.300", "auto-2.1.330", "dup-2.1.300", "hook-2.1.260")
     },
     ("2.1.112", "hook-2.1.260"): _PRESERVED,
+    ("2.0.28", "four_preserved_by_their_ends_alone"): _PRESERVED,
+    ("2.0.28", "gone_back_before_a_preserving_compaction"): _PRESERVED,
+    (
+        "2.1.112",
+        "gone_back_before_a_preserving_compaction",
+    ): "what went back follows the row before it by time, not the preserved rows",
+    ("2.0.28", "a_row_continues_one_that_is_nowhere"): "it begins the conversation there",
+    # Made rows have the time of those that they are copies of.
+    ("2.0.28", "gone_back_before_two_plain_compactions"): "it goes on from the newest row by time",
+    ("2.0.28", "gone_back_after_the_compaction"): "it goes on from the newest row by time",
 }
 """Where a client sends another conversation than its rows are, and why; newer ones do not."""
 
@@ -60,6 +72,17 @@ SOMETIMES: Final = {
 }
 """It goes on from the newest row by its time, and may date the output of `/compact` behind the turn
 after it, which it then forgets."""
+
+RARE: Final = (
+    "four_preserved_by_their_ends_alone",
+    "gone_back_before_a_preserving_compaction",
+    "gone_back_before_two_plain_compactions",
+    "gone_back_after_the_compaction",
+    "a_row_continues_one_that_is_nowhere",
+    "a_subagents_rows_in_the_session",
+    "a_torn_last_line",
+)
+"""Cases of `clients.synthetic` in which another conversation might be read."""
 
 NO_RESPONSE: Final = ("assistant", "No response requested.")
 
@@ -154,6 +177,27 @@ def test_the_conversation_of_a_session_is_what_its_client_sends(
 @pytest.mark.parametrize("path", FIXTURES, ids=[path.parts[-4] for path in FIXTURES])
 def test_the_conversation_of_a_sample_is_what_any_client_sends(client: Client, path: Path) -> None:
     check(client, path, path.parts[-4])
+
+
+@pytest.mark.parametrize("name", RARE)
+def test_the_conversation_of_a_rare_session_is_what_its_client_sends(
+    sessions: Sessions, name: str
+) -> None:
+    client, path = sessions.get("compacted")
+    session = Session.read(path)
+    CASES[name].change(session)
+    path.write_bytes(session.data)
+    check(client, path, name)
+
+
+def test_what_a_client_wrote_behind_its_last_checkpoint_is_read(sessions: Sessions) -> None:
+    client, path = sessions.get("compacted")
+    session = Session.read(path)
+    answer = session.answer("After, question 1.")
+    del session.rows[session.at(answer) + 1 :]
+    path.write_bytes(session.data)
+    check(client, path, "a crash before the checkpoint")
+    assert "After, question 1." in {each[-1] for each in read(path)}
 
 
 def test_a_fork_is_known_to_continue_its_trunk(

@@ -53,6 +53,15 @@ def test_agents_rows_are_no_part_of_it() -> None:
     assert conversation([row("a", None), *side, row("b", "a", at=1)]) == ["a", "b"]
 
 
+def test_agents_rows_at_the_end_are_no_leaf() -> None:
+    side = [row("s", "b", isSidechain=True, at=5), row("t", "s", isSidechain=True, at=6)]
+    assert conversation([row("a", None), row("b", "a", at=1), *side]) == ["a", "b"]
+
+
+def test_a_row_that_another_continues_is_no_leaf_wherever_it_stands() -> None:
+    assert conversation([row("a", None), row("c", "b"), row("b", "a")]) == ["a", "b", "c"]
+
+
 def test_the_leaf_that_the_client_wrote_down_last_counts_more_than_the_rows_before() -> None:
     rows = [row("a", None), row("b", "a", at=1), row("c", "a", at=2)]
     told = [{"type": "last-prompt", "leafUuid": "c"}, {"type": "last-prompt", "leafUuid": "b"}]
@@ -114,7 +123,7 @@ REST = [row("S", "B", at=4), row("n", "S", at=5)]
 def test_what_a_compaction_preserved_stands_behind_its_summary(metadata: Row) -> None:
     assert conversation([*OLD, boundary(**metadata), *REST]) == ["B", "S", "k1", "k2", "n"]
     back = row("back", "o1", at=9)  # the user went back to before the compaction
-    assert conversation([*OLD, boundary(**metadata), *REST, back])[-2:] == ["n", "back"]
+    assert conversation([*OLD, boundary(**metadata), *REST, back])[-2:] == ["k2", "back"]
     late = [boundary(**metadata), *OLD[1:], *REST]  # as a fork of 2.1.330 has them
     assert conversation(late) == ["B", "S", "k1", "k2", "n"]
 

@@ -183,7 +183,8 @@ class _Tree:
         """Put the rows that the last compaction preserved behind its summary, all or none.
 
         So do 2.1.112 to 2.1.330: what followed the summary then follows the preserved rows, and
-        all else from before the compaction is gone, branches that the user went back to as well.
+        all else from before the compaction is gone. What went back to it follows the preserved rows
+        too in 2.1.330, and the row before it by time in 2.1.112.
         """
         metadata = _object(self.boundary or {}, "compactMetadata")
         told = _object(metadata, "preservedMessages")
@@ -199,8 +200,9 @@ class _Tree:
         for node in gone:
             self.numbers[node] = _NOWHERE
         self.spoken = array("q", (node for node in self.spoken if node not in gone))
+        left = {anchor, *gone}
         for node in self.spoken:
-            if self.parents[node] == anchor:
+            if self.parents[node] in left:
                 self.parents[node] = kept[-1]
         for parent, node in zip([anchor, *kept], kept, strict=False):
             self.parents[node] = parent
