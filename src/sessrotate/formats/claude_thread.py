@@ -3,7 +3,7 @@
 Rule: the rows are a tree, and the conversation is the way from its newest leaf back to the root;
 agents' rows and branches that the user left are no part of it. The client decides which leaf that
 is, and tests/clients compares with what 2.0.28, 2.1.112 and 2.1.330 send. Two passes: the first
-keeps about 200 bytes of each row, the second yields the records.
+keeps about 350 bytes of each row, the second yields the records.
 """
 
 from __future__ import annotations
@@ -57,14 +57,13 @@ class _Tree:
     """The number of the node's record, `_NOWHERE` if there is none."""
     parents: array[int] = field(default_factory=lambda: array("q"))
     answers: array[int] = field(default_factory=lambda: array("q"))
-    """Which answer of the model the row is a part of, `_NOWHERE` if none."""
+    """Which answer of the model the row is a part of, by its hash; `_NOWHERE` if of none."""
     times: array[float] = field(default_factory=lambda: array("d"))
     """Seconds since 1970, 0 where the row has no time."""
     spoken: array[int] = field(default_factory=lambda: array("q"))
     """The nodes of rows of the conversation that are no agent's, in the order of the file."""
     results: set[int] = field(default_factory=set)
     """The nodes that bring results of tools."""
-    messages: dict[str, int] = field(default_factory=dict)
     checkpoint: str | None = None
     boundary: Row | None = None
     cut: int = _NOWHERE
@@ -98,7 +97,7 @@ class _Tree:
         message = message if isinstance(message, dict) else {}
         if row["type"] == "assistant":
             if (answer := text(message, "id")) is not None:
-                self.answers[node] = self.messages.setdefault(answer, len(self.messages))
+                self.answers[node] = hash(answer)  # never -1, in CPython
         elif _has_result(message.get("content")):
             self.results.add(node)
 
@@ -227,13 +226,15 @@ class _Tree:
 
 def _in_order(records: Callable[[], Iterable[Record]], order: array[int]) -> Iterator[Record]:
     """Yield the records with these numbers in this order, in as few passes as `ROOM` allows."""
-    ranks = {number: rank for rank, number in enumerate(order)}
+    ranks = array("q", [_NOWHERE]) * (max(order, default=0) + 1)
+    for rank, number in enumerate(order):
+        ranks[number] = rank
     rank = 0
     while rank < len(order):
         held: dict[int, Record] = {}
         room, before = ROOM, rank
         for number, record in enumerate(records()):
-            mine = ranks.get(number, _NOWHERE)
+            mine = ranks[number] if number < len(ranks) else _NOWHERE
             if mine == rank:
                 yield record
                 rank += 1
