@@ -112,6 +112,7 @@ def test_gaps_are_told_and_passed_over_where_that_is_allowed(home: Home) -> None
     with open_session(home.live, on_gap=gaps.append) as session:
         bodies = oracle.bodies(DATA)
         assert joined(session) == b"".join([bodies[0], *bodies[2:]])
+        assert list(session.segment(1)) == []
     assert gaps == [f"Segment 1 ({ID}.1.jsonl) is missing."]
 
 
@@ -170,3 +171,30 @@ def test_the_library_is_read_without_what_only_the_command_needs() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     assert done.stdout.strip() == b"set()"
+
+
+# ── what it is called ────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("is_rotated", [False, True])
+def test_a_rotated_session_is_called_as_it_was(home: Home, is_rotated: bool) -> None:
+    titles = [{"type": "custom-title", "customTitle": name, "sessionId": ID} for name in "ab"]
+    told = [json.dumps(each).encode() + b"\n" for each in titles]
+    first, *rest = oracle.bodies(DATA)
+    home.live.write_bytes(b"".join([first, told[0], rest[0], told[1], *rest[1:]]))
+    if is_rotated:
+        home.rotate()
+    with open_session(home.live) as session:
+        assert str(session.title()) == "b"
+
+
+@pytest.mark.parametrize("is_rotated", [False, True])
+def test_a_session_without_a_title_is_called_by_its_first_prompt(
+    home: Home, is_rotated: bool
+) -> None:
+    if is_rotated:
+        home.rotate()
+    first = json.loads(DATA.splitlines()[0])["message"]["content"]
+    with open_session(home.live) as session:
+        assert session.title().source == "first prompt"
+        assert str(session.title()) == first

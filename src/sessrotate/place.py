@@ -26,11 +26,12 @@ LOCKS: Final = "locks"
 ASIDE: Final = "aside"
 """Archives that no live file goes on from any more, because their session was adopted anew."""
 
-
 HOOK: Final = "hook"
 """What rotations by the client's hook came to, of which nobody saw what they said."""
 
-_OURS: Final = {LOCKS, ASIDE, HOOK}
+OURS: Final = {LOCKS, ASIDE, HOOK}
+"""What is beside the folders of archives, and no project's."""
+
 _NO_NAMES: Final = {"", ".", ".."}
 """What a session may not be called: its archive would be another's folder."""
 
@@ -76,15 +77,19 @@ def of(path: Path) -> Place | None:
         projects = claude.projects_folder().resolve()
         folder = path.parent.resolve()
         if folder.parent == projects and path.name.endswith(names.SUFFIX):
-            return _place(projects, folder.name, names.session_of(path.name))
+            return named(projects, folder.name, names.session_of(path.name))
         archive = path.resolve() if path.is_dir() else folder
     if archive.parent.parent != projects.parent / FOLDER:
         return None
-    return _place(projects, archive.parent.name, archive.name)
+    return named(projects, archive.parent.name, archive.name)
 
 
-def _place(projects: Path, project: str, session: str) -> Place | None:
-    if session in _NO_NAMES or project in _OURS:
+def named(projects: Path, project: str, session: str) -> Place | None:
+    """Return the place of a session by its names; None if a session cannot be called so.
+
+    `projects` is the folder of all projects, links in it followed.
+    """
+    if session in _NO_NAMES or project in OURS:
         return None
     live = projects / project / names.segment_file(session, "numbered", 0)
     return Place(projects.parent, project, session, live)
@@ -127,7 +132,7 @@ def root() -> Path:
 def archives(prefix: str = "") -> Iterator[Place]:
     """Yield the place of every archive whose session's id begins with `prefix`, in order."""
     for project in claude.listed(root()):
-        if project.name in _OURS or not project.is_dir():
+        if project.name in OURS or not project.is_dir():
             continue
         for archive in claude.listed(project):
             if archive.name.startswith(prefix) and archive.is_dir() and (place := of(archive)):
@@ -139,7 +144,7 @@ def noted() -> Iterator[Place]:
     projects = claude.projects_folder().resolve()
     for project in claude.listed(root() / HOOK):
         for note in claude.listed(project):
-            place = _place(projects, project.name, note.name.removesuffix(".json"))
+            place = named(projects, project.name, note.name.removesuffix(".json"))
             if place is not None and place.note == note:
                 yield place
 

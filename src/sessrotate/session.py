@@ -12,12 +12,21 @@ from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sessrotate import archive, bodies, find, names, place, state
+from sessrotate import archive, bodies, find, foreign, names, place, state
 from sessrotate.errors import DamagedError, StorageError, WrongUsageError
-from sessrotate.formats import claude, claude_live, claude_view
+from sessrotate.formats import (
+    claude,
+    claude_agents,
+    claude_live,
+    claude_thread,
+    claude_titles,
+    claude_view,
+)
+from sessrotate.formats.claude_titles import EDGE
 from sessrotate.model import Span
 from sessrotate.records import Record, records
 from sessrotate.source import Source
@@ -26,6 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from sessrotate.bodies import Body, SegmentInfo
+    from sessrotate.formats.claude_agents import Agent
+    from sessrotate.formats.claude_titles import Title
     from sessrotate.model import Boundary
     from sessrotate.view import View
 
@@ -51,7 +62,7 @@ class Session:
         self._bodies = segments
         self._carried = carried
         self._on_gap = on_gap
-        self._told = ""
+        self._told: set[str] = set()  # a segment may be read more than once
 
     @property
     def segments(self) -> tuple[SegmentInfo, ...]:
@@ -83,9 +94,9 @@ class Session:
         except (DamagedError, StorageError) as error:
             if self._on_gap is None:
                 raise
-            if str(error) != self._told:  # several segments may have gone together
-                self._told = str(error)
-                self._on_gap(self._told)
+            if str(error) not in self._told:
+                self._told.add(str(error))
+                self._on_gap(str(error))
 
     def live(self) -> Iterator[Record]:
         """Yield what a resume would load, in the order of the file. Raises as `history` does.
@@ -100,9 +111,39 @@ class Session:
             yield from claude_live.found(needed, self._older(newest.index))
         yield from self.segment(newest.index)
 
+    def conversation(self) -> Iterator[Record]:
+        """Yield the records that a resume sends, in the order of the conversation.
+
+        That is `live` without agents' rows and branches that the user left; what a compaction
+        preserved stands behind its summary. Reads the live rows several times. Raises as
+        `history` does.
+        """
+        yield from claude_thread.conversation(self.live)
+
     def view(self, record: Record) -> View | None:
         """Return what a record says, None where nobody can tell: it is no JSON, or far too long."""
         return claude_view.view(record)
+
+    def title(self) -> Title:
+        """Return what the session is called, as its client shows it. Raises as `history` does.
+
+        Looked for in the live file with what it carries, and in the session's first 64 KiB; all
+        of a file that was never split is read.
+        """
+        return claude_titles.exact(self._titled)
+
+    def agents(self) -> list[Agent]:
+        """Return the transcripts of the session's agents. Raises as `history` does.
+
+        The history is read once where that takes to tell which tool call started which agent.
+        """
+        if self.path.is_dir():
+            return []
+        return claude_agents.with_calls(claude_agents.of(self.path, self.id), self.history)
+
+    def tool_results_bytes(self) -> int:
+        """Return how many bytes of tools' results the client keeps in files of their own."""
+        return claude_agents.side_bytes(self.path.parent / self.id / claude_agents.RESULTS)
 
     def find(self, uuid: str) -> Record | None:
         """Return the last record with this uuid, None if there is none.
@@ -138,6 +179,18 @@ class Session:
         raise WrongUsageError(
             f"There is no segment {index}: there are {len(self._bodies)}, from 0."
         )
+
+    def _titled(self) -> Iterator[Record]:
+        """Yield the records that may give the session a title, in their order."""
+        newest = self._bodies[-1].info.index
+        for info in self.segments:
+            if info.standing == "live" or info.index == newest:
+                if info.index == newest and self._carried is not None:
+                    yield from records(self._carried(), newest, is_carried=True)
+                yield from self.segment(info.index)
+            elif not info.index:
+                early = takewhile(lambda record: record.offset < EDGE, self.segment(0))
+                yield from early
 
     def _older(self, newest: int) -> Iterator[Callable[[], Iterator[Record]]]:
         """Yield what holds rows from before the newest segment, the nearest first."""
@@ -185,6 +238,14 @@ def open_session(
                     on_gap=on_gap,
                 )
                 return
+        other = foreign.find(path, look_around=where is None)
+        if other is not None:
+            for problem in other.problems:
+                if on_gap is None:
+                    raise DamagedError(problem)
+                on_gap(problem)
+            yield Session(other.session, path, other.bodies, on_gap=on_gap)
+            return
         segments = archive.find(path)
         if segments is not None:
             yield Session(segments.session, path, bodies.of_set(segments), on_gap=on_gap)

@@ -32,7 +32,7 @@ from clients.normal import Sent, normalise, slug
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from clients.mock_api import MockApi, Request
+    from clients.mock_api import Body, MockApi, Request
 
 REPOSITORY: Final = Path(__file__).resolve().parents[2]
 FOLDER: Final = Path(os.environ.get("SESSROTATE_CLIENTS") or REPOSITORY / ".clients")
@@ -318,9 +318,17 @@ class Client:
         return turns
 
     def resume_request(self, session_file: Path, *, beside: Path | None = None) -> Sent:
-        """Return what the client sends when it resumes a copy of a session file.
+        """Return what the client sends when it resumes a copy of a session file, normalised."""
+        body, places = self.resume_body(session_file, beside=beside)
+        return normalise(body, places)
 
-        The copy lives in a home of its own, which is gone afterwards. `beside` is the session
+    def resume_body(
+        self, session_file: Path, *, beside: Path | None = None
+    ) -> tuple[Body, dict[Path, str]]:
+        """Return the body that the client sends when it resumes a copy of a session file.
+
+        With it come the folders that may appear in it. The copy lives in a home of its own, which
+        is gone afterwards. `beside` is the session
         file whose companions (subagents, tool results) are copied too, by default the same;
         it also gives the session's id when `session_file` bears another name.
         """
@@ -338,7 +346,7 @@ class Client:
             if not turn.conversation:
                 raise ClientError(f"{self._name} resumed {session_file} and sent nothing")
             places = {**self.places(), **probe.places()}
-            return normalise(turn.conversation[0].body, places)
+            return turn.conversation[0].body, places
 
     # ── going back ───────────────────────────────────────────────────────────────────────────
 

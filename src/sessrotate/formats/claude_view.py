@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from sessrotate.formats.claude_live import Row
     from sessrotate.records import Record
 
+    Readers = dict[str, Callable[[Row], Block]]
+
 _KINDS: Final[dict[str, Kind]] = {
     "user": "user",
     "assistant": "assistant",
@@ -96,19 +98,21 @@ _BLOCKS: Final[dict[Kind, Callable[[Row, Row], tuple[Block, ...]]]] = {
 }
 
 
-def _content(content: Any) -> tuple[Block, ...]:
+def _content(content: Any, readers: Readers | None = None) -> tuple[Block, ...]:
     """Return the blocks of a content, which is a text, a list of blocks, or nothing."""
     if isinstance(content, str):
         return (Text(content),) if content else ()
-    return tuple(_block(each) for each in content) if isinstance(content, list) else ()
+    if not isinstance(content, list):
+        return ()
+    return tuple(_block(each, readers or _READERS) for each in content)
 
 
-def _block(block: Any) -> Block:
+def _block(block: Any, readers: Readers) -> Block:
     if isinstance(block, str):
         return Text(block)
     if not isinstance(block, dict):
         return Unknown("", block)
-    return _READERS.get(text(block, "type") or "", _unknown)(block)
+    return readers.get(text(block, "type") or "", _unknown)(block)
 
 
 def _unknown(block: Row) -> Block:
@@ -118,7 +122,7 @@ def _unknown(block: Row) -> Block:
 def _result(block: Row) -> Block:
     return ToolResult(
         text(block, "tool_use_id") or "",
-        _content(block.get("content")),
+        _content(block.get("content"), _IN_RESULT),
         is_error=block.get("is_error") is True,
     )
 
@@ -132,7 +136,7 @@ def _image(block: Row) -> Block:
     )
 
 
-_READERS: Final[dict[str, Callable[[Row], Block]]] = {
+_IN_RESULT: Final[Readers] = {
     "text": lambda block: Text(text(block, "text") or ""),
     "thinking": lambda block: Thinking(text(block, "thinking") or ""),
     "redacted_thinking": lambda _block: Thinking(""),
@@ -142,11 +146,13 @@ _READERS: Final[dict[str, Callable[[Row], Block]]] = {
     "server_tool_use": lambda block: ToolCall(
         text(block, "id") or "", text(block, "name") or "", block.get("input")
     ),
-    "tool_result": _result,
     "image": _image,
     "document": _image,
 }
 """Types of blocks, of the API as the client writes them down."""
+
+_READERS: Final[Readers] = {**_IN_RESULT, "tool_result": _result}
+"""A result stands in no other result: one that does would be as deep as anybody likes."""
 
 _COUNTS: Final = (
     "input_tokens",
@@ -163,7 +169,7 @@ def _tokens(usage: Any) -> Tokens | None:
 
 
 def _count(value: Any) -> int:
-    return value if isinstance(value, int) and value >= 0 else 0
+    return value if type(value) is int and value >= 0 else 0
 
 
 def _field(value: Any, name: str) -> Any:

@@ -1,0 +1,171 @@
+"""The list has every session that somebody used, by its edges, wherever it is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import homes
+import oracle
+import support_cli
+from homes import PROJECT, Home
+from sessrotate import discovery, place
+from sessrotate.discovery import Listed
+from support_cli import ID
+
+DATA = support_cli.session(boundaries=3)
+OTHER = "0ddba11a-0000-4000-a000-00000000000a"
+
+
+def lines(*rows: Any) -> bytes:
+    return b"".join(json.dumps(row, separators=(",", ":")).encode() + b"\n" for row in rows)
+
+
+def user(said: str, **fields: Any) -> dict[str, Any]:
+    return {"type": "user", "sessionId": OTHER, "message": {"content": said}, **fields}
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    return homes.home(tmp_path, monkeypatch, DATA)
+
+
+def only() -> Listed:
+    (found,) = discovery.sessions()
+    return found
+
+
+def test_a_live_session_is_listed_with_what_its_edges_say(home: Home) -> None:
+    live = home.live.with_name(f"{OTHER}.jsonl")
+    home.live.rename(live)
+    said = {"cwd": "/home/somebody/é", "gitBranch": "main", "uuid": "u1"}
+    rows = [
+        user("First", timestamp="2026-03-01T12:00:00.000Z", **said),
+        user("x" * 200_000),
+        user("Last", timestamp="2026-03-01T13:00:00.000Z", gitBranch="other"),
+    ]
+    live.write_bytes(lines(*rows))
+    found = only()
+    assert found.place == place.of(live)
+    assert (found.bytes, found.archived_bytes, found.segments) == (live.stat().st_size, 0, 0)
+    assert found.modified == live.stat().st_mtime_ns
+    edges = found.edges
+    assert (str(edges.title), edges.folder, edges.first) == ("First", "/home/somebody/é", "u1")
+    assert edges.branch == "other"
+    assert (edges.started, edges.ended) == ("2026-03-01T12:00:00.000Z", "2026-03-01T13:00:00.000Z")
+
+
+def test_a_rotated_session_is_listed_as_it_was(home: Home) -> None:
+    before = only()
+    home.rotate()
+    found = only()
+    tail = oracle.bodies(DATA)[-1]
+    assert found.place == before.place
+    assert found.edges == before.edges
+    assert found.bytes == home.live.stat().st_size
+    assert found.archived_bytes == len(DATA) - len(tail)
+    assert found.segments == 3
+
+
+def test_a_session_whose_live_file_is_gone_is_listed_by_its_archive(home: Home) -> None:
+    before = only()
+    home.rotate()
+    home.live.unlink()
+    found = only()
+    assert (found.place, found.bytes, found.segments) == (before.place, None, 3)
+    assert found.edges.title == before.edges.title
+    assert found.modified == home.archive.stat().st_mtime_ns
+
+
+def test_a_title_that_a_rotation_carried_is_the_sessions(home: Home) -> None:
+    title = {"type": "custom-title", "customTitle": "A name", "sessionId": ID}
+    first, *rest = oracle.bodies(DATA)
+    home.live.write_bytes(b"".join([first, rest[0], lines(title), *rest[1:]]))
+    home.rotate()
+    home.append(lines(*[user("x" * 2000)] * 40))
+    assert str(only().edges.title) == "A name"
+
+
+def test_what_nobody_used_is_hidden_unless_asked_for(home: Home) -> None:
+    folder = home.live.parent
+    (folder / "empty.jsonl").write_bytes(b"")
+    (folder / "warm.jsonl").write_bytes(lines(user("Warmup")))
+    (folder / "side.jsonl").write_bytes(lines(user("Go", isSidechain=True)))
+    (folder / "agent-1.jsonl").write_bytes(lines(user("Go")))
+    (folder / "notes.txt").write_bytes(b"none")
+    (folder / ".jsonl").write_bytes(DATA)
+    assert only().place.session == ID
+    told = {each.place.session: each.edges.standing for each in discovery.sessions(hidden=True)}
+    assert told == {ID: "session", "empty": "empty", "warm": "warm-up", "side": "agent"}
+
+
+def test_what_lies_beside_a_session_is_counted_with_it(home: Home) -> None:
+    folder = home.live.parent
+    flat = lines(user("Go", sessionId=ID))
+    (folder / "agent-1.jsonl").write_bytes(flat)
+    (folder / ID / "subagents").mkdir(parents=True)
+    (folder / ID / "subagents" / "agent-2.jsonl").write_bytes(b"x" * 10)
+    (folder / ID / "tool-results").mkdir()
+    (folder / ID / "tool-results" / "a.txt").write_bytes(b"x" * 5)
+    assert only().side_bytes == len(flat) + 15
+
+
+def test_a_manifest_that_cannot_be_read_hides_no_session(home: Home) -> None:
+    home.rotate()
+    (home.archive / "manifest.json").write_bytes(b"{}")
+    found = only()
+    assert (found.archived_bytes, found.segments) == (None, 0)
+
+
+def test_locks_and_what_was_put_aside_are_no_projects(home: Home) -> None:
+    home.rotate()
+    place.put_aside(home.where)
+    assert [each.place.project for each in discovery.sessions()] == [PROJECT]
+
+
+def test_a_folder_that_is_not_there_has_no_sessions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "nothing"))
+    assert list(discovery.sessions()) == []
+
+
+# ── what continues what ──────────────────────────────────────────────────────────────────────
+
+
+def test_a_clone_of_a_rotated_session_continues_it(home: Home) -> None:
+    clone = home.live.with_name(f"{OTHER}.jsonl")
+    late = lines(user("On", timestamp="2099-03-01T12:00:00.000Z"))
+    clone.write_bytes(b"".join(oracle.bodies(DATA)[1:2]) + late)
+    home.rotate()
+    expected = [(ID, "first"), (OTHER, "same rows")]
+    for path in (home.live, clone):
+        found = discovery.continued(place.of_live(path))
+        assert [(link.session, link.reason) for link in found] == expected
+
+
+# ── what an old client's index says ──────────────────────────────────────────────────────────
+
+
+def test_an_index_names_only_a_session_whose_own_file_does_not(home: Home) -> None:
+    folder = home.live.parent
+    (folder / f"{OTHER}.jsonl").write_bytes(lines(user("x" * 100_000)))
+    index = [
+        {"sessionId": OTHER, "summary": "Of the index", "firstPrompt": "No"},
+        {"sessionId": ID, "summary": "Not this"},
+        {"sessionId": 1},
+        None,
+    ]
+    (folder / "sessions-index.json").write_text(json.dumps({"version": 1, "entries": index}))
+    titles = {each.place.session: str(each.edges.title) for each in discovery.sessions()}
+    assert titles[OTHER] == "Of the index"
+    assert titles[ID] not in {"", "Not this"}
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"{", b'{"entries":1}', b'{"entries":[[]]}'])
+def test_an_index_that_says_nothing_is_passed_over(home: Home, data: bytes) -> None:
+    (home.live.parent / "sessions-index.json").write_bytes(data)
+    assert only().place.session == ID
