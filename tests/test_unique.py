@@ -98,3 +98,10 @@ def test_many_records_are_told_apart() -> None:
     copies = Copies()
     assert [r.offset for r in once(some, copies=copies)] == list(range(count))
     assert (copies.left_out, copies.differing) == (count, 0)
+
+
+def test_a_line_that_is_just_a_uuid_is_not_taken_for_its_row() -> None:
+    uuid = b"00000001-0000-4000-8000-000000000000"
+    lines = [b'{"type":"user","uuid":"%b"}' % uuid, uuid]
+    found = records([b"".join(line + b"\n" for line in lines)], 0)
+    assert [record.line for record in once(found)] == lines

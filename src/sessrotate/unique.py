@@ -54,7 +54,9 @@ def once(
     for record in records:
         line = _digest(record, bytes_of)
         uuid = _uuid(record)
-        mark = seen.add(xxhash.xxh3_128_digest(uuid) if uuid else line, line[-_MARK:])
+        # Another seed, or a line that is just some row's uuid would pass for that row.
+        key = xxhash.xxh3_128_digest(uuid, seed=1) if uuid else line
+        mark = seen.add(key, line[-_MARK:])
         if mark is None:
             yield record
         else:

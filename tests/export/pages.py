@@ -17,22 +17,22 @@ from sessrotate.export import html
 
 VOID: Final = {"meta", "input", "img"}
 
-ANCHOR: Final = r"#(\d+-\d+|s\d+)"
+ANCHOR: Final = r"#((a\d+-)?\d+-\d+|s\d+)"
 TEXT: Final = r"(?s).*"
 _WORDS: Final = (
-    "answer|attachment|boundary|broken|error|meta|more|note|other|prompt|raw|result|side|step|"
+    "agent|answer|attachment|boundary|broken|error|meta|more|note|other|prompt|raw|result|side|step|"
     "summary|system|task|text|thinking|tool"
 )
 CLASS: Final = rf"({_WORDS})( ({_WORDS}))*"
 
 SESSION: Final[dict[str, dict[str, str]]] = {
     "a": {"href": ANCHOR},
-    "article": {"class": CLASS, "id": r"\d+-\d+"},
+    "article": {"class": CLASS, "id": r"(a\d+-)?\d+-\d+"},
     "b": {},
     "code": {},
     "details": {"class": CLASS},
     "div": {"class": CLASS},
-    "h2": {"id": r"s\d+"},
+    "h2": {"id": r"s\d+|agents"},
     "h3": {},
     "h4": {},
     "header": {},

@@ -254,6 +254,30 @@ def test_counts_that_no_session_has_are_not_written_out(hostile: bytes) -> None:
     assert "very many tokens in" in parsed(hostile).all("article", "answer")[0].text
 
 
+def test_an_agents_transcript_is_folded_behind_the_call_that_started_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home: Home = homes.home(tmp_path, monkeypatch, sessions.friendly())
+    folder = home.live.parent / ID / "subagents"
+    folder.mkdir(parents=True)
+    for name, prompt, call in (("abc", "Check all", "toolu_4"), ("def", "Something else", None)):
+        script = sessions.Script()
+        script.user(prompt, isSidechain=True, agentId=name, sessionId=ID)
+        script.answer(sessions.text(f"said by {name}"), isSidechain=True, agentId=name)
+        (folder / f"agent-{name}.jsonl").write_bytes(script.bytes())
+        if call:
+            (folder / f"agent-{name}.meta.json").write_text(json.dumps({"toolUseId": call}))
+    page = parsed(written(home.live))
+    first, second = page.all("details", "agent")
+    assert "said by abc" in first.text
+    assert "said by def" in second.text
+    order = page.all("main")[0].text
+    assert order.index("Check timetables") < order.index("said by abc")
+    assert order.index("said by abc") < order.index("Check all timetables")
+    assert order.index("Thanks!") < order.index("Agents") < order.index("said by def")
+    assert len(page.all("article", "prompt")) == 4
+
+
 # ── where it is read from ────────────────────────────────────────────────────────────────────
 
 
@@ -368,10 +392,12 @@ def test_the_style_asks_for_nothing_and_the_script_writes_no_markup() -> None:
         assert re.search(r"</|<!--", text) is None
 
 
-def test_a_session_whose_name_is_hostile_has_a_title_all_the_same(tmp_path: Path) -> None:
-    name = "<script>alert(1)<!-- & TITLE \N{RIGHT-TO-LEFT OVERRIDE}\x1b[31m.jsonl"
-    path = write(tmp_path / name.replace("/", ""), sessions.friendly())
-    page = parsed(written(path))
+def test_a_session_whose_title_is_hostile_has_a_title_all_the_same(tmp_path: Path) -> None:
+    script = sessions.Script()
+    script.user("hello")
+    name = "<script>alert(1)<!-- & TITLE \N{RIGHT-TO-LEFT OVERRIDE}\x1b[31m"
+    script.row("custom-title", customTitle=name)
+    page = page_of(tmp_path, script.bytes())
     assert page.all("title")[0].text.startswith("<script>alert(1)<!-- & TITLE")
     assert page.all("h1")[0].text == page.all("title")[0].text
 

@@ -199,7 +199,7 @@ def test_a_heading_is_its_words(text: str) -> None:
 
 def test_a_talk_reads_like_one(tmp_path: Path) -> None:
     document = exported(write(tmp_path / f"{ID}.jsonl", talk()))
-    assert document.startswith(f"# {ID}\n\nA session of 2 segments, 1 compaction.\n\n## 1. first")
+    assert document.startswith("# first prompt\n\nA session of 2 segments, 1 compaction.\n\n## 1.")
     assert re.findall("^## .*", document, re.MULTILINE) == [
         "## 1. first prompt",
         "## 2. second prompt",
@@ -220,7 +220,8 @@ def test_each_record_is_there_once(tmp_path: Path) -> None:
     again = prompt(1, "first prompt", slug="again") + answer(7, "first answer")
     path = write(tmp_path / f"{ID}.jsonl", talk() + again + b"torn\n" * 2)
     document = exported(path)
-    assert document.count("first prompt") == 1
+    assert document.count("## 1. first prompt") == 1
+    assert document.count("first prompt") == 2  # it is the title too
     assert document.count("first answer") == 1
     assert document.count("that are no record") == 1
 

@@ -246,7 +246,7 @@ def _lines(session: Opened, items: Iterator[Item], _choice: select.Choice) -> It
 def _markdown(session: Opened, items: Iterator[Item], _choice: select.Choice) -> Iterator[bytes]:
     from sessrotate.export import markdown  # noqa: PLC0415 - not needed for the other formats
 
-    return markdown.document(session, items)
+    return markdown.document(session, items, session.id)
 
 
 _PIECES: Final[dict[Format, Callable[[Opened, Iterator[Item], select.Choice], Iterator[bytes]]]] = {

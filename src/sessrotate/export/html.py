@@ -9,18 +9,22 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections import deque
+from dataclasses import replace
 from importlib import resources
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import unique
+from sessrotate.errors import SessrotateError
 from sessrotate.export import html_record
 from sessrotate.export.html_text import short
+from sessrotate.view import ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from sessrotate.bodies import SegmentInfo
     from sessrotate.session import Session
+    from sessrotate.view import View
 
 
 _TOGETHER: Final = 40
@@ -39,8 +43,8 @@ def pieces(session: Session) -> Iterator[bytes]:
 
 def _parts(session: Session) -> Iterator[str]:
     segments = session.segments
-    yield _opening(short(session.id, 200), session, segments)
-    renderer = html_record.Renderer()
+    yield _opening(short(str(session.title()) or session.id, 200), session, segments)
+    renderer, agents = html_record.Renderer(), _Agents(session)
     coming = deque(segments)
     info = None
     shown = unreadable = 0
@@ -54,12 +58,56 @@ def _parts(session: Session) -> Iterator[str]:
         shown += 1
         if view is None:
             unreadable += 1
-            yield html_record.broken(record)
+            yield renderer.broken(record)
         else:
             yield renderer.article(record, view, info.boundary)
+            yield from agents.behind(view)
         del record, view  # before the next one is held too: each may have megabytes
     yield from map(_heading, coming)
+    yield from agents.rest()
     yield _closing(shown, unreadable)
+
+
+class _Agents:
+    """The transcripts of a session's agents, each folded behind the call that started it."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._waiting = {
+            number: agent for number, agent in enumerate(session.agents()) if not agent.is_warm_up
+        }
+
+    def behind(self, view: View) -> Iterator[str]:
+        """Yield the transcripts of the agents that this record's calls started."""
+        calls = {block.id for block in view.blocks if isinstance(block, ToolCall)}
+        if calls and self._waiting:
+            for number in [n for n, agent in self._waiting.items() if agent.call in calls]:
+                yield from self._transcript(number)
+
+    def rest(self) -> Iterator[str]:
+        """Yield the transcripts that belong to no call of the history."""
+        if self._waiting:
+            yield '<h2 id="agents">Agents</h2>\n'
+        while self._waiting:
+            yield from self._transcript(min(self._waiting))
+
+    def _transcript(self, number: int) -> Iterator[str]:
+        agent = self._waiting.pop(number)
+        renderer = html_record.Renderer(f"a{number}-")
+        asked = f'<span data-hint="{short(agent.asked or "", 140)}"></span>'
+        hint = f"<b>Agent</b> {short(agent.id, 60)} {asked}"
+        yield f'<details class="agent"><summary>{hint}</summary>'
+        try:
+            for record in unique.once(agent.records()):
+                view = self._session.view(record)
+                if view is None:
+                    yield renderer.broken(record)
+                else:
+                    yield renderer.article(record, replace(view, is_sidechain=True), None)
+                    yield from self.behind(view)
+        except SessrotateError as error:
+            yield f'<p class="note">{short(str(error), 300)}</p>'
+        yield "</details>\n"
 
 
 def _opening(title: str, session: Session, segments: tuple[SegmentInfo, ...]) -> str:

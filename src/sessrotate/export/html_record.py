@@ -79,19 +79,6 @@ def compaction(boundary: Boundary | None) -> str:
     )
 
 
-def broken(record: Record) -> str:
-    """Return a line that nobody can read: where it is, and how it begins."""
-    reason = "no JSON object" if record.is_whole else f"longer than {size(LONGEST)}"
-    text = escape(record.line[:_EXCERPT].decode("utf-8", "replace"))
-    where = f"Segment {record.segment}, offset {record.offset}: {size(record.size)}, {reason}."
-    return _article(
-        record,
-        "broken",
-        "<b>Unreadable line</b>",
-        f"<p>{where}</p>" + (_fold("raw", "How it begins", f"<pre>{text}</pre>") if text else ""),
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class _Where:
     """Where a block stands: in a record of which role and address, and whether in a result."""
@@ -104,10 +91,12 @@ class _Where:
 class Renderer:
     """Renders the records of one session, in their order.
 
-    What it remembers is bounded: the calls that have no result yet, and which answer it is in.
+    `prefix` stands before the address of each, where several transcripts are on one page. What it
+    remembers is bounded: the calls that have no result yet, and which answer it is in.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, prefix: str = "") -> None:
+        self._prefix = prefix
         self._calls: OrderedDict[str, tuple[str, str]] = OrderedDict()
         self._message: str | None = None
 
@@ -116,7 +105,7 @@ class Renderer:
         role, label = next((role, label) for holds, role, label in _ROLES if holds(view))
         is_more = view.message is not None and view.message == self._message
         self._message = view.message or self._message
-        where = _Where(role, _anchor(record))
+        where = _Where(role, self._anchor(record))
         body = "".join(self._block(block, where) for block in view.blocks)
         if role in _FOLDED and body:
             body = _fold("raw", _hint(_first_text(view.blocks) or view.type), body)
@@ -126,7 +115,23 @@ class Renderer:
             head = f"<b>{label}</b> {compaction(boundary) if is_its else moment(view.time)}"
         else:
             head = _head(view, role, "" if is_more else label, with_cost=not is_more)
-        return _article(record, classes, head, body)
+        return _article(where.anchor, classes, head, body)
+
+    def broken(self, record: Record) -> str:
+        """Return a line that nobody can read: where it is, and how it begins."""
+        reason = "no JSON object" if record.is_whole else f"longer than {size(LONGEST)}"
+        text = escape(record.line[:_EXCERPT].decode("utf-8", "replace"))
+        where = f"Segment {record.segment}, offset {record.offset}: {size(record.size)}, {reason}."
+        return _article(
+            self._anchor(record),
+            "broken",
+            "<b>Unreadable line</b>",
+            f"<p>{where}</p>"
+            + (_fold("raw", "How it begins", f"<pre>{text}</pre>") if text else ""),
+        )
+
+    def _anchor(self, record: Record) -> str:
+        return f"{self._prefix}{record.segment}-{record.offset}"
 
     def _block(self, block: Block, where: _Where) -> str:
         return _BLOCKS[type(block)](self, block, where)
@@ -202,12 +207,7 @@ def _head(view: View, role: str, label: str, *, with_cost: bool) -> str:
     )
 
 
-def _anchor(record: Record) -> str:
-    return f"{record.segment}-{record.offset}"
-
-
-def _article(record: Record, classes: str, head: str, body: str) -> str:
-    anchor = _anchor(record)
+def _article(anchor: str, classes: str, head: str, body: str) -> str:
     link = f'<a href="#{anchor}">{anchor}</a>'
     return (
         f'<article class="{classes}" id="{anchor}"><header>{head} {link}</header>{body}</article>\n'

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import harmless, render, told
+from sessrotate.errors import SessrotateError
 from sessrotate.export.markdown_text import fenced, in_html, inline, prose
 from sessrotate.parts import Compaction, Exchange, Said, Unread, parts
 from sessrotate.prompts import as_typed, is_prompt
@@ -19,6 +20,7 @@ from sessrotate.view import Text, Thinking
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from sessrotate.formats.claude_agents import Agent
     from sessrotate.model import Boundary
     from sessrotate.parts import Item, Part
     from sessrotate.session import Session
@@ -31,16 +33,31 @@ _HEADING: Final = 72
 
 
 def pieces(session: Session) -> Iterator[bytes]:
-    """Yield the full history as Markdown, UTF-8, each record once. Raises as `history` does."""
+    """Yield the full history as Markdown, UTF-8, each record once, and its agents' transcripts.
+
+    Raises as `history` does.
+    """
     items = chosen(once(session.history()), session.view, _EXPORTED, lambda _record: None)
-    yield from document(session, items)
+    yield from document(session, items, str(session.title()) or session.id)
+    for agent in session.agents():
+        if not agent.is_warm_up:
+            yield from _encoded([f"# Agent {inline(harmless.clipped(agent.id, 60))}\n"])
+            yield from _encoded(_transcript(session, agent))
 
 
-def document(session: Session, items: Iterable[Item]) -> Iterator[bytes]:
+def _transcript(session: Session, agent: Agent) -> Iterator[str]:
+    try:
+        rows = chosen(once(agent.records()), session.view, _EXPORTED, lambda _record: None)
+        yield from _body(parts(rows), {})
+    except SessrotateError as error:  # its file went away: the session itself is whole
+        yield f"{inline(harmless.line(str(error)))}\n"
+
+
+def document(session: Session, items: Iterable[Item], title: str) -> Iterator[bytes]:
     """Yield a document with these records of a session, as they are chosen already."""
     segments = session.segments
     boundaries = {info.index: info.boundary for info in segments if info.boundary is not None}
-    yield from _encoded(_head(session.id, len(segments), len(boundaries)))
+    yield from _encoded(_head(title, len(segments), len(boundaries)))
     yield from _encoded(_body(parts(items), boundaries))
 
 

@@ -40,7 +40,7 @@ document.addEventListener("DOMContentLoaded", () => {
     link.title = link.textContent;
     const item = document.createElement("li");
     item.append(link);
-    list.append(item);
+    list?.append(item);
     prompts.push({ number: numbers.get(child), link });
   }
   for (const inner of segments.values()) {
@@ -214,7 +214,11 @@ document.addEventListener("DOMContentLoaded", () => {
   const paint = (name, ranges) => {
     if (globalThis.CSS?.highlights) CSS.highlights.set(name, new Highlight(...ranges));
   };
-  const reveal = (record) => { // show what hides the record or the hit in it
+  const unfold = (element) => {
+    for (let fold = element.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
+  };
+  const reveal = (record) => { // show what hides the record: an agent's fold, or its kind's switch
+    unfold(record.parentElement);
     for (const box of document.querySelectorAll("#show input")) {
       if (!box.checked && !isShown(record)) { box.checked = true; toggle(box); }
     }
