@@ -7,6 +7,7 @@ in. Memory is bounded: of a line over `LONGEST` only the beginning is kept.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from io import BytesIO
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -48,24 +49,22 @@ def records(
     is_carried: bool = False,
 ) -> Iterator[Record]:
     """Yield the lines of a segment's body, the first of which begins at offset `start`."""
-    held: list[bytes] = []
-    kept = size = 0
+    held, size = BytesIO(), 0  # hands out what was written to it without a second copy
     for piece in pieces:
         lines = bytes(piece).split(b"\n")
         last = lines.pop()
         if lines:
-            first = lines[0]
-            size += len(first)
-            held.append(first if kept + len(first) <= LONGEST else first[: LONGEST - kept])
-            yield Record(segment, start, b"".join(held), size, is_carried=is_carried)
+            size += len(lines[0])
+            held.write(lines[0][: LONGEST - held.tell()])
+            line, held = held.getvalue(), BytesIO()
+            yield Record(segment, start, line, size, is_carried=is_carried)
             start += size + 1
             for line in lines[1:]:
                 yield Record(segment, start, line, len(line), is_carried=is_carried)
                 start += len(line) + 1
-            held, kept, size = [], 0, 0
+            size = 0
         size += len(last)
-        if last and kept < LONGEST:
-            held.append(last[: LONGEST - kept])
-            kept += len(held[-1])
+        held.write(last[: LONGEST - held.tell()])
     if size:
-        yield Record(segment, start, b"".join(held), size, is_ended=False, is_carried=is_carried)
+        line = held.getvalue()
+        yield Record(segment, start, line, size, is_ended=False, is_carried=is_carried)
