@@ -30,6 +30,7 @@ COMMANDS: Final = (
     "undelete",
     "pin",
     "unpin",
+    "compress",
     "doctor",
 )
 """Each is a module of this package with a function `command`."""
