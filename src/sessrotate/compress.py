@@ -114,6 +114,8 @@ def compress(
             after=done.after + outcome.done.after,
             problems=(*done.problems, *outcome.done.problems),
         )
+        if len(batch) == len(wanted):
+            return done
 
 
 def _is_plain(entry: SealedSegment) -> bool:

@@ -167,6 +167,7 @@ def _prune(holding: Holding, gone: dict[int, str], at: str, wait: float) -> None
             for entry in listed.segments
             if entry.segment.index in gone
         }
+        fs.create_folder(shelf.trash(where))  # before anything says that it is in use
         shelf.replace_segments(where, listed, buried)
         files = [shelf.file_of(listed, entry) for entry in buried.values()]
         fs.move_files(where.archive, files, shelf.trash(where))

@@ -9,7 +9,7 @@ so nothing is ever lost by one.
 from __future__ import annotations
 
 import stat
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -164,5 +164,10 @@ def replace_segments(
         raise RefusedError(
             f"The {names.MANIFEST} has no room for that: shorter notes, or fewer, would leave some."
         )
-    fs.create_file_at_once(where.archive / names.MANIFEST, data)
+    try:
+        fs.create_file_at_once(where.archive / names.MANIFEST, data)
+    except OSError:
+        with suppress(OSError):  # a full disk needs the room
+            fs.remove_files(where.archive, [f"{names.MANIFEST}{names.PARTIAL}"])
+        raise
     return changed_manifest
