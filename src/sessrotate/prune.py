@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sessrotate import archive, fs, inuse, retention, shelf, state
 from sessrotate.errors import (
@@ -24,6 +24,7 @@ from sessrotate.errors import (
 from sessrotate.manifest import MAX_NOTE
 from sessrotate.model import Pruned
 from sessrotate.segments import body
+from sessrotate.shelf import Unsettled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
     from sessrotate.place import Place
     from sessrotate.retention import Candidate, Decision, Policy
     from sessrotate.segments import SegmentSet
+
+
+GRACE: Final = 7 * retention.DAY
+"""Seconds that what was pruned stays in the trash, unless another time is asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,12 +235,16 @@ def _problem(segments: SegmentSet, index: int) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """What of an archive's trash may be freed by now; `strangers` are what nobody pruned there."""
+    """What of an archive's trash may be freed by now.
+
+    `strangers` are the files there that nobody pruned; `left` is what an interrupted run left.
+    """
 
     where: Place
     files: tuple[str, ...]
     bytes: int
     strangers: tuple[str, ...]
+    left: Unsettled
 
 
 def undelete(where: Place, index: int | None, wait: float) -> list[int]:
@@ -269,34 +278,41 @@ def due(where: Place, grace: float, now: float) -> Due:
     Raises DamagedError if the manifest or the trash cannot be read.
     """
     with state.opened(where) as found, storage("look into the trash"):
-        return _due(where, found.manifest, now - grace)
+        there = shelf.in_trash(where)
+        if found.manifest is None:
+            return Due(where, (), 0, tuple(sorted(there)), Unsettled())
+        listed = found.manifest
+        left = shelf.unsettled(listed, found.listing, there)
+    graves = {
+        shelf.file_of(listed, entry): entry.pruned.at
+        for entry in listed.segments
+        if entry.pruned is not None
+    }
+    files = tuple(
+        name for name, at in graves.items() if name in there and _is_over(at, now - grace)
+    )
+    strangers = tuple(sorted(there.keys() - graves.keys() - set(left.risen)))
+    return Due(where, files, sum(there[name] for name in files), strangers, left)
 
 
 def empty_trash(where: Place, grace: float, now: float, wait: float) -> int:
     """Free what was pruned at least `grace` seconds before `now`; return how many bytes that are.
 
-    What no tombstone lists stays in the trash. Raises as `shelf.changing` does.
+    What no tombstone lists stays in the trash, and so does what an interrupted run has yet to put
+    there. Raises as `shelf.changing` does.
     """
-    if not due(where, grace, now).files:
+    before = due(where, grace, now)
+    if not before.files and not before.left:
         return 0
     with shelf.changing(where, wait) as listed:
-        found = _due(where, listed, now - grace)
-        fs.remove_files(shelf.trash(where), found.files)
+        there = shelf.in_trash(where)
+        graves = {
+            shelf.file_of(listed, entry) for entry in listed.segments if entry.pruned is not None
+        }
+        files = [name for name in before.files if name in there and name in graves]
+        fs.remove_files(shelf.trash(where), files)
         fs.remove_folder(shelf.trash(where))
-    return found.bytes
-
-
-def _due(where: Place, listed: Manifest | None, until: float) -> Due:
-    there = shelf.in_trash(where)
-    segments = () if listed is None else listed.segments
-    graves = {
-        shelf.file_of(listed, entry): entry.pruned.at
-        for entry in segments
-        if listed is not None and entry.pruned is not None
-    }
-    files = tuple(name for name, at in graves.items() if name in there and _is_over(at, until))
-    strangers = tuple(sorted(there.keys() - graves.keys()))
-    return Due(where, files, sum(there[name] for name in files), strangers)
+    return sum(there[name] for name in files)
 
 
 def _is_over(at: str, until: float) -> bool:

@@ -44,6 +44,19 @@ class Unsettled:
     def __bool__(self) -> bool:
         return self != Unsettled()
 
+    def __str__(self) -> str:
+        """Say what happened, in sentences for a person."""
+        told = []
+        if self.buried:
+            told.append(
+                "A prune, or an undelete, was interrupted: pruned segments are yet to move."
+            )
+        if self.risen:
+            told.append("Segments that are not pruned are in the trash.")
+        if self.doubles or self.drafts:
+            told.append("A compression was interrupted: some files are there twice or unfinished.")
+        return " ".join(told)
+
 
 def trash(where: Place) -> Path:
     """Return the folder that pruned segments go to."""

@@ -72,11 +72,11 @@ def command(
         bool, typer.Option("--empty-trash", help="Free what has been in the trash for long enough.")
     ] = False,
     grace: Annotated[
-        float,
+        float | None,
         typer.Option(
             parser=age, metavar="AGE", help="How long it stays in the trash.", show_default="7d"
         ),
-    ] = 7 * 86400.0,
+    ] = None,
     wait: Wait = 10.0,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", "-n", help="Show what would be done; change nothing.")
@@ -103,6 +103,7 @@ def command(
         max_size=max_size,
     )
     now = time.time()
+    grace = prune.GRACE if grace is None else grace
     errors: list[SessrotateError] = []
     planned = None
     if not policy.is_empty or not empty_trash:
