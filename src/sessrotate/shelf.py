@@ -124,7 +124,8 @@ def unsettled(listed: Manifest, listing: Collection[str], trashed: Collection[st
         for codec in names.CODEC_SUFFIX:
             other = file_of(listed, replace(entry, codec=codec))
             drafts.append(f"{other}{names.PARTIAL}")
-            if entry.pruned is None and other != file and {other, file} <= set(listing):
+            is_double = other != file and other in listing and file in listing
+            if is_double and entry.pruned is None:
                 doubles.append((entry.segment.index, other))
     unfinished = tuple(name for name in drafts if name in listing)
     return Unsettled(tuple(buried), tuple(risen), tuple(doubles), unfinished)

@@ -98,7 +98,8 @@ def test_what_is_busy_is_75_and_the_others_are_done(home: Home) -> None:
     assert [entry["session"] for entry in ended.document()["sessions"]] == ["second-session"]
 
 
-def test_a_session_that_was_never_rotated_is_refused(home: Home) -> None:
+@pytest.mark.usefixtures("home")
+def test_a_session_without_an_archive_is_refused() -> None:
     assert called("restore", ID).code == 0
     assert_one_sentence(called("compress", ID), 77)
 

@@ -40,7 +40,7 @@ NOW: Final = 1_900_000_000.0
 @pytest.fixture(autouse=True)
 def _one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compress on one core, so that calls come in the same order each time."""
-    monkeypatch.setattr(compress, "_cores", lambda: 1)
+    monkeypatch.setattr(compress, "_at_once", lambda _level: 1)
 
 
 # ── what is done ─────────────────────────────────────────────────────────────────────────────
@@ -237,7 +237,7 @@ def test_a_kill_of_the_run_that_tidies_loses_nothing(deed: Deed) -> None:
 @every_deed
 @pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC, errno.EROFS], ids=errno.errorcode.get)
 @pytest.mark.parametrize("lasting", [False, True], ids=["once", "from then on"])
-def test_any_call_may_fail(deed: Deed, number: int, lasting: bool) -> None:
+def test_any_call_on_sealed_segments_may_fail(deed: Deed, number: int, lasting: bool) -> None:
     at, fault = 0, partial(OSError, number, os.strerror(number))
     while True:
         at += 1
