@@ -40,6 +40,9 @@ MAX_WINDOW: Final = 23
 
 _PIECE: Final = 64 * 1024
 
+_JOB: Final = 2 * 1024 * 1024
+"""Bytes that a thread compresses at a time; left to itself, zstd takes 8 MiB and many of them."""
+
 
 def compressor(size: int, level: int = LEVEL, threads: int = 0) -> ZstdCompressor:
     """Return a compressor for one frame of `size` bytes, with a content checksum.
@@ -51,6 +54,7 @@ def compressor(size: int, level: int = LEVEL, threads: int = 0) -> ZstdCompresso
             CompressionParameter.compression_level: level,
             CompressionParameter.checksum_flag: 1,
             CompressionParameter.nb_workers: threads,
+            **({CompressionParameter.job_size: _JOB} if threads else {}),
         }
     )
     result.set_pledged_input_size(size)

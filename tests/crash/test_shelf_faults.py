@@ -11,12 +11,12 @@ import os
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
 import oracle
-from crash.changes import Faults
+from crash.changes import Faults, Killed, Watch
 from crash.disk import Image
 from crash.judging import seen_of
 from crash.power import recorded
@@ -229,6 +229,48 @@ def test_a_kill_of_the_run_that_tidies_loses_nothing(deed: Deed) -> None:
                 continue
         for later in {entry.names: entry for entry in again}.values():
             check(later, deed)
+
+
+class KilledAfter(Watch):
+    """Is killed before the call that follows the rename number `at`."""
+
+    def __init__(self, at: int) -> None:
+        super().__init__()
+        self._left = at
+        self.is_dead = False
+
+    def call(self, name: str, real: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        if self._left == 0:
+            self.is_dead = True
+            raise Killed
+        self._left -= name == "rename"
+        return real(*args, **kwargs)
+
+
+@every_deed
+def test_a_power_loss_after_a_kill_and_during_the_next_run_loses_nothing(deed: Deed) -> None:
+    """The kill comes when a name is new and not on the disk, which the next run must see to."""
+    renames = 0
+    while True:
+        renames += 1
+        killed = KilledAfter(renames)
+
+        def both(found: Session, killed: KilledAfter = killed) -> None:
+            with killed.installed(), suppress(Killed):
+                deed.run(found)
+            with suppress(RefusedError):
+                deed.run(found)
+
+        run = recorded(deed.name, before(deed), HISTORY, both)
+        if not killed.is_dead:
+            return
+        disk, known = Disk.of(run.trace), set()
+        for event in run.trace.events:
+            disk.apply(event)
+            for image, _ in disk.states():
+                if image not in known:
+                    known.add(image)
+                    check(image, deed)
 
 
 # ── errors ───────────────────────────────────────────────────────────────────────────────────
