@@ -37,7 +37,7 @@ LAYERS = (
         "formats.claude_view",
     },
     {"chain", "render", "find", "intent", "inuse", "locks", "obstacles"},
-    {"archive", "writer", "residue", "history"},
+    {"archive", "writer", "residue", "history", "unpacked"},
     {"split", "swap", "state"},
     {"stitch", "seal", "rotate", "restore", "rebuild"},
     {"recover", "bodies"},

@@ -129,13 +129,14 @@ def _segments(where: Place, listed: Manifest) -> SegmentSet:
 
 def _batch(segments: SegmentSet, wanted: list[SealedSegment], room: int | None) -> Iterator[_Job]:
     size = 0
-    limit = BATCH if room is None or room > _PLENTY else 0
+    is_plenty = room is None or room > _PLENTY
+    limit, least = (BATCH, 2) if is_plenty else (0, 1)  # one reaches the disk beside the other
     for number, entry in enumerate(wanted):
         part = segments.parts[entry.segment.index]
         file = names.segment_file(segments.session, "numbered", part.index, "zstd")
         job = _Job(entry, part, file, len(part.head) + entry.segment.span.size)
         size += job.size
-        if number and (size > limit or number == _MOST):
+        if (number >= least and size > limit) or number == _MOST:
             return
         yield job
 

@@ -24,9 +24,11 @@ from typing import TYPE_CHECKING, Final
 from sessrotate.fs.files import (
     FILE_MODE,
     Draft,
+    Nameless,
     NewFile,
     OutputDevice,
     OutputFile,
+    nameless,
     output,
     sync_folder,
     write_all,
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Draft",
+    "Nameless",
     "NewFile",
     "OutputDevice",
     "OutputFile",
@@ -55,6 +58,7 @@ __all__ = [
     "held",
     "move_files",
     "move_folder",
+    "nameless",
     "output",
     "remove_files",
     "remove_folder",
