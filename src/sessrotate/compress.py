@@ -202,7 +202,7 @@ class _Batch:
         from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - not needed at start-up
 
         problems: dict[int, str] = {}
-        with ThreadPoolExecutor(_at_once(self._level)) as pool:
+        with ThreadPoolExecutor(_cores()) as pool:
             futures = [(job, pool.submit(self._write, job)) for job in jobs]
             try:
                 for job, future in futures:
@@ -261,11 +261,3 @@ class _Batch:
 
 def _cores() -> int:
     return min(os.cpu_count() or 1, 4)
-
-
-def _at_once(level: int) -> int:
-    """Return how many segments are under way at a time: some of them wait for the disk.
-
-    From level 10 on that would take too much memory (80 MiB each at 19), and win nothing.
-    """
-    return _cores() + (2 if level < 10 else 0)  # noqa: PLR2004 - as above

@@ -40,7 +40,7 @@ NOW: Final = 1_900_000_000.0
 @pytest.fixture(autouse=True)
 def _one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compress on one core, so that calls come in the same order each time."""
-    monkeypatch.setattr(compress, "_at_once", lambda _level: 1)
+    monkeypatch.setattr(compress, "_cores", lambda: 1)
 
 
 # ── what is done ─────────────────────────────────────────────────────────────────────────────
