@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from pathlib import Path
 
 import pytest
@@ -136,6 +138,25 @@ def test_an_archive_that_changed_since_the_plan_is_left_alone(home: Home) -> Non
     ((_, error),) = prune.execute(plan, 1)
     assert isinstance(error, InUseError)
     assert snapshot(home.config) == before
+
+
+def test_a_client_that_came_since_the_plan_is_left_alone(home: Home) -> None:
+    plan = planned(home)
+    running = json.dumps({"pid": os.getpid(), "sessionId": ID}).encode()
+    support_cli.write(home.config / "sessions" / f"{os.getpid()}.json", running)
+    before = snapshot(home.config)
+    ((_, error),) = prune.execute(plan, 1)
+    assert isinstance(error, InUseError)
+    assert "client" in str(error)
+    assert snapshot(home.config) == before
+
+
+def test_a_segment_in_the_trash_that_nobody_pruned_comes_back(home: Home) -> None:
+    name = f"{ID}.1.jsonl"
+    (home.archive / "trash").mkdir()
+    (home.archive / name).rename(home.archive / "trash" / name)
+    prune.pin(home.where, 0, "whatever is done next", 1)
+    assert home.stitched() == DATA
 
 
 def test_an_empty_policy_is_an_error(home: Home) -> None:

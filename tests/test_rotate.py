@@ -14,7 +14,9 @@ import homes
 import oracle
 import support_cli
 from homes import Home, refused, snapshot
+from sessrotate import compress
 from sessrotate.errors import NotASessionError
+from sessrotate.fs import files
 from support_cli import ID, boundary, row, write
 
 if TYPE_CHECKING:
@@ -197,6 +199,34 @@ def test_a_row_that_continues_an_archived_one_takes_it_along(home: Home) -> None
     assert home.stitched() == data + b"".join(REWOUND)
     assert done.plan.bytes_after == len(b"".join(live))
     assert not home.problems()
+
+
+def test_a_row_that_continues_one_in_a_compressed_segment_takes_it_along(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = b"".join(b"".join(part) for part in ANCESTORS)
+    home.live.write_bytes(data + REWOUND[0])
+    home.rotate()
+    compress.compress(home.where, 1, lambda _done: None)
+    home.append(b"".join(REWOUND[1:]))
+    with monkeypatch.context() as patch:  # as where a file cannot be without a name
+        patch.setattr(files, "_unnamed_file", lambda _folder: None)
+        refused(home, "may be in segment 2", "try again after it")
+    home.rotate()
+    live = home.live.read_bytes().splitlines(keepends=True)
+    assert tuple(live[1:-2]) == (ANCESTORS[0][1], *ANCESTORS[0][2:], *ANCESTORS[1][1:])
+    assert home.stitched() == data + b"".join(REWOUND)
+    assert not home.problems()
+
+
+def test_an_ancestor_in_a_damaged_compressed_segment_is_refused(home: Home) -> None:
+    home.live.write_bytes(b"".join(b"".join(part) for part in ANCESTORS) + REWOUND[0])
+    home.rotate()
+    compress.compress(home.where, 1, lambda _done: None)
+    file = home.archive / f"{ID}.1.jsonl.zst"
+    file.write_bytes(file.read_bytes()[:-3])
+    home.append(b"".join(REWOUND[1:]))
+    refused(home, "may be in segment 1", "try again after it")
 
 
 def test_an_ancestor_in_a_segment_that_is_not_there_is_refused(home: Home) -> None:

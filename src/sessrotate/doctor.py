@@ -9,7 +9,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sessrotate import hook_notes, hook_settings, live, place, recover, state
+from sessrotate import hook_notes, hook_settings, live, place, prune, recover, shelf, state
 from sessrotate.errors import SessrotateError, printable
 from sessrotate.formats import claude
 from sessrotate.source import Source
@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 class Finding:
     """Something to be dealt with: where, its kind in one word, and a sentence for a person.
 
-    Kinds: interrupted (an unfinished rotation or restoration), orphan (an archive whose session
-    is gone), damaged, hook (a rotation that the client's hook began went wrong), settings
-    (nothing could be rotated, or the hook cannot be called; `session` is empty).
+    Kinds: interrupted (an unfinished rotation, restoration, prune or compression), orphan (an
+    archive whose session is gone), damaged, trash (it holds what nobody pruned), hook (a rotation
+    that the client's hook began went wrong), settings (nothing could be rotated, or the hook cannot
+    be called; `session` is empty).
     """
 
     session: str
@@ -118,8 +119,28 @@ def _look(where: Place) -> Iterator[tuple[str, str]]:
                         "`sessrotate split --in-place --unsafe-adopt`."
                     ),
                 )
+            if not todo.sentence:
+                yield from _shelf(where)
     except SessrotateError as error:
         yield "damaged", str(error)
+
+
+def _shelf(where: Place) -> Iterator[tuple[str, str]]:
+    """Yield what is left to do with an archive's sealed segments and its trash."""
+    found = prune.due(where, 0, 0)
+    name = printable(where.session)
+    if found.left:
+        yield (
+            "interrupted",
+            f"{found.left} `sessrotate prune --empty-trash {name}` puts that right.",
+        )
+    if found.strangers:
+        folder = printable(str(shelf.trash(where)))
+        many = f"{len(found.strangers):,} file{'' if len(found.strangers) == 1 else 's'}"
+        yield (
+            "trash",
+            f"{folder} holds {many} that nobody pruned: move away what is not needed.",
+        )
 
 
 def _command(found: State) -> str:

@@ -9,20 +9,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sessrotate import archive, fs, inuse, retention, shelf, state
 from sessrotate.errors import (
-    DamagedError,
+    InputError,
     InUseError,
     RefusedError,
     SessrotateError,
     WrongUsageError,
     printable,
+    storage,
 )
 from sessrotate.manifest import MAX_NOTE
 from sessrotate.model import Pruned
 from sessrotate.segments import body
+from sessrotate.shelf import Unsettled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -31,15 +33,25 @@ if TYPE_CHECKING:
     from sessrotate.model import SealedSegment
     from sessrotate.place import Place
     from sessrotate.retention import Candidate, Decision, Policy
+    from sessrotate.segments import SegmentSet
+
+
+GRACE: Final = 7 * retention.DAY
+"""Seconds that what was pruned stays in the trash, unless another time is asked for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """One archive as it was planned on; `held` says why nothing of it may go."""
+    """One archive as it was planned on; `held` says why nothing of it may go.
+
+    `is_unsettled` says that an interrupted run left something to be put right.
+    """
 
     where: Place
     listed: Manifest
+    segments: SegmentSet
     held: str | None = None
+    is_unsettled: bool = False
 
     @property
     def key(self) -> str:
@@ -49,17 +61,31 @@ class Holding:
 
 @dataclass(frozen=True, slots=True)
 class PrunePlan:
-    """A whole pruning, decided and not yet done; `now` is in seconds since 1970."""
+    """A whole pruning, decided and not yet done; `now` is in seconds since 1970.
+
+    `failures` are the archives that could not be looked at, and why: nothing of them goes.
+    """
 
     policy: Policy
     now: float
     holdings: tuple[Holding, ...]
     decisions: tuple[Decision, ...]
+    failures: tuple[tuple[Place, SessrotateError], ...] = ()
+
+    @property
+    def count(self) -> int:
+        """How many segments go to the trash."""
+        return sum(not entry.keep for entry in self.decisions)
 
     @property
     def bytes_trashed(self) -> int:
         """How many bytes go to the trash."""
         return sum(entry.segment.bytes for entry in self.decisions if not entry.keep)
+
+    def bytes_of(self, holding: Holding) -> int:
+        """Return how many bytes of one archive go to the trash."""
+        of_it = (entry for entry in self.decisions if entry.segment.session == holding.key)
+        return sum(entry.segment.bytes for entry in of_it if not entry.keep)
 
     def removed(self, holding: Holding) -> dict[int, str]:
         """Return what goes of one archive: number and reason."""
@@ -76,11 +102,18 @@ def prepare(
     """Return what a policy does to these archives; nothing is changed.
 
     What is to go is read and verified, and `progress` told how many bytes are done; what does not
-    verify is held, and the rest decided anew. Raises WrongUsageError for an empty policy.
+    verify is held, and the rest decided anew. An archive that cannot be looked at is no other's
+    failure. Raises WrongUsageError for an empty policy.
     """
     if policy.is_empty:
         raise WrongUsageError("No rule says what to keep or remove: give one, --keep-last 5 say.")
-    holdings = tuple(holding for where in wanted if (holding := _look(where)) is not None)
+    holdings: list[Holding] = []
+    failures: list[tuple[Place, SessrotateError]] = []
+    for where in dict.fromkeys(wanted):
+        try:
+            holdings += _look(where)
+        except SessrotateError as error:
+            failures.append((where, error))
     candidates = {entry.key: entry for holding in holdings for entry in _candidates(holding)}
     by_key = {holding.key: holding for holding in holdings}
     whole: set[tuple[str, int]] = set()
@@ -91,7 +124,7 @@ def prepare(
         for entry in decisions:
             key = entry.segment.key
             if not entry.keep and key not in whole:
-                problem = _problem(by_key[entry.segment.session], entry.segment.index)
+                problem = _problem(by_key[entry.segment.session].segments, entry.segment.index)
                 whole.add(key)
                 if problem is not None:
                     candidates[key] = replace(candidates[key], held=problem)
@@ -99,19 +132,20 @@ def prepare(
                 done += entry.segment.bytes
                 progress(done)
         if not damaged:
-            return PrunePlan(policy, now, holdings, decisions)
+            return PrunePlan(policy, now, tuple(holdings), decisions, tuple(failures))
 
 
 def execute(planned: PrunePlan, wait: float) -> Iterator[tuple[Holding, SessrotateError | None]]:
     """Carry out a plan, archive by archive; yield what keeps one from being pruned, or None.
 
     `wait` is how many seconds to wait for each lock. What was planned is what is done: an archive
-    that changed since, or a client that came, is an InUseError and nothing of it goes.
+    that changed since, or a client that came, is an InUseError and nothing of it goes. Archives
+    of which nothing goes are passed over, unless an interrupted run has to be finished there.
     """
     at = datetime.fromtimestamp(planned.now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     for holding in planned.holdings:
         gone = planned.removed(holding)
-        if not gone:
+        if not gone and not holding.is_unsettled:
             continue
         try:
             _prune(holding, gone, at, wait)
@@ -124,9 +158,13 @@ def execute(planned: PrunePlan, wait: float) -> Iterator[tuple[Holding, Sessrota
 def _prune(holding: Holding, gone: dict[int, str], at: str, wait: float) -> None:
     where = holding.where
     with shelf.changing(where, wait) as listed:
-        if listed != holding.listed or any(inuse.clients(where)):
-            name = printable(where.session)
+        name = printable(where.session)
+        if listed != holding.listed:
             raise InUseError(f"The archive of {name} changed since the plan was made: try again.")
+        if not gone:
+            return
+        if any(inuse.clients(where)):
+            raise InUseError(f"A client runs {name} by now: end it, then try again.")
         buried = {
             entry.segment.index: replace(
                 entry, pruned=Pruned(at, gone[entry.segment.index][:MAX_NOTE])
@@ -134,16 +172,18 @@ def _prune(holding: Holding, gone: dict[int, str], at: str, wait: float) -> None
             for entry in listed.segments
             if entry.segment.index in gone
         }
+        fs.create_folder(shelf.trash(where))  # before anything says that it is in use
         shelf.replace_segments(where, listed, buried)
         files = [shelf.file_of(listed, entry) for entry in buried.values()]
         fs.move_files(where.archive, files, shelf.trash(where))
 
 
-def _look(where: Place) -> Holding | None:
-    """Return an archive to plan on; None if nothing is archived, or nobody can tell."""
+def _look(where: Place) -> Iterator[Holding]:
+    """Yield an archive to plan on; nothing if nothing is archived, or nobody can tell."""
     with state.opened(where) as found:
-        if found.manifest is None:
-            return None
+        listed, listing = found.manifest, found.listing
+        if listed is None:
+            return
         held = None
         try:
             shelf.check_finished(found)
@@ -151,7 +191,10 @@ def _look(where: Place) -> Holding | None:
             held = "a run on its session is not finished"
         if any(inuse.clients(where)):
             held = "a client runs its session"
-        return Holding(where, found.manifest, held)
+    with storage("look into the trash"):
+        left = shelf.unsettled(listed, listing, shelf.in_trash(where))
+    segments = archive.of_manifest(where.archive, listing, listed)
+    yield Holding(where, listed, segments, held, bool(left) and held is None)
 
 
 def _candidates(holding: Holding) -> Iterator[Candidate]:
@@ -177,19 +220,31 @@ def _size(holding: Holding, entry: SealedSegment) -> tuple[int, str | None]:
         return 0, "its file is missing"
 
 
-def _problem(holding: Holding, index: int) -> str | None:
+def _problem(segments: SegmentSet, index: int) -> str | None:
     """Return why a segment does not verify, None if it does."""
-    listing = frozenset(entry.name for entry in holding.where.archive.iterdir())
-    segments = archive.of_manifest(holding.where.archive, listing, holding.listed)
     try:
         for _ in body(segments, segments.parts[index]):
             pass
-    except (DamagedError, OSError) as error:
+    except InputError as error:
         return f"it does not verify: {error}"
     return None
 
 
 # ── undoing, and emptying the trash ──────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """What of an archive's trash may be freed by now.
+
+    `strangers` are the files there that nobody pruned; `left` is what an interrupted run left.
+    """
+
+    where: Place
+    files: tuple[str, ...]
+    bytes: int
+    strangers: tuple[str, ...]
+    left: Unsettled
 
 
 def undelete(where: Place, index: int | None, wait: float) -> list[int]:
@@ -198,12 +253,13 @@ def undelete(where: Place, index: int | None, wait: float) -> list[int]:
     Raises RefusedError if what is asked for is not in the trash any more.
     """
     with shelf.changing(where, wait) as listed:
-        there = _listing(where)
-        graves = [entry for entry in listed.segments if entry.pruned is not None]
+        there = shelf.in_trash(where)
         back = [
             entry
-            for entry in graves
-            if shelf.file_of(listed, entry) in there and index in {None, entry.segment.index}
+            for entry in listed.segments
+            if entry.pruned is not None
+            and shelf.file_of(listed, entry) in there
+            and index in {None, entry.segment.index}
         ]
         if not back:
             what = "No pruned segment" if index is None else f"Segment {index}"
@@ -216,42 +272,55 @@ def undelete(where: Place, index: int | None, wait: float) -> list[int]:
     return sorted(risen)
 
 
+def due(where: Place, grace: float, now: float) -> Due:
+    """Return what `empty_trash` would free; nothing is changed.
+
+    Raises DamagedError if the manifest or the trash cannot be read.
+    """
+    with state.opened(where) as found, storage("look into the trash"):
+        there = shelf.in_trash(where)
+        if found.manifest is None:
+            return Due(where, (), 0, tuple(sorted(there)), Unsettled())
+        listed = found.manifest
+        left = shelf.unsettled(listed, found.listing, there)
+    graves = {
+        shelf.file_of(listed, entry): entry.pruned.at
+        for entry in listed.segments
+        if entry.pruned is not None
+    }
+    files = tuple(
+        name for name, at in graves.items() if name in there and _is_over(at, now - grace)
+    )
+    strangers = tuple(sorted(there.keys() - graves.keys() - set(left.risen)))
+    return Due(where, files, sum(there[name] for name in files), strangers, left)
+
+
 def empty_trash(where: Place, grace: float, now: float, wait: float) -> int:
     """Free what was pruned at least `grace` seconds before `now`; return how many bytes that are.
 
-    What no tombstone lists stays in the trash.
+    What no tombstone lists stays in the trash, and so does what an interrupted run has yet to put
+    there. Raises as `shelf.changing` does.
     """
-    if not shelf.trash(where).is_dir():
+    before = due(where, grace, now)
+    if not before.files and not before.left:
         return 0
-    freed = 0
     with shelf.changing(where, wait) as listed:
-        there = _listing(where)
-        files = []
-        for entry in listed.segments:
-            name = shelf.file_of(listed, entry)
-            if entry.pruned is not None and name in there and _is_over(entry, now - grace):
-                files.append(name)
-                freed += there[name]
+        there = shelf.in_trash(where)
+        graves = {
+            shelf.file_of(listed, entry) for entry in listed.segments if entry.pruned is not None
+        }
+        files = [name for name in before.files if name in there and name in graves]
         fs.remove_files(shelf.trash(where), files)
         fs.remove_folder(shelf.trash(where))
-    return freed
+    return sum(there[name] for name in files)
 
 
-def _is_over(entry: SealedSegment, until: float) -> bool:
-    at = retention.seconds(entry.pruned.at) if entry.pruned is not None else None
-    return at is not None and at <= until
+def _is_over(at: str, until: float) -> bool:
+    time = retention.seconds(at)
+    return time is not None and time <= until
 
 
-def _listing(where: Place) -> dict[str, int]:
-    """Return the plain files in an archive's trash and their sizes, in bytes."""
-    folder = shelf.trash(where)
-    if not folder.is_dir():
-        return {}
-    return {
-        path.name: path.lstat().st_size
-        for path in folder.iterdir()
-        if path.is_file() and not path.is_symlink()
-    }
+# ── keeping for ever ─────────────────────────────────────────────────────────────────────────
 
 
 def pin(where: Place, index: int, note: str | None, wait: float) -> None:

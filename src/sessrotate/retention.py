@@ -118,9 +118,10 @@ def seconds(text: str | None) -> float | None:
     """Return a record's time, ISO 8601, in seconds since 1970; None if it is none."""
     try:
         when = datetime.fromisoformat(text or "")
-    except ValueError:
+        # In UTC it may lie outside of all years that there are.
+        return when.astimezone(UTC).timestamp() if when.tzinfo is not None else None
+    except (ValueError, OverflowError):
         return None
-    return when.timestamp() if when.tzinfo is not None else None
 
 
 # ── what is held ─────────────────────────────────────────────────────────────────────────────

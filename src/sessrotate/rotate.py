@@ -8,9 +8,10 @@ what speaks against it; a dry run shows the same plan.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
-from sessrotate import dating, find, fs, inuse, live, names, plan, scan, swap
+from sessrotate import dating, find, fs, inuse, live, names, plan, scan, swap, unpacked
 from sessrotate.digest import ZERO, Fingerprint, Tally
 from sessrotate.errors import DamagedError, InUseError, RefusedError, printable, storage
 from sessrotate.formats import claude, claude_contract
@@ -19,7 +20,6 @@ from sessrotate.live import LiveHeader
 from sessrotate.manifest import Manifest
 from sessrotate.model import Scan, SealedSegment, Segment, Span
 from sessrotate.obstacles import obstacles
-from sessrotate.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from sessrotate.formats.claude_contract import LivePlan
     from sessrotate.model import Boundary, FileIdentity
     from sessrotate.place import Place
+    from sessrotate.source import Source
     from sessrotate.state import State
 
 BUFFER: Final = 256 * 1024
@@ -154,15 +155,10 @@ def _segments(
 def _older(
     found: State, archived: tuple[SealedSegment, ...]
 ) -> Iterator[tuple[int, Source | None]]:
-    """Yield the sealed segments, the newest first; None for one that is not there, or no plain."""
+    """Yield the sealed segments, the newest first; None for one that cannot be looked into."""
     for entry in reversed(archived):
-        index = entry.segment.index
-        path = found.place.archive / names.segment_file(found.place.session, "numbered", index)
-        if path.name not in found.listing or path.is_symlink():
-            yield index, None
-        else:
-            with Source(path) as source:
-                yield index, source
+        with unpacked.sealed(found.place, entry) as source:
+            yield entry.segment.index, source
 
 
 def _source(found: State) -> Source:
@@ -273,15 +269,19 @@ def _header(planned: RotationPlan, parent: str, carried: str, boundary: str) -> 
     )
 
 
-def _carried(place: Place, live_file: Source, contract: LivePlan) -> Iterator[bytes]:
+def _carried(planned: RotationPlan, place: Place, live_file: Source) -> Iterator[bytes]:
     """Yield the carried lines, newlines included, from wherever they stand."""
-    for entry in contract.carried:
-        span = Span(entry.span.start, entry.span.end + 1)
-        if entry.segment is None:
-            yield from live_file.pieces(span)
-        else:
-            file = names.segment_file(place.session, "numbered", entry.segment)
-            with Source(place.archive / file) as segment:
+    carried = planned.live.carried if planned.live is not None else ()
+    for index, group in groupby(carried, key=lambda entry: entry.segment):
+        spans = [Span(entry.span.start, entry.span.end + 1) for entry in group]
+        if index is None:
+            for span in spans:
+                yield from live_file.pieces(span)
+            continue
+        with unpacked.sealed(place, planned.archived[index]) as segment:
+            if segment is None:
+                raise DamagedError(f"Segment {index} cannot be read any more.")
+            for span in spans:
                 yield from segment.pieces(span)
 
 
@@ -297,13 +297,13 @@ def _write(
     if contract is None:
         raise DamagedError("There is nothing to cut.")
     carried = Fingerprint()
-    for piece in _carried(place, source, contract):
+    for piece in _carried(planned, place, source):
         carried.update(piece)
     line = Span(contract.cut, source.line_end(contract.cut, planned.end) + 1)
     boundary = Mark.of(source.read_at(line.start, line.size))
     head = live.line(_header(planned, sealed[-1].digest, carried.digest, boundary.digest))
     draft.append(head)
-    for piece in _carried(place, source, contract):
+    for piece in _carried(planned, place, source):
         draft.append(piece)
     tail = Fingerprint()
     for piece in source.pieces(Span(contract.cut, planned.end)):

@@ -313,4 +313,5 @@ def _remove_archive(found: State) -> None:
     codecs = [f"{name}{suffix}" for name in segments for suffix in names.CODEC_SUFFIX.values()]
     fs.remove_files(folder, [*codecs, names.MANIFEST, names.PACK, names.DRAFT, *_partial(found)])
     fs.remove_files(folder, [names.INTENT])
+    fs.remove_folder(folder / names.TRASH)
     fs.remove_folder(folder)

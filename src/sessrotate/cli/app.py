@@ -32,6 +32,7 @@ COMMANDS: Final = (
     "undelete",
     "pin",
     "unpin",
+    "compress",
     "hook",
     "doctor",
 )

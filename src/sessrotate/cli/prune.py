@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sessrotate import find, place, prune, render_prune
-from sessrotate.cli import streams
+from sessrotate import prune, render_prune
+from sessrotate.cli import archives, streams
 from sessrotate.cli.options import Json, ManySessions, Quiet, Wait, age, size
 from sessrotate.errors import SessrotateError, WrongUsageError
 from sessrotate.retention import Policy
 
 if TYPE_CHECKING:
+    from sessrotate.place import Place
     from sessrotate.prune import PrunePlan
+    from sessrotate.render_prune import Shown
 
 
 def command(
@@ -70,11 +72,11 @@ def command(
         bool, typer.Option("--empty-trash", help="Free what has been in the trash for long enough.")
     ] = False,
     grace: Annotated[
-        float,
+        float | None,
         typer.Option(
             parser=age, metavar="AGE", help="How long it stays in the trash.", show_default="7d"
         ),
-    ] = 7 * 86400.0,
+    ] = None,
     wait: Wait = 10.0,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", "-n", help="Show what would be done; change nothing.")
@@ -90,10 +92,7 @@ def command(
     does not verify and sessions that a client runs always stay. With keep rules alone, what none
     of them keeps goes; with --max-age or --max-size only what these name.
     """
-    if bool(sessions) == every:
-        raise WrongUsageError("Name a SESSION, or --all, and not both.")
-    named = [place.of_archived(find.path_of(name)) for name in sessions or []]
-    wanted = list(place.archives()) if every else named
+    wanted = archives.named(sessions, every=every)
     policy = Policy(
         keep_last=keep_last,
         keep_within=keep_within,
@@ -104,36 +103,85 @@ def command(
         max_size=max_size,
     )
     now = time.time()
-    if policy.is_empty and empty_trash:
-        planned = None
-    else:
+    grace = prune.GRACE if grace is None else grace
+    errors: list[SessrotateError] = []
+    planned = None
+    if not policy.is_empty or not empty_trash:
         with streams.progress("Verifying", 0, quiet=quiet) as progress:
             planned = prune.prepare(wanted, policy, now, progress)
-        if not as_json:
-            streams.write(render_prune.plan(planned))
-    errors: list[SessrotateError] = []
-    if planned is not None and planned.bytes_trashed and not dry_run:
-        _ask(planned, yes=yes)
-        errors += [error for _, error in prune.execute(planned, wait) if error is not None]
-    freed = 0
-    if empty_trash and not dry_run:
-        freed = sum(prune.empty_trash(where, grace, now, wait) for where in wanted)
-    if as_json:
-        streams.write(render_prune.as_json(planned, freed, dry_run=dry_run))
-    elif not dry_run:
-        streams.write(render_prune.done(planned, freed))
-    for error in errors[1:]:
-        streams.message(f"sessrotate: {error}")
-    if errors:
-        raise errors[0]
-
-
-def _ask(planned: PrunePlan, *, yes: bool) -> None:
-    """Have a person confirm; raise WrongUsageError where nobody can be asked."""
-    if yes:
+        errors += [error for _, error in planned.failures]
+    dues = _due(wanted, grace, now, errors) if empty_trash else []
+    freed = sum(due.bytes for due in dues)
+    if empty_trash and grace == 0 and planned is not None:
+        freed += planned.bytes_trashed  # right behind what was there before
+    shown = render_prune.Shown(planned, freed, is_due=empty_trash)
+    if not as_json:
+        width = streams.terminal_width()
+        streams.write(render_prune.plan(shown, is_short=width is not None))
+    for due in dues:
+        if due.strangers:
+            streams.message(render_prune.strangers(due))
+    if dry_run or not _agreed(shown, yes=yes):
+        if as_json:
+            streams.write(render_prune.as_json(shown, shown.trashed, shown.due, dry_run=True))
+        archives.end(errors)
         return
+    trashed = _execute(planned, wait, errors)
+    freed = _emptied(wanted, grace, now, wait, errors) if empty_trash else 0
+    if as_json:
+        streams.write(render_prune.as_json(shown, trashed, freed, dry_run=False))
+    else:
+        streams.write(render_prune.done(trashed, freed))
+    archives.end(errors)
+
+
+def _due(
+    wanted: list[Place], grace: float, now: float, errors: list[SessrotateError]
+) -> list[prune.Due]:
+    found = []
+    for where in wanted:
+        try:
+            found.append(prune.due(where, grace, now))
+        except SessrotateError as error:
+            if str(error) not in map(str, errors):  # the plan met it, too
+                errors.append(error)
+    return found
+
+
+def _execute(planned: PrunePlan | None, wait: float, errors: list[SessrotateError]) -> int:
+    """Carry out a plan; return how many bytes went to the trash."""
+    trashed = 0
+    if planned is not None:
+        for holding, error in prune.execute(planned, wait):
+            if error is None:
+                trashed += planned.bytes_of(holding)
+            else:
+                errors.append(error)
+    return trashed
+
+
+def _emptied(
+    wanted: list[Place], grace: float, now: float, wait: float, errors: list[SessrotateError]
+) -> int:
+    """Empty the trash of archives; return how many bytes that freed."""
+    freed = 0
+    for where in wanted:
+        try:
+            freed += prune.empty_trash(where, grace, now, wait)
+        except SessrotateError as error:
+            if str(error) not in map(str, errors):
+                errors.append(error)
+    return freed
+
+
+def _agreed(shown: Shown, *, yes: bool) -> bool:
+    """Have a person confirm; raise WrongUsageError where nobody can be asked."""
+    if yes or not shown.is_anything:
+        return True
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise WrongUsageError("Nobody is here to be asked: say --yes, or look with --dry-run.")
-    streams.message(render_prune.question(planned))
-    if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
-        raise WrongUsageError("Nothing was pruned.")
+    streams.message(render_prune.question(shown))
+    if sys.stdin.readline().strip().lower() in {"y", "yes"}:
+        return True
+    streams.message("Nothing was changed.")
+    return False

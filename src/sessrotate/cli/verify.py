@@ -80,7 +80,8 @@ def _check_history(found: State, *, quiet: bool) -> tuple[list[Problem], str]:
         size = 0
     with streams.progress("Verifying", size, quiet=quiet) as progress:
         problems = stitch.verify_history(found, progress)
-    many = render.count(len(found.listed.segments) if found.listed else 0, "archived segment")
+    listed = found.listed.segments if found.listed else ()
+    many = render.count(sum(entry.pruned is None for entry in listed), "archived segment")
     live = "the live file is gone" if found.is_gone else "the live file"
     return problems, f"{many} and {live}, {render.size(size)}: whole"
 

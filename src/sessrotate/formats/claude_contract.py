@@ -286,8 +286,8 @@ def _refusals(needs: _Needs, parents: set[bytes], tail: set[bytes]) -> Iterator[
     # A fork of 2.1.330 writes preserved rows behind the boundary that lists them.
     if needs.hidden is not None:
         yield (
-            f"A row that a resume needs may be in segment {needs.hidden}, which is compressed or "
-            "not there."
+            f"A row that a resume needs may be in segment {needs.hidden}, which is not there or "
+            "cannot be looked into."
         )
     if needs.required - set(needs.found) - tail:
         yield "A row that the last compaction preserved is missing."

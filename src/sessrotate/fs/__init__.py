@@ -24,9 +24,11 @@ from typing import TYPE_CHECKING, Final
 from sessrotate.fs.files import (
     FILE_MODE,
     Draft,
+    Nameless,
     NewFile,
     OutputDevice,
     OutputFile,
+    nameless,
     output,
     sync_folder,
     write_all,
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Draft",
+    "Nameless",
     "NewFile",
     "OutputDevice",
     "OutputFile",
@@ -55,6 +58,7 @@ __all__ = [
     "held",
     "move_files",
     "move_folder",
+    "nameless",
     "output",
     "remove_files",
     "remove_folder",
@@ -165,10 +169,19 @@ def rename_files(folder: Path, names: Mapping[str, str]) -> None:
 
 
 def move_files(folder: Path, names: Iterable[str], to: Path) -> None:
-    """Move files of a folder to another on the same file system, all on the disk after."""
+    """Move files of a folder to another on the same file system, all on the disk after.
+
+    Raises FileExistsError if something else has the name there.
+    """
     create_folder(to)
     for name in names:
-        os.rename(folder / name, to / name)  # noqa: PTH104 - as above
+        old, new = folder / name, to / name
+        if not os.path.lexists(new):
+            os.rename(old, new)  # noqa: PTH104 - as above
+        elif os.path.samestat(old.lstat(), new.lstat()):
+            old.unlink()  # a power loss kept both names; a rename would do nothing
+        else:
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(new))
     sync_folder(to)
     sync_folder(folder)
 

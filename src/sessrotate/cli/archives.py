@@ -1,0 +1,37 @@
+"""What the commands over archives share: which ones are meant, and how several failures end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sessrotate import find, fleet, place
+from sessrotate.cli import streams
+from sessrotate.errors import WrongUsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sessrotate.errors import SessrotateError
+    from sessrotate.place import Place
+
+
+def named(sessions: Sequence[str] | None, *, every: bool) -> list[Place]:
+    """Return the places of the sessions, each once; with `every`, of all archives there are.
+
+    Raises WrongUsageError unless one of both is given.
+    """
+    if bool(sessions) == every:
+        raise WrongUsageError("Name a SESSION, or --all, and not both.")
+    if every:
+        return list(place.archives())
+    return list(dict.fromkeys(place.of_archived(find.path_of(name)) for name in sessions or ()))
+
+
+def end(errors: Sequence[SessrotateError]) -> None:
+    """Say every error; the command ends with the code of the worst."""
+    if errors:
+        worst = min(errors, key=lambda error: fleet.WORST_FIRST.index(error.exit_code))
+        for error in errors:
+            if error is not worst:
+                streams.message(f"sessrotate: {error}")
+        raise worst

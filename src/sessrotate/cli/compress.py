@@ -1,0 +1,52 @@
+"""`sessrotate compress`: archived segments take a quarter of the room."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from sessrotate import compress, render_compress, zstd
+from sessrotate.cli import archives, streams
+from sessrotate.cli.options import Json, ManySessions, Quiet, Wait
+from sessrotate.errors import DamagedError, SessrotateError
+
+
+def command(
+    sessions: ManySessions = None,
+    *,
+    every: Annotated[bool, typer.Option("--all", help="Every archive of this machine.")] = False,
+    level: Annotated[
+        int,
+        typer.Option(
+            "--level",
+            metavar="N",
+            min=zstd.LEVELS[0],
+            max=zstd.LEVELS[1],
+            help="1 is fastest, 19 smallest.",
+        ),
+    ] = zstd.LEVEL,
+    wait: Wait = 10.0,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Compress archived segments.
+
+    Each is read back and compared before its plain file goes. Every other command reads both.
+    """
+    done: list[compress.Compressed] = []
+    errors: list[SessrotateError] = []
+    for where in archives.named(sessions, every=every):
+        try:
+            total = compress.plain_bytes(where)
+            with streams.progress("Compressing", total, quiet=quiet) as progress:
+                done.append(compress.compress(where, wait, progress, level=level))
+        except SessrotateError as error:
+            errors.append(error)
+        else:
+            errors += [DamagedError(problem) for problem in done[-1].problems]
+            if not as_json:
+                streams.write(render_compress.line(done[-1]))
+    if as_json:
+        streams.write(render_compress.as_json(done))
+    archives.end(errors)
