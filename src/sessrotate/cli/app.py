@@ -30,6 +30,9 @@ COMMANDS: Final = (
     "undelete",
     "pin",
     "unpin",
+    "run",
+    "config",
+    "schedule",
     "hook",
     "doctor",
 )
