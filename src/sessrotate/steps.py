@@ -5,8 +5,8 @@ the next one comes. A session that could not be recovered is left alone by the s
 dry run goes through the same rows and changes nothing.
 
 To add a step, write one row: its names, which settings turn it on, and a deed. For what is done
-archive by archive, `_each` makes the deed of two functions that return bytes, 0 for nothing to do:
-what it would be, and doing it. `compress` and `archive` belong between `rotate` and `prune`, with
+session by session, `_each` makes the deed of a function that lists them and two that return bytes,
+0 for nothing to do: what it would be, and doing it. `compress` and `archive` belong between `rotate` and `prune`, with
 `compress.compress(where, older_than, level, now, wait) -> int` (bytes saved) and, for each of
 `cold.wanted(older_than, before_cleanup, now) -> list[Place]`, `cold.archive(where, wait) -> int`
 (bytes); ages are in seconds and None where a rule is off. Import them inside the deeds.
@@ -89,11 +89,16 @@ def failure(session: str, error: SessrotateError) -> Item:
     return Item(session, became, said=str(error), error=error)
 
 
-def _each(would: Callable[[Job, Place], int], does: Callable[[Job, Place], int], said: str) -> Deed:
-    """Return the deed that does something to one archive after the other."""
+def _each(
+    which: Callable[[Job], list[Place]],
+    would: Callable[[Job, Place], int],
+    does: Callable[[Job, Place], int],
+    said: str,
+) -> Deed:
+    """Return the deed that does something to one session after the other."""
 
     def deed(job: Job) -> Iterator[Item]:
-        for where in job.archives():
+        for where in which(job):
             try:
                 with storage("change the archive"):
                     size = would(job, where) if job.dry_run else does(job, where)
@@ -247,7 +252,7 @@ STEPS: Final = (
         "empty the trash of",
         "emptied the trash of",
         lambda settings: settings.trash.grace is not None,
-        _each(_overdue, _empty, "from the trash"),
+        _each(Job.archives, _overdue, _empty, "from the trash"),
     ),
 )
 """In this order: what is unfinished first, and what frees bytes for good last."""
