@@ -6,10 +6,10 @@ dry run goes through the same rows and changes nothing.
 
 To add a step, write one row: its names, which settings turn it on, and a deed. For what is done
 session by session, `_each` makes the deed of a function that lists them and two that return bytes,
-0 for nothing to do: what it would be, and doing it. `compress` and `archive` belong between `rotate` and `prune`, with
-`compress.compress(where, older_than, level, now, wait) -> int` (bytes saved) and, for each of
-`cold.wanted(older_than, before_cleanup, now) -> list[Place]`, `cold.archive(where, wait) -> int`
-(bytes); ages are in seconds and None where a rule is off. Import them inside the deeds.
+0 for nothing to do: what it would be, and doing it. `compress` belongs before `prune`, with
+`compress.compress(where, wait, progress, level=…, chosen=…)`, and `archive` behind that, with
+`cold.wanted(older_than, before_cleanup, now)`, `cold.plan(where)` and `cold.archive(where, wait,
+progress)`; ages are in seconds, and None where a rule is off. Import them inside the deeds.
 """
 
 from __future__ import annotations
