@@ -1,4 +1,4 @@
-"""What all tests share: settings of hypothesis, and a disk that need not be waited for."""
+"""What all tests share: hypothesis, no user, and a disk that need not be waited for."""
 
 from __future__ import annotations
 
@@ -11,6 +11,16 @@ settings.register_profile(
     "default", suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 settings.load_profile("default")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _nothing_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> object:
+    """Have the settings and logs of whoever runs the tests neither read nor written."""
+    folder = tmp_path_factory.mktemp("user")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME"):
+            patch.setenv(name, str(folder / name.lower()))
+        yield
 
 
 @pytest.fixture(autouse=True, scope="session")

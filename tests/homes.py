@@ -28,6 +28,13 @@ if TYPE_CHECKING:
 
 PROJECT: Final = "-home-somebody-project"
 
+OWN_FOLDERS: Final = {
+    "XDG_CONFIG_HOME": "xdg-config",
+    "XDG_STATE_HOME": "xdg-state",
+    "XDG_DATA_HOME": "xdg-data",
+}
+"""Where the user's own settings and logs are looked for, beside the client's folder."""
+
 LONG_AGO: Final = 100.0
 """Seconds after which a file counts as quiet where there are no leases."""
 
@@ -62,7 +69,10 @@ class Home:
 
     @property
     def env(self) -> dict[str, str]:
-        return {"CLAUDE_CONFIG_DIR": str(self.config)}
+        return {
+            "CLAUDE_CONFIG_DIR": str(self.config),
+            **{name: str(self.config.parent / folder) for name, folder in OWN_FOLDERS.items()},
+        }
 
     def rotate(self, wait: float = 0.2, *, adopt: bool = False) -> Rotated:
         """Rotate the session, or raise what keeps that from being done."""
@@ -111,7 +121,8 @@ class Home:
 def home(folder: Path, patch: pytest.MonkeyPatch, data: bytes | None = None) -> Home:
     """Make a client's folder, that of this process from now on, with a session of these bytes."""
     made = Home(folder / "config")
-    patch.setenv("CLAUDE_CONFIG_DIR", str(made.config))
+    for name, value in made.env.items():
+        patch.setenv(name, value)
     patch.delenv("CLAUDE_PROJECTS_DIR", raising=False)
     if data is not None:
         write(made.live, data)

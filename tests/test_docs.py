@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import generate_session
+from sessrotate import config_keys, steps
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -51,6 +52,7 @@ def folder(tmp_path: Path) -> Path:
 def test_every_example_prints_what_the_page_shows(page: Path, folder: Path) -> None:
     environment = {"PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "LC_ALL": "C.UTF-8"}
     environment["CLAUDE_CONFIG_DIR"] = str(folder / "claude")
+    environment["HOME"] = str(folder)  # of the user's own, neither settings nor logs
     for command, shown in examples(page):
         done = subprocess.run(
             shlex.split(command),
@@ -72,6 +74,12 @@ def test_the_page_of_commands_is_what_help_says() -> None:
         [sys.executable, ROOT / "scripts" / "docs", "--check"], capture_output=True, check=False
     )
     assert done.returncode == 0, done.stdout
+
+
+def test_the_page_of_the_scheduled_job_has_the_settings_and_the_steps() -> None:
+    page = (ROOT / "docs" / "scheduling.md").read_text()
+    assert f"```toml\n{config_keys.commented()}```\n" in page
+    assert re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE) == [step.name for step in steps.STEPS]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

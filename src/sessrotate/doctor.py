@@ -9,7 +9,18 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sessrotate import hook_notes, hook_settings, live, place, prune, recover, shelf, state
+from sessrotate import (
+    hook_notes,
+    hook_settings,
+    live,
+    place,
+    prune,
+    recover,
+    run_log,
+    schedule,
+    shelf,
+    state,
+)
 from sessrotate.errors import SessrotateError, printable
 from sessrotate.formats import claude
 from sessrotate.source import Source
@@ -185,6 +196,17 @@ def settings() -> Iterator[Setting]:
     yield Setting("archived sessions", str(sum(1 for _ in place.archives())))
     yield Setting("archives put aside", str(len(place.aside())))
     yield Setting("hook", _installed())
+    timer = schedule.found()
+    yield Setting("schedule", "none found" if timer is None else str(timer))
+    yield Setting("last run", _last_run())
+
+
+def _last_run() -> str:
+    try:
+        last = run_log.last()
+    except SessrotateError:
+        return "not known"
+    return "never" if last is None else f"{last.at}, exit code {last.code}"
 
 
 def _installed() -> str:

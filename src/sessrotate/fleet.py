@@ -98,4 +98,9 @@ def exit_code(outcomes: list[Outcome], *, live: bool) -> int:
         for outcome in outcomes
         if outcome.error is not None and (live or outcome.result == "failed")
     }
+    return worst(codes)
+
+
+def worst(codes: set[int]) -> int:
+    """Return the exit code that should worry most; 0 if there is none."""
     return next((code for code in WORST_FIRST if code in codes), 0)

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from sessrotate import fs, settings
-from sessrotate.errors import InUseError, RefusedError, WrongUsageError, printable, storage
+from sessrotate import fs, program, settings
+from sessrotate.errors import InUseError, RefusedError, printable, storage
 from sessrotate.formats import claude
 
 if TYPE_CHECKING:
@@ -78,7 +77,7 @@ def plan_install(least: str) -> Change:
     Raises RefusedError if the settings cannot be understood.
     """
     path, target, before = _read()
-    line = settings.command(_program(), least)
+    line = settings.command(program.path(), least)
     with _named(path):
         text = "{}\n" if before is None else _text(before)
         try:
@@ -171,19 +170,3 @@ def _is_empty(text: str) -> bool:
 
 def _backup(path: Path) -> Path:
     return path.with_name(path.name + _BACKUP)
-
-
-def _program() -> str:
-    """Return where `sessrotate` is installed, for a shell that knows no PATH of its own.
-
-    The name it was called by comes first: it may be a link that outlives an upgrade.
-    """
-    name = "sessrotate"
-    beside = Path(sys.executable).with_name(name)
-    for candidate in (Path(sys.argv[0]).absolute(), beside, shutil.which(name)):
-        if candidate is not None and Path(candidate).name == name and os.access(candidate, os.X_OK):
-            return str(candidate)
-    raise WrongUsageError(
-        "The command `sessrotate` is not installed where it could be found: `pip install` it, so "
-        "that the client can call it."
-    )

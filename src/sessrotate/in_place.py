@@ -115,6 +115,15 @@ def restore_session(where: Place, wait: float, progress: Progress) -> RestorePla
         return planned
 
 
+def recover_session(where: Place, wait: float, progress: Progress) -> Recovery:
+    """Finish or undo what an interrupted run left of a session; return what that was.
+
+    Raises as `recover` does.
+    """
+    with locks.alone(where, wait):
+        return _recover(where, wait, progress)
+
+
 @contextmanager
 def _aside(where: Place, planned: RotationPlan) -> Iterator[None]:
     """Have the archive out of the way in the block, and back if that fails before the swap."""

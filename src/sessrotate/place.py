@@ -129,6 +129,11 @@ def root() -> Path:
     return claude.projects_folder().resolve().parent / FOLDER
 
 
+def run_lock() -> Path:
+    """Return the file that `sessrotate run` holds: no project's name has a dot in it."""
+    return root() / LOCKS / "run.lock"
+
+
 def archives(prefix: str = "") -> Iterator[Place]:
     """Yield the place of every archive whose session's id begins with `prefix`, in order."""
     for project in claude.listed(root()):

@@ -33,6 +33,9 @@ COMMANDS: Final = (
     "pin",
     "unpin",
     "compress",
+    "run",
+    "config",
+    "schedule",
     "hook",
     "doctor",
 )

@@ -1,0 +1,34 @@
+"""`sessrotate config`: the settings of `run`."""
+
+from __future__ import annotations
+
+import typer
+
+from sessrotate import config_file, render_run
+from sessrotate.cli import streams
+from sessrotate.cli.options import Config, Json
+from sessrotate.errors import printable
+
+group = typer.Typer(
+    help="Write or show the settings of `run`.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@group.command()
+def init() -> None:
+    """Write a file of settings in which each is explained and none is set.
+
+    One that is there is left as it is (77).
+    """
+    streams.write(f"{printable(str(config_file.init()), 1000)} was written.\n")
+
+
+@group.command()
+def show(*, config: Config = None, as_json: Json = False) -> None:
+    """Show what is in force, and where each value comes from."""
+    loaded = config_file.read(config)
+    say = render_run.settings_json if as_json else render_run.settings
+    streams.write(say(loaded))

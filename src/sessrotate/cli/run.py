@@ -1,0 +1,49 @@
+"""`sessrotate run`: the scheduled job."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import typer
+
+from sessrotate import config_file, render_run, run
+from sessrotate.cli import streams
+from sessrotate.cli.in_place import progress
+from sessrotate.cli.options import Config, Json, Quiet
+
+
+def command(
+    *,
+    config: Config = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", "-n", help="Show what would be done; change nothing.")
+    ] = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Do what is configured, for all sessions of this machine.
+
+    Finish what was interrupted, rotate what is large, prune by the rules of the configuration,
+    free what has been in the trash for long enough. `schedule install` has it started by the
+    system, and `config init` writes a file to say what it does; without one it rotates and removes
+    nothing.
+
+    The exit code is that of the worst failure. Sessions that are in use are left for the next run
+    and are no failure. 75: another run goes on. Each run adds a line to a log of its own.
+    """
+    loaded = config_file.read(config)
+    do = run.plan if dry_run else run.execute
+    report = do(loaded.settings, time.time(), progress(quiet=quiet))
+    if as_json:
+        streams.write(render_run.as_json(report, loaded))
+    else:
+        streams.write(
+            render_run.plan(report, loaded) if dry_run else f"{render_run.summary(report)}\n"
+        )
+    for sentence in render_run.failures(report):
+        streams.message(f"sessrotate: {sentence}")
+    if report.unlogged is not None:
+        streams.message(f"sessrotate: {report.unlogged}")
+    if report.code:
+        raise typer.Exit(report.code)

@@ -1,0 +1,49 @@
+"""Where the user's own files of sessrotate are: its settings, and what it remembers.
+
+Rule: as the platform wants it. `XDG_CONFIG_HOME` and `XDG_STATE_HOME` count everywhere if they
+are absolute, as their specification demands; without them it is `~/.config` and `~/.local/state`,
+on macOS `~/Library/Application Support`, on Windows `%LOCALAPPDATA%`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Final
+
+NAME: Final = "sessrotate"
+
+_ELSEWHERE: Final = {
+    "darwin": ("", "Library/Application Support"),
+    "win32": ("LOCALAPPDATA", "AppData/Local"),
+}
+"""Systems with one folder for all: the variable that names it, and where it is in the home."""
+
+
+def config_file(platform: str = sys.platform) -> Path:
+    """Return where the settings of `run` are, if there are any."""
+    return config_home(platform) / NAME / "config.toml"
+
+
+def log_file(platform: str = sys.platform) -> Path:
+    """Return where `run` writes a line each time."""
+    return _home("XDG_STATE_HOME", ".local/state", platform) / NAME / "runs.jsonl"
+
+
+def config_home(platform: str = sys.platform) -> Path:
+    """Return the folder of all programs' settings."""
+    return _home("XDG_CONFIG_HOME", ".config", platform)
+
+
+def data_home(platform: str = sys.platform) -> Path:
+    """Return the folder of all programs' data."""
+    return _home("XDG_DATA_HOME", ".local/share", platform)
+
+
+def _home(variable: str, otherwise: str, platform: str) -> Path:
+    named = os.environ.get(variable, "")
+    if not os.path.isabs(named) and platform in _ELSEWHERE:  # noqa: PTH117 - may be empty
+        variable, otherwise = _ELSEWHERE[platform]
+        named = os.environ.get(variable, "")
+    return Path(named) if os.path.isabs(named) else Path.home() / otherwise  # noqa: PTH117 - as above
