@@ -26,7 +26,7 @@ def command(
     every: Annotated[bool, typer.Option("--all", help="Every archive of this machine.")] = False,
     keep_last: Annotated[
         int | None,
-        typer.Option(min=0, metavar="N", help="Keep the last N of each session."),
+        typer.Option(min=1, metavar="N", help="Keep the last N of each session."),
     ] = None,
     keep_within: Annotated[
         float | None,
@@ -39,18 +39,18 @@ def command(
     keep_daily: Annotated[
         int | None,
         typer.Option(
-            min=0,
+            min=1,
             metavar="N",
             help="Keep the newest of each of the last N days that have any.",
         ),
     ] = None,
     keep_weekly: Annotated[
         int | None,
-        typer.Option(min=0, metavar="N", help="The same for weeks."),
+        typer.Option(min=1, metavar="N", help="The same for weeks."),
     ] = None,
     keep_monthly: Annotated[
         int | None,
-        typer.Option(min=0, metavar="N", help="The same for months."),
+        typer.Option(min=1, metavar="N", help="The same for months."),
     ] = None,
     max_age: Annotated[
         float | None,
