@@ -471,10 +471,10 @@ def stop_while_it_loads(session_file: Path, rotating: Callable[[], object]) -> t
     deadline = time.monotonic() + LIMIT
 
     def opened() -> int | None:
-        for tasks in Path("/proc/self/task").glob("*/children"):
-            for pid in tasks.read_text().split():
-                for link in Path(f"/proc/{pid}/fd").glob("*"):
-                    with suppress(OSError):
+        with suppress(OSError):  # a task, a child or a descriptor that is gone by now
+            for tasks in Path("/proc/self/task").glob("*/children"):
+                for pid in tasks.read_text().split():
+                    for link in Path(f"/proc/{pid}/fd").iterdir():
                         if link.readlink() == session_file:
                             return int(pid)
         return None
