@@ -40,6 +40,9 @@ LINES: Final = 60
 ENTER: Final = "\r"
 UP: Final = "\x1b[A"
 
+AGAIN: Final = 5.0
+"""Seconds after which a key without any effect is pressed once more."""
+
 MARKED: Final = "^ *[>\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}](?:[ \xa0]|$)"
 """Before the line that keys go to: what is typed, or what is chosen of a list."""
 
@@ -85,6 +88,10 @@ def _settle_in(client: Client) -> None:
 def _marked(shown: str) -> str:
     marked: list[str] = re.findall(rf"{MARKED}(.*)$", shown, re.MULTILINE)
     return marked[-1]
+
+
+def _shows(pattern: str, shown: str) -> bool:
+    return re.search(pattern, shown, re.MULTILINE) is not None
 
 
 def _is_other(marked: str, shown: str) -> bool:
@@ -142,31 +149,17 @@ class Terminal:
 
     def wait_for(self, pattern: str) -> str:
         """Wait until the screen shows what a regular expression finds; return the screen."""
-        wanted = re.compile(pattern, re.MULTILINE)
-        return self._wait_until(lambda shown: bool(wanted.search(shown)), pattern)
+        return self._wait_until(partial(_shows, pattern), pattern)
 
-    def press(self, *keys: str) -> None:
-        """Press keys."""
-        for key in keys:
-            os.write(self._master, key.encode())
+    def say(self, text: str) -> str:
+        """Give a prompt, wait for the reply to it, and return the reply's name."""
+        self._type(text)
+        return self.send()
 
-    def enter(self, text: str) -> None:
-        """Type a text, and the Enter key when all of it stands there.
-
-        Both at once would be taken for something pasted.
-        """
-        self.press(text)
-        self.wait_for(rf"{MARKED}{re.escape(text)}")
-        self.press(ENTER)
-
-    def say(self, text: str) -> None:
-        """Give a prompt, and wait for the reply to it."""
+    def send(self) -> str:
+        """Send the prompt that stands there, wait for the reply to it, and return its name."""
         known = len(self._api.requests())
-        self.enter(text)
-        self.until_answered(known)
-
-    def until_answered(self, known: int) -> str:
-        """Wait for the reply to the first turn behind `known` requests, and return its name."""
+        self._press_until(ENTER, partial(self._was_asked, known), "a question to the model")
         names: list[str] = []
 
         def is_there(shown: str) -> bool:
@@ -180,17 +173,22 @@ class Terminal:
         self._wait_until(is_there, "a reply")
         return names[0]
 
+    def compact(self) -> None:
+        """Have the session compacted."""
+        known = len(self._api.requests())
+        self._type("/compact")
+        self._press_until(ENTER, partial(self._was_asked, known), "a question to the model")
+        self.wait_for("Compacted")
+
     def rewind(self, prompt: str) -> None:
         """Go back to the moment before a prompt, which then stands there to be sent again."""
-        self.enter("/rewind")
-        shown = self.wait_for(rf"^ *Rewind$[^\0]*{MARKED}\(current\)")
+        self._type("/rewind")
+        offered = rf"^ *Rewind$[^\0]*{MARKED}\(current\)"
+        shown = self._press_until(ENTER, partial(_shows, offered), "the prompts to go back to")
         while prompt not in (marked := _marked(shown)):
-            self.press(UP)
-            shown = self._wait_until(partial(_is_other, marked), "another row")
-        self.press(ENTER)
-        self.wait_for(rf"{MARKED}1\. Restore ")
-        self.press(ENTER)
-        self.wait_for(rf"{MARKED}{re.escape(prompt)}$")
+            shown = self._press_until(UP, partial(_is_other, marked), "another row")
+        for after in (rf"{MARKED}1\. Restore ", rf"{MARKED}{re.escape(prompt)}$"):
+            self._press_until(ENTER, partial(_shows, after), after)
 
     def close(self) -> None:
         """End the client and everything that it started."""
@@ -198,13 +196,40 @@ class Terminal:
         self._reader.join()
         os.close(self._master)
 
+    def _type(self, text: str) -> None:
+        """Type a text; with the Enter key at once it would be taken for something pasted."""
+        os.write(self._master, text.encode())
+        self.wait_for(rf"{MARKED}{re.escape(text)}")
+
+    def _was_asked(self, known: int, _shown: str) -> bool:
+        requests = self._api.requests()[known:]
+        return any(request.is_conversation or request.is_compaction for request in requests)
+
+    def _press_until(self, key: str, holds: Callable[[str], bool], what: str) -> str:
+        """Press a key until it had its effect, and return the screen.
+
+        A client that has just drawn a list may not listen to keys yet: they are lost.
+        """
+        shown = None
+        while shown is None and not self._has_ended and time.monotonic() < self._deadline:
+            os.write(self._master, key.encode())
+            shown = self._waited(holds, min(self._deadline, time.monotonic() + AGAIN))
+        return self._wait_until(holds, what) if shown is None else shown
+
     def _wait_until(self, holds: Callable[[str], bool], what: str) -> str:
+        shown = self._waited(holds, self._deadline)
+        if shown is None:
+            how = "ended" if self._has_ended else f"took longer than {LIMIT:.0f} s"
+            raise ClientError(f"The client {how} without {what!r}. It shows:\n{self.text()}")
+        return shown
+
+    def _waited(self, holds: Callable[[str], bool], deadline: float) -> str | None:
+        """Wait for the screen to be as wanted, and return it; None when it was not in time."""
         with self._changed:
             while not holds(shown := self._text()):
-                left = self._deadline - time.monotonic()
+                left = deadline - time.monotonic()
                 if self._has_ended or not self._changed.wait(max(0.0, left)):
-                    how = "ended" if self._has_ended else f"took longer than {LIMIT:.0f} s"
-                    raise ClientError(f"The client {how} without {what!r}. It shows:\n{shown}")
+                    return None
         return shown
 
     def _text(self) -> str:

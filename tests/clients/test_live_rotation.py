@@ -23,7 +23,7 @@ from clients.making import FULL, WINDOW, compact
 from clients.mock_api import MockApi, call, fingerprint, usage
 from clients.normal import Sent, normalise
 from clients.rotating import archived, place_of, run, stitched
-from clients.terminal import ENTER, MARKED, on_terminal
+from clients.terminal import MARKED, on_terminal
 from sessrotate import in_place, inuse
 from sessrotate.errors import InUseError
 from support_cli import COMMAND
@@ -414,8 +414,7 @@ def rewinding(client: Client, between: Callable[[Path], object]) -> Path:
         terminal.wait_for(MARKED)
         for text in PROMPTS:
             terminal.say(text)
-        terminal.enter(COMPACT)
-        terminal.wait_for("Compacted")
+        terminal.compact()
         terminal.say("Rewind, last.")
         (path,) = (
             path
@@ -425,9 +424,7 @@ def rewinding(client: Client, between: Callable[[Path], object]) -> Path:
         until(lambda: b"Rewind, last." in path.read_bytes())
         between(path)
         terminal.rewind(PROMPTS[1])
-        known = len(client.api.requests())
-        terminal.press(ENTER)
-        answer = terminal.until_answered(known).encode()
+        answer = terminal.send().encode()
         until(lambda: answer in path.read_bytes())
     return path
 
