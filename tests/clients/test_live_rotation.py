@@ -24,7 +24,7 @@ from clients.mock_api import MockApi, call, fingerprint, usage
 from clients.normal import Sent, normalise
 from clients.rotating import archived, place_of, run, stitched
 from clients.terminal import MARKED, on_terminal
-from sessrotate import in_place, inuse
+from sessrotate import fs, in_place, inuse
 from sessrotate.errors import InUseError
 from support_cli import COMMAND
 
@@ -49,6 +49,7 @@ WAITING: Final = "Live, third: rotated before its answer."
 STREAMING: Final = f"Live, fifth: rotated half-way through its answer. {LOOK}"
 BY_TOOL: Final = f"Live, seventh: rotated by a tool. {RUN} {LOOK}"
 OVERFLOWING: Final = "Live, ninth: compacted first."
+LATE: Final = "Live, eleventh: its rows come late."
 STEPS: Final = (
     "Live, first.",
     f"Live, second. {LOOK}",
@@ -64,7 +65,7 @@ STEPS: Final = (
     OVERFLOWING,
     f"Live, tenth. {LOOK}",
     COMPACT,
-    "Live, eleventh.",
+    LATE,
 )
 """A session in one process that is compacted four times by hand and once by itself."""
 
@@ -254,9 +255,40 @@ def test_a_session_goes_on_that_is_rotated_between_its_turns(lives: Lives) -> No
     lives.check(path)
 
 
-def test_a_session_goes_on_that_is_rotated_during_its_turns(lives: Lives) -> None:
+def rotating_around(running: Running, monkeypatch: pytest.MonkeyPatch) -> threading.Thread:
+    """Rotate in a thread, with the rename in the moment in which the client opens the session.
+
+    The client, which has found the old file by then, writes there. Returns when it is to write.
+    """
+    old, may_write, replace = running.path.stat().st_ino, threading.Event(), fs.take_place
+
+    def is_waited_for() -> bool:
+        locks = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
+        return any("BREAKING" in lock and lock[-3].endswith(f":{old}") for lock in locks)
+
+    def take_place(draft: Path, live_file: Path) -> None:
+        if live_file == running.path:
+            may_write.set()
+            until(is_waited_for)
+        replace(draft, live_file)
+
+    def rotating() -> None:
+        where = place_of(running.client, running.path)
+        assert in_place.rotate_session(where, WRITING, unseen, live=True).refusal is None
+
+    monkeypatch.setattr(fs, "take_place", take_place)
+    thread = threading.Thread(target=rotating)
+    thread.start()
+    assert may_write.wait(WRITING)
+    return thread
+
+
+def test_a_session_goes_on_that_is_rotated_during_its_turns(
+    lives: Lives, monkeypatch: pytest.MonkeyPatch
+) -> None:
     client = lives.again()
     now: list[Running] = []
+    late: list[threading.Thread] = []
     rotated: list[str] = []
 
     def during(request: Request, moment: Moment) -> None:
@@ -267,6 +299,10 @@ def test_a_session_goes_on_that_is_rotated_during_its_turns(lives: Lives) -> Non
             rotated.append("streaming")
         elif is_last and moment == "half-way":
             rotated.append("compacting")
+        elif LATE in request.prompt and moment == "before":
+            late.append(rotating_around(now[0], monkeypatch))
+            rotated.append("late")
+            return
         else:
             return
         before = archived(client, now[0].path)
@@ -288,7 +324,9 @@ def test_a_session_goes_on_that_is_rotated_during_its_turns(lives: Lives) -> Non
 
     with client.api.meanwhile(during):
         path = live(client, step)
-    assert rotated == ["waiting", "streaming", "by a tool", "compacting"]
+    assert rotated == ["waiting", "streaming", "by a tool", "compacting", "late"]
+    late[0].join()
+    assert archived(client, path) == len(oracle.boundaries(stitched(client, path)))
     rotate(client, path)
     lives.check(path)
 
