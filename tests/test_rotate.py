@@ -237,6 +237,15 @@ def test_an_ancestor_in_a_segment_that_is_not_there_is_refused(home: Home) -> No
     refused(home, "may be in segment 1", "try again after it")
 
 
+def test_an_archived_boundary_that_is_written_again_as_the_last_one_is_refused(home: Home) -> None:
+    home.live.write_bytes(b"".join(b"".join(part) for part in ANCESTORS) + boundary(6))
+    home.rotate()
+    home.append(boundary(7) + row(8, parentUuid=of(7)) + boundary(3) + row(9, parentUuid=of(3)))
+    refused(home, "copy of an earlier one", "try again after it")
+    home.append(boundary(10))
+    assert home.rotate().plan.refusals == ()
+
+
 def test_the_archive_is_not_read_where_nothing_is_missing(home: Home) -> None:
     home.rotate()
     for file in home.archive.glob("*.jsonl"):

@@ -113,7 +113,9 @@ def prepare(found: State, progress: Callable[[int], None], *, adopt: bool = Fals
             _check_unshifted(source, scanned.boundaries[-1], scanned.end)
         refusals = [*obstacles(found.place, source, int(found.pack is not None))]
     if contract is not None:
-        refusals += [f"{reason} {_LATER}" for reason in contract.refusals]
+        refusals += [
+            f"{reason} {_LATER}" for reason in (*contract.refusals, *_copied(archived, segments))
+        ]
         problem = problem or _strangers(found, segments[:-1])
     if problem is not None and not adopt:
         refusals.append(f"{problem} --unsafe-adopt puts that archive aside and starts a new one.")
@@ -150,6 +152,14 @@ def _segments(
             zip(parts, dating.times(source, parts), strict=True)
         )
     ]
+
+
+def _copied(archived: tuple[SealedSegment, ...], segments: list[Segment]) -> Iterator[str]:
+    """Say if the last boundary is an earlier one, written again (2.1.112): the newest is before."""
+    parts = [*(entry.segment for entry in archived), *segments]
+    *earlier, last = (part.boundary and part.boundary.uuid for part in parts)
+    if last is not None and last in earlier:
+        yield "The last compaction in the file is a copy of an earlier one."
 
 
 def _older(

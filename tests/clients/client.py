@@ -160,10 +160,10 @@ def _run(command: Sequence[str], output: IO[bytes], limit: float) -> int | None:
     process = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
     )
-    return _status(process, time.monotonic() + limit)
+    return status_of(process, time.monotonic() + limit)
 
 
-def _status(process: subprocess.Popen[bytes], deadline: float) -> int | None:
+def status_of(process: subprocess.Popen[bytes], deadline: float) -> int | None:
     """Wait for a process that leads its group, end what is left of the group, return its status.
 
     None when it was still running at the deadline. The signal goes out before the leader is
@@ -251,7 +251,7 @@ class Client:
         self.config, self.work = self.home / "config", self.home / "work"
         for folder in (self.config, self.work, self.home / "user", self.home / "tmp"):
             folder.mkdir(parents=True, exist_ok=True)
-        self._command = install(version.number)
+        self.command = install(version.number)
 
     @property
     def project(self) -> Path:
@@ -395,7 +395,7 @@ class Client:
             return []
         return ["--resume", session, *(["--fork-session"] if fork else [])]
 
-    def _environment(self, more: Mapping[str, str] | None) -> dict[str, str]:
+    def environment(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
         """Return all variables of a run.
 
         The mock stands in as the proxy for every other host, so that nothing leaves the machine
@@ -426,10 +426,10 @@ class Client:
     def _process(
         self, arguments: Sequence[str], more: Mapping[str, str] | None, *, writes: bool
     ) -> Iterator[_Process]:
-        command = [*self._command, "-p", "--dangerously-skip-permissions", *arguments]
+        command = [*self.command, "-p", "--dangerously-skip-permissions", *arguments]
         # For sockets: their paths must be short, or the client takes a folder that it shares.
         with tempfile.TemporaryDirectory(prefix="run-") as runtime:
-            environment = self._environment(more) | {"XDG_RUNTIME_DIR": runtime}
+            environment = self.environment(more) | {"XDG_RUNTIME_DIR": runtime}
             process = _Process(self._name, command, self.work, environment, writes=writes)
             try:
                 yield process
@@ -522,14 +522,14 @@ class _Process:
         if self._process.stdin is not None:
             self._process.stdin.close()
         said = b"".join(iter(self._next, None))
-        status = _status(self._process, self._deadline)
+        status = status_of(self._process, self._deadline)
         if status != 0:
             raise self._failure(f"ended with {status}", said)
         return said
 
     def close(self) -> None:
         """End the client if it still runs, and everything that it started."""
-        _status(self._process, deadline=0)
+        status_of(self._process, deadline=0)
         self._reader.join()
         with self._open, contextlib.suppress(BrokenPipeError):  # what was not written
             for pipe in (self._process.stdout, self._process.stdin):

@@ -4,7 +4,8 @@ It promises that equal requests get equal replies, however often and wherever th
 that every request body can be read afterwards.
 
 Rule: what is answered depends on the request alone. No counter, clock or random number enters a
-reply; a test steers by directives that it writes into its prompts (`call`, `say`, `usage`).
+reply; a test steers by directives that it writes into its prompts (`call`, `say`, `usage`). What
+`meanwhile` does decides only when a reply comes.
 """
 
 from __future__ import annotations
@@ -16,14 +17,20 @@ import json
 import re
 import sys
 import threading
+from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator
+    from collections.abc import Callable, Container, Iterator
     from socket import socket
+
+    Moment = Literal["before", "half-way"]
+    """When a client waits: for the reply, or for the rest of one that is streamed."""
+
+    Act = Callable[["Request", Moment], object]
 
 LOOPBACK: Final = "127.0.0.1"
 
@@ -302,6 +309,29 @@ class MockApi:
         with self._server.lock:
             self._server.requests.clear()
 
+    @contextmanager
+    def meanwhile(self, act: Act) -> Iterator[None]:
+        """In the block, call `act` at each moment at which a client waits for a reply.
+
+        One call at a time, in a thread of the server's; the reply goes on when it returns. What
+        it raises is raised at the end of the block: the client gets its reply all the same.
+        """
+        problems: list[Exception] = []
+
+        def acting(request: Request, moment: Moment) -> None:
+            try:
+                act(request, moment)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the test gets it
+                problems.append(error)
+
+        self._server.act = acting
+        try:
+            yield
+        finally:
+            self._server.act = None
+        for problem in problems:
+            raise problem
+
     def close(self) -> None:
         """Stop the server; raises the first error that a request met inside it."""
         self._server.shutdown()
@@ -328,6 +358,15 @@ class _Server(ThreadingHTTPServer):
         self.lock = threading.Lock()
         self.requests: list[Request] = []
         self.errors: list[BaseException] = []
+        self.act: Act | None = None
+        self._acting = threading.Lock()
+
+    def wait(self, request: Request, moment: Moment) -> None:
+        """Let a client wait for as long as it takes to do what is to be done meanwhile."""
+        act = self.act
+        if act is not None:
+            with self._acting:
+                act(request, moment)
 
     def verify_request(self, request: object, client_address: Any) -> bool:
         """Refuse every peer that is not this machine."""
@@ -379,14 +418,24 @@ class _Handler(BaseHTTPRequestHandler):
             self._send_json(HTTPStatus.OK, {"input_tokens": TOKENS})
         elif reply is None:
             self._send_error()
-        elif body.get("stream"):
-            lines = [
-                f"event: {name}\ndata: {json.dumps({'type': name, **event})}\n\n"
-                for name, event in reply.events()
-            ]
-            self._send(HTTPStatus.OK, "text/event-stream", "".join(lines).encode())
         else:
+            self._reply(request, reply)
+
+    def _reply(self, request: Request, reply: Reply) -> None:
+        self.server.wait(request, "before")
+        if not request.body.get("stream"):
             self._send_json(HTTPStatus.OK, reply.message())
+            return
+        lines = [
+            f"event: {name}\ndata: {json.dumps({'type': name, **event})}\n\n".encode()
+            for name, event in reply.events()
+        ]
+        half = len(lines) // 2
+        self._send_head(HTTPStatus.OK, "text/event-stream", len(b"".join(lines)))
+        self.wfile.write(b"".join(lines[:half]))
+        self.wfile.flush()
+        self.server.wait(request, "half-way")
+        self.wfile.write(b"".join(lines[half:]))
 
     def log_message(self, *_: object) -> None:
         """Say nothing: the requests are recorded."""
@@ -417,10 +466,13 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(status, "application/json", json.dumps(value).encode())
 
     def _send(self, status: HTTPStatus, kind: str, content: bytes) -> None:
-        self.send_response(status)
-        self.send_header("content-type", kind)
-        self.send_header("content-length", str(len(content)))
-        self.send_header("request-id", "req_mock")
-        self.end_headers()
+        self._send_head(status, kind, len(content))
         if self.command != "HEAD":
             self.wfile.write(content)
+
+    def _send_head(self, status: HTTPStatus, kind: str, size: int) -> None:
+        self.send_response(status)
+        self.send_header("content-type", kind)
+        self.send_header("content-length", str(size))
+        self.send_header("request-id", "req_mock")
+        self.end_headers()

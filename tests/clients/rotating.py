@@ -60,16 +60,16 @@ def rotate(client: Client, session_file: Path) -> Ended:
 
 def stitched(client: Client, session_file: Path) -> bytes:
     """Return the whole history of a session."""
-    with state.opened(_place(client, session_file)) as found:
+    with state.opened(place_of(client, session_file)) as found:
         return b"".join(bytes(piece) for piece in stitch.history(found))
 
 
 def archived(client: Client, session_file: Path) -> int:
     """Return how many segments of a session are in the archive."""
-    return len([*_place(client, session_file).archive.glob("*.jsonl")])
+    return len([*place_of(client, session_file).archive.glob("*.jsonl")])
 
 
-def _place(client: Client, session_file: Path) -> place.Place:
+def place_of(client: Client, session_file: Path) -> place.Place:
     return place.Place(client.config, client.project.name, session_file.stem, session_file)
 
 
