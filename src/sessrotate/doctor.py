@@ -9,8 +9,8 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sessrotate import hook_notes, hook_settings, live, place, recover, state
-from sessrotate.errors import SessrotateError, printable
+from sessrotate import cold_file, cold_moves, hook_notes, hook_settings, live, place, recover, state
+from sessrotate.errors import RequestError, SessrotateError, printable
 from sessrotate.formats import claude
 from sessrotate.source import Source
 
@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 class Finding:
     """Something to be dealt with: where, its kind in one word, and a sentence for a person.
 
-    Kinds: interrupted (an unfinished rotation or restoration), orphan (an archive whose session
-    is gone), damaged, hook (a rotation that the client's hook began went wrong), settings
-    (nothing could be rotated, or the hook cannot be called; `session` is empty).
+    Kinds: interrupted (an unfinished rotation or restoration, or a session half-way to where it is
+    put away), orphan (an archive whose session is gone), doubled (a session that was put away and
+    has a live file again), damaged, hook (a rotation that the client's hook began went wrong),
+    settings (nothing could be rotated, or the hook cannot be called; `session` is empty).
     """
 
     session: str
@@ -92,6 +93,9 @@ def _is_rotated(where: Place) -> bool:
 def _look(where: Place) -> Iterator[tuple[str, str]]:
     try:
         with state.opened(where) as found:
+            if found.is_cold:
+                yield from _away(found)
+                return
             todo = recover.plan(found)
             if todo.sentence:
                 yield (
@@ -120,6 +124,26 @@ def _look(where: Place) -> Iterator[tuple[str, str]]:
                 )
     except SessrotateError as error:
         yield "damaged", str(error)
+
+
+def _away(found: State) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with a session that was put away: mostly nothing."""
+    where, note = found.place, cold_file.note(found.place)
+    name = printable(where.session)
+    is_half = note is None or note.standing != "archived"
+    try:
+        cold_moves.check_single(where) if is_half else cold_moves.check_away(where)
+    except RequestError as error:
+        yield "doubled", str(error)
+        return
+    if is_half or any(map(recover.is_leftover, found.listing)):
+        yield (
+            "interrupted",
+            (
+                "Putting the session away, or back, was interrupted: "
+                f"`sessrotate archive {name}` or `sessrotate unarchive {name}` goes on."
+            ),
+        )
 
 
 def _command(found: State) -> str:
