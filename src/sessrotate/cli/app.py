@@ -30,6 +30,8 @@ COMMANDS: Final = (
     "undelete",
     "pin",
     "unpin",
+    "archive",
+    "unarchive",
     "hook",
     "doctor",
 )
