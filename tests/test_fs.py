@@ -108,3 +108,21 @@ def test_free_bytes_are_known_for_a_folder_that_is_not_there_yet(tmp_path: Path)
     free = fs.free_bytes(tmp_path / "not" / "yet")
     assert free is not None
     assert free > 0
+
+
+@pytest.mark.usefixtures("_both_kinds")
+def test_a_scratch_file_has_no_name_and_can_be_read_again(tmp_path: Path) -> None:
+    fd = fs.scratch(tmp_path)
+    try:
+        fs.write_all(fd, b"scratch")
+        assert os.pread(fd, 100, 0) == b"scratch"
+        assert [*tmp_path.iterdir()] == []
+    finally:
+        os.close(fd)
+
+
+def test_a_time_is_set_and_the_other_one_stays(tmp_path: Path) -> None:
+    os.utime(tmp_path, ns=(5, 6))
+    fs.set_time(tmp_path, 7)
+    status = tmp_path.stat()
+    assert (status.st_atime_ns, status.st_mtime_ns) == (5, 7)

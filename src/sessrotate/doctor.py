@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sessrotate import (
+    cold_file,
+    cold_moves,
     hook_notes,
     hook_settings,
     live,
@@ -21,7 +23,7 @@ from sessrotate import (
     shelf,
     state,
 )
-from sessrotate.errors import SessrotateError, printable
+from sessrotate.errors import RequestError, SessrotateError, printable
 from sessrotate.formats import claude
 from sessrotate.source import Source
 
@@ -36,10 +38,11 @@ if TYPE_CHECKING:
 class Finding:
     """Something to be dealt with: where, its kind in one word, and a sentence for a person.
 
-    Kinds: interrupted (an unfinished rotation, restoration, prune or compression), orphan (an
-    archive whose session is gone), damaged, trash (it holds what nobody pruned), hook (a rotation
-    that the client's hook began went wrong), settings (nothing could be rotated, or the hook cannot
-    be called; `session` is empty).
+    Kinds: interrupted (an unfinished rotation, restoration, prune, compression or putting away),
+    orphan (an archive whose session is gone), doubled (a session that was put away has a live file
+    again), damaged, trash (it holds what nobody pruned), hook (a rotation that the client's hook
+    began went wrong), settings (nothing could be rotated, or the hook cannot be called; `session`
+    is empty).
     """
 
     session: str
@@ -104,6 +107,9 @@ def _is_rotated(where: Place) -> bool:
 def _look(where: Place) -> Iterator[tuple[str, str]]:
     try:
         with state.opened(where) as found:
+            if found.is_cold:
+                yield from _away(found)
+                return
             todo = recover.plan(found)
             if todo.sentence:
                 yield (
@@ -152,6 +158,28 @@ def _shelf(where: Place) -> Iterator[tuple[str, str]]:
             "trash",
             f"{folder} holds {many} that nobody pruned: move away what is not needed.",
         )
+
+
+def _away(found: State) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with a session that was put away: mostly nothing."""
+    where, note = found.place, cold_file.note(found.place)
+    name = printable(where.session)
+    is_half = note is None or note.standing != "archived"
+    try:
+        cold_moves.check_single(where) if is_half else cold_moves.check_away(where)
+    except RequestError as error:
+        yield "doubled", str(error)
+        return
+    if is_half or any(map(recover.is_leftover, found.listing)):
+        yield (
+            "interrupted",
+            (
+                "Putting the session away, or back, was interrupted: "
+                f"`sessrotate archive {name}` or `sessrotate unarchive {name}` goes on."
+            ),
+        )
+    else:
+        yield from _shelf(where)
 
 
 def _command(found: State) -> str:

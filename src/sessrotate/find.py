@@ -39,8 +39,9 @@ def path_of(session: str) -> Path:
             f"session needs at least {SHORTEST_PREFIX} characters of it."
         )
     matches = list(claude.sessions(session))
-    if not matches:  # a session whose live file is gone is found by its archive
-        matches = [place.live for place in places.archives(session)]
+    # A session whose live file is gone, or put away, is found by its archive.
+    archived = [place.live for place in places.archives(session)]
+    matches += [path for path in archived if path not in matches]
     exact = [match for match in matches if match.stem == session]
     if len(exact or matches) == 1:
         return (exact or matches)[0]

@@ -11,7 +11,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from sessrotate import locks, place, recover, restore, rotate, seal, state
-from sessrotate.errors import RequestError, SessrotateError, StorageError, storage
+from sessrotate.errors import (
+    RefusedError,
+    RequestError,
+    SessrotateError,
+    StorageError,
+    printable,
+    storage,
+)
 from sessrotate.seal import NotQuietError
 
 if TYPE_CHECKING:
@@ -22,6 +29,7 @@ if TYPE_CHECKING:
     from sessrotate.recover import Recovery
     from sessrotate.restore import RestorePlan
     from sessrotate.rotate import RotationPlan
+    from sessrotate.state import State
 
     Progress = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
     """Given what is being done and how many bytes there are, shows how many are done."""
@@ -50,6 +58,7 @@ def plan_session(
     `recovered` says what it would do first. Raises as `rotate.prepare` and `recover.plan` do.
     """
     with storage("read the session"), state.opened(where) as found:
+        _check_here(found)
         recovery = recover.plan(found)
         size = found.live.size() if found.live is not None else 0
         with progress("Reading", size) as reading:
@@ -74,6 +83,7 @@ def rotate_session(
     with locks.alone(where, wait):
         recovered = _recover(where, wait, progress)
         with state.opened(where) as found:
+            _check_here(found)
             size = found.live.size() if found.live is not None else 0
             with progress("Reading", size) as reading:
                 planned = rotate.prepare(found, reading, adopt=adopt)
@@ -102,6 +112,7 @@ def restore_session(where: Place, wait: float, progress: Progress) -> RestorePla
     with locks.alone(where, wait):
         _recover(where, wait, progress)
         with state.opened(where) as found:
+            _check_here(found)
             planned = restore.prepare(found)
             if planned is None:
                 return None
@@ -122,6 +133,13 @@ def recover_session(where: Place, wait: float, progress: Progress) -> Recovery:
     """
     with locks.alone(where, wait):
         return _recover(where, wait, progress)
+
+
+def _check_here(found: State) -> None:
+    """Raise RefusedError if the session was put away: nothing of it is where its client looks."""
+    if found.is_cold:
+        name = printable(found.place.session)
+        raise RefusedError(f"{name} is put away: `sessrotate unarchive {name}` brings it back.")
 
 
 @contextmanager

@@ -27,6 +27,15 @@ DRAFT: Final = "live.partial"
 TRASH: Final = "trash"
 """In an archive: the folder of segments that were pruned and can be brought back."""
 
+COLD: Final = "cold"
+"""In an archive: the folder of a session that was put away whole."""
+
+COLD_NOTE: Final = "cold.json"
+"""In an archive: says that its session is put away, or on its way there or back."""
+
+COLD_DRAFT: Final = "cold.partial"
+"""In an archive: a file of a session that was put away, while it is compressed or unpacked."""
+
 PARTIAL: Final = ".partial"
 """Behind the name of a file that is not finished."""
 

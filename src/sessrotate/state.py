@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from sessrotate import archive, history, intent, live, manifest, names
+from sessrotate import archive, cold_file, history, intent, live, manifest, names
 from sessrotate.digest import ZERO
 from sessrotate.errors import DamagedError, InUseError, WrongUsageError, printable, storage
 from sessrotate.header import MAX_LINE
@@ -91,7 +91,12 @@ class State:
     @property
     def is_rotated(self) -> bool:
         """Whether anything but the live file belongs to the history, or once did."""
-        return any((self.header, self.manifest, self.intent))
+        return self.is_cold or any((self.header, self.manifest, self.intent))
+
+    @property
+    def is_cold(self) -> bool:
+        """Whether the session was put away, or is on its way there or back."""
+        return names.COLD_NOTE in self.listing
 
     @property
     def prefix(self) -> int:
@@ -132,6 +137,8 @@ class State:
         if self.live is None:
             return None
         name = printable(str(self.place.live))
+        if self.is_cold and cold_file.is_doubled(self.place):
+            return f"{name} appeared while its session was put away."
         begun = self.intent
         if begun is not None and begun.operation == "restore" and self.standing == "after":
             is_whole = self.live.size() >= begun.swap.prefix
@@ -206,6 +213,9 @@ def _look(place: Place, source: Source | None, listing: frozenset[str], stack: E
     listed = _read(place, names.MANIFEST, manifest.MAX_BYTES) if names.MANIFEST in listing else None
     doing = None if begun is None else intent.parse(begun)
     pack = stack.enter_context(Source(place.pack)) if names.PACK in listing else None
+    if source is None and names.COLD_NOTE in listing:
+        source = cold_file.opened(place)
+        source = None if source is None else stack.enter_context(source)
     is_gone = source is None
     if source is None and pack is not None and doing is not None and pack.size() > doing.swap.cut:
         source = pack

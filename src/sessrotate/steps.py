@@ -6,9 +6,7 @@ dry run goes through the same rows and changes nothing.
 
 To add a step, write one row: its names, which settings turn it on, and a deed. For what is done
 session by session, `_each` makes the deed of a function that lists them and two that return bytes,
-0 for nothing to do: what it would be, and doing it. `archive` belongs before `prune`, with
-`cold.wanted(older_than, before_cleanup, now)`, `cold.plan(where)` and `cold.archive(where, wait,
-progress)`; ages are in seconds, and None where a rule is off. Import them inside the deeds.
+0 for nothing to do: what it would be, and doing it.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
-from sessrotate import fleet, in_place, place, prune, recover, retention, shelf, state
+from sessrotate import cold, fleet, in_place, place, prune, recover, retention, shelf, state
 from sessrotate.errors import DamagedError, InUseError, SessrotateError, storage
 
 if TYPE_CHECKING:
@@ -208,6 +206,24 @@ def _compress(job: Job, where: Place) -> int:
     return done.before - done.after
 
 
+# ── archive ──────────────────────────────────────────────────────────────────────────────────
+
+
+def _cold(job: Job) -> list[Place]:
+    rule = job.settings.archive
+    found = cold.wanted(rule.older_than, rule.before_cleanup, job.now)
+    return [where for where in found if where not in job.failed]
+
+
+def _would_archive(_job: Job, where: Place) -> int:
+    return cold.plan(where)
+
+
+def _archive(job: Job, where: Place) -> int:
+    with job.progress("Putting away", cold.plan(where)) as moving:
+        return cold.archive(where, job.wait, moving)
+
+
 # ── prune ────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -257,6 +273,15 @@ STEPS: Final = (
         "compressed",
         lambda settings: settings.compress.older_than is not None,
         _each(Job.archives, _plain, _compress, "compressed"),
+    ),
+    Step(
+        "archive",
+        "put away",
+        "put away",
+        lambda settings: (
+            (settings.archive.older_than, settings.archive.before_cleanup) != (None, None)
+        ),
+        _each(_cold, _would_archive, _archive, "put away"),
     ),
     Step("prune", "prune", "pruned", lambda settings: not settings.prune.is_empty, _prune),
     Step(

@@ -33,6 +33,8 @@ COMMANDS: Final = (
     "pin",
     "unpin",
     "compress",
+    "archive",
+    "unarchive",
     "run",
     "config",
     "schedule",

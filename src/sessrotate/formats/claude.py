@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate import jsonline
 from sessrotate.model import Boundary
@@ -31,6 +31,11 @@ SUFFIX: Final = ".jsonl"
 
 AGENT: Final = "agent-"
 """What agents' transcripts begin with, which 2.0.x keeps beside the sessions."""
+
+CLEANUP_DAYS: Final = 30
+"""After how many days without a change the client deletes a session, unless it is told."""
+
+_ENDLESS: Final = 10_000_000
 
 _BOUNDARY: Final[jsonline.Shape] = {
     "type": None,
@@ -134,6 +139,22 @@ def projects_folder() -> Path:
 def settings_file() -> Path:
     """Return where the client keeps its user's settings, its hooks among them."""
     return config_folder() / "settings.json"
+
+
+def cleanup_period() -> float:
+    """Return after how many seconds without a change the client deletes a session.
+
+    `cleanupPeriodDays` in the user's settings, 30 days without it: all versions (facts of 2.0.28
+    to 2.1.330), at their start or soon after it.
+    """
+    import json  # noqa: PLC0415 - not needed at start-up
+
+    try:
+        days: Any = json.loads(settings_file().read_bytes()).get("cleanupPeriodDays")
+    except (OSError, ValueError, AttributeError, RecursionError):
+        days = None
+    is_number = isinstance(days, (int, float)) and not isinstance(days, bool)
+    return (days if is_number and 0 <= days < _ENDLESS else CLEANUP_DAYS) * 86_400.0
 
 
 def config_folder() -> Path:

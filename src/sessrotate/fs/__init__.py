@@ -30,6 +30,7 @@ from sessrotate.fs.files import (
     OutputFile,
     nameless,
     output,
+    scratch,
     sync_folder,
     write_all,
 )
@@ -64,6 +65,8 @@ __all__ = [
     "remove_folder",
     "rename_files",
     "rewrite",
+    "scratch",
+    "set_time",
     "shorten",
     "sync_data",
     "sync_folder",
@@ -207,6 +210,12 @@ def move_folder(path: Path, name: Path) -> None:
     os.rename(path, name)  # noqa: PTH104 - as above
     sync_folder(name.parent)
     sync_folder(path.parent)
+
+
+def set_time(path: Path, modified_ns: int) -> None:
+    """Say when a file or folder was changed last, in nanoseconds since 1970; on the disk after."""
+    os.utime(path, ns=(path.lstat().st_atime_ns, modified_ns))
+    sync_folder(path)
 
 
 def shorten(path: Path, size: int) -> None:

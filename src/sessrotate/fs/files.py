@@ -10,6 +10,7 @@ import errno
 import os
 import select
 import stat
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
@@ -239,6 +240,16 @@ def output(path: Path) -> OutputFile | OutputDevice:
     if stat.S_ISCHR(mode) or stat.S_ISFIFO(mode):
         return OutputDevice(path)
     raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+
+
+def scratch(folder: Path) -> int:
+    """Open a new file for reading and writing that has no name, and so leaves nothing behind."""
+    fd = _unnamed_file(folder)
+    if fd is None:
+        draft = folder / f"scratch.{os.getpid()}.{threading.get_ident()}.partial"
+        fd = os.open(draft, os.O_RDWR | _CREATE, FILE_MODE)
+        draft.unlink()
+    return fd
 
 
 def write_all(fd: int, data: bytes | memoryview) -> None:

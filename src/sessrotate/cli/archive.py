@@ -1,0 +1,78 @@
+"""`sessrotate archive`: whole sessions are put away, out of their client's folder."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sessrotate import cold, cold_fleet, compress, find, names, place, render_cold
+from sessrotate.cli import streams
+from sessrotate.cli.options import Json, ManySessions, Quiet, Wait, age
+from sessrotate.errors import WrongUsageError, printable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sessrotate.place import Place
+
+
+def command(
+    sessions: ManySessions = None,
+    *,
+    older_than: Annotated[
+        float | None,
+        typer.Option(
+            parser=age,
+            metavar="AGE",
+            help="Every session whose last record is older, 90d say.",
+        ),
+    ] = None,
+    wait: Wait = 10.0,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", "-n", help="Show what would be done; change nothing.")
+    ] = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Put whole cold sessions away: live file, agents' transcripts and tool results.
+
+    They leave the client's folder, so that its clean-up cannot delete them and its lists stay
+    short, and are compressed. `read`, `stitch`, `verify` and `export` still find them by id, and
+    `unarchive` puts them back as they were. A session that a client runs stays.
+    """
+    if bool(sessions) == (older_than is not None):
+        raise WrongUsageError("Name a SESSION, or --older-than AGE, and not both.")
+    if older_than is None:
+        wanted = [place.of_live(find.path_of(name)) for name in sessions or []]
+    else:
+        wanted = cold.wanted(older_than, None, time.time())
+    number = itertools.count(1)
+
+    def action(where: Place) -> int:
+        if len(wanted) > 1 and not quiet and not as_json:
+            streams.message(f"{next(number)} of {len(wanted)}: {printable(where.session)}")
+        with streams.progress("Compressing", 0, quiet=quiet) as progress:
+            freed = cold.archive(where, wait, progress)
+            _compress_sealed(where, wait, progress)
+            return freed
+
+    done = cold_fleet.planned(wanted) if dry_run else cold_fleet.archive(wanted, action)
+    outcomes = [*done]
+    if as_json:
+        streams.write(render_cold.as_json(outcomes, dry_run=dry_run))
+    elif len(wanted) != 1 or outcomes[0].error is None:
+        streams.write(render_cold.outcomes(outcomes, dry_run=dry_run))
+    if len(wanted) == 1 and outcomes[0].error is not None and sessions:
+        raise outcomes[0].error
+    code = cold_fleet.exit_code(outcomes, named=bool(sessions))
+    if code:
+        raise typer.Exit(code)
+
+
+def _compress_sealed(where: Place, wait: float, progress: Callable[[int], None]) -> None:
+    """Compress what was sealed of the session before, too."""
+    if (where.archive / names.MANIFEST).exists():
+        compress.compress(where, wait, progress)

@@ -1,0 +1,38 @@
+"""`sessrotate unarchive`: a session that was put away comes back as it was."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import typer
+
+from sessrotate import cold, find, place, render_cold
+from sessrotate.cli import streams
+from sessrotate.cli.options import Quiet, Session, Wait
+from sessrotate.formats import claude
+
+
+def command(
+    session: Session,
+    *,
+    touch: Annotated[
+        bool,
+        typer.Option(
+            "--touch", help="Date its files now, or the client's next clean-up deletes old ones."
+        ),
+    ] = False,
+    wait: Wait = 10.0,
+    quiet: Quiet = False,
+) -> None:
+    """Put a session back where its client looks, as it was, with all that belongs to it.
+
+    Nothing that is there by now is written over.
+    """
+    where = place.of_archived(find.path_of(session))
+    now = time.time()
+    with streams.progress("Unpacking", 0, quiet=quiet) as progress:
+        size = cold.unarchive(where, wait, progress, touch=now if touch else None)
+    age = now - where.live.stat().st_mtime
+    period = claude.cleanup_period()
+    streams.write(render_cold.back(where.session, str(where.live), size, period, age))

@@ -1,0 +1,65 @@
+"""Several sessions put away, one after the other.
+
+Rule: one session's failure is no other's, and what became of each is told.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from sessrotate import cold
+from sessrotate.errors import InUseError, SessrotateError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from sessrotate.place import Place
+
+Result = Literal["archived", "planned", "running", "failed"]
+
+WORST_FIRST: Final = (74, 77, 75, 65, 2)
+"""Exit codes by how much they should worry anybody."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one session.
+
+    `freed` is how many bytes left the client's folder, `stored` how many its files have now.
+    """
+
+    where: Place
+    result: Result
+    freed: int
+    stored: int
+    error: SessrotateError | None = None
+
+
+def archive(wanted: Iterable[Place], action: Callable[[Place], int]) -> Iterator[Outcome]:
+    """Put sessions away by `action`, and yield what became of each. Interrupts go through."""
+    for where in wanted:
+        try:
+            yield Outcome(where, "archived", action(where), cold.stored(where))
+        except SessrotateError as error:
+            result: Result = "running" if isinstance(error, InUseError) else "failed"
+            yield Outcome(where, result, 0, 0, error)
+
+
+def planned(wanted: Iterable[Place]) -> Iterator[Outcome]:
+    """Yield what would become of each; nothing is changed."""
+    for outcome in archive(wanted, cold.plan):
+        if outcome.error is None:
+            yield Outcome(outcome.where, "planned", outcome.freed, outcome.stored)
+        else:
+            yield outcome
+
+
+def exit_code(outcomes: list[Outcome], *, named: bool) -> int:
+    """Return the worst exit code; a session in use counts only where it was `named`."""
+    codes = {
+        outcome.error.exit_code
+        for outcome in outcomes
+        if outcome.error is not None and (named or outcome.result == "failed")
+    }
+    return next((code for code in WORST_FIRST if code in codes), 0)
