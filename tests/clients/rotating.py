@@ -66,7 +66,8 @@ def stitched(client: Client, session_file: Path) -> bytes:
 
 def archived(client: Client, session_file: Path) -> int:
     """Return how many segments of a session are in the archive."""
-    return len([*place_of(client, session_file).archive.glob("*.jsonl")])
+    folder = place_of(client, session_file).archive
+    return len([*folder.glob("*.jsonl"), *folder.glob("*.jsonl.zst")])
 
 
 def place_of(client: Client, session_file: Path) -> place.Place:
