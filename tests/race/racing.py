@@ -28,6 +28,7 @@ from race.rotators import Driver
 from race.writers import Habits, Turns, Writer, Wrote
 from sessrotate import in_place, lease, seal, state, stitch
 from sessrotate.place import Place
+from sessrotate.seal import NotQuietError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -195,8 +196,8 @@ def _round(race: Race, folder: Path, result: Result, begun: float) -> None:
     result.removed += sum(len(did.removed) for did in wrote.values())
     result.waits += [[*did.waits] for did in wrote.values() if did.waits]
     result.sessions += 1
-    unfinished, problems = finished(where, race)
-    late = outcomes[_FINISHED] + unfinished if race.leases else sum(outcomes.values())
+    _, problems = finished(where, race)
+    late = 0 if race.leases else sum(outcomes.values())
     result.outcomes += outcomes
     result.problems += problems
     result.problems += faults(history(where), wrote, late)
@@ -213,13 +214,18 @@ def finished(where: Place, race: Race) -> tuple[bool, list[str]]:
 
     Returns whether the last rotator had been killed after its swap, and what is wrong then.
     """
-    if not race.leases:
-        time.sleep(_QUIET)
-    done = in_place.rotate_session(where, 10, silent, live=True)
-    is_finished = done.recovered.deed == "finish"
-    if done.pending:
-        time.sleep(_QUIET)
-        done = in_place.rotate_session(where, 10, silent, live=True)
+    is_finished, done = False, None
+    while done is None or done.pending:
+        if not race.leases:
+            time.sleep(_QUIET)
+        try:
+            done = in_place.rotate_session(where, 10, silent, live=True)
+        except NotQuietError:
+            if race.leases:
+                raise
+            is_finished = True  # late lines are merged by one run, and the next one is done
+        else:
+            is_finished = is_finished or done.recovered.deed == "finish"
     problems = [] if done.refusal is None else [str(done.refusal)]
     left = {entry.name for entry in where.archive.iterdir()} & {"pack", "intent.json"}
     problems += [f"{name} is left" for name in left]
