@@ -46,6 +46,9 @@ _COMPACTS: Final = 1000
 
 _FINISHED: Final = "recovered: finish"
 
+_RUNS: Final = 5
+"""Runs that must do what is left: without leases, each merge of late lines is a run of its own."""
+
 _LOOK: Final = 0.05
 _QUIET: Final = 0.5
 """Seconds after which the old file counts as done with where there are no leases."""
@@ -196,7 +199,7 @@ def _round(race: Race, folder: Path, result: Result, begun: float) -> None:
     result.removed += sum(len(did.removed) for did in wrote.values())
     result.waits += [[*did.waits] for did in wrote.values() if did.waits]
     result.sessions += 1
-    _, problems = finished(where, race)
+    problems = finished(where, race)
     late = 0 if race.leases else sum(outcomes.values())
     result.outcomes += outcomes
     result.problems += problems
@@ -209,13 +212,10 @@ def _driven(driven: Driven, result: Result) -> Wrote:
     return driven.wrote
 
 
-def finished(where: Place, race: Race) -> tuple[bool, list[str]]:
-    """Finish what is left to do, all being quiet.
-
-    Returns whether the last rotator had been killed after its swap, and what is wrong then.
-    """
-    is_finished, done = False, None
-    while done is None or done.pending:
+def finished(where: Place, race: Race) -> list[str]:
+    """Finish what is left to do, all being quiet; return what is wrong then."""
+    done = None
+    for _ in range(_RUNS):
         if not race.leases:
             time.sleep(_QUIET)
         try:
@@ -223,15 +223,16 @@ def finished(where: Place, race: Race) -> tuple[bool, list[str]]:
         except NotQuietError:
             if race.leases:
                 raise
-            is_finished = True  # late lines are merged by one run, and the next one is done
-        else:
-            is_finished = is_finished or done.recovered.deed == "finish"
+        if done is not None and not done.pending:
+            break
+    else:
+        return [f"after {_RUNS} runs something is left to do"]
     problems = [] if done.refusal is None else [str(done.refusal)]
     left = {entry.name for entry in where.archive.iterdir()} & {"pack", "intent.json"}
     problems += [f"{name} is left" for name in left]
     with state.opened(where) as found:
         problems += [one.detail for one in stitch.verify_history(found, lambda _done: None)]
-    return is_finished, problems
+    return problems
 
 
 def history(where: Place) -> bytes:
