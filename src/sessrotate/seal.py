@@ -109,7 +109,7 @@ def _bring_over(place: Place, wait: float) -> None:
                 return
             begun_ns = (place.archive / names.INTENT).lstat().st_mtime_ns
             quiet = _quiet(pack, begun_ns, wait)
-            size = _check_both(found)
+            size = _looked_again(found, pack)
             try:
                 residue = found.residue
             except InUseError:
@@ -133,8 +133,11 @@ def _bring_over(place: Place, wait: float) -> None:
         fs.append(place.live, data)
 
 
-def _check_both(found: State) -> int:
-    """Return how large the live file is; raise DamagedError if that or the pack is not there."""
+def _looked_again(found: State, pack: Source) -> int:
+    """Take both files as they are now: who was waited for has written what it had to.
+
+    Returns how large the live file is. Raises DamagedError if that or the pack is not there.
+    """
     name = printable(str(found.place.pack))
     if not found.is_pack_known:
         raise DamagedError(f"{name} is not the file that was replaced: look at it.")
@@ -143,6 +146,8 @@ def _check_both(found: State) -> int:
             f"{printable(str(found.place.live))} is gone, and what it had last is only in {name}: "
             "put a copy of that in its place."
         )
+    for file in (pack, found.live):  # in this order, as in `state`
+        file.freeze()
     return found.live.size()
 
 
