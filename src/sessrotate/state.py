@@ -192,13 +192,9 @@ class State:
 
         No live file at all goes on from anything: what is archived is all there is.
         """
-        begun, pending = self.intent, self.pending
-        if pending is not None and (self.late is None or self.late.size() != pending.mark.size):
-            return f"{printable(str(self.place.late))} is not what it was."
-        if self.residue.span.size and not self.is_pack_known:
-            return f"{printable(str(self.place.pack))} is not the file that was replaced."
-        if self.live is None:
-            return None
+        begun, reason = self.intent, self._misfit_of_late()
+        if reason is not None or self.live is None:
+            return reason
         name = printable(str(self.place.live))
         if self.is_cold and cold_file.is_doubled(self.place):
             return f"{name} appeared while its session was put away."
@@ -209,6 +205,14 @@ class State:
             return f"{name} is neither the file that was to be replaced nor the new one."
         reason = self._misfit(self.live)
         return None if reason is None else f"{name} does not go on from its archive: {reason}."
+
+    def _misfit_of_late(self) -> str | None:
+        pending = self.pending
+        if pending is not None and (self.late is None or self.late.size() != pending.mark.size):
+            return f"{printable(str(self.place.late))} is not what it was."
+        if self.residue.span.size and not self.is_pack_known:
+            return f"{printable(str(self.place.pack))} is not the file that was replaced."
+        return None
 
     def _misfit(self, source: Source) -> str | None:
         header, listed = self.header, self.listed
