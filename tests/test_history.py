@@ -15,8 +15,7 @@ from sessrotate.manifest import Manifest
 from sessrotate.model import Boundary, SealedSegment, Segment, Span
 
 LIVE: Final = Span(30, 90)
-NONE: Final = Span(7, 7)
-LATE: Final = Span(500, 520)
+LATE: Final = Piece("pack", None, Span(500, 520))
 MARK: Final = Mark(0, ZERO)
 
 
@@ -40,6 +39,8 @@ NEW: Final = listed(100, 50, 70, 80)
 # The old live file had a header and carried lines of 40 bytes before its own 150.
 ROTATION: Final = begun("rotate", NEW, 2, 40 + 70 + 80)
 RESTORATION: Final = begun("restore", OLD, 2, 30)
+WAITING: Final = begun("late", OLD, 2, 0)
+INSERTION: Final = begun("insert", OLD, 2, 70)
 
 SEALED: Final = (Piece("sealed", 0, Span(0, 100)), Piece("sealed", 1, Span(0, 50)))
 REST: Final = Piece("live", None, LIVE)
@@ -52,15 +53,17 @@ def pieces(
     swapped: bool = False,
     sealed: frozenset[int] = frozenset(),
     live: Span = LIVE,
-    late: Span = NONE,
+    late: Piece | None = None,
+    at: int = 0,
 ) -> tuple[Piece, ...]:
     return history.pieces(
-        manifest=manifest,
+        listed=manifest,
         intent=intent,
         was_swapped=swapped,
         sealed=sealed,
         live=live,
-        residue=late,
+        late=late,
+        at=at,
     )
 
 
@@ -86,35 +89,54 @@ PACKED: Final = (Piece("pack", 2, Span(40, 110)), Piece("pack", 3, Span(110, 190
 
 
 def test_after_the_swap_the_new_segments_are_in_the_pack() -> None:
-    assert pieces(OLD, ROTATION, swapped=True) == (*SEALED, *PACKED, REST)
+    assert pieces(NEW, ROTATION, swapped=True) == (*SEALED, *PACKED, REST)
 
 
 @pytest.mark.parametrize("sealed", [set(), {3}, {2, 3}])
 def test_what_is_sealed_is_taken_from_its_file(sealed: set[int]) -> None:
     files = (Piece("sealed", 2, Span(0, 70)), Piece("sealed", 3, Span(0, 80)))
     expected = [files[n - 2] if n in sealed else PACKED[n - 2] for n in (2, 3)]
-    found = pieces(OLD, ROTATION, swapped=True, sealed=frozenset(sealed))
+    found = pieces(NEW, ROTATION, swapped=True, sealed=frozenset(sealed))
     assert found == (*SEALED, *expected, REST)
 
 
-def test_a_manifest_that_is_there_already_is_no_other_than_the_intents() -> None:
-    assert pieces(NEW, ROTATION, swapped=True) == pieces(OLD, ROTATION, swapped=True)
+def test_late_bytes_come_before_what_came_to_the_live_file_since() -> None:
+    before, behind = Piece("live", None, Span(30, 70)), Piece("live", None, Span(70, 90))
+    for late in (LATE, Piece("late", None, Span(0, 20))):
+        ends = (*PACKED, before, late, behind)
+        assert pieces(NEW, ROTATION, swapped=True, late=late, at=70) == (*SEALED, *ends)
+        assert pieces(None, RESTORATION, swapped=True, late=late, at=70) == (before, late, behind)
+        assert pieces(OLD, INSERTION, swapped=True, late=late, at=70) == (
+            *SEALED,
+            before,
+            late,
+            behind,
+        )
 
 
-def test_late_bytes_come_last() -> None:
-    late = Piece("pack", None, LATE)
-    assert pieces(OLD, ROTATION, swapped=True, late=LATE) == (*SEALED, *PACKED, REST, late)
-    assert pieces(OLD, RESTORATION, swapped=True, late=LATE) == (REST, late)
+@pytest.mark.parametrize("at", [90, 91, 2**60])
+def test_late_bytes_come_last_where_nothing_came_since(at: int) -> None:
+    assert pieces(OLD, WAITING, late=LATE, at=at) == (*SEALED, REST, LATE)
+
+
+@pytest.mark.parametrize("at", [0, 29, 30])
+def test_late_bytes_are_never_before_the_body(at: int) -> None:
+    assert pieces(OLD, WAITING, late=LATE, at=at) == (*SEALED, LATE, REST)
+
+
+def test_no_late_bytes_are_no_piece() -> None:
+    assert pieces(OLD, WAITING, late=Piece("pack", None, Span(7, 7)), at=90) == (*SEALED, REST)
+    assert pieces(OLD, WAITING, live=Span(0, 0), late=LATE, at=0) == (*SEALED, LATE)
 
 
 def test_after_a_restoration_the_live_file_is_all() -> None:
-    assert pieces(OLD, RESTORATION, swapped=True) == (REST,)
+    assert pieces(None, RESTORATION, swapped=True) == (REST,)
 
 
 def test_a_first_rotation_has_all_in_the_pack() -> None:
     first = begun("rotate", OLD, 0, 150)
     expected = (Piece("pack", 0, Span(0, 100)), Piece("pack", 1, Span(100, 150)), REST)
-    assert pieces(None, first, swapped=True) == expected
+    assert pieces(OLD, first, swapped=True) == expected
 
 
 def test_an_intent_knows_where_the_old_body_began() -> None:

@@ -29,11 +29,12 @@ def found(
     *,
     tail: bytes = TAIL,
     batch: tuple[bytes, int] | None = None,
+    place: bytes | None = None,
 ) -> bytes:
     """Return the residue of a pack and a live file whose tails are these bytes.
 
     `batch` is the late bytes that were being appended, and how many of the live tail's bytes were
-    there before.
+    there before, `place` what must stand in the live file behind where the residue belongs.
     """
     swap = Swap(
         old=Mark.of(HISTORY),
@@ -58,8 +59,10 @@ def found(
         Source(write(folder / "pack", HISTORY + pack)) as old,
         Source(write(folder / "live", HEAD + live)) as new,
     ):
-        span = residue(swap, old, new)
-        return old.read_at(span.start, span.size)
+        whole = residue(swap, old, new)
+        if place is not None:
+            assert new.read_at(whole.at, new.size() - whole.at) == place
+        return old.read_at(whole.span.start, whole.span.size)
 
 
 @pytest.mark.parametrize(
@@ -143,6 +146,30 @@ def test_a_row_that_was_taken_back_from_either_file_makes_no_other_late(
     assert found(tmp_path, pack, live, tail=EDITED) == late
 
 
+@pytest.mark.parametrize(
+    ("pack", "live", "place"),
+    [
+        pytest.param(TAIL + b"late\n", TAIL, b"", id="nothing came since"),
+        pytest.param(TAIL + b"late\n", TAIL + b"new\n", b"new\n", id="a line came since"),
+        pytest.param(TAIL + b"a\nb\n", TAIL + b"a\nnew\n", b"new\n", id="half was brought over"),
+        pytest.param(TAIL + b"b\n", TAIL[:-10] + b"new\n", b"", id="the client took a row back"),
+        pytest.param(TAIL + b"b\n", TAIL[:-10], b"", id="the new one is shorter"),
+        pytest.param(
+            TAIL + b"b\n", TAIL[:-10] + b"{}\n" * 6, b"", id="one back, and others written"
+        ),
+    ],
+)
+def test_late_bytes_belong_before_what_came_to_the_new_file_since(
+    tmp_path: Path, pack: bytes, live: bytes, place: bytes
+) -> None:
+    assert found(tmp_path, pack, live, place=place)
+
+
+def test_what_comes_behind_a_batch_belongs_behind_it(tmp_path: Path) -> None:
+    pack, live = TAIL + b"a\nb\n", TAIL + b"a\nnew\n"
+    assert found(tmp_path, pack, live, batch=(b"a\n", len(TAIL)), place=b"new\n") == b"b\n"
+
+
 def test_a_torn_tail_is_completed_on_either_side(tmp_path: Path) -> None:
     torn = TAIL + b"half"
     assert found(tmp_path, torn + b"one\n", torn + b"two\n", tail=torn) == b"one\n"
@@ -188,7 +215,7 @@ def test_a_pack_that_lost_its_tail_has_nothing_late(tmp_path: Path, size: int) -
         Source(write(tmp_path / "pack", HISTORY[:size])) as old,
         Source(write(tmp_path / "live", HEAD + b"edited")) as new,
     ):
-        span = residue(swap, old, new)
+        span = residue(swap, old, new).span
         assert (span.start, span.end) == (size, size)
 
 

@@ -222,3 +222,9 @@ def test_sessions_without_a_name_are_none(tmp_path: Path, monkeypatch: pytest.Mo
         with pytest.raises(RefusedError):
             place.of_live(path)
     assert os.listdir(home.config) == ["projects"]  # noqa: PTH208 - names
+
+
+def test_an_empty_trash_that_a_crash_left_goes_with_the_archive(rotated: homes.Home) -> None:
+    (rotated.archive / "trash").mkdir()
+    rotated.restore()
+    assert not rotated.archive.exists()

@@ -13,6 +13,7 @@ import pytest
 import homes
 import support_cli
 from homes import Home, snapshot
+from sessrotate import lease
 from support_cli import ID, assert_one_sentence, boundary, piped, row
 from support_limits import limited
 
@@ -173,6 +174,27 @@ def test_a_pack_that_somebody_linked_is_copied_and_never_shortened(unsealed: Hom
     assert unsealed.stitched() == DATA
     assert not unsealed.pack.exists()
     assert (unsealed.archive / f"{ID}.jsonl").stat().st_nlink == 1
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux has leases")
+def test_what_a_writer_of_the_pack_writes_while_it_is_waited_for_is_not_lost(
+    unsealed: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A writer that has the old file open, writes, and closes: only then is the lease to be had."""
+    real, writer = lease.read, unsealed.pack.open("ab")
+
+    def reading(fd: int) -> lease.Answer:
+        answer = real(fd)
+        if answer == "busy":
+            writer.write(row(95))
+            writer.close()
+        return answer
+
+    monkeypatch.setattr(lease, "read", reading)
+    unsealed.rotate(wait=5)
+    assert writer.closed
+    assert unsealed.stitched() == DATA + row(95)
+    assert not unsealed.pack.exists()
 
 
 def test_a_byte_that_changed_in_the_pack_is_found_before_it_is_sealed(unsealed: Home) -> None:

@@ -7,6 +7,7 @@ live file with its archive, a folder of segments, and a single file that was nev
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Literal
 
@@ -75,9 +76,14 @@ def of_state(found: State) -> list[Body]:
     start = listed[-1].segment.span.end if listed else 0
     loose = [piece for piece in pieces if piece.index is None]
     if found.live is not None and loose and loose[0].where == "live":
-        bodies += _live(found.live, loose[0].span.start, len(bodies), start)
-        loose = loose[1:]
-    for piece in loose:  # what came late to a file that was replaced belongs to the newest
+        begin = loose[0].span
+        entries = list(_live(found.live, begin.start, len(bodies), start))
+        for piece in loose[1:]:  # what came late to a file that was replaced, then the rest
+            if piece.where != "live":
+                late = _piece(found, piece, parts)
+                entries = list(_merged(entries, found.live, begin, piece.span.size, late))
+        return bodies + entries
+    for piece in loose:
         bodies[-1] = _followed(bodies[-1], piece.span.size, _piece(found, piece, parts))
     return bodies
 
@@ -173,6 +179,29 @@ def _live(source: Source, prefix: int, first: int, start: int) -> Iterator[Body]
         opening = replace(boundary, offset=offset) if boundary is not None else None
         info = SegmentInfo(first + number, span.size, opening, earliest, latest, "live")
         yield Body(info, _span(source, span))
+
+
+def _merged(
+    entries: list[Body], source: Source, before: Span, size: int, late: Pieces
+) -> Iterator[Body]:
+    """Yield the segments of a live file with late bytes in it, behind those of `before`."""
+    start = before.start
+    for entry in entries:
+        info, end = entry.info, start + (entry.info.bytes or 0)
+        first, rest = _span(source, Span(start, before.end)), _span(source, Span(before.end, end))
+        if start >= before.end and info.boundary is not None:
+            boundary = replace(info.boundary, offset=info.boundary.offset + size)
+            yield replace(entry, info=replace(info, boundary=boundary))
+        elif start < before.end <= end:
+            info = replace(info, bytes=end - start + size)
+            yield Body(info, partial(_chained, first, late, rest), entry.problem)
+        else:
+            yield entry
+        start = end
+
+
+def _chained(*parts: Pieces) -> Iterator[bytes | memoryview]:
+    return chain.from_iterable(part() for part in parts)
 
 
 def _followed(entry: Body, size: int, pieces: Pieces) -> Body:

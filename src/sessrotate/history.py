@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from sessrotate.intent import Intent
     from sessrotate.manifest import Manifest
 
-Where = Literal["sealed", "pruned", "pack", "live"]
+Where = Literal["sealed", "pruned", "pack", "live", "late"]
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of the history: a sealed segment's body, or bytes of the pack or the live file.
+    """A part of the history: a sealed segment's body, or bytes of one of the other files.
 
     What was pruned has no bytes. `index` is the segment's, None for what is not one yet.
     """
@@ -34,33 +34,41 @@ class Piece:
 
 def pieces(
     *,
-    manifest: Manifest | None,
+    listed: Manifest | None,
     intent: Intent | None,
     was_swapped: bool,
     sealed: Collection[int],
     live: Span,
-    residue: Span,
+    late: Piece | None = None,
+    at: int = 0,
 ) -> tuple[Piece, ...]:
     """Return the history in order.
 
-    `was_swapped` says whether the live file is the new one of the intent. `sealed` are the
-    numbers of the segments whose files are there, `live` is the body of the live file, and
-    `residue` what the pack has that the live file has yet to get, both in their own offsets.
+    `listed` is what the live file goes on from, and `was_swapped` says whether that is the new
+    one of the intent. `sealed` are the numbers of the segments whose files are there, `live` is
+    the body of the live file, in its own offsets. `late` is what came late to a replaced file
+    and the live file has yet to get, at its offset `at`: whoever wrote to the replaced file did
+    so before anything that it wrote to the new one.
     """
-    if intent is not None and was_swapped and intent.operation == "restore":
-        return _filled([Piece("live", None, live), Piece("pack", None, residue)])
-    listed = intent.manifest if intent is not None and was_swapped else manifest
     found: list[Piece] = []
+    is_rotation = intent is not None and was_swapped and intent.operation == "rotate"
     for entry in listed.segments if listed is not None else ():
         index, span = entry.segment.index, entry.segment.span
         if entry.pruned is not None:
             found.append(Piece("pruned", index, Span(0, 0)))
-        elif intent is None or not was_swapped or index < intent.first or index in sealed:
+        elif intent is None or not is_rotation or index < intent.first or index in sealed:
             found.append(Piece("sealed", index, Span(0, span.size)))
         else:
             found.append(Piece("pack", index, intent.in_pack(span)))
-    return (*found, *_filled([Piece("live", None, live), Piece("pack", None, residue)]))
+    if late is None:
+        return (*found, *_filled(Piece("live", None, live)))
+    at = max(live.start, min(at, live.end))
+    before, behind = Span(live.start, at), Span(at, live.end)
+    return (
+        *found,
+        *_filled(Piece("live", None, before), late, Piece("live", None, behind)),
+    )
 
 
-def _filled(parts: list[Piece]) -> tuple[Piece, ...]:
+def _filled(*parts: Piece) -> tuple[Piece, ...]:
     return tuple(part for part in parts if part.span.size)

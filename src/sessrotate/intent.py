@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 FORMAT: Final = 1
 
-Operation = Literal["rotate", "restore"]
+Operation = Literal["rotate", "restore", "late", "insert"]
 
-OPERATIONS: Final[tuple[Operation, ...]] = ("rotate", "restore")
+OPERATIONS: Final[tuple[Operation, ...]] = ("rotate", "restore", "late", "insert")
 
 HEAD: Final = 4096
 """Most bytes of a file's beginning by which it is recognised."""
@@ -59,12 +59,27 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
+class Late:
+    """Late lines that are kept in a file of their own, until they are put in their place.
+
+    That is at offset `at` of the live file, behind the bytes of `edge`. `mark` tells their bytes;
+    `end` is how large the pack was when they were copied from it, 0 when that is settled.
+    """
+
+    at: int
+    mark: Mark
+    edge: Mark
+    end: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Swap:
     """The replacement of a live file by another with the same tail.
 
-    `old` and `new` are how either file begins, which is how they are told apart. The tail begins
-    at `cut` in the old file and at `prefix` in the new one; `tail` is what of it the new file had
-    when it took the old one's place. `batch` is the last of the bytes that came late.
+    `old` and `new` are how either file begins, which is how they are told apart; of an insertion,
+    `new` is what the new file has at `cut`. The tail begins at `cut` in the old file and at
+    `prefix` in the new one; `tail` is what of it the new file had when it took the old one's
+    place. `batch` is the last of the bytes that came late.
     """
 
     old: Mark
@@ -75,19 +90,25 @@ class Swap:
     batch: Batch | None = None
 
 
+NO_SWAP: Final = Swap(Mark.of(b""), Mark.of(b""), 0, 0, Mark.of(b""))
+"""Of an intent that no swap belongs to."""
+
+
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """One rotation or restoration.
+    """One rotation or restoration, or what is left of it: the insertion of late lines.
 
     A rotation seals the segments of `manifest` from number `first` on, which are in the pack
     until then; `manifest` is what the archive's will be. A restoration ends with no archive, and
-    `manifest` is what it was.
+    `manifest` is what it was. Behind either, `late` lines may be left; "late" says that nothing
+    else is, and "insert" that a live file with them is to take the place of the one without.
     """
 
     operation: Operation
     swap: Swap
     first: int
     manifest: Manifest
+    late: Late | None = None
 
     @property
     def start(self) -> int:
@@ -109,7 +130,7 @@ def dump(intent: Intent) -> bytes:
 
 
 def _line(intent: Intent) -> bytes:
-    swap, batch = intent.swap, intent.swap.batch
+    swap, batch, late = intent.swap, intent.swap.batch, intent.late
     marks = {"old": swap.old, "new": swap.new, "tail": swap.tail}
     fields = {
         "format": FORMAT,
@@ -117,10 +138,21 @@ def _line(intent: Intent) -> bytes:
         "first": intent.first,
         "cut": swap.cut,
         "prefix": swap.prefix,
-        **{name: {"bytes": mark.size, "digest": mark.digest} for name, mark in marks.items()},
+        **{name: _told(mark) for name, mark in marks.items()},
         "batch": batch and {"start": batch.span.start, "end": batch.span.end, "floor": batch.floor},
+        "late": late
+        and {
+            "at": late.at,
+            "lines": _told(late.mark),
+            "behind": _told(late.edge),
+            "end": late.end,
+        },
     }
     return json.dumps(fields).encode() + b"\n"
+
+
+def _told(mark: Mark) -> dict[str, object]:
+    return {"bytes": mark.size, "digest": mark.digest}
 
 
 def parse(data: bytes) -> Intent:
@@ -140,6 +172,7 @@ def parse(data: bytes) -> Intent:
             ),
             first=_number(found["first"]),
             manifest=manifest.parse(data[len(first) :]),
+            late=None if found["late"] is None else _late(found["late"]),
         )
     except (ValueError, TypeError, KeyError, RecursionError, DamagedError):
         raise _damaged() from None
@@ -151,10 +184,19 @@ def parse(data: bytes) -> Intent:
 def _is_sound(intent: Intent) -> bool:
     if intent.operation not in OPERATIONS or intent.first > len(intent.manifest.segments):
         return False
+    swap, late = intent.swap, intent.late
+    is_kept = late is None or late.end > 0
     moved = intent.manifest.source_bytes - intent.start
     if intent.operation == "rotate":
-        return moved > 0 and intent.swap.cut >= moved
-    return moved == 0 and intent.swap.prefix == intent.manifest.source_bytes
+        return is_kept and moved > 0 and swap.cut >= moved
+    if intent.operation == "restore":
+        return is_kept and moved == 0 and swap.prefix == intent.manifest.source_bytes
+    if late is None or moved:
+        return False
+    if intent.operation == "late":
+        return swap == NO_SWAP and not late.end
+    is_ours = is_kept or (late.at, late.mark) == (swap.cut, swap.new)
+    return is_ours and swap.new.size == swap.prefix - swap.cut > 0
 
 
 def _mark(entry: Any) -> Mark:
@@ -169,6 +211,15 @@ def _batch(entry: Any) -> Batch:
     if span.size <= 0:
         raise ValueError
     return Batch(span, _number(entry["floor"]))
+
+
+def _late(entry: Any) -> Late:
+    late = Late(
+        _number(entry["at"]), _mark(entry["lines"]), _mark(entry["behind"]), _number(entry["end"])
+    )
+    if not late.mark.size or late.edge.size != min(HEAD, late.at):
+        raise ValueError
+    return late
 
 
 def _number(value: object) -> int:

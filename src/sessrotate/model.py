@@ -81,6 +81,10 @@ class FileIdentity:
     modified_ns: int
     size: int
 
+    def is_same_file(self, other: FileIdentity) -> bool:
+        """Tell whether the other is this file too, whatever state it was in."""
+        return (self.device, self.inode) == (other.device, other.inode)
+
 
 @dataclass(frozen=True, slots=True)
 class SplitPlan:

@@ -21,6 +21,9 @@ INTENT: Final = "intent.json"
 PACK: Final = "pack"
 """In an archive: the replaced live file, whole, until its segments are sealed."""
 
+LATE: Final = "late"
+"""In an archive: lines that came late to a replaced file, until they are put in their place."""
+
 DRAFT: Final = "live.partial"
 """In an archive: the new live file, before it takes the old one's place."""
 

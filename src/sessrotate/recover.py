@@ -22,7 +22,14 @@ if TYPE_CHECKING:
 
 Deed = Literal["nothing", "undo", "finish", "rebuild"]
 
-_WHAT: Final = {"rotate": "rotation", "restore": "restoration"}
+_MERGE: Final = "merge of late lines"
+
+_WHAT: Final = {
+    "rotate": "rotation",
+    "restore": "restoration",
+    "late": _MERGE,
+    "insert": _MERGE,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +49,10 @@ def plan(found: State) -> Recovery:
     archive = printable(str(found.place.archive))
     if found.intent is not None:
         what = _WHAT[found.intent.operation]
-        if found.standing == "after":
+        is_insertion = found.intent.operation in {"late", "insert"}
+        if found.standing == "before" and is_insertion:
+            _check_superfluous(found)
+        if found.standing == "after" or (found.standing == "before" and is_insertion):
             return Recovery(
                 "finish",
                 f"A {what} was interrupted: the next run finishes it.",
@@ -83,7 +93,7 @@ def _check_superfluous(found: State) -> None:
         return
     if live is not None:
         here, there = live.identity(), pack.identity()
-        if (here.device, here.inode) == (there.device, there.inode):
+        if here.is_same_file(there):
             return
         # A backup may have made two files of the two names.
         size = there.size

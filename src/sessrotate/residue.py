@@ -1,4 +1,4 @@
-"""What a replaced live file has that the new one has yet to get. Only reads.
+"""What a replaced live file has that the new one has yet to get, and where. Only reads.
 
 Rule: decided by position, then by whole lines, never by "lines that are not there yet": clients
 write identical lines. Whatever is not surely in the new file counts as residue, so that the worst
@@ -10,9 +10,11 @@ came late to the old one; nothing tells those apart. Rows of the conversation ha
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from sessrotate.digest import Fingerprint
+from sessrotate.intent import HEAD
 from sessrotate.model import Span
 
 if TYPE_CHECKING:
@@ -22,17 +24,37 @@ if TYPE_CHECKING:
 _PIECE: Final = 256 * 1024
 
 
-def residue(swap: Swap, pack: Source, live: Source) -> Span:
-    """Return which bytes of the pack, at its end, the live file has yet to get.
+@dataclass(frozen=True, slots=True)
+class Residue:
+    """Bytes at the end of the pack, and the offset of the live file where they belong."""
+
+    span: Span
+    at: int
+
+
+def residue(swap: Swap, pack: Source, live: Source) -> Residue:
+    """Return which bytes of the pack the live file has yet to get.
 
     `live` is the new file of the swap. Up to the tail that it had when it took its place, both
-    are known to agree; behind that, clients may have appended to either.
+    are known to agree; behind that, clients may have appended to either. A client that has found
+    the new file never opens the old one again, so what is late comes before all that was only
+    written to the new one.
     """
     size = pack.size()
     if size <= swap.cut:
-        return Span(size, size)  # the tail was dropped, which comes after all of it was copied
+        return Residue(Span(size, size), live.size())  # dropped, after all of it was copied
     start, other = _agreed(swap, pack, live)
-    return Span(min(size, start + _common_lines(pack, start, live, other)), size)
+    same = _common_lines(pack, start, live, other)
+    span = Span(min(size, start + same), size)
+    return Residue(span, _at(swap, pack, span.start, live, other + same))
+
+
+def _at(swap: Swap, pack: Source, start: int, live: Source, at: int) -> int:
+    """Return this offset of the live file, or its end if a client took back what led up to it."""
+    size = max(0, min(HEAD, start - swap.cut, at - swap.prefix))
+    if at > live.size() or pack.read_at(start - size, size) != live.read_at(at - size, size):
+        return live.size()
+    return at
 
 
 def _agreed(swap: Swap, pack: Source, live: Source) -> tuple[int, int]:

@@ -3,7 +3,7 @@
 Rule: it may be begun again after a crash anywhere. A segment is on the disk under its name before
 the pack loses its bytes; the pack is cut from its end, so that what is still in it stays where it
 was; the intent goes when nothing is left to do. After a restoration nothing is sealed: the
-archive goes.
+archive goes. Late lines go where they belong: before all that came to the new file since.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import stat
 import time
 from contextlib import ExitStack, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
-from sessrotate import archive, fs, header, inuse, lease, manifest, names, state
+from sessrotate import archive, fs, header, insert, inuse, lease, manifest, names, state
 from sessrotate.digest import ZERO, Fingerprint
 from sessrotate.errors import DamagedError, InUseError, printable
 from sessrotate.intent import Batch, Mark
@@ -47,6 +47,8 @@ _PLENTY: Final = 8 * _BATCH
 _AT_ONCE: Final = 1024 * 1024
 """Most late bytes that are appended in one batch, unless a single line is longer."""
 
+_Quiet = Literal["proved", "likely", "no"]
+
 _QUIET: Final = 60.0
 """Seconds without a change after which a pack counts as done with where there are no leases."""
 
@@ -72,43 +74,54 @@ def finish(place: Place, wait: float, progress: Callable[[int], None]) -> None:
     many bytes are sealed. Raises NotQuietError if there still is one, DamagedError if the pack is
     not what was planned, OSError as the system reports. Nothing is lost by any of them.
     """
-    _bring_over(place, wait)
-    with state.opened(place) as found:
-        if found.intent is None:
-            return
-        if found.intent.operation == "restore":
-            _remove_archive(found)
-        else:
-            _seal(found, found.intent, wait, progress)
+    while True:
+        _bring_over(place, wait)
+        with state.opened(place) as found:
+            if found.intent is None:
+                return
+            if found.intent.operation == "restore":
+                _remove_archive(found)
+            elif found.intent.operation == "rotate":
+                _seal(found, found.intent, wait, progress)
+            elif found.standing == "after":
+                insert.close(found)
+            else:
+                insert.take_back(found)
+        try:
+            if not insert.execute(place, wait):
+                return
+        except InUseError as error:
+            raise NotQuietError(str(error)) from error
 
 
 def _bring_over(place: Place, wait: float) -> None:
-    """Append to the live file whatever came late to the replaced one; then drop its tail."""
+    """See to what came late to the replaced file; then drop its tail.
+
+    It is appended to the live file where nothing came there since, and is kept for an insertion
+    otherwise, or where nobody can write to either meanwhile.
+    """
     while True:
         with state.opened(place) as found:
             begun, pack = found.intent, found.pack
-            if begun is None or pack is None or pack.size() <= begun.swap.cut:
+            if begun is None or pack is None or found.is_dropped:
+                return
+            if begun.operation in {"late", "insert"} and found.standing != "after":
                 return
             begun_ns = (place.archive / names.INTENT).lstat().st_mtime_ns
-            is_quiet = _is_quiet(pack, begun_ns, wait)
-            if not is_at(pack, 0, begun.swap.old):
-                raise DamagedError(
-                    f"{printable(str(place.pack))} is not the file that was replaced: look at it."
-                )
-            if found.live is None or found.is_gone:
-                raise DamagedError(
-                    f"{printable(str(place.live))} is gone, and what it had last is only in "
-                    f"{printable(str(place.pack))}: put a copy of that in its place."
-                )
+            quiet = _quiet(pack, begun_ns, wait)
+            size = _looked_again(found, pack)
             try:
-                late, size = _late(found, pack, is_quiet=is_quiet), found.live.size()
+                residue = found.residue
             except InUseError:
                 continue  # a client took a row back while it was looked at
-            if not late.size:
-                if not is_quiet:
-                    raise NotQuietError(_LATER)
-                if begun.operation == "rotate" and _may_shorten(found, pack, wait):
-                    fs.shorten(place.pack, begun.swap.cut)
+            late, is_last = residue.span, residue.at == size
+            if late.size and (quiet == "proved" or (quiet == "likely" and not is_last)):
+                insert.keep(found, residue)
+                late = Span(late.end, late.end)
+            if quiet == "no":  # a line under way may still be gone on with
+                late = Span(late.start, pack.line_start(late.end, late.start))
+            if not late.size or not is_last:
+                _drop_tail(found, begun, pack, quiet, wait)
                 return
             end = min(late.end, late.start + _AT_ONCE)
             if end < late.end:
@@ -120,18 +133,36 @@ def _bring_over(place: Place, wait: float) -> None:
         fs.append(place.live, data)
 
 
-def _late(found: State, pack: Source, *, is_quiet: bool) -> Span:
-    """Return what of the pack is to be brought over now."""
-    late = found.residue
-    # Where somebody may still write, half a line may still be gone on with.
-    return late if is_quiet else Span(late.start, pack.line_start(late.end, late.start))
+def _looked_again(found: State, pack: Source) -> int:
+    """Take both files as they are now: who was waited for has written what it had to.
+
+    Returns how large the live file is. Raises DamagedError if that or the pack is not there.
+    """
+    name = printable(str(found.place.pack))
+    if not found.is_pack_known:
+        raise DamagedError(f"{name} is not the file that was replaced: look at it.")
+    if found.live is None or found.is_gone:
+        raise DamagedError(
+            f"{printable(str(found.place.live))} is gone, and what it had last is only in {name}: "
+            "put a copy of that in its place."
+        )
+    for file in (pack, found.live):  # in this order, as in `state`
+        file.freeze()
+    return found.live.size()
 
 
-def _is_quiet(pack: Source, begun_ns: int, wait: float) -> bool:
+def _drop_tail(found: State, begun: Intent, pack: Source, quiet: _Quiet, wait: float) -> None:
+    if quiet == "no":
+        raise NotQuietError(_LATER)
+    if begun.operation == "rotate" and _may_shorten(found, pack, wait):
+        fs.shorten(found.place.pack, begun.swap.cut)
+
+
+def _quiet(pack: Source, begun_ns: int, wait: float) -> _Quiet:
     """Tell whether nobody can write to the replaced file any more.
 
-    Where there are no leases, that is never in the run that replaced it, `begun_ns` nanoseconds
-    after 1970. Raises NotQuietError if somebody has it open for writing.
+    Where there are no leases, it is never quiet in the run that replaced it, `begun_ns` nanoseconds
+    after 1970, and never proved. Raises NotQuietError if somebody has it open for writing.
     """
     deadline = time.monotonic() + wait
     while (answer := lease.read(pack.fd)) == "busy":
@@ -142,8 +173,9 @@ def _is_quiet(pack: Source, begun_ns: int, wait: float) -> bool:
         time.sleep(_PAUSE)
     if answer == "taken":
         lease.release(pack.fd)
-        return True
-    return time.time() - max(pack.identity().modified_ns, begun_ns) / 1e9 >= _QUIET
+        return "proved"
+    age = time.time() - max(pack.identity().modified_ns, begun_ns) / 1e9
+    return "likely" if age >= _QUIET else "no"
 
 
 def _may_shorten(found: State, pack: Source, wait: float) -> bool:
@@ -194,8 +226,7 @@ def _seal(found: State, begun: Intent, wait: float, progress: Callable[[int], No
         done += sum(entry.segment.span.size for entry in batch)
         progress(done)
     fs.create_file_at_once(folder / names.MANIFEST, manifest.dump(begun.manifest))
-    fs.remove_files(folder, [names.PACK, names.DRAFT, *_partial(found)])
-    fs.remove_files(folder, [names.INTENT])
+    insert.close(found)
 
 
 def _check_sealed(found: State, begun: Intent) -> None:
@@ -211,11 +242,6 @@ def _check_sealed(found: State, begun: Intent) -> None:
 
 def _changed(entry: SealedSegment) -> DamagedError:
     return DamagedError(f"Segment {entry.segment.index} has changed in the {names.PACK}.")
-
-
-def _partial(found: State) -> list[str]:
-    """Return the unfinished files there were: a power loss may have kept both names of a rename."""
-    return sorted(name for name in found.listing if name.endswith(names.PARTIAL))
 
 
 def _batches(pending: list[SealedSegment], room: int | None) -> Iterator[list[SealedSegment]]:
@@ -299,7 +325,7 @@ def _remove_archive(found: State) -> None:
 
     If the live file does not hold what would go, the archive is put aside instead.
     """
-    folder, begun = found.place.archive, found.intent
+    begun = found.intent
     listed = () if begun is None else begun.manifest.segments
     for entry in listed:
         mark = Mark(entry.segment.span.size, entry.digest)
@@ -311,7 +337,4 @@ def _remove_archive(found: State) -> None:
             )
     segments = [_name(found, entry) for entry in listed]
     codecs = [f"{name}{suffix}" for name in segments for suffix in names.CODEC_SUFFIX.values()]
-    fs.remove_files(folder, [*codecs, names.MANIFEST, names.PACK, names.DRAFT, *_partial(found)])
-    fs.remove_files(folder, [names.INTENT])
-    fs.remove_folder(folder / names.TRASH)
-    fs.remove_folder(folder)
+    insert.close(found, *codecs, names.MANIFEST)

@@ -15,15 +15,15 @@ from sessrotate import archive, cold_file, history, intent, live, manifest, name
 from sessrotate.digest import ZERO
 from sessrotate.errors import DamagedError, InUseError, WrongUsageError, printable, storage
 from sessrotate.header import MAX_LINE
-from sessrotate.intent import Intent, Mark
+from sessrotate.history import Piece
+from sessrotate.intent import Intent, Late, Mark
 from sessrotate.model import Span
-from sessrotate.residue import is_at, residue
+from sessrotate.residue import Residue, is_at, residue
 from sessrotate.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sessrotate.history import Piece
     from sessrotate.live import LiveHeader
     from sessrotate.manifest import Manifest
     from sessrotate.place import Place
@@ -45,6 +45,7 @@ class State:
     live: Source | None
     header: LiveHeader | None
     pack: Source | None
+    late: Source | None
     listing: frozenset[str]
     intent: Intent | None
     manifest: Manifest | None
@@ -53,15 +54,18 @@ class State:
     @property
     def standing(self) -> Standing:
         """Whether the intent's swap is done, by the content of the live file."""
-        if self.intent is None:
+        begun = self.intent
+        if begun is None or begun.operation == "late":
             return "before"
-        swap = self.intent.swap
+        return self._inserted(begun) if begun.operation == "insert" else self._swapped(begun)
+
+    def _swapped(self, begun: Intent) -> Standing:
+        swap = begun.swap
         if self.live is not None and is_at(self.live, 0, swap.new):
             return "after"
-        is_rotation = self.intent.operation == "rotate"
-        is_dropped = self.pack is not None and self.pack.size() <= swap.cut
+        is_rotation = begun.operation == "rotate"
         # Only after the swap anything is sealed, or the tail dropped from the pack.
-        if self.sealed or (is_rotation and is_dropped):
+        if self.sealed or (self.pack is not None and self.is_dropped):
             return "after"
         if self.live is None and not is_rotation:
             return "before"  # a session that was gone comes back by its archive alone
@@ -69,11 +73,49 @@ class State:
             return "before"
         return "unknown"
 
+    def _inserted(self, begun: Intent) -> Standing:
+        # Both files begin alike, and what is put in may stand in the old one as well.
+        live, pack = self.live, self.pack
+        if live is None or (pack is not None and pack.identity().is_same_file(live.identity())):
+            return "before"
+        # A client may take back what was put in, but not bring the draft back.
+        if names.DRAFT not in self.listing or is_at(live, begun.swap.cut, begun.swap.new):
+            return "after"
+        return "before" if is_at(live, 0, begun.swap.old) else "unknown"
+
+    @property
+    def is_dropped(self) -> bool:
+        """Whether the pack has its tail no more: nothing can come late to it, and all is kept."""
+        begun = self.intent
+        if begun is None or self.pack is None:
+            return True
+        return begun.operation == "rotate" and self.pack.size() <= begun.swap.cut
+
+    @property
+    def is_pack_known(self) -> bool:
+        """Whether the pack begins like the file that was to be replaced."""
+        begun, pack = self.intent, self.pack
+        return begun is not None and pack is not None and is_at(pack, 0, begun.swap.old)
+
+    @property
+    def pending(self) -> Late | None:
+        """The late lines that have a file of their own, and are not in the live file yet."""
+        begun = self.intent
+        if begun is None or begun.late is None or begun.operation == "late":
+            return None if begun is None else begun.late
+        if not begun.late.end:  # those that are put in just now
+            return None if self.standing == "after" else begun.late
+        is_all = self.is_dropped or (self.pack is not None and self.pack.size() == begun.late.end)
+        return begun.late if is_all and self.standing == "after" else None
+
     @property
     def listed(self) -> Manifest | None:
         """The manifest that the live file goes on from, None if it is the whole history."""
         if self.intent is not None and self.standing == "after":
-            return None if self.intent.operation == "restore" else self.intent.manifest
+            if self.intent.operation == "rotate":
+                return self.intent.manifest
+            if self.intent.operation == "restore":
+                return None
         return self.manifest
 
     @property
@@ -104,13 +146,23 @@ class State:
         return 0 if self.header is None else live.prefix(self.header)
 
     @property
-    def residue(self) -> Span:
-        """What of the pack the live file has yet to get."""
-        if self.intent is None or self.pack is None or self.live is None:
-            return Span(0, 0)
+    def residue(self) -> Residue:
+        """What of the pack the live file has yet to get, and has no file of its own."""
+        if self.intent is None or self.pack is None or self.live is None or self.pending:
+            return Residue(Span(0, 0), 0)
         if self.standing != "after":
-            return Span(0, 0)
+            return Residue(Span(0, 0), 0)
         return residue(self.intent.swap, self.pack, self.live)
+
+    def place_of(self, late: Late) -> int:
+        """Return where in the live file late lines belong.
+
+        That is its end if a client took back what led up to them.
+        """
+        if self.live is None:
+            return 0
+        is_kept = is_at(self.live, late.at - late.edge.size, late.edge)
+        return late.at if is_kept else self.live.size()
 
     def history(self) -> tuple[Piece, ...]:
         """Return where every byte of the history is.
@@ -120,13 +172,19 @@ class State:
         problem = self.problem()
         if problem is not None:
             raise DamagedError(problem)
+        pending, residue = self.pending, self.residue
+        if pending is not None:
+            late, at = Piece("late", None, Span(0, pending.mark.size)), self.place_of(pending)
+        else:
+            late, at = Piece("pack", None, residue.span), residue.at
         return history.pieces(
-            manifest=self.manifest,
+            listed=self.listed,
             intent=self.intent,
             was_swapped=self.standing == "after",
             sealed=self.sealed,
             live=Span(self.prefix, self.live.size()) if self.live is not None else Span(0, 0),
-            residue=self.residue,
+            late=late,
+            at=at,
         )
 
     def problem(self) -> str | None:
@@ -134,12 +192,12 @@ class State:
 
         No live file at all goes on from anything: what is archived is all there is.
         """
-        if self.live is None:
-            return None
+        begun, reason = self.intent, self._misfit_of_late()
+        if reason is not None or self.live is None:
+            return reason
         name = printable(str(self.place.live))
         if self.is_cold and cold_file.is_doubled(self.place):
             return f"{name} appeared while its session was put away."
-        begun = self.intent
         if begun is not None and begun.operation == "restore" and self.standing == "after":
             is_whole = self.live.size() >= begun.swap.prefix
             return None if is_whole else f"{name} is shorter than the history that was put there."
@@ -147,6 +205,14 @@ class State:
             return f"{name} is neither the file that was to be replaced nor the new one."
         reason = self._misfit(self.live)
         return None if reason is None else f"{name} does not go on from its archive: {reason}."
+
+    def _misfit_of_late(self) -> str | None:
+        pending = self.pending
+        if pending is not None and (self.late is None or self.late.size() != pending.mark.size):
+            return f"{printable(str(self.place.late))} is not what it was."
+        if self.residue.span.size and not self.is_pack_known:
+            return f"{printable(str(self.place.pack))} is not the file that was replaced."
+        return None
 
     def _misfit(self, source: Source) -> str | None:
         header, listed = self.header, self.listed
@@ -184,12 +250,14 @@ def opened(place: Place) -> Iterator[State]:
                 with storage("read the session"):
                     source = _live(place, stack)
                     listing = _listing(place)
-                    found = _look(place, source, listing, stack)
+                    begun = _intent(place, listing)
+                    found = _look(place, source, listing, begun, stack)
+                    is_same = _intent(place, listing) == begun
             except (DamagedError, WrongUsageError):
                 if _listing(place) == listing:
                     raise
                 continue  # a file went away between being seen and being read
-            if _is_of_one_moment(found):
+            if is_same and _is_of_one_moment(found):
                 yield found
                 return
     raise InUseError("The session was replaced while it was read; try again.")
@@ -207,19 +275,33 @@ def _live(place: Place, stack: ExitStack) -> Source | None:
     return stack.enter_context(Source(place.live)) if os.path.lexists(place.live) else None
 
 
-def _look(place: Place, source: Source | None, listing: frozenset[str], stack: ExitStack) -> State:
-    # The intent before the manifest: it stays until the manifest is the one that it announces.
-    begun = _read(place, names.INTENT, intent.MAX_BYTES) if names.INTENT in listing else None
+def _intent(place: Place, listing: frozenset[str]) -> bytes | None:
+    return _read(place, names.INTENT, intent.MAX_BYTES) if names.INTENT in listing else None
+
+
+def _look(
+    place: Place,
+    source: Source | None,
+    listing: frozenset[str],
+    begun: bytes | None,
+    stack: ExitStack,
+) -> State:
+    # The manifest after the intent, which stays until the manifest is the one that it announces.
     listed = _read(place, names.MANIFEST, manifest.MAX_BYTES) if names.MANIFEST in listing else None
     doing = None if begun is None else intent.parse(begun)
     pack = stack.enter_context(Source(place.pack)) if names.PACK in listing else None
     if source is None and names.COLD_NOTE in listing:
         source = cold_file.opened(place)
         source = None if source is None else stack.enter_context(source)
+    late = None
+    if names.LATE in listing and doing is not None and doing.late is not None:
+        late = stack.enter_context(Source(place.late))
     is_gone = source is None
-    if source is None and pack is not None and doing is not None and pack.size() > doing.swap.cut:
-        source = pack
+    if source is None and pack is not None and doing is not None:
+        is_whole = doing.operation in {"late", "insert"} or pack.size() > doing.swap.cut
+        source = pack if is_whole else None
     # All of one moment; the pack first, or what goes from it to the live file would be in neither.
+    # What goes from it to a file of its own is in an intent first, and that is looked at again.
     for file in (pack, source):
         if file is not None:
             file.freeze()
@@ -228,6 +310,7 @@ def _look(place: Place, source: Source | None, listing: frozenset[str], stack: E
         live=source,
         header=None if source is None else live.parse(first_line(source), place.session),
         pack=pack,
+        late=late,
         listing=listing,
         intent=doing,
         manifest=None if listed is None else manifest.parse(listed),
@@ -250,7 +333,8 @@ def _is_of_one_moment(found: State) -> bool:
     except InUseError:
         return False
     # Sealing and restoring take files away; new ones of a sealing do no harm.
-    return found.listing == _listing(found.place) or found.intent is not None
+    is_sealing = found.intent is not None and found.intent.operation in {"rotate", "restore"}
+    return is_sealing or found.listing == _listing(found.place)
 
 
 def first_line(source: Source) -> bytes:

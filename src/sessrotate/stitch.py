@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sessrotate import archive, names
+from sessrotate import archive, insert, names
 from sessrotate.digest import Fingerprint
 from sessrotate.errors import DamagedError, InUseError, printable
 from sessrotate.segments import HARMLESS, Problem, SegmentSet, body, describe
@@ -165,6 +165,8 @@ def read(found: State, piece: Piece, segments: SegmentSet | None) -> Iterator[me
     """
     if piece.where == "live" and found.live is not None:
         yield from _bytes(found.live, piece.span)
+    elif piece.where == "late":
+        yield from insert.kept(found)
     elif segments is None or piece.index is None:
         if found.pack is None:
             raise DamagedError(f"{printable(str(found.place.pack))} is gone.")

@@ -22,10 +22,10 @@ from sessrotate.digest import Fingerprint
 from sessrotate.errors import InUseError, RefusedError
 from sessrotate.intent import Batch, Intent, Mark
 from sessrotate.model import Span
-from sessrotate.residue import common
+from sessrotate.residue import common, is_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from sessrotate.model import FileIdentity
     from sessrotate.place import Place
@@ -133,8 +133,8 @@ class _Swap:
         size = self._old.size() - cut
         if same == self._tail == size:
             return False
-        if b"\n" not in self._draft.read_at(prefix, min(same, _PIECE + 1)):
-            raise _changed()  # the compaction itself is not what it was
+        if not self._is_kept(same):
+            raise _changed()
         if same < self._tail:  # the client took back what it had written last
             self._check_unwritten()
             self._draft.cut_to(prefix + same)
@@ -145,6 +145,13 @@ class _Swap:
             same += len(data)
         self._tail = same
         return True
+
+    def _is_kept(self, same: int) -> bool:
+        """Tell whether the old file still has what the tail goes on from: a compaction, mostly."""
+        cut, prefix, late = self._intent.swap.cut, self._intent.swap.prefix, self._intent.late
+        if late is not None:
+            return is_at(self._old, cut - late.edge.size, late.edge)
+        return b"\n" in self._draft.read_at(prefix, min(same, _PIECE + 1))
 
     def _common(self) -> int:
         cut, prefix = self._intent.swap.cut, self._intent.swap.prefix
@@ -228,14 +235,16 @@ def _changed() -> InUseError:
 
 
 @contextmanager
-def undone_unless_swapped(place: Place, old: Source) -> Iterator[None]:
+def undone_unless_swapped(
+    place: Place, old: Source, taking_back: Callable[[Place], None] | None = None
+) -> Iterator[None]:
     """Remove what the block made, if it fails before the live file was replaced."""
     try:
         yield
     except BaseException:
         with suppress(OSError):
             if os.path.lexists(place.draft) or _is_live(place, old):
-                undo(place)
+                (taking_back or undo)(place)
         raise
 
 

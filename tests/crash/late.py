@@ -5,19 +5,16 @@ from __future__ import annotations
 import contextlib
 import os
 from functools import cache
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Self
 
 from crash.changes import Faults, Killed
-from crash.scenes import LATE, MEANWHILE, NAMES, scene
+from crash.scenes import LATE, MEANWHILE, scene
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from crash.disk import Image
     from crash.scenes import Session
-
-CHANGED: Final = NAMES[:3]
-"""The runs that replace a live file."""
 
 
 class Client:
@@ -68,10 +65,9 @@ def appended_late(found: Session, client: Client, history: bytes) -> bytes | Non
     """Let lines come to both files after a crash; return the history, None if none may come."""
     if not client.is_heard():
         return None
-    is_replaced = client.is_replaced()
     client.write(LATE)
     found.append(MEANWHILE)
-    return history + (MEANWHILE + LATE if is_replaced else LATE + MEANWHILE)
+    return history + LATE + MEANWHILE
 
 
 @cache

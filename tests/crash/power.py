@@ -92,7 +92,7 @@ def _writing_late(client: Client, recorder: Recorder, coming: Coming) -> Callabl
     def call(fd: int) -> None:
         nonlocal is_done
         release(fd)
-        if is_done:
+        if is_done or not client.is_replaced():
             return
         is_done = True  # the old file's lease goes first: it is the earliest that anyone can come
         recorder.is_ours = False

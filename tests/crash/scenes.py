@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from crash.changes import Killed
 from crash.disk import Image
 from lines import BOUNDARY_LINE, row, session
 from sessrotate import in_place, lease, locks, names, recover, state, stitch
@@ -187,18 +188,59 @@ def _gone(found: Session) -> None:
     found.where.live.unlink()
 
 
+def _unfinished(found: Session, run: Callable[[Session], None]) -> None:
+    """End a run right after its swap; then lines come to either file."""
+
+    def end(_self: object) -> None:
+        raise Killed
+
+    with leases_granted(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sessrotate.swap._Swap._drain", end)
+        with contextlib.suppress(Killed):
+            run(found)
+    with found.where.pack.open("ab") as file:
+        file.write(LATE)
+    found.append(MEANWHILE)
+
+
+def _to_insert(found: Session) -> None:
+    _second(found)
+    _unfinished(found, Session.rotate)
+
+
+def _to_insert_after_restoring(found: Session) -> None:
+    _second(found)
+    _unfinished(found, Session.restore)
+
+
+def _recovered(found: Session) -> None:
+    found.recover()
+
+
 def scenes() -> tuple[Scene, ...]:
     """Return the runs, each with what there is before it."""
     archived = OPENING[: OPENING.rindex(compaction(2))]
+    late = OPENING + MORE + LATE + MEANWHILE
     return (
         Scene("first rotation", _made(_first), OPENING, Session.rotate),
         Scene("second rotation", _made(_second), OPENING + MORE, Session.rotate),
         Scene("restore", _made(_second), OPENING + MORE, Session.restore),
+        Scene("insertion", _made(_to_insert), late, _recovered),
+        Scene("insertion after restoring", _made(_to_insert_after_restoring), late, _recovered),
         Scene("restore what is gone", _made(_gone), archived, Session.restore),
     )
 
 
-NAMES: Final = ("first rotation", "second rotation", "restore", "restore what is gone")
+CHANGED: Final = (
+    "first rotation",
+    "second rotation",
+    "restore",
+    "insertion",
+    "insertion after restoring",
+)
+"""The runs that replace a live file."""
+
+NAMES: Final = (*CHANGED, "restore what is gone")
 
 
 def scene(name: str) -> Scene:

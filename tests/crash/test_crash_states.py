@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from crash.judging import crashes, recovered
-from crash.late import CHANGED, late_states
+from crash.late import late_states
 from crash.power import JUDGE, Judge, Recorded, demands, recorded
-from crash.scenes import ID, MEANWHILE, NAMES, OPENING, scene
+from crash.scenes import CHANGED, ID, LATE, MEANWHILE, NAMES, OPENING, scene
 from crash.simulator import ROOT, Event
 from sessrotate import swap
 from sessrotate.model import Span
+from sessrotate.residue import Residue
 
 if TYPE_CHECKING:
     from crash.disk import Image
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 ARCHIVE: Final = f"sessrotate/p/{ID}"
 
-FIRST, SECOND, RESTORE, GONE = NAMES
+FIRST, SECOND, RESTORE, INSERT, _, GONE = NAMES
 
 
 # ── the runs ─────────────────────────────────────────────────────────────────────────────────
@@ -61,8 +62,7 @@ def of_recovery(name: str) -> list[Recorded]:
     runs = [recorded(f"{title}, undone", begun, of.history, recovered)]
     if name in CHANGED:
         late = min(late_states(name), key=lambda image: image.names)
-        run = recorded(title, late, of.history + MEANWHILE, recovered)
-        runs.append(replace(run, late="synced"))
+        runs.append(recorded(title, late, of.history + LATE + MEANWHILE, recovered))
     return runs
 
 
@@ -137,6 +137,8 @@ EITHER: Final = "a rename is on the disk when either folder is synced, and both 
 REDUNDANT: Final[dict[tuple[str, str], str]] = {
     ("fsync ID", "link ID.jsonl to pack"): AGAIN,
     ("fsync ID", "fsync intent.json.partial"): AGAIN,
+    ("fsync ID", "fsync late.partial"): AGAIN,
+    ("fsync ID", "rename late.partial to late"): AGAIN,
     ("fsync p", "rename live.partial to ID.jsonl"): EITHER,
     ("fsync ID", "fsync p"): EITHER,
     ("fsync ID", "fsync pack"): AGAIN,
@@ -253,6 +255,7 @@ AT_ONCE: Final = {
     ("fsync ID", "rename ID.2.jsonl.partial to ID.2.jsonl"),
     ("fsync manifest.json.partial", "write manifest.json.partial"),
     ("fsync ID", "unlink pack"),
+    ("fsync ID", "unlink late"),
     ("fsync p", "link live.partial to ID.jsonl"),
     ("fsync ID", "unlink live.partial"),
 }
@@ -265,6 +268,31 @@ def test_a_pack_is_not_shortened_before_the_segment_has_its_name() -> None:
     assert short < name < cut
     assert JUDGE.first_fault(moved(run, range(cut, cut + 2), name + 1)) is not None
     assert JUDGE.first_fault(moved(run, range(cut, cut + 2), name)) is not None
+
+
+def test_a_pack_does_not_lose_its_tail_before_late_lines_have_a_file_of_their_own() -> None:
+    run = recording(INSERT)
+    begun, done, cut = positions(
+        run, "create late.partial", "rename intent.json.partial to intent.json", "truncate pack"
+    )
+    assert begun < done < cut
+    assert JUDGE.first_fault(moved(run, range(cut, cut + 2), done)) is not None
+    assert JUDGE.first_fault(moved(run, range(cut, cut + 2), begun)) is not None
+
+
+def test_late_lines_are_kept_until_the_swap() -> None:
+    run = recording(INSERT)
+    gone, swapped = positions(run, "unlink late", "rename live.partial to ID.jsonl")
+    assert JUDGE.first_fault(moved(run, range(gone, gone + 2), swapped)) is not None
+
+
+def test_an_insertion_does_not_come_before_its_intent() -> None:
+    run = recording(INSERT)
+    events = [shown(event.text) for event in run.trace.events]
+    swapped = events.index("rename live.partial to ID.jsonl")
+    begun = events.index("create intent.json.partial", events.index("link ID.jsonl to pack"))
+    assert begun < swapped
+    assert JUDGE.first_fault(moved(run, range(swapped, swapped + 3), begun)) is not None
 
 
 def test_an_intent_does_not_go_before_the_manifest_is_in_place() -> None:
@@ -333,14 +361,15 @@ def test_without_a_second_name_the_old_file_is_lost(monkeypatch: pytest.MonkeyPa
 def test_late_lines_are_not_told_by_whether_the_same_are_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def residue(begun: Swap, pack: Source, live: Source) -> Span:
+    def residue(begun: Swap, pack: Source, live: Source) -> Residue:
         there = set(live.read_at(0, live.size()).splitlines())
         start = begun.cut + begun.tail.size
         for line in pack.read_at(start, max(0, pack.size() - start)).splitlines(keepends=True):
             if line.rstrip(b"\n") not in there:
                 break
             start += len(line)
-        return Span(min(start, pack.size()), pack.size())
+        at = begun.prefix + begun.tail.size
+        return Residue(Span(min(start, pack.size()), pack.size()), at)
 
     run = recording(f"recovery of a {FIRST}")
     assert Judge().first_fault(run) is None

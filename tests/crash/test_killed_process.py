@@ -22,7 +22,7 @@ from crash.scenes import NAMES, Scene, scene
 if TYPE_CHECKING:
     from crash.scenes import Session
 
-FIRST, SECOND, RESTORE, GONE = NAMES
+FIRST, SECOND, RESTORE, INSERT, _, GONE = NAMES
 
 ALWAYS: Final = ("rename", "linkat", "unlink", "ftruncate", "mkdir")
 """Calls of which each is tried."""
@@ -91,7 +91,7 @@ def tried(count: int, call: str) -> range:
 
 RUNS: Final = [
     (name, call)
-    for name in (FIRST, RESTORE)
+    for name in (FIRST, RESTORE, INSERT)
     for call in (*ALWAYS, *SAMPLED)
     if (name, call) != (RESTORE, "ftruncate")  # which a restoration does not call
 ]

@@ -23,8 +23,8 @@ def faults(history: bytes, wrote: Mapping[int, Wrote], late: int = 0) -> list[st
 
     Every line must be there once, whole, and in its writer's order. But a row that its writer took
     back may be there too, once: the client may have taken it from a file that was being replaced.
-    And `late` lines of each writer may stand behind later ones of the same: one for each swap whose
-    rotator was killed before it had brought late lines over, or that had no leases.
+    And `late` lines of each writer may stand behind later ones of the same: one for each swap that
+    had no leases.
     """
     found: list[str] = []
     seen: dict[int, list[int | None]] = {writer: [] for writer in wrote}

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import fcntl
 import signal
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from sessrotate import lease, state, swap
+from sessrotate import lease, residue, state, swap
 from sessrotate.model import Span
+from sessrotate.residue import Residue
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,13 +23,13 @@ if TYPE_CHECKING:
     from sessrotate.source import Source
 
 
-def _second_lease(patch: pytest.MonkeyPatch) -> None:
-    """Let clients write to the new file at once."""
+def without_second_lease(patch: pytest.MonkeyPatch) -> None:
+    """Let clients write to the new file at once; a merge then puts late lines where they belong."""
     patch.setattr(lease, "write", lambda _fd: "taken")
 
 
-def _drain(patch: pytest.MonkeyPatch) -> None:
-    """Leave all that comes late to sealing."""
+def without_drain(patch: pytest.MonkeyPatch) -> None:
+    """Leave all that comes late to sealing, which merges it."""
 
     def drain(self: Any) -> None:
         lease.release(self._old.fd)
@@ -35,10 +37,33 @@ def _drain(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(swap._Swap, "_drain", drain)  # noqa: SLF001 - it is what is taken out
 
 
+def _without_merge(patch: pytest.MonkeyPatch) -> None:
+    """Put late lines behind all that came to the new file since."""
+
+    def behind(begun: Swap, pack: Source, live: Source) -> Residue:
+        return replace(residue.residue(begun, pack, live), at=live.size())
+
+    patch.setattr(state, "residue", behind)
+
+
+def _second_lease(patch: pytest.MonkeyPatch) -> None:
+    without_second_lease(patch)
+    _without_merge(patch)
+
+
+def _drain(patch: pytest.MonkeyPatch) -> None:
+    without_drain(patch)
+    _without_merge(patch)
+
+
 def _late_lines(patch: pytest.MonkeyPatch) -> None:
     """Believe that all that came late was brought over."""
-    _drain(patch)
-    patch.setattr(state, "residue", lambda _swap, pack, _live: Span(pack.size(), pack.size()))
+
+    def nothing(_swap: Swap, pack: Source, live: Source) -> Residue:
+        return Residue(Span(pack.size(), pack.size()), live.size())
+
+    without_drain(patch)
+    patch.setattr(state, "residue", nothing)
 
 
 def _positional_compare(patch: pytest.MonkeyPatch) -> None:
@@ -54,17 +79,17 @@ def _positional_compare(patch: pytest.MonkeyPatch) -> None:
         self._tail = self._draft.size - prefix
         return bool(late)
 
-    def residue(begun: Swap, pack: Source, live: Source) -> Span:
+    def unlike(begun: Swap, pack: Source, live: Source) -> Residue:
         there = {*live.read_at(0, live.size()).splitlines(keepends=True)}
         at = min(begun.cut, pack.size())
         for line in pack.read_at(at, pack.size() - at).splitlines(keepends=True):
             if line not in there:
                 break
             at += len(line)
-        return Span(at, pack.size())
+        return Residue(Span(at, pack.size()), live.size())
 
     patch.setattr(swap._Swap, "_catch_up", catch_up)  # noqa: SLF001 - as above
-    patch.setattr(state, "residue", residue)
+    patch.setattr(state, "residue", unlike)
 
 
 def _signal_once(patch: pytest.MonkeyPatch) -> None:
@@ -91,4 +116,8 @@ MUTANTS: Final[dict[str, Callable[[pytest.MonkeyPatch], None]]] = {
     "positional-compare": _positional_compare,
     "signal": _signal_once,
 }
-"""What can be taken out, by the name that `scripts/race` knows it by."""
+"""What can be taken out, by the name that `scripts/race` knows it by.
+
+Without the second lease or the drain, late lines are merged, and nothing of a history shows it: so
+these two take the merge out as well.
+"""

@@ -28,6 +28,7 @@ from race.rotators import Driver
 from race.writers import Habits, Turns, Writer, Wrote
 from sessrotate import in_place, lease, seal, state, stitch
 from sessrotate.place import Place
+from sessrotate.seal import NotQuietError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -44,6 +45,9 @@ _COMPACTS: Final = 1000
 """The number of the first writer that only compacts."""
 
 _FINISHED: Final = "recovered: finish"
+
+_RUNS: Final = 5
+"""Runs that must do what is left: without leases, each merge of late lines is a run of its own."""
 
 _LOOK: Final = 0.05
 _QUIET: Final = 0.5
@@ -195,8 +199,8 @@ def _round(race: Race, folder: Path, result: Result, begun: float) -> None:
     result.removed += sum(len(did.removed) for did in wrote.values())
     result.waits += [[*did.waits] for did in wrote.values() if did.waits]
     result.sessions += 1
-    unfinished, problems = finished(where, race)
-    late = outcomes[_FINISHED] + unfinished if race.leases else sum(outcomes.values())
+    problems = finished(where, race)
+    late = 0 if race.leases else sum(outcomes.values())
     result.outcomes += outcomes
     result.problems += problems
     result.problems += faults(history(where), wrote, late)
@@ -208,24 +212,27 @@ def _driven(driven: Driven, result: Result) -> Wrote:
     return driven.wrote
 
 
-def finished(where: Place, race: Race) -> tuple[bool, list[str]]:
-    """Finish what is left to do, all being quiet.
-
-    Returns whether the last rotator had been killed after its swap, and what is wrong then.
-    """
-    if not race.leases:
-        time.sleep(_QUIET)
-    done = in_place.rotate_session(where, 10, silent, live=True)
-    is_finished = done.recovered.deed == "finish"
-    if done.pending:
-        time.sleep(_QUIET)
-        done = in_place.rotate_session(where, 10, silent, live=True)
+def finished(where: Place, race: Race) -> list[str]:
+    """Finish what is left to do, all being quiet; return what is wrong then."""
+    done = None
+    for _ in range(_RUNS):
+        if not race.leases:
+            time.sleep(_QUIET)
+        try:
+            done = in_place.rotate_session(where, 10, silent, live=True)
+        except NotQuietError:
+            if race.leases:
+                raise
+        if done is not None and not done.pending:
+            break
+    else:
+        return [f"after {_RUNS} runs something is left to do"]
     problems = [] if done.refusal is None else [str(done.refusal)]
     left = {entry.name for entry in where.archive.iterdir()} & {"pack", "intent.json"}
     problems += [f"{name} is left" for name in left]
     with state.opened(where) as found:
         problems += [one.detail for one in stitch.verify_history(found, lambda _done: None)]
-    return is_finished, problems
+    return problems
 
 
 def history(where: Place) -> bytes:

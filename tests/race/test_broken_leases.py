@@ -147,7 +147,7 @@ def test_a_rotator_that_is_stopped_holds_nobody_up_for_ever_and_loses_nothing(
     assert 0.5 < waited < 10
     home.append(MORE)
     home.rotate(wait=5)
-    assert home.stitched() == DATA + NEW + LATE + MORE
+    assert home.stitched() == DATA + LATE + NEW + MORE
     assert home.problems() == []
 
 

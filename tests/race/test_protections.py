@@ -18,16 +18,19 @@ import pytest
 
 from homes import silent
 from race.checking import faults
-from race.mutants import MUTANTS
+from race.mutants import MUTANTS, without_drain, without_second_lease
 from race.racing import ID, history
 from race.rotators import rotated
 from race.writers import Wrote, append, compaction, is_same, row
-from sessrotate import fs, in_place, lease, swap
+from sessrotate import fs, in_place, insert, lease, swap
 from sessrotate.place import Place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from sessrotate.residue import Residue
+    from sessrotate.state import State
 
 pytestmark: Final = pytest.mark.skipif(
     not sys.platform.startswith("linux"), reason="only Linux has leases"
@@ -95,17 +98,20 @@ class Between:
         read, write, release, rename = lease.read, lease.write, lease.release, fs.take_place
 
         def reading(fd: int) -> lease.Answer:
-            self.old = fd
+            if not self.is_swapped:
+                self.old = fd
             return read(fd)
 
         def writing(fd: int) -> lease.Answer:
-            self.new = fd
             answer = write(fd)
+            if self.is_swapped:
+                return answer
+            self.new = fd
             self.is_second_held = fcntl.fcntl(fd, fcntl.F_GETLEASE) == fcntl.F_WRLCK
             return answer
 
         def renaming(draft: Path, path: Path) -> None:
-            if path == self.where.live:
+            if path == self.where.live and self.done is None:
                 self.done = pool.submit(self._append)
                 until(lambda: lease.is_wanted(self.old))
             rename(draft, path)
@@ -152,8 +158,36 @@ def between(where: Place) -> list[str]:
     return faults(history(where), wrote(BEFORE + 2))
 
 
-def test_a_client_between_open_and_write_has_its_lines_in_order(where: Place) -> None:
+@pytest.fixture
+def merges(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Have each merge of late lines told, by how many bytes there are."""
+    keep, found = insert.keep, list[int]()
+
+    def keeping(state: State, residue: Residue) -> None:
+        found.append(residue.span.size)
+        keep(state, residue)
+
+    monkeypatch.setattr(insert, "keep", keeping)
+    return found
+
+
+def test_a_client_between_open_and_write_has_its_lines_in_order(
+    where: Place, merges: list[int]
+) -> None:
     assert between(where) == []
+    assert merges == []
+
+
+@pytest.mark.parametrize("taking_out", [without_second_lease, without_drain])
+def test_without_it_a_client_between_open_and_write_needs_a_merge(
+    where: Place,
+    monkeypatch: pytest.MonkeyPatch,
+    merges: list[int],
+    taking_out: Callable[[pytest.MonkeyPatch], None],
+) -> None:
+    taking_out(monkeypatch)
+    assert between(where) == []
+    assert merges == [len(row(0, BEFORE))]
 
 
 @pytest.mark.parametrize(
