@@ -75,7 +75,9 @@ def parse(data: bytes, session: str) -> Note:
         packed = [tuple(entry) for entry in found["packed"]]
         folders = [tuple(entry) for entry in found["folders"]]
         is_ours = (
-            found["format"] == FORMAT
+            isinstance(found["packed"], list)
+            and isinstance(found["folders"], list)
+            and found["format"] == FORMAT
             and found["session"] == session
             and found["standing"] in STANDINGS
             and isinstance(found["at"], str)

@@ -430,7 +430,9 @@ class _Handler(BaseHTTPRequestHandler):
             f"event: {name}\ndata: {json.dumps({'type': name, **event})}\n\n".encode()
             for name, event in reply.events()
         ]
-        half = len(lines) // 2
+        # At once, unless a test waits in between: 2.0.28 writes down a part of a message as soon as
+        # that is there, and whether its stop reason is in the row then depends on the packets.
+        half = len(lines) // 2 if self.server.act is not None else 0
         self._send_head(HTTPStatus.OK, "text/event-stream", len(b"".join(lines)))
         self.wfile.write(b"".join(lines[:half]))
         self.wfile.flush()
