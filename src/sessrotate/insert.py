@@ -84,7 +84,8 @@ def close(found: State, *files: str) -> None:
     """
     folder, begun, pending = found.place.archive, found.intent, found.pending
     partial = sorted(name for name in found.listing if name.endswith(names.PARTIAL))
-    late = [names.LATE] if begun is not None and begun.late and pending is None else []
+    # One that no intent names is of a run that died before it did, and its lines came otherwise.
+    late = [names.LATE] if pending is None and names.LATE in found.listing else []
     fs.remove_files(folder, [*files, names.PACK, names.DRAFT, *late, *partial])
     if begun is not None and pending is not None:
         swap.write_intent(found.place, _waiting(begun, pending))
