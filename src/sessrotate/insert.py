@@ -7,23 +7,27 @@ they have a file of their own, which the intent tells of, and readers take them 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sessrotate import fs, names, state, swap
 from sessrotate.digest import Fingerprint
-from sessrotate.errors import DamagedError, RefusedError, printable
+from sessrotate.errors import DamagedError, RefusedError, SessrotateError, printable
 from sessrotate.intent import HEAD, NO_SWAP, Intent, Late, Mark, Swap
 from sessrotate.model import Span
 from sessrotate.obstacles import obstacles
+from sessrotate.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from sessrotate.place import Place
     from sessrotate.residue import Residue
-    from sessrotate.source import Source
     from sessrotate.state import State
+
+_NEAR: Final = 8 * 1024 * 1024
+"""Bytes of the live file's end in which late lines of a run that died are looked for."""
 
 
 def keep(found: State, residue: Residue) -> None:
@@ -84,8 +88,8 @@ def close(found: State, *files: str) -> None:
     """
     folder, begun, pending = found.place.archive, found.intent, found.pending
     partial = sorted(name for name in found.listing if name.endswith(names.PARTIAL))
-    # One that no intent names is of a run that died before it did, and its lines came otherwise.
-    late = [names.LATE] if pending is None and names.LATE in found.listing else []
+    is_named = begun is not None and begun.late
+    late = [names.LATE] if pending is None and (is_named or _is_superfluous(found)) else []
     fs.remove_files(folder, [*files, names.PACK, names.DRAFT, *late, *partial])
     if begun is not None and pending is not None:
         swap.write_intent(found.place, _waiting(begun, pending))
@@ -94,6 +98,18 @@ def close(found: State, *files: str) -> None:
     if begun is not None and begun.operation != "rotate":
         fs.remove_folder(folder / names.TRASH)
         fs.remove_folder(folder)
+
+
+def _is_superfluous(found: State) -> bool:
+    """Tell whether late lines that no intent names are in the live file: a run died between."""
+    if names.LATE not in found.listing or found.live is None:
+        return False
+    with suppress(OSError, SessrotateError), Source(found.place.archive / names.LATE) as late:
+        size, end = late.size(), found.live.size()
+        start = max(0, end - _NEAR)
+        near = found.live.read_at(start, end - start)
+        return 0 < size <= _NEAR and late.read_at(0, size) in near
+    return False
 
 
 def _waiting(begun: Intent, late: Late) -> Intent:
