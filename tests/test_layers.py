@@ -21,6 +21,8 @@ LAYERS = (
         "folders",
         "formats.claude_chain",
         "formats.claude_glance",
+        "formats.client",
+        "formats.sight",
         "harmless",
         "literals",
         "model",

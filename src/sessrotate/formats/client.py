@@ -1,0 +1,116 @@
+"""What sessrotate asks of a client: a format, a reader, and where its sessions live.
+
+Rule: two modules a client and nothing else knows its record types. The `Client` is what every
+command needs and costs nothing to import; the `Reader` is loaded by those who show what records
+say. A module is the object: mypy holds each against its protocol where `formats` lists them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
+
+    from sessrotate.formats.sight import Agent, Sight, Title
+    from sessrotate.model import Boundary, Span
+    from sessrotate.records import Record
+    from sessrotate.view import View
+
+
+class Client(Protocol):
+    """A client's format, as far as cutting and finding its sessions needs it."""
+
+    @property
+    def NAME(self) -> str:  # noqa: N802 - a constant of the module
+        """What the client is called in reports, manifests and options: `claude`."""
+
+    @property
+    def MARKER(self) -> bytes:  # noqa: N802 - a constant of the module
+        """Bytes that every boundary line has; empty where the format knows no boundary."""
+
+    @property
+    def NOT_IN_PLACE(self) -> str | None:  # noqa: N802 - a constant of the module
+        """Why its sessions are not rotated in place, as a sentence; None where they are."""
+
+    def recognise(self, head: bytes, *, is_whole: bool) -> bool:
+        """Tell by the first bytes of a file whether it is a session of this client."""
+
+    def boundary(self, line: Iterable[bytes], span: Span) -> Boundary | bool:
+        """Say whether a line that holds `MARKER` is a boundary.
+
+        `line` yields the bytes of `span`, which leaves the newline out. Returns the boundary;
+        False for a line that is surely none; True for one that is opaque.
+        """
+
+    def timestamp(self, line: Iterable[bytes], size: int) -> str | None:
+        """Return the time of one record (ISO 8601, as the client wrote it), None if without."""
+
+    def session_of(self, file_name: str) -> str:
+        """Return the id of the session whose file has this name, as the client's users know it."""
+
+    def sessions(self, prefix: str = "") -> Iterator[Path]:
+        """Yield the session files whose id begins with `prefix`, in sorted order.
+
+        Folders that cannot be read are passed over.
+        """
+
+
+class Reading(Protocol):
+    """An open session, as a reader sees it. Its iterators raise as `Session.history` does."""
+
+    @property
+    def id(self) -> str:
+        """The session's id."""
+
+    @property
+    def path(self) -> Path:
+        """The live file, or what stands for it."""
+
+    @property
+    def newest(self) -> int:
+        """The number of the last segment; 0 where there was never a boundary."""
+
+    def segment(self, index: int) -> Iterator[Record]:
+        """Yield the records of one segment."""
+
+    def history(self) -> Iterator[Record]:
+        """Yield all records of all segments."""
+
+    def older(self) -> Iterator[Callable[[], Iterator[Record]]]:
+        """Yield what holds rows from before the newest segment, the nearest first."""
+
+    def titled(self, edge: int) -> Iterator[Record]:
+        """Yield the records that may give it a title: the live ones, and the first `edge` bytes."""
+
+
+class Reader(Protocol):
+    """What the records of a client say."""
+
+    def records(self, pieces: Iterable[bytes | memoryview], segment: int) -> Iterator[Record]:
+        """Yield the records of a segment's body: its lines, for all formats made of lines."""
+
+    def view(self, record: Record) -> View | None:
+        """Return what a record says, None where nobody can tell."""
+
+    def key(self, record: Record) -> bytes | None:
+        """Return what makes two records copies of one (a uuid), None where only equal bytes do."""
+
+    def live(self, session: Reading) -> Iterator[Record]:
+        """Yield the records that a resume would load, in the order of the file."""
+
+    def conversation(self, session: Reading) -> Iterator[Record]:
+        """Yield the records that a resume sends, in the order of the conversation."""
+
+    def title(self, session: Reading) -> Title:
+        """Return what the session is called, as its client shows it."""
+
+    def agents(self, session: Reading) -> list[Agent]:
+        """Return the transcripts of the session's agents."""
+
+    def side_bytes(self, session: Reading) -> int:
+        """Return how many bytes the client keeps beside the session (long results of tools)."""
+
+    def sight(self, head: bytes, tail: bytes, *, is_whole: bool) -> Sight:
+        """Return what a file's first and last 64 KiB say; `is_whole`: `head` is all of it."""

@@ -1,0 +1,61 @@
+"""What is in sight of a session without reading all of it, the same for all clients. Pure.
+
+Rule: data as the client wrote it, on one line where it is a title; None for what is not in sight.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TitleSource = Literal["custom", "ai", "last prompt", "summary", "first prompt", "command", "none"]
+
+Standing = Literal["session", "empty", "warm-up", "agent"]
+
+
+@dataclass(frozen=True, slots=True)
+class Title:
+    """A session's title on one line, and what it is; empty for a session where nothing was said."""
+
+    text: str
+    source: TitleSource
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What a session's first and last bytes say.
+
+    `folder` is where the client ran, `branch` the git branch at the end (empty outside of git),
+    times are ISO 8601, `first` is the uuid of the first row, `id` the session's full id where the
+    file's name has only a part of it. None where it is not in sight.
+    """
+
+    title: Title
+    standing: Standing
+    folder: str | None
+    branch: str | None
+    started: str | None
+    ended: str | None
+    first: str | None
+    id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """The transcript of an agent: its id, its file, how many bytes that has.
+
+    `call` is the id of the tool call that started it, None where nothing says so; `asked` the
+    beginning of what it was asked, None where that is not in sight.
+    """
+
+    id: str
+    path: Path
+    bytes: int
+    call: str | None = None
+    asked: str | None = None
