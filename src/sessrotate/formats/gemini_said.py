@@ -67,6 +67,7 @@ class _Told:
         self._update: Record | None = None
         self._waiting: list[Record] = []  # a message, and the small lines behind it
         self._last: str | None = None  # the id of that message
+        self._held: set[bytes] = set()  # its parts
 
     def line(self, line: Record) -> Iterator[Record]:
         """Take the next line; yield what need not wait any longer."""
@@ -76,18 +77,16 @@ class _Told:
             if len(self._waiting) > _BETWEEN:
                 yield from self._let_go()
             return
-        parts = [*_parts(row_of(line) or {})]
-        is_result = bool(parts) and all(part[:1] == _RESULT for part in parts)
-        repeats = is_result and self._parts.issuperset(parts)
-        self._parts.update(parts)
+        parts = {*_parts(row_of(line) or {})}
         if name == self._last and self._waiting:
-            self._waiting[0] = line
+            self._waiting[0], self._held = line, parts
             return
         yield from self._let_go()
         self._known.add(name)
-        if not repeats:
+        is_result = bool(parts) and all(part[:1] == _RESULT for part in parts)
+        if not (is_result and parts <= self._parts):
             yield from self._let_update_go()
-            self._waiting, self._last = [line], name
+            self._waiting, self._last, self._held = [line], name, parts
 
     def update(self, line: Record, bytes_of: BytesOf) -> Iterator[Record]:
         """Take an update that replaces all messages; yield what waited, and what is new in it."""
@@ -108,14 +107,16 @@ class _Told:
         name = id_at(message.line)  # most are known by that, and need not be parsed
         if name is None or name in self._known or not message.is_ended:
             return False
-        self._known.add(name)
         parts = {*_parts(row_of(message) or {})}
-        is_new = not parts <= self._parts or not message.is_whole
+        if parts <= self._parts and message.is_whole:
+            return False
+        self._known.add(name)
         self._parts |= parts
-        return is_new
+        return True
 
     def _let_go(self) -> Iterator[Record]:
         waiting, self._waiting, self._last = self._waiting, [], None
+        self._parts |= self._held
         yield from waiting
 
     def _let_update_go(self) -> Iterator[Record]:
