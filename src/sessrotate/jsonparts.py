@@ -41,10 +41,12 @@ def _nested(levels: int) -> bytes:
 
 
 _AT_ONCE: Final = re.compile(_nested(_DEEPEST) + b"|" + _STRING)
-_ELEMENT: Final = re.compile(rb"[ \t\r\n,]*+(%b)" % _AT_ONCE.pattern)
+_ELEMENT: Final = re.compile(rb"[ \t\r\n]*+,?+[ \t\r\n]*+(%b)" % _AT_ONCE.pattern)
 _SPACE: Final = re.compile(rb"[ \t\r\n]*+")
 _SCALAR: Final = re.compile(rb'[^ \t\r\n,:"{}\[\]]*+')
-_DEPTHS: Final = {b"{": 1, b"[": 1, b"}": -1, b"]": -1}
+_OPENING: Final = re.compile(rb"[{\[]++")
+_CLOSING: Final = re.compile(rb"[}\]]++")
+_MISPLACED: Final = re.compile(rb"[:}]++")
 _TO_STRUCTURE: Final = re.compile(_PLAIN)
 
 
@@ -93,8 +95,7 @@ class Cursor:
 
     def value(self) -> Value:
         """Pass the value, or whatever it is, that begins here, and return it."""
-        first = self._buffer[self._at : self._at + 1]
-        if first in b'{["':
+        if self._blank[self._at : self._at + 1] in b'{["':
             found = _AT_ONCE.match(self._blank, self._at)
             if found is None and len(self._buffer) - self._at < BUFFER and self._more():
                 found = _AT_ONCE.match(self._blank, self._at)
@@ -156,41 +157,49 @@ class Cursor:
 
     def _step_by_step(self) -> Value:
         taken, depth, in_string = _Taken(self.offset), 0, False
-        if self._buffer[self._at : self._at + 1] not in b'{["':
+        if self._blank[self._at : self._at + 1] not in b'{["':
             return self._scalar(taken)
         while True:
             at, blank = self._at, self._blank
             while at < len(blank):
                 if in_string:
                     quote = blank.find(b'"', at)
-                    at = len(blank) if quote < 0 else quote
-                    what = blank[at : at + 1]
+                    at = len(blank) if quote < 0 else quote + 1
+                    in_string = quote < 0
                 else:
-                    found = _TO_STRUCTURE.match(blank, at)
-                    at = found.end() if found else at
-                    what = blank[at : at + 1]
-                    depth += _DEPTHS.get(what, 0)
-                in_string ^= what == b'"'
-                at += len(what)
-                if what and not depth and not in_string:
+                    at, depth, in_string = _structure(blank, at, depth)
+                if not depth and not in_string:
                     self._take(taken, at)
                     return taken.value(is_ended=True)
-            # A backslash that ends the buffer escapes what comes next.
-            self._take(taken, len(blank) - blank.endswith(b"\\"))
+            self._take(taken, self._end())
             if not self._more():
                 self._take(taken, len(self._buffer))
                 return taken.value(is_ended=False)
 
     def _scalar(self, taken: _Taken) -> Value:
-        while True:
-            found = _SCALAR.match(self._buffer, self._at)
-            end = found.end() if found else self._at
-            self._take(taken, end)
-            if end < len(self._buffer) or not self._more():
-                break
-        if not taken.size and self._at < len(self._buffer):  # `}` or `:` where a value should be
-            self._take(taken, self._at + 1)
+        """Take a number or a word; what cannot be a value comes out as one too."""
+        for pattern in (_SCALAR, _MISPLACED):
+            self._run(taken, pattern)
+            if taken.size:
+                return taken.value(is_ended=True)
+        self._take(taken, self._at + 1)  # a bracket that closes nothing
         return taken.value(is_ended=True)
+
+    def _run(self, taken: _Taken, pattern: re.Pattern[bytes]) -> None:
+        while True:
+            found = pattern.match(self._blank, self._at)
+            end = found.end() if found else self._at
+            if end < len(self._blank):
+                self._take(taken, end)
+                return
+            self._take(taken, self._end())
+            if not self._more():
+                self._take(taken, len(self._buffer))
+                return
+
+    def _end(self) -> int:
+        """Return up to where the buffer can be passed: a backslash escapes what comes next."""
+        return len(self._blank) - self._blank.endswith(b"\\")
 
     def _take(self, taken: _Taken, end: int) -> None:
         taken.add(self._buffer, self._at, end)
@@ -212,6 +221,18 @@ class Cursor:
         self._blank = self._buffer.replace(rb"\\", b"--").replace(rb"\"", b"--")
         self._is_over = size < BUFFER
         return size > 0
+
+
+def _structure(text: bytes, at: int, depth: int) -> tuple[int, int, bool]:
+    """Pass the next quote, or brackets of one sort: return where, how deep, and if in a string."""
+    found = _TO_STRUCTURE.match(text, at)
+    at = found.end() if found else at
+    if (found := _OPENING.match(text, at)) is not None:
+        return found.end(), depth + found.end() - at, False
+    if (found := _CLOSING.match(text, at)) is not None:
+        closed = min(depth, found.end() - at)
+        return at + closed, depth - closed, False
+    return (at + 1, depth, True) if at < len(text) else (at, depth, False)
 
 
 def _name(value: Value) -> str | None:
