@@ -13,6 +13,7 @@ import pytest
 import homes
 import support_cli
 from homes import Crash, Home, Killed, snapshot
+from race.writers import take_back
 from sessrotate import seal, state, swap
 from sessrotate.errors import RefusedError, SessrotateError
 from sessrotate.seal import NotQuietError
@@ -321,6 +322,24 @@ def test_a_live_file_that_must_not_be_replaced_keeps_the_late_lines_waiting(
     backup.unlink()
     home.restore()
     assert home.live.read_bytes() == whole
+
+
+@pytest.mark.parametrize("is_kept", [True, False], ids=["in a file of their own", "in the pack"])
+def test_late_lines_whose_place_is_gone_come_last_but_never_behind_a_torn_line(
+    home: Home, is_kept: bool
+) -> None:
+    """A client took back what led up to them, went on, and died half-way through a line."""
+    killed(home.rotate, at=AFTER_THE_RENAME)
+    in_flight(home, IN_FLIGHT)
+    if is_kept:
+        home.append(NEXT)
+        killed(home.rotate, at="sessrotate.insert.execute")
+    assert take_back(home.live, row(81).partition(b',"session')[0])
+    home.append(row(5) + row(6)[:40])
+    whole = DATA + boundary(80) + (NEXT if is_kept else b"") + row(5) + IN_FLIGHT + row(6)[:40]
+    assert home.stitched() == whole
+    home.rotate()
+    assert home.stitched() == whole
 
 
 def test_a_live_file_that_is_gone_is_not_made_of_late_lines(home: Home) -> None:
