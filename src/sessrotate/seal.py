@@ -285,6 +285,7 @@ def _copy(found: State, begun: Intent, batch: list[SealedSegment]) -> None:
                 drafts[-1].append(_header(begun, entry))
                 if _copied(found, _in_pack(begun, entry), drafts[-1]) != entry.digest:
                     raise _changed(entry)
+                drafts[-1].hasten()
             for draft in drafts:
                 draft.sync()
         fs.rename_files(folder, files)
