@@ -246,6 +246,34 @@ def test_what_comes_to_the_pack_after_it_was_copied_is_not_forgotten(home: Home)
     assert home.stitched() == whole
 
 
+@pytest.mark.parametrize("operation", ["rotate", "restore", "insert"])
+def test_lines_that_were_kept_and_then_appended_with_later_ones_are_there_once(
+    home: Home, operation: str
+) -> None:
+    """A run died when it had kept them; another, without leases, appends all that is late."""
+    whole = DATA + MORE
+    if operation == "insert":
+        whole = unfinished(home)
+        killed(home.rotate, at=AFTER_THE_RENAME)
+    else:
+        if operation == "restore":
+            home.rotate()
+        killed(home.restore if operation == "restore" else home.rotate, at=AFTER_THE_RENAME)
+    in_flight(home, row(30))
+    killed(home.rotate, at="sessrotate.seal._drop_tail")
+    assert (home.intent()["operation"], home.intent()["late"]["end"] > 0) == (operation, True)
+    in_flight(home, row(31))
+    whole += row(30) + row(31)
+    assert home.stitched() == whole
+    with pytest.MonkeyPatch.context() as patch:
+        homes.without_leases(patch)
+        with pytest.raises(NotQuietError):
+            home.rotate()
+    assert home.stitched() == whole
+    home.restore()
+    assert home.live.read_bytes() == whole
+
+
 # ── an insertion that cannot be done yet ─────────────────────────────────────────────────────
 
 

@@ -110,6 +110,7 @@ def _bring_over(place: Place, wait: float) -> None:
             begun_ns = (place.archive / names.INTENT).lstat().st_mtime_ns
             quiet = _quiet(pack, begun_ns, wait)
             size = _looked_again(found, pack)
+            begun = insert.forget_outdated(found) or begun
             try:
                 residue = found.residue
             except InUseError:
