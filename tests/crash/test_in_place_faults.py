@@ -175,7 +175,7 @@ READING: Final = {
 """What else `sessrotate.fs` calls of `os` or of a path."""
 
 PASSIVE: Final = {"absolute", "posix_fadvise", "sync", "with_name"}
-"""What changes no file itself: `NewFile.sync` calls `fsync`, and an advice is not followed at once."""
+"""What changes no file itself: `NewFile.sync` calls `fsync`; an advice is only that."""
 
 AUDITED: Final = {
     "os.mkdir": "mkdir",
