@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from sessrotate import jsonline
+from sessrotate import jsonline, names
 from sessrotate.model import Boundary
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ MARKER: Final = b'compact_boundary"'
 
 Spelling the word with `\\u` escapes would be JSON too; no client writes it, and it is not found.
 """
+
+NOT_IN_PLACE: Final[str | None] = None
 
 SUFFIX: Final = ".jsonl"
 
@@ -160,6 +162,11 @@ def cleanup_period() -> float:
 def config_folder() -> Path:
     """Return the client's own folder."""
     return Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")
+
+
+def session_of(file_name: str) -> str:
+    """Return a session's id: its file's name (all versions)."""
+    return names.session_of(file_name)
 
 
 def sessions(prefix: str = "") -> Iterator[Path]:
