@@ -15,6 +15,7 @@ from sessrotate import dating, formats, plan, scan, stitch
 from sessrotate.errors import DamagedError, storage
 from sessrotate.formats import claude
 from sessrotate.model import Boundary, Segment, Span
+from sessrotate.records import LONGEST
 from sessrotate.segments import Part, SegmentSet, beginning, body
 
 if TYPE_CHECKING:
@@ -160,7 +161,7 @@ def _look(segments: SegmentSet, client: Client, part: Part) -> SegmentInfo:
         try:
             for piece in body(segments, part):
                 line += piece
-                if b"\n" in line:
+                if b"\n" in line or len(line) > LONGEST:
                     break
         except DamagedError:
             line = bytearray()

@@ -36,17 +36,20 @@ MAX_BOUNDARIES: Final = 10_000
 """More compactions than this no session has (a 2 GB one has 730), and no folder should hold."""
 
 
-def scan(source: Source, client: Client, progress: Callable[[int], None]) -> Scan:
+def scan(
+    source: Source, client: Client, progress: Callable[[int], None], size: int | None = None
+) -> Scan:
     """Find the boundaries of a session file of this client.
 
     Where the client's format has none, nothing is read.
 
-    The file is taken as it is now. If it grows meanwhile, the session ends with the last newline
-    it had at the start: the client was in the middle of a line. `progress` is told how many
-    bytes, from the start, are done. Raises InUseError if the file shrinks or is replaced,
-    NotASessionError if it has more than `MAX_BOUNDARIES` boundaries.
+    The file is taken as it is now, or as long as `size`, which it had a moment ago. If it grows
+    meanwhile, the session ends with the last newline it had at the start: the client was in the
+    middle of a line. `progress` is told how many bytes, from the start, are done. Raises
+    InUseError if the file shrinks or is replaced, NotASessionError if it has more than
+    `MAX_BOUNDARIES` boundaries.
     """
-    size = source.size()
+    size = source.size() if size is None else size
     boundaries: list[Boundary] = []
     opaque = 0
     done = 0  # end of the last line looked at: a line with two markers is one candidate

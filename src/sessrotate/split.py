@@ -58,9 +58,9 @@ def prepare(
     with storage("read the session"):
         # A compaction makes a session of anything, however torn its beginning is.
         client = find.recognised(source) or formats.first()
-        scanned = scan.scan(source, client, progress)
+        scanned = scan.scan(source, client, progress, identity.size)
         if not scanned.boundaries:
-            find.client_of(source)
+            find.client_of(source)  # nobody's: raises
         return _planned(source, client, identity, scanned, layout, codec)
 
 
