@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -75,6 +76,20 @@ def test_segments_are_of_whom_their_manifest_names_or_their_bytes_tell() -> None
         assert formats.of_set(name, lambda: DATA) is claude
     assert formats.of_set(None, lambda: b"torn") is claude
     assert formats.of_set("nobody", lambda: b"torn") is opaque
+
+
+def test_no_other_clients_modules_are_loaded_for_a_session_that_the_first_one_knows(
+    home: Home,
+) -> None:
+    code = (
+        "import sys; sys.argv[1:] = ['split', '-n', sys.argv[1]]\n"
+        "import atexit; atexit.register(lambda: print('|', *sys.modules))\n"
+        "import sessrotate.cli as c; c.main()"
+    )
+    done = piped(str(home.live), program=(sys.executable, "-c", code))
+    assert done.code == 0
+    loaded = {name for name in done.out.partition("|")[2].split() if ".formats." in name}
+    assert loaded == {"sessrotate.formats.claude"}
 
 
 # ── found ────────────────────────────────────────────────────────────────────────────────────
@@ -197,6 +212,19 @@ def test_a_format_without_boundaries_may_not_grow_while_it_is_read(
         fake.write_bytes(b"FAKE session of another kind, whole again and longer\n" * 9)
         with pytest.raises(InUseError):
             split.execute(made, source, tmp_path / "out", sets.nothing)
+
+
+@pytest.mark.usefixtures("fake")
+def test_segments_that_another_tool_made_are_of_whom_their_bytes_tell(tmp_path: Path) -> None:
+    folder = tmp_path / "foreign"
+    folder.mkdir()
+    header = {"type": "system", "subtype": "segment_header", "rootSession": "s"}
+    (folder / "s.jsonl").write_bytes(SESSION[: CUTS[0]])
+    (folder / "s.1.jsonl").write_bytes(json.dumps(header).encode() + b"\n" + SESSION[CUTS[0] :])
+    with open_session(folder) as session:
+        assert session.client == "fake"
+        assert b"".join(record.line + b"\n" for record in session.history()) == SESSION
+        assert [each.timestamp for each in session.boundaries] == ["2026-01-02"]
 
 
 def test_what_no_client_wrote_is_no_session(tmp_path: Path) -> None:
