@@ -89,7 +89,9 @@ def test_no_other_clients_modules_are_loaded_for_a_session_that_the_first_one_kn
     done = piped(str(home.live), program=(sys.executable, "-c", code))
     assert done.code == 0
     loaded = {name for name in done.out.partition("|")[2].split() if ".formats." in name}
-    assert loaded == {"sessrotate.formats.claude"}
+    assert "sessrotate.formats.claude" in loaded
+    assert "sessrotate.formats.claude_reader" not in loaded
+    assert {name.partition(".formats.")[2].partition("_")[0] for name in loaded} == {"claude"}
 
 
 # ── found ────────────────────────────────────────────────────────────────────────────────────
