@@ -57,6 +57,10 @@ _ROW: Final[jsonline.Shape] = dict.fromkeys(
 )
 _BELONGS_TO: Final = {"sessionId", "uuid", "messageId", "leafUuid", "sessrotate"}
 
+_FOREIGN: Final = (b'"payload":', b'"projectHash":')
+"""Keys at the beginning of a long line of Codex, or of a session of Gemini in one line."""
+_NEAR: Final = 1024
+
 
 def boundary(line: Iterable[bytes], span: Span) -> Boundary | bool:
     """Say whether a line that holds `MARKER` is a compaction record.
@@ -106,7 +110,8 @@ def recognise(head: bytes, *, is_whole: bool) -> bool:
         return True
     if is_whole or lines:
         return _is_row(rest)
-    return re.match(rb'\s*\{\s*"\w+"\s*:', rest) is not None
+    is_object = re.match(rb'\s*\{\s*"\w+"\s*:', rest) is not None
+    return is_object and not any(key in rest[:_NEAR] for key in _FOREIGN)
 
 
 def _is_row(line: bytes) -> bool:
