@@ -34,7 +34,7 @@ class Fake:
     folder: Path
     NAME: str = "fake"
     MARKER: bytes = b"CUT"
-    NOT_IN_PLACE: str | None = "its client holds the file open."
+    NOT_IN_PLACE: str | None = "Its client holds the file open."
 
     def recognise(self, head: bytes, *, is_whole: bool) -> bool:  # noqa: ARG002 - the protocol's
         return head.startswith((b"FAKE", b"CUT"))

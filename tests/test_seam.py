@@ -252,7 +252,7 @@ def test_what_is_done_in_place_is_refused_with_the_clients_reason(
         named, fake = ID, home.live
     done = called(*command, named)
     assert done.code == 77
-    assert "its client holds the file open." in done.err
+    assert "Its client holds the file open." in done.err
     assert fake.read_bytes() == SESSION
     assert not home.archive.exists()
 

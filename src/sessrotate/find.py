@@ -106,5 +106,5 @@ def live_of(path: Path) -> Place:
         client = None
     if client is not None and client.NOT_IN_PLACE is not None:
         name = printable(str(path))
-        raise RefusedError(f"{name} is not changed in place: {client.NOT_IN_PLACE}")
+        raise RefusedError(f"{name} cannot be changed in place. {client.NOT_IN_PLACE}")
     return places.of_live(path)
