@@ -6,10 +6,13 @@ Rule: data as the client wrote it, on one line where it is a title; None for wha
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+EDGE: Final = 64 * 1024
+"""Bytes of a file's beginning and of its end that are in sight."""
 
 TitleSource = Literal["custom", "ai", "last prompt", "summary", "first prompt", "command", "none"]
 
@@ -51,7 +54,8 @@ class Agent:
     """The transcript of an agent: its id, its file, how many bytes that has.
 
     `call` is the id of the tool call that started it, None where nothing says so; `asked` the
-    beginning of what it was asked, None where that is not in sight.
+    beginning of what it was asked, None where that is not in sight. `is_warm_up`: its client
+    started it for itself (2.0.x of Claude Code, to warm its cache); nobody asked it anything.
     """
 
     id: str
@@ -59,3 +63,4 @@ class Agent:
     bytes: int
     call: str | None = None
     asked: str | None = None
+    is_warm_up: bool = False
