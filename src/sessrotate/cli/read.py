@@ -130,7 +130,10 @@ def command(
         # Only where the result goes into a file: a pager or `| less` shares the terminal.
         hidden = quiet or not streams.is_file()
         with streams.progress("Reading", total, quiet=hidden) as progress:
-            records = _watched(_records(opened, segment, history=history), progress)
+            records = _records(opened, segment, history=history)
+            if output is not Format.JSONL:
+                records = opened.said(records)
+            records = _watched(records, progress)
             _show(opened, records, choice, output, quiet=quiet)
 
 

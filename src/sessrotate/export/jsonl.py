@@ -25,7 +25,10 @@ def pieces(session: Session) -> Generator[bytes, None, Copies]:
     copies = Copies()
     held: list[bytes] = []
     size, is_ended = 0, True
-    for record in once(session.history(), session.key, session.bytes_of, copies):
+    records = session.said(session.history())
+    for record in once(records, session.key, session.bytes_of, copies):
+        if record.is_carried:  # what is new in it comes behind it
+            continue
         if not is_ended:
             held.append(b"\n")
         if record.is_whole:

@@ -139,7 +139,7 @@ def agents_of(live: Path, session: str) -> list[Path]:
     """
     if not _is_name(session):
         return []
-    return [path for path in listed(live.parent / session) if path.suffix in SUFFIXES]
+    return [path for path in listed(live.parent / session) if path.suffix == SUFFIXES[0]]
 
 
 def side_bytes_of(live: Path, session: str) -> int:

@@ -21,7 +21,16 @@ if TYPE_CHECKING:
 
     from sessrotate.model import Boundary, Span
 
-__all__ = ["NAME", "NOT_IN_PLACE", "session_of"]
+__all__ = (
+    "MARKER",
+    "NAME",
+    "NOT_IN_PLACE",
+    "boundary",
+    "recognise",
+    "session_of",
+    "sessions",
+    "timestamp",
+)
 
 MARKER: Final = b""
 

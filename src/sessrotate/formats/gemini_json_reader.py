@@ -12,9 +12,10 @@ import json
 from typing import TYPE_CHECKING, Final
 
 from sessrotate.formats import gemini_sight
-from sessrotate.formats.gemini_reader import agents, key, side_bytes, sight
+from sessrotate.formats.gemini_reader import key, side_bytes, sight
 from sessrotate.formats.gemini_rows import id_at, is_sent, prompt, row_of, text
 from sessrotate.formats.gemini_view import view
+from sessrotate.formats.sight import EDGE
 from sessrotate.jsonparts import Cursor, Value
 from sessrotate.records import LONGEST, Record
 
@@ -22,9 +23,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from sessrotate.formats.client import Reading
-    from sessrotate.formats.sight import Title
+    from sessrotate.formats.sight import Agent, Title
 
-__all__ = ["agents", "key", "side_bytes", "sight", "view"]
+__all__ = (
+    "agents",
+    "conversation",
+    "key",
+    "live",
+    "records",
+    "said",
+    "side_bytes",
+    "sight",
+    "title",
+    "view",
+)
 
 AGAIN: Final = b'{"messages":[]}'
 """The record that stands where `messages` begin another time, and what was there is void."""
@@ -91,10 +103,15 @@ def conversation(session: Reading) -> Iterator[Record]:
             yield record
 
 
+def agents(session: Reading) -> list[Agent]:  # noqa: ARG001 - the seam's
+    """Return none: transcripts of agents came with the other format."""
+    return []
+
+
 def title(session: Reading) -> Title:
     """Return what the client lists the session as: its summary, or else its first prompt."""
     summary = first = None
-    for record in session.titled(gemini_sight.EDGE):
+    for record in session.titled(EDGE):
         if record.line.startswith(_SUMMARY):
             summary = text(row_of(record) or {}, "summary") or summary
         elif first is None and b'"user"' in record.line:

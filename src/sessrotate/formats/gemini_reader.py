@@ -10,7 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from sessrotate.formats import gemini_live, gemini_said, gemini_sight
-from sessrotate.formats.gemini_home import SUFFIXES, agents_of, beginning, side_bytes_of
+from sessrotate.formats.gemini_home import agents_of, beginning, session_of, side_bytes_of
 from sessrotate.formats.gemini_rows import (
     identity,
     kind_of,
@@ -22,7 +22,7 @@ from sessrotate.formats.gemini_rows import (
     text,
 )
 from sessrotate.formats.gemini_view import view as view_of
-from sessrotate.formats.sight import Agent
+from sessrotate.formats.sight import EDGE, Agent
 from sessrotate.records import records
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def key(record: Record) -> bytes | None:
 def title(session: Reading) -> Title:
     """Return what the client lists the session as: its summary, or else its first prompt."""
     summary = first = None
-    for record in session.titled(gemini_sight.EDGE):
+    for record in session.titled(EDGE):
         if first is None and replaces(record, session.bytes_of):
             for elements in messages(record, session.bytes_of, gemini_live.UPDATED):
                 for each in elements:
@@ -98,9 +98,8 @@ def side_bytes(session: Reading) -> int:
 
 
 def _agent(path: Path, calls: dict[str, str]) -> Agent:
-    name = path.name
-    name = next((name.removesuffix(end) for end in SUFFIXES if name.endswith(end)), name)
-    seen = gemini_sight.look(beginning(path, gemini_sight.EDGE), b"", is_whole=False)
+    name = session_of(path.name)
+    seen = gemini_sight.look(beginning(path, EDGE), b"", is_whole=False)
     asked = seen.title.text if seen.title.source == "first prompt" else None
     return Agent(name, path, path.stat().st_size, calls.get(name), asked)
 

@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from sessrotate.formats.gemini_rows import Row
     from sessrotate.formats.sight import Standing
 
-EDGE: Final = 64 * 1024
-"""Bytes of a file's beginning and of its end that are in sight."""
-
 LONGEST: Final = 200
 """Characters of a title that are kept."""
 
