@@ -108,7 +108,7 @@ def _blocks(row: Row) -> Iterator[Block]:
     for identity, call in calls.items():
         yield ToolCall(identity, text(call, "name") or "", call.get("args"))
         result = call.get("result")
-        failed = call.get("status") in _FAILED
+        failed = text(call, "status") in _FAILED
         if result or failed:
             yield ToolResult(identity, _result(result), is_error=failed)
 
