@@ -16,6 +16,7 @@ from sessrotate.cli import pager, streams
 from sessrotate.cli.options import Quiet, Session
 from sessrotate.errors import WrongUsageError
 from sessrotate.parts import parts
+from sessrotate.records import on_one_line
 from sessrotate.session import open_session
 
 if TYPE_CHECKING:
@@ -240,7 +241,7 @@ def _lines(session: Opened, items: Iterator[Item], _choice: select.Choice) -> It
     for record, _ in items:
         if not is_ended:  # a torn line that others follow
             yield b"\n"
-        yield from session.bytes_of(record)
+        yield from map(on_one_line, session.bytes_of(record))
         is_ended = record.is_ended
         if is_ended:
             yield b"\n"
