@@ -32,7 +32,7 @@ FORMATS = ("jsonl", "json")
 
 # Evenly spaced quantiles of the bytes of a tool's output (log-normal, median 1.7 kB).
 OUTPUT_BYTES = (111, 444, 756, 1111, 1561, 2183, 3153, 4401, 7033, 12756, 40000)
-DECOY_EVERY = 40
+DECOY_EVERY = 10
 CHUNK = b"ballast and ember; " * (MIB // 19)
 
 # Raw bytes stand for a string whose inside is escaped already.
