@@ -3,7 +3,7 @@
 It promises that every request for an answer can be read afterwards.
 
 Rule: what is answered depends on the request alone; a test steers by what it writes into its
-prompts: `[[run COMMAND]]` has a command run, `[[usage N]]` says that the request had N tokens.
+prompts: `[[run COMMAND]]` has a command run.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ SUMMARY: Final = (
 """What the model says when it is asked to sum up."""
 
 _RUN: Final = re.compile(r"\[\[run (.*?)\]\]")
-_USAGE: Final = re.compile(r"\[\[usage (\d+)\]\]")
 _ROUTED: Final = {
     "reasoning": "mock",
     "next_speaker": "user",
@@ -126,9 +125,6 @@ class _Handler(BaseHTTPRequestHandler):
 
 def _answer(body: Body, data: bytes) -> Body:
     contents = body.get("contents", [])
-    users = [c for c in contents if c.get("role") == "user"]
-    told = _USAGE.findall(" ".join(_text(content) for content in users))
-    total = int(told[-1]) if told else TOKENS
     return {
         "candidates": [
             {
@@ -138,9 +134,9 @@ def _answer(body: Body, data: bytes) -> Body:
             }
         ],
         "usageMetadata": {
-            "promptTokenCount": total - 100,
+            "promptTokenCount": TOKENS,
             "candidatesTokenCount": 100,
-            "totalTokenCount": total,
+            "totalTokenCount": TOKENS + 100,
         },
         "modelVersion": "mock",
         "responseId": hashlib.sha256(data).hexdigest()[:16],

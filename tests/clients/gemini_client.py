@@ -32,14 +32,13 @@ VERSIONS: Final = ("0.38.2", "0.39.1", "0.61.0")
 LIMIT: Final = 90.0
 """Seconds that one run may take; a usual one takes five."""
 
-TOO_MANY: Final = 200_000
-"""Tokens from which on the client compresses before it goes on."""
+_LITTLE: Final = 0.0015
+"""The share of a million tokens from which on a client may be told to compress."""
 
 _SETTINGS: Final = {
     "security": {"auth": {"selectedType": "gemini-api-key"}},
     # The client would count what it leaves at a resume itself as damaged, and delete the session.
     "general": {"sessionRetention": {"enabled": False}, "disableAutoUpdate": True},
-    "model": {"compressionThreshold": 0.1},
     "telemetry": {"enabled": False},
     "privacy": {"usageStatisticsEnabled": False},
 }
@@ -66,7 +65,6 @@ class Gemini:
         self.config = self.home / "user" / ".gemini"
         for folder in (self.work, self.config, self.home / "tmp"):
             folder.mkdir(parents=True, exist_ok=True)
-        (self.config / "settings.json").write_text(json.dumps(_SETTINGS))
         self.command = install(number)
 
     @property
@@ -75,8 +73,14 @@ class Gemini:
         found = self.config.glob("tmp/*/chats/session-*")
         return max(found, key=lambda path: path.stat().st_size)
 
-    def prompt(self, text: str, *, resumes: bool = True) -> list[Body]:
-        """Run the client for one prompt and return what it sent for an answer, in order."""
+    def prompt(self, text: str, *, resumes: bool = True, compresses: bool = False) -> list[Body]:
+        """Run the client for one prompt and return what it sent for an answer, in order.
+
+        It resumes the session, unless told otherwise; with `compresses` it does that before it
+        asks, if there are more than some thousand tokens: it estimates them by what it loaded.
+        """
+        threshold = {"model": {"compressionThreshold": _LITTLE if compresses else 0.9}}
+        (self.config / "settings.json").write_text(json.dumps(_SETTINGS | threshold))
         before = len(self.api.requests())
         resuming = ("--resume", "latest") if resumes else ()
         command = [*self.command, *resuming, "--yolo", "--prompt", text]

@@ -15,7 +15,7 @@ import pytest
 
 import sets
 from clients.gemini_api import SUMMARY, GeminiApi
-from clients.gemini_client import TOO_MANY, VERSIONS, Gemini, install
+from clients.gemini_client import VERSIONS, Gemini, install
 from clients.installing import UnavailableError
 from sessrotate import discovery, find, open_session
 from sessrotate.errors import RefusedError
@@ -38,9 +38,9 @@ UPDATING: Final = {"0.61.0"}
 
 TALK: Final = (
     "one",
-    "two [[run seq 1 5]]",
-    f"three [[usage {TOO_MANY}]]",
-    "four [[run echo four]] [[usage 1000]]",
+    "two [[run seq 1 2500]]",
+    "three",
+    "four [[run echo four]]",
     "five",
 )
 
@@ -66,7 +66,7 @@ def talked(
         pytest.skip(reason)
     client = Gemini(number, tmp_path_factory.mktemp("gemini"), api)
     for turn, text in enumerate(TALK):
-        client.prompt(text, resumes=turn > 0)
+        client.prompt(text, resumes=turn > 0, compresses=text == TALK[3])
     return client
 
 
@@ -146,7 +146,7 @@ def test_every_turn_is_read_once(talked: Gemini) -> None:
     prompts = [b.text for b in blocks if isinstance(b, Text) and b.text in TALK]
     assert prompts == list(TALK)
     calls = [block.arguments["command"] for block in blocks if isinstance(block, ToolCall)]
-    assert calls == ["seq 1 5", "echo four"]
+    assert calls == ["seq 1 2500", "echo four"]
     assert sum(isinstance(block, ToolResult) for block in blocks) == 2
     assert (title.text, title.source) == ("one", "first prompt")
     for turn in TALK:
