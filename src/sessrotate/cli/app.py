@@ -27,6 +27,7 @@ COMMANDS: Final = (
     "stitch",
     "read",
     "export",
+    "report",
     "verify",
     "prune",
     "undelete",

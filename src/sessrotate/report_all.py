@@ -1,0 +1,114 @@
+"""All sessions of the machine → one report: who has how much, since when, and what to rotate.
+
+Rule: one session's failure is no other's. What cannot be read, or goes away meanwhile, is told and
+left out, and the others are counted. One session is open at a time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from sessrotate import discovery, growth, reporter
+from sessrotate.errors import SessrotateError
+from sessrotate.report import Machine, Total, Unread, Worth
+from sessrotate.tally import Counts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    from sessrotate.report import Session
+
+LEAST: Final = 10 * 1024 * 1024
+"""Bytes that a rotation has to free to be worth a line."""
+
+
+class Errors:
+    """What could not be read; `codes` are the exit codes of that."""
+
+    def __init__(self, on_error: Callable[[Unread], None]) -> None:
+        self.codes: set[int] = set()
+        self.unread: list[Unread] = []
+        self._on_error: Final = on_error
+
+    def note(self, path: Path, error: SessrotateError) -> None:
+        """Note a session that could not be read; one that went away is no failure."""
+        unread = Unread(str(path), str(error))
+        self.unread.append(unread)
+        self._on_error(unread)
+        if path.exists():
+            self.codes.add(error.exit_code)
+
+
+def of_machine(
+    progress: Callable[[int, int, int], None], errors: Errors, *, kinds: bool
+) -> Machine:
+    """Return the report of all sessions that are found.
+
+    `progress` is told how many sessions there are, how many are done, and how many bytes of the
+    next.
+    """
+    found = sorted(
+        discovery.sessions(hidden=True), key=lambda each: (-(each.bytes or 0), each.path)
+    )
+    counts = Counts() if kinds else None
+    sessions = []
+    for number, listed in enumerate(found):
+        told = partial(progress, len(found), number)
+        path = (
+            listed.path
+            if listed.bytes is not None or listed.place is None
+            else listed.place.archive
+        )
+        try:
+            report = reporter.of_session(path, told, kinds=counts)
+        except SessrotateError as error:
+            errors.note(path, error)
+        else:
+            sessions.append(replace(report, contents=None))
+    sessions.sort(key=lambda session: (-session.bytes, session.path))
+    return Machine(
+        sessions=tuple(sessions),
+        clients=_totals(sessions, lambda session: session.client),
+        projects=_totals(sessions, lambda session: session.folder or ""),
+        growth=growth.together(session.growth for session in sessions),
+        worth=tuple(_worth(sessions)),
+        unread=tuple(errors.unread),
+        contents=None if counts is None else counts.contents(),
+    )
+
+
+def _totals(sessions: Iterable[Session], name: Callable[[Session], str]) -> tuple[Total, ...]:
+    """Return the sums by name, and client by client where the names are projects."""
+    groups: dict[tuple[str, str], list[Session]] = {}
+    for session in sessions:
+        groups.setdefault((name(session), session.client), []).append(session)
+    totals = (
+        Total(
+            name=named,
+            client=client,
+            sessions=len(group),
+            bytes=sum(session.bytes for session in group),
+            archived_bytes=sum(session.archived_bytes for session in group),
+            would_free=sum(session.would_free for session in group),
+        )
+        for (named, client), group in groups.items()
+    )
+    return tuple(sorted(totals, key=lambda total: (-total.bytes, total.name, total.client)))
+
+
+def _worth(sessions: Iterable[Session], least: int = LEAST) -> Iterable[Worth]:
+    """Yield what a rotation would free much of, most first, with the command."""
+    for session in sorted(sessions, key=lambda session: (-session.would_free, session.path)):
+        if session.would_free >= least and session.command is not None:
+            yield Worth(
+                session=session.id,
+                client=session.client,
+                folder=session.folder,
+                title=session.title,
+                bytes=session.live_bytes or 0,
+                would_free=session.would_free,
+                command=session.command,
+            )
