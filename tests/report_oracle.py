@@ -70,7 +70,11 @@ def _row(line: bytes) -> dict[str, Any]:
 
 
 def _blocks(row: dict[str, Any]) -> list[dict[str, Any]]:
-    content = row["message"].get("content") if isinstance(row.get("message"), dict) else None
+    return _content(row["message"]) if isinstance(row.get("message"), dict) else []
+
+
+def _content(holder: dict[str, Any]) -> list[dict[str, Any]]:
+    content = holder.get("content")
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
     return content if isinstance(content, list) else []
@@ -107,10 +111,7 @@ def _kind(row: dict[str, Any]) -> str:
                 weigh("images", block["source"].get("data", ""))
             case "tool_result":
                 weigh("tool results", "")
-                content = block.get("content", "")
-                for inner in (
-                    [{"type": "text", "text": content}] if isinstance(content, str) else content
-                ):
+                for inner in _content(block):
                     is_seen = inner["type"] == "image"
                     text = inner["source"]["data"] if is_seen else inner.get("text", "")
                     weigh("images" if is_seen else "tool results", text)

@@ -6,7 +6,8 @@ folder, which is read once for it; whatever else holds a session is opened and c
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import formats, newlines, segments, stitch
@@ -69,13 +70,17 @@ def of_plan(found: State, source: Source, planned: RotationPlan) -> Parted:
     )
 
 
-def of_session(session: Session, where: Place | None, *, is_counted: bool) -> Parted:
-    """Return what there is of an open session, `where` it has its place.
+def of_session(
+    session: Session, where: Place | None, known: Parted | None, *, is_counted: bool
+) -> Parted:
+    """Return what there is of an open session, `where` it has its place, and what a plan knows.
 
     With `is_counted`, the lines of segments that no manifest has counted are.
     """
     parts = tuple(_opened(session, is_counted=is_counted))
     live = session.path.stat().st_size if session.path.is_file() else None
+    if known is not None:
+        return replace(known, parts=parts, live_bytes=live)
     kept = _kept(session, where)
     if kept is None and len(parts) == 1:
         kept = _NEVER
@@ -172,23 +177,28 @@ def _in_place(archived: SegmentSet | None, source: Source, end: int) -> Sight:
 
 
 def _outside(session: Session, parts: tuple[Part, ...]) -> Sight:
-    there = [part.index for part in parts if part.standing != "absent"]
-    head = _edge(session, there[0]) if there and not there[0] else b""
-    tail = _edge(session, there[-1], is_end=True) if there else b""
-    is_whole = len(there) == 1 and parts[-1].bytes <= EDGE
-    return session.reader.sight(head, tail, is_whole=is_whole)
+    """Return what is in sight across segments; a gap ends it."""
+    head, tail = b"", b""
+    for part in parts:
+        if part.standing == "absent" or len(head) >= EDGE:
+            break
+        head += _edge(session, part.index)
+    for part in reversed(parts):
+        if part.standing == "absent" or len(tail) >= EDGE:
+            break
+        tail = _edge(session, part.index, is_end=True) + tail
+    is_whole = sum(part.bytes for part in parts) <= EDGE
+    return session.reader.sight(head[:EDGE], tail[-EDGE:], is_whole=is_whole)
 
 
 def _edge(session: Session, index: int, *, is_end: bool = False) -> bytes:
     """Return the first or the last bytes of a segment, as far as they can be read."""
     data = b""
-    try:
+    with suppress(DamagedError, StorageError):
         for piece in session.pieces(index):
             data += piece
             if is_end:
                 data = data[-EDGE:]
             elif len(data) >= EDGE:
-                return data[:EDGE]
-    except (DamagedError, StorageError):
-        pass
+                break
     return data

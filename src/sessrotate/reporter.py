@@ -41,9 +41,7 @@ def of_session(path: Path, progress: Progress, *, kinds: Counts | None = None) -
     if known is not None and where is not None and kinds is None:
         return _report(where.session, claude.NAME, where.live, where, known)
     with open_session(path, on_gap=lambda _gap: None) as session:
-        found = parted.of_session(session, where, is_counted=kinds is None)
-        if known is not None:
-            found = replace(found, would_free=known.would_free, kept=known.kept)
+        found = parted.of_session(session, where, known, is_counted=kinds is None)
         if kinds is None:
             return _report(session.id, session.client, session.path, where, found)
         tally = Tally(session.id, told_by(session.reader), session.bytes_of)
