@@ -60,16 +60,14 @@ class Days:
     def __init__(self) -> None:
         self._bytes: dict[str, int] = {}
         self._last: str | None = None
-        self._waiting = 0
+        self._early = 0
+        """Bytes of what stands before the first day."""
 
     def add(self, size: int, time: str | None) -> None:
         """Note the bytes of a record that tells this time, or none."""
         last = self._last
-        if time is None or (last is not None and time.startswith(last) and time.endswith("Z")):
-            if last is None:
-                self._waiting += size
-            else:
-                self._bytes[last] += size
+        if last is not None and (time is None or (time.startswith(last) and time.endswith("Z"))):
+            self._bytes[last] += size
         else:
             self.on(size, day_of(time))
 
@@ -78,22 +76,24 @@ class Days:
         if day is not None and (day in self._bytes or len(self._bytes) < MOST):
             self._last = day
         if self._last is None:
-            self._waiting += size
+            self._early += size
         else:
-            self._bytes[self._last] = self._bytes.get(self._last, 0) + size + self._waiting
-            self._waiting = 0
+            self._bytes[self._last] = self._bytes.get(self._last, 0) + size
 
     def extend(self, later: Days) -> None:
         """Note all that was noted elsewhere, as what comes next."""
-        self.on(later._waiting, None)
+        self.on(later._early, None)
         for day, size in later._bytes.items():
             self.on(size, day)
         self._last = later._last or self._last
 
     def all(self) -> tuple[Day, ...]:
-        """Return the days in order; bytes that never had one come first."""
-        undated = (Day(None, self._waiting),) if self._waiting else ()
-        return (*undated, *(Day(day, size) for day, size in sorted(self._bytes.items())))
+        """Return the days in order; bytes that have none come first."""
+        found = dict(self._bytes)
+        if self._early and found:
+            found[next(iter(found))] += self._early
+        undated = (Day(None, self._early),) if self._early and not found else ()
+        return (*undated, *(Day(day, size) for day, size in sorted(found.items())))
 
 
 def spread(parts: Iterable[Part]) -> tuple[Day, ...]:
@@ -140,17 +140,18 @@ def by_period(days: Iterable[Day], most: int) -> dict[str, int]:
 
     Periods without bytes are there too, with 0.
     """
-    dated = {date.fromisoformat(day.day): day.bytes for day in days if day.day is not None}
+    dated = [(date.fromisoformat(day.day), day.bytes) for day in days if day.day is not None]
+    first = min((day for day, _ in dated), default=date.max)
+    last = max((day for day, _ in dated), default=date.min)
     found: dict[str, int] = {}
     for period in _PERIODS:
-        found = {}
-        day = min(dated, default=date.max)
-        while day <= max(dated, default=date.min) and len(found) <= most:
+        day, found = first, {}
+        while day <= last and len(found) <= most:
             found[period(day)] = 0
             day += _DAY
         if len(found) <= most:
             break
-    for day, size in dated.items():
+    for day, size in dated:
         found[period(day)] = found.get(period(day), 0) + size
     return found
 

@@ -51,13 +51,17 @@ class Parted:
     kept: str | None
 
 
-def of_plan(found: State, source: Source, planned: RotationPlan) -> Parted:
-    """Return what a plan says of the session that it was made for, whose live file is `source`."""
+def of_plan(found: State, source: Source, planned: RotationPlan, *, is_counted: bool) -> Parted:
+    """Return what a plan says of the session that it was made for, whose live file is `source`.
+
+    With `is_counted`, the lines of what is live are.
+    """
     archived, shift = stitch.parts(found), planned.prefix - planned.start
     parts = [*_sealed(archived)] if archived is not None else []
     for segment in (*planned.segments, planned.newest):
         span = Span(segment.span.start + shift, segment.span.end + shift)
-        parts.append(_part(segment, newlines.count(source.pieces(span)), "live"))
+        lines = newlines.count(source.pieces(span)) if is_counted else None
+        parts.append(_part(segment, lines, "live"))
     kept = " ".join(planned.refusals) or None
     if planned.live is None:
         kept = kept or (_NEVER if archived is None else _NOT_SINCE)

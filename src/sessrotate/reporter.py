@@ -37,7 +37,7 @@ def of_session(path: Path, progress: Progress, *, kinds: Counts | None = None) -
     as `open_session` does.
     """
     where = place.of(path)
-    known = None if where is None else _in_place(where, progress)
+    known = None if where is None else _in_place(where, progress, is_counted=kinds is None)
     if known is not None and where is not None and kinds is None:
         return _report(where.session, claude.NAME, where.live, where, known)
     with open_session(path, on_gap=lambda _gap: None) as session:
@@ -79,7 +79,7 @@ def _report(session: str, client: str, path: Path, where: Place | None, found: P
     )
 
 
-def _in_place(where: Place, progress: Progress) -> Parted | None:
+def _in_place(where: Place, progress: Progress, *, is_counted: bool) -> Parted | None:
     """Return what the plan of a rotation says of a session; None where none can be made now.
 
     That takes a live file that goes on from its archive, and nothing that is unfinished.
@@ -89,7 +89,8 @@ def _in_place(where: Place, progress: Progress) -> Parted | None:
             return None
         if found.intent is not None or found.pack is not None or found.problem() is not None:
             return None
-        return parted.of_plan(found, found.live, rotate.prepare(found, progress))
+        planned = rotate.prepare(found, progress)
+        return parted.of_plan(found, found.live, planned, is_counted=is_counted)
 
 
 def _tallied(
