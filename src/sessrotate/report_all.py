@@ -6,6 +6,7 @@ left out, and the others are counted. One session is open at a time.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -68,6 +69,8 @@ def of_machine(
             errors.note(path, error)
         else:
             sessions.append(replace(report, contents=None))
+    ids = Counter(session.id for session in sessions)
+    sessions = [reporter.by_path(each) if ids[each.id] > 1 else each for each in sessions]
     sessions.sort(key=lambda session: (-session.bytes, session.path))
     return Machine(
         sessions=tuple(sessions),

@@ -51,13 +51,19 @@ def of_session(path: Path, progress: Progress, *, kinds: Counts | None = None) -
         return replace(report, growth=tally.growth(), contents=tally.counts.contents())
 
 
+def by_path(report: Session) -> Session:
+    """Return a report whose command names the session by its path: another one has its id."""
+    if report.command is None:
+        return report
+    *words, _ = shlex.split(report.command)
+    return replace(report, command=shlex.join([*words, report.path]))
+
+
 def _command(session: str, path: Path, where: Place | None, *, is_running: bool) -> str:
     if where is None:
         return shlex.join(["sessrotate", "split", str(path)])
     live = ["--live"] if is_running else []
-    # Two projects may each have a session of this id.
-    name = str(path) if len(list(claude.sessions(session))) > 1 else session
-    return shlex.join(["sessrotate", "split", "--in-place", *live, name])
+    return shlex.join(["sessrotate", "split", "--in-place", *live, session])
 
 
 def _report(session: str, client: str, path: Path, where: Place | None, found: Parted) -> Session:

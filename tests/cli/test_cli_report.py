@@ -123,8 +123,10 @@ def test_what_is_worth_rotating_comes_with_the_command_that_does_it(place: Home)
     twin = beside(place, OTHER, session(padding=2 << 20), "-o ther")
     found = valid(called("report", "--all", "--json"))
     named, by_path = found["worth_rotating"]
-    assert {named["session"], by_path["session"]} == {OTHER}
+    assert named["session"] == by_path["session"] == OTHER
     assert by_path["command"] == f"sessrotate split --in-place '{twin}'"
+    alone = valid(called("report", twin, "--json"))
+    assert alone["command"] == by_path["command"]
     assert found["would_free_bytes"] > named["would_free_bytes"] + by_path["would_free_bytes"]
 
 

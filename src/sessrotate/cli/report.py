@@ -10,7 +10,7 @@ from sessrotate import find, fleet, render, render_report, report_all, report_js
 from sessrotate.cli import pager, streams
 from sessrotate.cli.options import Json, ManySessions, Quiet
 from sessrotate.columns import Canvas
-from sessrotate.errors import WrongUsageError, printable
+from sessrotate.errors import SessrotateError, WrongUsageError, printable
 from sessrotate.tally import Counts
 
 if TYPE_CHECKING:
@@ -60,7 +60,12 @@ def _one(name: str, *, kinds: bool, quiet: bool) -> Session:
     path = find.path_of(name)
     size = path.stat().st_size if path.is_file() else 0
     with streams.progress("Reading", size, quiet=quiet) as progress:
-        return reporter.of_session(path, progress, kinds=Counts() if kinds else None)
+        report = reporter.of_session(path, progress, kinds=Counts() if kinds else None)
+    try:
+        find.path_of(report.id)
+    except SessrotateError:
+        return reporter.by_path(report)
+    return report
 
 
 def _all(*, kinds: bool, as_json: bool, quiet: bool) -> None:
