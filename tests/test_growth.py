@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -34,15 +35,22 @@ def day_of(text: str | None) -> str | None:
     return str(at.date()) if 1970 <= at.year < 9999 else None
 
 
-@given(st.lists(st.tuples(st.integers(0, 9), TIMES)), st.integers(0, 20))
+FEW = st.sampled_from(["2026-03-01T10:00:00Z", "2026-03-02T10:00:00Z", None])
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 9), TIMES | FEW)),
+    st.lists(st.integers(0, 20), max_size=3).map(sorted),
+)
 def test_bytes_are_of_the_day_of_their_record_or_of_the_one_before(
-    entries: list[tuple[int, str | None]], cut: int
+    entries: list[tuple[int, str | None]], cuts: list[int]
 ) -> None:
-    days, later = Days(), Days()
-    for into, part in ((days, entries[:cut]), (later, entries[cut:])):
-        for size, time in part:
-            into.add(size, time)
-    days.extend(later)
+    days = Days()
+    for start, end in pairwise([0, *cuts, len(entries)]):
+        part = Days()
+        for size, time in entries[start : max(start, end)]:
+            part.add(size, time)
+        days.extend(part)
     told = [day_of(time) for _, time in entries]
     first = next((day for day in told if day), None)
     right: dict[str | None, int] = {}

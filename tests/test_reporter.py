@@ -135,8 +135,10 @@ def test_a_result_is_of_the_tool_that_was_called_before_it(tmp_path: Path) -> No
 
 
 def test_only_so_many_calls_and_names_of_tools_are_kept(tmp_path: Path) -> None:
-    many = [tool(f"t{number}", f"tool {number}") for number in range(CALLS + 1)]
-    seen = [result("t0"), result("t1"), result(f"t{TOOLS}"), tool("l", "n" * 9000), result("l")]
+    many = [tool(f"t{number}", f"tool {number}") for number in range(CALLS)]
+    many += [tool("t1", "tool 1"), tool("t", "tool 1")]  # the first is forgotten, a repeated not
+    many += [tool("l", "n" * 9000), result("l")]
+    seen = [result("t0"), result("t1"), result(f"t{TOOLS}")]
     contents = report(write(tmp_path / "s.jsonl", b"".join(many + seen))).contents
     assert contents is not None
     names = {share.name: share.lines for share in contents.tools}
@@ -210,9 +212,13 @@ def test_a_damaged_segment_is_told_and_not_counted(place: Home) -> None:
 def test_a_missing_segment_is_told_without_reading(place: Home) -> None:
     place.rotate()
     (place.archive / f"{ID}.1.jsonl").unlink()
-    found = report(place.live, kinds=False)
-    assert found.parts[1].standing == "absent"
+    whole, found = report(place.live), report(place.live, kinds=False)
+    assert found.parts[1].standing == whole.parts[1].standing == "absent"
     assert "missing" in str(found.parts[1].problem)
+    assert [part.start for part in found.parts] == [part.start for part in whole.parts]
+    assert whole.contents is not None
+    assert {line.segment for line in whole.contents.largest} > {2}
+    assert sum(share.bytes for share in whole.contents.kinds) == whole.bytes == found.bytes
 
 
 @pytest.mark.parametrize("codec", ["plain", "zstd"])

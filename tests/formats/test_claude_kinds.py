@@ -209,12 +209,20 @@ def test_what_is_told_of_a_row_is_what_its_view_says(line: bytes) -> None:
 @settings(max_examples=300, deadline=None)
 def test_of_a_row_that_a_crash_left_nothing_is_told(line: bytes, data: st.DataObject) -> None:
     at = data.draw(st.integers(0, len(line) - 1))
-    other = data.draw(st.sampled_from([b"", b'{"type":"user","uuid":"u"}', b"\0\0", line]))
+    other = data.draw(
+        st.sampled_from([b"", b'{"type":"user","uuid":"u"}', b"\0", line, b"\0" + line[at + 1 :]])
+    )
     torn = line[:at] + other
     try:
         json.loads(torn)
     except ValueError:
         assert gist(record(torn)) is None
+
+
+def test_of_a_row_with_zeros_in_it_nothing_is_told() -> None:
+    line = b'{"type":"user","message":{"role":"user","content":"words"},"uuid":"u"}'
+    assert gist(record(line)) is not None
+    assert gist(record(line.replace(b"words", b"wo\0\0s"))) is None
 
 
 @pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.parts[-4])
