@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sessrotate import growth
@@ -42,6 +42,7 @@ FEW = st.sampled_from(["2026-03-01T10:00:00Z", "2026-03-02T10:00:00Z", None])
     st.lists(st.tuples(st.integers(0, 9), TIMES | FEW)),
     st.lists(st.integers(0, 20), max_size=3).map(sorted),
 )
+@example([(1, f"2026-03-0{day}T10:00:00Z") for day in (1, 2, 1)] + [(1, None)], [3])
 def test_bytes_are_of_the_day_of_their_record_or_of_the_one_before(
     entries: list[tuple[int, str | None]], cuts: list[int]
 ) -> None:
