@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from sessrotate.formats.claude_agents import standing
-from sessrotate.formats.claude_live import row_of, text
+from sessrotate.formats.claude_live import parsed, text
 from sessrotate.formats.claude_titles import Title, on_one_line, title
-from sessrotate.records import Record
 
 if TYPE_CHECKING:
     from sessrotate.formats.claude_agents import Standing
@@ -87,8 +86,7 @@ def _folder(head: bytes) -> str | None:
     found = _FOLDER.search(head)
     if found is None:
         return None
-    line = b'{"cwd":%s}' % found[1]
-    return text(row_of(Record(0, 0, line, len(line))) or {}, "cwd")
+    return text(parsed(b'{"cwd":%s}' % found[1]) or {}, "cwd")
 
 
 def _first(pattern: re.Pattern[bytes], data: bytes) -> str | None:

@@ -48,10 +48,15 @@ class Needed:
 
 def row_of(record: Record) -> Row | None:
     """Return what a record holds as JSON, None if it is no object, or too long to be held."""
-    if not record.is_whole or record.line[:1] not in {b"{", b" ", b"\t"}:
+    return parsed(record.line) if record.is_whole else None
+
+
+def parsed(line: bytes) -> Row | None:
+    """Return what a line holds as JSON, None if it is no object."""
+    if line[:1] not in {b"{", b" ", b"\t"}:
         return None
     try:
-        row = json.loads(record.line.decode("utf-8", "replace"))
+        row = json.loads(line.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
         return None
     return row if isinstance(row, dict) else None
