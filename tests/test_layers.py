@@ -102,7 +102,7 @@ LAYERS = (
     {"fleet", "hook"},
     {"render_in_place", "render_prune", "steps"},
     {"cli.streams", "render_run", "run"},
-    {"cli.archives", "cli.options", "cli.pager", "cli.schedule"},
+    {"cli.archives", "cli.options", "cli.pager", "cli.schedule", "cli.to_file"},
     {
         "cli.compress",
         "cli.config",

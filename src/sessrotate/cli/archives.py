@@ -33,5 +33,5 @@ def end(errors: Sequence[SessrotateError]) -> None:
         worst = min(errors, key=lambda error: fleet.WORST_FIRST.index(error.exit_code))
         for error in errors:
             if error is not worst:
-                streams.message(f"sessrotate: {error}")
+                streams.warn(error)
         raise worst
