@@ -77,12 +77,12 @@ LAYERS = (
         "scan",
         "unpacked",
         "cold_note",
-        "formats.claude_side",
     },
     {"chain", "find", "formats.claude_agents", "intent", "inuse", "locks", "obstacles", "render"},
     {
         "export.html_record",
         "formats.claude_edges",
+        "formats.claude_side",
         "hook_notes",
         "hook_settings",
         "render_compress",
