@@ -207,7 +207,7 @@ def _candidates(holding: Holding) -> Iterator[Candidate]:
                 session=holding.key,
                 index=segment.index,
                 bytes=size,
-                time=retention.seconds(segment.last_timestamp or segment.first_timestamp),
+                time=retention.last_written(segment),
                 held=pinned or holding.held or missing,
             )
 
