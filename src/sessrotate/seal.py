@@ -21,7 +21,7 @@ from sessrotate.intent import Batch, Mark
 from sessrotate.model import Span
 from sessrotate.place import put_aside
 from sessrotate.residue import is_at
-from sessrotate.segments import body
+from sessrotate.segments import check
 from sessrotate.swap import write_intent
 
 if TYPE_CHECKING:
@@ -226,8 +226,7 @@ def _check_sealed(found: State, begun: Intent) -> None:
     """
     segments = archive.of_manifest(found.place.archive, found.listing, begun.manifest)
     for number in sorted(found.sealed):
-        for _ in body(segments, segments.parts[number]):
-            pass
+        check(segments, number)
 
 
 def _changed(entry: SealedSegment) -> DamagedError:
