@@ -17,7 +17,6 @@ LAYERS = (
     {
         "__init__",
         "errors",
-        "export.html_text",
         "folders",
         "formats.claude_chain",
         "formats.claude_glance",
@@ -36,6 +35,7 @@ LAYERS = (
     {
         "config_keys",
         "digest",
+        "export.html_text",
         "export.markdown_text",
         "fs.files",
         "jsonline",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from sessrotate import fs
+from sessrotate import fs, harmless
 from sessrotate.cli import streams, to_file
 from sessrotate.cli.options import AllowGaps, Quiet, Sessions
 from sessrotate.errors import WrongUsageError, printable, storage
@@ -44,8 +44,6 @@ FORMATS: Final = {
 """Each is a module of `sessrotate.export` with a function `pieces`."""
 
 _LONGEST_NAME: Final = 200
-_OBEYED: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-"""What a terminal takes for more than text, but for tabs and newlines."""
 
 
 def _known(name: str) -> str:
@@ -131,7 +129,7 @@ def _harmless(pieces: Iterator[bytes]) -> Iterator[bytes]:
     """Yield text that a terminal only shows: a session may hold what it would obey."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     for piece in pieces:
-        yield _OBEYED.sub("\ufffd", decoder.decode(piece)).encode()
+        yield harmless.cleaned(decoder.decode(piece)).encode()
 
 
 def file_name(session: str) -> str:
