@@ -27,7 +27,7 @@ _OF_THE_CLIENT: Final = (
 
 _INTERRUPTED: Final = "[Request interrupted by user"
 
-_COMMAND: Final = re.compile(r"<command-(name|args)>(.*?)</command-\1>", re.DOTALL)
+_COMMAND: Final = re.compile(r"\s*<command-(name|args|message)>(.*?)</command-\1>\s*", re.DOTALL)
 _COMMANDS: Final = ("<command-name>", "<command-message>")
 _BASH: Final = re.compile(r"<bash-input>(.*?)</bash-input>\s*", re.DOTALL)
 
@@ -56,8 +56,11 @@ def is_prompt(view: View) -> bool:
 
 
 def as_typed(text: str) -> str:
-    """Return a prompt as it was typed: the client wraps its commands (`/…`, `!…`) in tags."""
-    if text.startswith(_COMMANDS):
+    """Return a prompt as it was typed: the client wraps its commands (`/…`, `!…`) in tags.
+
+    A text that says anything else too stays as it is, so that nothing of it is hidden.
+    """
+    if text.startswith(_COMMANDS) and not _COMMAND.sub("", text):
         found = dict(_COMMAND.findall(text))
         if "name" in found:
             return f"{found['name']} {found.get('args', '')}".strip()
