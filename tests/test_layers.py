@@ -16,6 +16,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 LAYERS = (
     {
         "__init__",
+        "entry",
         "errors",
         "folders",
         "formats.claude_chain",
@@ -30,6 +31,7 @@ LAYERS = (
         "schedule.work",
         "sizes",
         "view",
+        "widths",
     },
     {
         "config_keys",
@@ -87,12 +89,14 @@ LAYERS = (
         "render",
     },
     {
+        "edges",
         "export.html_record",
         "formats.claude_agents",
         "hook_notes",
         "hook_settings",
         "render_cold",
         "render_compress",
+        "render_list",
         "told",
     },
     {"formats.claude_edges", "formats.claude_side", "history", "render_text", "residue", "writer"},
@@ -100,14 +104,14 @@ LAYERS = (
     {"formats.__init__", "rotate"},
     {"chain", "split"},
     {"archive", "rebuild"},
-    {"cold_file", "discovery", "restore"},
-    {"cold_pack", "state"},
-    {"cold_moves", "insert", "shelf"},
+    {"cold_file", "restore"},
+    {"archived", "cold_pack", "state"},
+    {"cold_moves", "discovery", "insert", "shelf"},
     {"compress", "prune", "seal", "stitch", "unique"},
     {"bodies", "export.__init__", "export.html", "export.jsonl", "export.markdown", "recover"},
     {"cold", "doctor", "foreign", "in_place"},
     {"cold_fleet", "fleet", "hook", "render_in_place", "render_prune", "session"},
-    {"cli.streams", "render_run", "steps"},
+    {"cli.streams", "listing", "render_run", "steps"},
     {"cli.archives", "cli.options", "cli.pager", "cli.schedule", "run", "cli.to_file"},
     {
         "cli.archive",
@@ -115,6 +119,7 @@ LAYERS = (
         "cli.config",
         "cli.export",
         "cli.in_place",
+        "cli.list",
         "cli.read",
         "cli.to_folder",
         "cli.unarchive",
@@ -130,6 +135,7 @@ PURE = {
     "config",
     "config_keys",
     "digest",
+    "entry",
     "export.html_record",
     "export.html_text",
     "export.markdown",
@@ -153,6 +159,7 @@ PURE = {
     "render_cold",
     "render_compress",
     "render_in_place",
+    "render_list",
     "render_prune",
     "render_run",
     "render_text",
@@ -166,6 +173,7 @@ PURE = {
     "sizes",
     "told",
     "view",
+    "widths",
 }
 IMPURE = {"os", "time", "pathlib", "shutil", "subprocess", "socket", "tempfile"}
 
