@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessrotate.columns import Canvas, Columns, Row, bar, shortened, table, wide
+from sessrotate.columns import Canvas, Columns, Row, bar, table
 from support_cli import without_ansi
 
 COLUMNS = Columns(("name", "size", "lines"), frozenset({"name"}), ("lines",))
@@ -52,15 +51,3 @@ def test_a_bar_is_as_long_as_its_share_to_an_eighth(share: float, width: int) ->
     assert 1 <= len(found) <= width
     eighths = sum(dict(zip("▏▎▍▌▋▊▉█", range(1, 9), strict=True))[c] for c in found)
     assert abs(eighths - min(share, 1) * width * 8) <= 1
-
-
-@pytest.mark.parametrize(("text", "width"), [("abc", 3), ("境界", 4), ("e\u0301", 1), ("", 0)])
-def test_wide_characters_take_two_columns(text: str, width: int) -> None:
-    assert wide(text) == width
-
-
-@given(st.text(st.sampled_from("ab 境\u0301"), max_size=20), st.integers(1, 20))
-def test_a_shortened_text_has_room(text: str, width: int) -> None:
-    found = shortened(text, width)
-    assert wide(found) <= width
-    assert found == text or found.endswith("…")

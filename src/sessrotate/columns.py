@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
-from unicodedata import combining, east_asian_width
+
+from sessrotate.widths import padded, width
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -62,7 +63,7 @@ def table(columns: Columns, rows: Sequence[Row], canvas: Canvas) -> Iterator[str
     if not rows:
         return
     cells = dict(zip(columns.titles, zip(*(row.cells for row in rows), strict=True), strict=True))
-    widths = {title: max(map(wide, (title, *cells[title]))) for title in columns.titles}
+    widths = {title: max(map(width, (title, *cells[title]))) for title in columns.titles}
     room = _fit(columns, widths, canvas)
     yield canvas.paint("bold", _line(columns, {title: title for title in widths}, widths).rstrip())
     for row in rows:
@@ -90,37 +91,16 @@ def _fit(columns: Columns, widths: dict[str, int], canvas: Canvas) -> int:
 
 
 def _line(columns: Columns, cells: Mapping[str, str], widths: Mapping[str, int]) -> str:
-    parts = []
-    for title, width in widths.items():
-        gap = " " * (width - wide(cells[title]))
-        parts.append(cells[title] + gap if title in columns.left else gap + cells[title])
-    return _GAP.join(parts)
+    return _GAP.join(
+        padded(cells[title], room, right=title not in columns.left)
+        for title, room in widths.items()
+    )
 
 
-def bar(share: float, width: int) -> str:
+def bar(share: float, room: int) -> str:
     """Return a bar for a share from 0 to 1 of so many columns, to an eighth of one.
 
     What is more than nothing has at least the thinnest.
     """
-    eighths = max(1, round(min(share, 1.0) * width * 8))
+    eighths = max(1, round(min(share, 1.0) * room * 8))
     return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
-
-
-def wide(text: str) -> int:
-    """Return how many columns of a terminal a text takes."""
-    if text.isascii():
-        return len(text)
-    return sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in text)
-
-
-def shortened(text: str, width: int) -> str:
-    """Return a text that takes at most so many columns."""
-    if wide(text) <= width:
-        return text
-    kept, used = [], 1
-    for character in text:
-        used += wide(character)
-        if used > width:
-            break
-        kept.append(character)
-    return "".join(kept).rstrip() + "…"

@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from sessrotate import growth, harmless, render
-from sessrotate.columns import Canvas, Columns, Row, shortened, table
+from sessrotate.columns import Canvas, Columns, Row, table
 from sessrotate.render import count, size
+from sessrotate.widths import cut, cut_middle, width
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -55,7 +56,7 @@ def session(report: Session, canvas: Canvas) -> Iterator[str]:
     """Yield the lines of a session's report."""
     title = harmless.line(report.title)
     if title:
-        yield canvas.paint("bold", shortened(title, canvas.width or len(title) * 2))
+        yield canvas.paint("bold", cut(title, canvas.width or width(title)))
     where = [report.id, report.client, report.folder or "", "running" if report.is_running else ""]
     yield canvas.paint("dim", " · ".join(harmless.line(each) for each in where if each))
     yield ""
@@ -285,9 +286,8 @@ def _totals(title: str, totals: Sequence[Total], canvas: Canvas) -> Iterator[str
 
 
 def _folder(path: str) -> str:
-    """Return a folder, its end where it is too long: that tells projects apart."""
-    text = harmless.line(path) or "(not known)"
-    return text if len(text) <= _TITLE else f"…{text[1 - _TITLE :]}"
+    """Return a folder, cut in its middle where it is too long."""
+    return cut_middle(harmless.line(path) or "(not known)", _TITLE)
 
 
 def _worth(report: Machine, canvas: Canvas) -> Iterator[str]:
@@ -302,7 +302,7 @@ def _worth(report: Machine, canvas: Canvas) -> Iterator[str]:
             (
                 size(each.would_free),
                 size(each.bytes),
-                shortened(harmless.line(each.title), _TITLE // 2),
+                cut(harmless.line(each.title), _TITLE // 2),
                 harmless.line(each.command),
             ),
             each.would_free / largest,

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import discovery, growth, reporter
-from sessrotate.errors import SessrotateError
+from sessrotate.errors import SessrotateError, StorageError
 from sessrotate.report import Machine, Total, Unread, Worth
 from sessrotate.tally import Counts
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
+    from sessrotate.discovery import Listed
     from sessrotate.report import Session
 
 LEAST: Final = 10 * 1024 * 1024
@@ -27,48 +28,64 @@ LEAST: Final = 10 * 1024 * 1024
 
 
 class Errors:
-    """What could not be read; `codes` are the exit codes of that."""
+    """What could not be read, each told once; `failures` are the errors of what is still there."""
 
     def __init__(self, on_error: Callable[[Unread], None]) -> None:
-        self.codes: set[int] = set()
-        self.unread: list[Unread] = []
+        self.failures: list[SessrotateError] = []
+        self._unread: dict[str, Unread] = {}
         self._on_error: Final = on_error
 
-    def note(self, path: Path, error: SessrotateError) -> None:
+    @property
+    def unread(self) -> tuple[Unread, ...]:
+        """All that was told."""
+        return tuple(self._unread.values())
+
+    def told(self, path: str, reason: str) -> None:
+        """Note what could not even be listed."""
+        self.failures.append(StorageError(reason))
+        self._note(path, reason)
+
+    def failed(self, path: Path, error: SessrotateError) -> None:
         """Note a session that could not be read; one that went away is no failure."""
-        unread = Unread(str(path), str(error))
-        self.unread.append(unread)
-        self._on_error(unread)
         if path.exists():
-            self.codes.add(error.exit_code)
+            self.failures.append(error)
+        self._note(str(path), str(error))
+
+    def _note(self, path: str, reason: str) -> None:
+        if path not in self._unread:
+            self._unread[path] = Unread(path, reason)
+            self._on_error(self._unread[path])
+
+
+def found(errors: Errors) -> list[Listed]:
+    """Return all sessions of all clients, those that nobody used too, largest first."""
+    listed = [*discovery.sessions(hidden=True, unread=errors.told)]
+    return sorted(listed, key=lambda each: (-(each.bytes or 0), each.path))
+
+
+def size(listed: Iterable[Listed], *, kinds: bool) -> int:
+    """Return how many bytes are to be read of them, about."""
+    return sum((each.bytes or 0) + kinds * (each.archived_bytes or 0) for each in listed)
 
 
 def of_machine(
-    progress: Callable[[int, int, int], None], errors: Errors, *, kinds: bool
+    listed: Iterable[Listed], progress: Callable[[int], None], errors: Errors, *, kinds: bool
 ) -> Machine:
-    """Return the report of all sessions that are found.
-
-    `progress` is told how many sessions there are, how many are done, and how many bytes of the
-    next.
-    """
-    found = sorted(
-        discovery.sessions(hidden=True), key=lambda each: (-(each.bytes or 0), each.path)
-    )
+    """Return the report of these sessions; `progress` is told how many bytes are done."""
     counts = Counts() if kinds else None
-    sessions = []
-    for number, listed in enumerate(found):
-        told = partial(progress, len(found), number)
-        path = (
-            listed.path
-            if listed.bytes is not None or listed.place is None
-            else listed.place.archive
-        )
+    sessions: list[Session] = []
+    before = 0
+    for each in listed:
+        path = each.path
+        if each.bytes is None and each.place is not None:
+            path = each.place.archive
         try:
-            report = reporter.of_session(path, told, kinds=counts)
+            report = reporter.of_session(path, partial(_onward, progress, before), kinds=counts)
         except SessrotateError as error:
-            errors.note(path, error)
+            errors.failed(path, error)
         else:
             sessions.append(replace(report, contents=None))
+        before += size([each], kinds=kinds)
     ids = Counter(session.id for session in sessions)
     sessions = [reporter.by_path(each) if ids[each.id] > 1 else each for each in sessions]
     sessions.sort(key=lambda session: (-session.bytes, session.path))
@@ -78,9 +95,13 @@ def of_machine(
         projects=_totals(sessions, lambda session: session.folder or ""),
         growth=growth.together(session.growth for session in sessions),
         worth=tuple(_worth(sessions)),
-        unread=tuple(errors.unread),
+        unread=errors.unread,
         contents=None if counts is None else counts.contents(),
     )
+
+
+def _onward(progress: Callable[[int], None], before: int, done: int) -> None:
+    progress(before + done)
 
 
 def _totals(sessions: Iterable[Session], name: Callable[[Session], str]) -> tuple[Total, ...]:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sessrotate import find, fleet, render, render_report, report_all, report_json, reporter
+from sessrotate import find, render, render_report, report_all, report_json, reporter
 from sessrotate.cli import pager, streams
 from sessrotate.cli.options import Json, ManySessions, Quiet
 from sessrotate.columns import Canvas
-from sessrotate.errors import SessrotateError, WrongUsageError, printable
+from sessrotate.errors import SessrotateError, WrongUsageError, printable, worst
 from sessrotate.tally import Counts
 
 if TYPE_CHECKING:
@@ -70,21 +70,21 @@ def _one(name: str, *, kinds: bool, quiet: bool) -> Session:
 
 def _all(*, kinds: bool, as_json: bool, quiet: bool) -> None:
     errors = report_all.Errors(_complain)
-    with streams.progress("Reading", 0, quiet=quiet) as progress:
-        report = report_all.of_machine(
-            lambda _many, _number, done: progress(done), errors, kinds=kinds
-        )
+    listed = report_all.found(errors)
+    size = report_all.size(listed, kinds=kinds)
+    with streams.progress("Reading", size, quiet=quiet) as progress:
+        report = report_all.of_machine(listed, progress, errors, kinds=kinds)
     if as_json:
         streams.write(render.as_json(report_json.machine(report)))
     else:
         _write(render_report.machine(report, _canvas()))
-    code = fleet.worst(errors.codes)
-    if code:
-        raise typer.Exit(code)
+    failure = worst(errors.failures)
+    if failure is not None:
+        raise typer.Exit(failure.exit_code)
 
 
 def _complain(unread: Unread) -> None:
-    streams.message(f"sessrotate: {printable(unread.path)}: {unread.reason}")
+    streams.message(f"sessrotate: {printable(unread.path)}: {printable(unread.reason)}")
 
 
 def _canvas() -> Canvas:
