@@ -98,6 +98,17 @@ class Session:
         """The number of the last segment; 0 where there was never a boundary."""
         return self._bodies[-1].info.index
 
+    def pieces(self, index: int) -> Iterator[bytes | memoryview]:
+        """Yield the bytes of one segment, each piece valid until the next. Raises as `history`.
+
+        Raises WrongUsageError if there is no such segment.
+        """
+        return _read(self._body(index))
+
+    def problem(self, index: int) -> str | None:
+        """Return why a segment cannot be read, as far as is known without trying."""
+        return self._body(index).problem
+
     def live(self) -> Iterator[Record]:
         """Yield what a resume would load, in the order of the file. Raises as `history` does."""
         yield from self.reader.live(self)

@@ -28,6 +28,7 @@ COMMANDS: Final = (
     "read",
     "export",
     "list",
+    "report",
     "verify",
     "prune",
     "undelete",
