@@ -147,15 +147,24 @@ class Source:
 
 
 class Pieces:
-    """Part of a file as an iterable of pieces of `PIECE` bytes; may be iterated again."""
+    """Part of a file as pieces of `PIECE` bytes; may be iterated again, and from its end."""
 
     def __init__(self, source: Source, span: Span) -> None:
         self._source = source
         self._span = span
 
     def __iter__(self) -> Iterator[bytes]:
-        for start in range(self._span.start, self._span.end, PIECE):
-            yield self._source.read_at(start, min(PIECE, self._span.end - start))
+        return map(self._piece, self._starts())
+
+    def __reversed__(self) -> Iterator[bytes]:
+        """Yield the same pieces from the last to the first."""
+        return map(self._piece, reversed(self._starts()))
+
+    def _starts(self) -> range:
+        return range(self._span.start, self._span.end, PIECE)
+
+    def _piece(self, start: int) -> bytes:
+        return self._source.read_at(start, min(PIECE, self._span.end - start))
 
 
 def _open(path: Path) -> int:
