@@ -120,6 +120,16 @@ def test_of_a_first_row_that_is_longer_than_what_is_in_sight_the_beginning_tells
     assert seen.ended == "2026-11-21T12:00:05.000Z"
 
 
+def test_of_a_prompt_with_a_picture_the_text_is_in_sight() -> None:
+    rows = begun()
+    picture = {"type": "input_image", "image_url": "data:image/png;base64," + "A" * EDGE}
+    rows.item(
+        type="message", role="user", content=[{"type": "input_text", "text": "look"}, picture]
+    )
+    data = whole(rows)
+    assert sight(data[:EDGE], data[-EDGE:], is_whole=False).title.text == "look"
+
+
 def test_of_a_compressed_session_the_beginning_is_in_sight() -> None:
     rows = begun()
     rows.turn("mend it")

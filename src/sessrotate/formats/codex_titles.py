@@ -40,6 +40,9 @@ _PATIENCE: Final = 8
 """Messages of the user among which an event is looked for that tells which he typed."""
 
 _ZSTD: Final = b"\x28\xb5\x2f\xfd"
+_CUT_PROMPT: Final = re.compile(
+    rb'"role":"user","content":\[(\{"type":"input_text","text":"(?:[^"\\]|\\.)*")'
+)
 _FOLDER: Final = re.compile(rb'"cwd":("(?:[^"\\]|\\.)*")')
 _TIME: Final = re.compile(rb'"timestamp":"(\d{4}-\d\d-\d\dT[0-9:.]+Z)"')
 _LINE_TIME: Final = re.compile(rb'^\{"timestamp":"(\d{4}-\d\d-\d\dT[0-9:.]+Z)"', re.MULTILINE)
@@ -64,6 +67,10 @@ def sight(head: bytes, tail: bytes, *, is_whole: bool) -> Sight:
     payload = meta.payload if meta.type == "session_meta" else {}
     session = text(payload, "id")
     found = _by_prompt(records([whole], 0))
+    if not found.text and (cut := _CUT_PROMPT.search(head, len(whole))) is not None:
+        # The text of a prompt stands before its pictures.
+        line = b'{"type":"message","role":"user","content":[%b}]}' % cut[1]
+        found = _by_prompt(records([line], 0))
     if name := named(config_folder()).get(session or ""):
         found = Title(name, "custom")
     is_agent = bool(inner(payload, "source").get("subagent"))
