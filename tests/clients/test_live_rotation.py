@@ -18,6 +18,7 @@ import pytest
 
 import oracle
 from clients.client import LIMIT, QUESTION, REPOSITORY, WRITING, Client, ClientVersion
+from clients.installing import REPOSITORY
 from clients.judge import compare
 from clients.making import FULL, WINDOW, compact
 from clients.mock_api import MockApi, call, fingerprint, usage
