@@ -13,12 +13,23 @@ settings.register_profile(
 settings.load_profile("default")
 
 
+_FOLDERS = (
+    "XDG_CONFIG_HOME",
+    "XDG_STATE_HOME",
+    "XDG_DATA_HOME",
+    "CLAUDE_CONFIG_DIR",
+    "CODEX_HOME",
+    "GEMINI_CLI_HOME",
+)
+"""Where settings, logs and sessions are looked for."""
+
+
 @pytest.fixture(autouse=True, scope="session")
 def _nothing_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> object:
-    """Have the settings and logs of whoever runs the tests neither read nor written."""
+    """Have settings, logs and sessions of whoever runs the tests neither read nor written."""
     folder = tmp_path_factory.mktemp("user")
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME"):
+        for name in _FOLDERS:
             patch.setenv(name, str(folder / name.lower()))
         yield
 

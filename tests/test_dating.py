@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from lines import row
 from sessrotate import dating
+from sessrotate.formats import claude
 from sessrotate.jsonline import SMALL
 from sessrotate.model import Span
 from sessrotate.source import Source
@@ -53,7 +54,10 @@ def test_the_times_are_the_first_and_the_last_of_the_span(
         path.write_bytes(around + data + around)
         span = Span(len(around), len(around) + len(data))
         with Source(path) as source:
-            found = (dating.first(source, span), dating.last(source, span))
+            found = (
+                dating.first(source, claude, span),
+                dating.last(source, claude, span),
+            )
     times = slowly(b"\n".join(line for line in data.split(b"\n") if len(line) <= SMALL))
     times = times or slowly(data)
     assert found == ((times[0], times[-1]) if times else (None, None))
@@ -69,7 +73,10 @@ def test_a_record_behind_too_many_others_is_not_looked_for(
         monkeypatch.setattr(dating, "MOST_LINES", most)
         with Source(path) as source:
             span = Span(0, source.size())
-            assert (dating.first(source, span), dating.last(source, span)) == (found, found)
+            assert (
+                dating.first(source, claude, span),
+                dating.last(source, claude, span),
+            ) == (found, found)
 
 
 def test_a_line_that_reaches_out_of_the_window_is_not_looked_at(
@@ -80,6 +87,11 @@ def test_a_line_that_reaches_out_of_the_window_is_not_looked_at(
     monkeypatch.setattr(dating, "WINDOW", 2_000)
     with Source(path) as source:
         middle = Span(len(row()) + 1, source.size() - len(row(3)) - 1)
-        assert (dating.first(source, middle), dating.last(source, middle)) == (None, None)
+        assert (
+            dating.first(source, claude, middle),
+            dating.last(source, claude, middle),
+        ) == (None, None)
         monkeypatch.setattr(dating, "WINDOW", 6_000)
-        assert dating.first(source, middle) == dating.last(source, middle) is not None
+        assert (
+            dating.first(source, claude, middle) == dating.last(source, claude, middle) is not None
+        )

@@ -97,8 +97,8 @@ def test_what_nobody_used_is_hidden_unless_asked_for(home: Home) -> None:
     (folder / "agent-1.jsonl").write_bytes(lines(user("Go")))
     (folder / "notes.txt").write_bytes(b"none")
     (folder / ".jsonl").write_bytes(DATA)
-    assert only().place.session == ID
-    told = {each.place.session: each.edges.standing for each in discovery.sessions(hidden=True)}
+    assert only().session == ID
+    told = {each.session: each.edges.standing for each in discovery.sessions(hidden=True)}
     assert told == {ID: "session", "empty": "empty", "warm": "warm-up", "side": "agent"}
 
 
@@ -123,7 +123,7 @@ def test_a_manifest_that_cannot_be_read_hides_no_session(home: Home) -> None:
 def test_locks_and_what_was_put_aside_are_no_projects(home: Home) -> None:
     home.rotate()
     place.put_aside(home.where)
-    assert [each.place.project for each in discovery.sessions()] == [PROJECT]
+    assert [each.path.parent.name for each in discovery.sessions()] == [PROJECT]
 
 
 def test_a_folder_that_is_not_there_has_no_sessions(
@@ -160,7 +160,7 @@ def test_an_index_names_only_a_session_whose_own_file_does_not(home: Home) -> No
         None,
     ]
     (folder / "sessions-index.json").write_text(json.dumps({"version": 1, "entries": index}))
-    titles = {each.place.session: str(each.edges.title) for each in discovery.sessions()}
+    titles = {each.session: str(each.edges.title) for each in discovery.sessions()}
     assert titles[OTHER] == "Of the index"
     assert titles[ID] not in {"", "Not this"}
 
@@ -168,4 +168,4 @@ def test_an_index_names_only_a_session_whose_own_file_does_not(home: Home) -> No
 @pytest.mark.parametrize("data", [b"", b"[]", b"{", b'{"entries":1}', b'{"entries":[[]]}'])
 def test_an_index_that_says_nothing_is_passed_over(home: Home, data: bytes) -> None:
     (home.live.parent / "sessions-index.json").write_bytes(data)
-    assert only().place.session == ID
+    assert only().session == ID

@@ -115,10 +115,10 @@ class SessionInPlace(RuleBasedStateMachine):
         if metadata:
             self._append(MODE)
 
-    @precondition(lambda self: self.uuids and not self.is_torn and self._open_end() is None)
+    @precondition(lambda self: self.uuids and not self.is_torn and not self._is_late_pending())
     @rule(back=st.integers(1, 3), anew=st.booleans())
     def take_a_row_back(self, back: int, anew: bool) -> None:
-        """Edit in place, as clients do; behind a swap that is not proved, docs/guarantees.md."""
+        """Edit in place, as clients do; what becomes of late lines then, docs/guarantees.md."""
         uuid = self.uuids.pop(max(0, len(self.uuids) - back))
         if anew:
             self.home.live.write_bytes(written_anew(self.home.live.read_bytes(), uuid))
@@ -145,6 +145,10 @@ class SessionInPlace(RuleBasedStateMachine):
         begun, status = self.home.intent(), pack.stat()
         is_dropped = begun["operation"] == "rotate" and status.st_size <= begun["cut"]
         return None if is_dropped else status.st_ino
+
+    def _is_late_pending(self) -> bool:
+        """Tell whether there may be late lines that are not in the live file yet."""
+        return self._open_end() is not None or "late" in self.home.archived()
 
     # ── what is done to it ───────────────────────────────────────────────────────────────────
 

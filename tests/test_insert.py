@@ -13,6 +13,7 @@ import pytest
 import homes
 import support_cli
 from homes import Crash, Home, Killed, snapshot
+from race.writers import take_back
 from sessrotate import seal, state, swap
 from sessrotate.errors import RefusedError, SessrotateError
 from sessrotate.seal import NotQuietError
@@ -245,6 +246,34 @@ def test_what_comes_to_the_pack_after_it_was_copied_is_not_forgotten(home: Home)
     assert home.stitched() == whole
 
 
+@pytest.mark.parametrize("operation", ["rotate", "restore", "insert"])
+def test_lines_that_were_kept_and_then_appended_with_later_ones_are_there_once(
+    home: Home, operation: str
+) -> None:
+    """A run died when it had kept them; another, without leases, appends all that is late."""
+    whole = DATA + MORE
+    if operation == "insert":
+        whole = unfinished(home)
+        killed(home.rotate, at=AFTER_THE_RENAME)
+    else:
+        if operation == "restore":
+            home.rotate()
+        killed(home.restore if operation == "restore" else home.rotate, at=AFTER_THE_RENAME)
+    in_flight(home, row(30))
+    killed(home.rotate, at="sessrotate.seal._drop_tail")
+    assert (home.intent()["operation"], home.intent()["late"]["end"] > 0) == (operation, True)
+    in_flight(home, row(31))
+    whole += row(30) + row(31)
+    assert home.stitched() == whole
+    with pytest.MonkeyPatch.context() as patch:
+        homes.without_leases(patch)
+        with pytest.raises(NotQuietError):
+            home.rotate()
+    assert home.stitched() == whole
+    home.restore()
+    assert home.live.read_bytes() == whole
+
+
 # ── an insertion that cannot be done yet ─────────────────────────────────────────────────────
 
 
@@ -321,6 +350,24 @@ def test_a_live_file_that_must_not_be_replaced_keeps_the_late_lines_waiting(
     backup.unlink()
     home.restore()
     assert home.live.read_bytes() == whole
+
+
+@pytest.mark.parametrize("is_kept", [True, False], ids=["in a file of their own", "in the pack"])
+def test_late_lines_whose_place_is_gone_come_last_but_never_behind_a_torn_line(
+    home: Home, is_kept: bool
+) -> None:
+    """A client took back what led up to them, went on, and died half-way through a line."""
+    killed(home.rotate, at=AFTER_THE_RENAME)
+    in_flight(home, IN_FLIGHT)
+    if is_kept:
+        home.append(NEXT)
+        killed(home.rotate, at="sessrotate.insert.execute")
+    assert take_back(home.live, row(81).partition(b',"session')[0])
+    home.append(row(5) + row(6)[:40])
+    whole = DATA + boundary(80) + (NEXT if is_kept else b"") + row(5) + IN_FLIGHT + row(6)[:40]
+    assert home.stitched() == whole
+    home.rotate()
+    assert home.stitched() == whole
 
 
 def test_a_live_file_that_is_gone_is_not_made_of_late_lines(home: Home) -> None:

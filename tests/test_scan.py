@@ -15,6 +15,7 @@ import sets
 from lines import BOUNDARY_LINE, row, session, sessions
 from sessrotate import jsonline, needle, scan
 from sessrotate.errors import InUseError, NotASessionError
+from sessrotate.formats import claude
 from sessrotate.source import Source
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 def scanned(path: Path, progress: Callable[[int], None] = sets.nothing) -> Scan:
     with Source(path) as source:
-        return scan.scan(source, progress)
+        return scan.scan(source, claude, progress)
 
 
 @given(

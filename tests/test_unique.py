@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sessrotate.formats.claude_reader import key
 from sessrotate.records import LONGEST, Record, records
 from sessrotate.unique import Copies, once
 
@@ -62,7 +63,7 @@ def lines(draw: st.DrawFn) -> bytes:
 def test_each_record_comes_once_as_a_dictionary_of_parsed_rows_has_it(some: list[bytes]) -> None:
     found = list(records([b"".join(line + b"\n" for line in some)], 0))
     copies = Copies()
-    unique = [record.line for record in once(found, copies=copies)]
+    unique = [record.line for record in once(found, key, copies=copies)]
     assert (unique, copies.left_out, copies.differing) == plain([r.line for r in found])
 
 
@@ -70,7 +71,7 @@ def test_a_torn_row_with_a_whole_one_behind_it_does_not_stand_for_that() -> None
     whole = b'{"type":"user","uuid":"a"}'
     fused = b'{"type":"user","message":"x' + whole
     found = list(records([fused + b"\n" + whole + b"\n"], 0))
-    assert [record.line for record in once(found)] == [fused, whole]
+    assert [record.line for record in once(found, key)] == [fused, whole]
 
 
 def long(number: int, end: bytes) -> Record:
@@ -86,7 +87,7 @@ def test_a_line_too_long_to_be_held_is_known_by_all_of_its_bytes(reads: bool) ->
         yield ends[record.offset]
 
     some = [long(number, end) for number, end in enumerate(ends)]
-    found = [record.offset for record in once(some, bytes_of if reads else None)]
+    found = [record.offset for record in once(some, key, bytes_of if reads else None)]
     assert found == ([0, 1, 3] if reads else [0, 3])
 
 
@@ -96,7 +97,7 @@ def test_many_records_are_told_apart() -> None:
     some = [Record(0, n, b'{"uuid":"%d"}' % (n % count), 0) for n in range(2 * count)]
     some = [Record(0, r.offset, r.line, len(r.line)) for r in some]
     copies = Copies()
-    assert [r.offset for r in once(some, copies=copies)] == list(range(count))
+    assert [r.offset for r in once(some, key, copies=copies)] == list(range(count))
     assert (copies.left_out, copies.differing) == (count, 0)
 
 
@@ -104,4 +105,4 @@ def test_a_line_that_is_just_a_uuid_is_not_taken_for_its_row() -> None:
     uuid = b"00000001-0000-4000-8000-000000000000"
     lines = [b'{"type":"user","uuid":"%b"}' % uuid, uuid]
     found = records([b"".join(line + b"\n" for line in lines)], 0)
-    assert [record.line for record in once(found)] == lines
+    assert [record.line for record in once(found, key)] == lines

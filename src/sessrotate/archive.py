@@ -148,6 +148,7 @@ def of_manifest(folder: Path, listing: frozenset[str], listed: manifest.Manifest
         listed.source_bytes,
         listed.source_digest,
         (*missing(parts), *pruned(parts), *_leftovers(listed, listing, parts)),
+        listed.client,
     )
 
 

@@ -11,15 +11,17 @@ from functools import partial
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Literal
 
-from sessrotate import dating, plan, scan, stitch
+from sessrotate import dating, formats, plan, scan, stitch
 from sessrotate.errors import DamagedError, storage
 from sessrotate.formats import claude
 from sessrotate.model import Boundary, Segment, Span
-from sessrotate.segments import Part, SegmentSet, body
+from sessrotate.records import LONGEST
+from sessrotate.segments import Part, SegmentSet, beginning, body
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from sessrotate.formats.client import Client
     from sessrotate.history import Piece
     from sessrotate.source import Source
     from sessrotate.state import State
@@ -77,7 +79,7 @@ def of_state(found: State) -> list[Body]:
     loose = [piece for piece in pieces if piece.index is None]
     if found.live is not None and loose and loose[0].where == "live":
         begin = loose[0].span
-        entries = list(_live(found.live, begin.start, len(bodies), start))
+        entries = list(_live(found.live, claude, begin.start, len(bodies), start))
         for piece in loose[1:]:  # what came late to a file that was replaced, then the rest
             if piece.where != "live":
                 late = _piece(found, piece, parts)
@@ -88,22 +90,35 @@ def of_state(found: State) -> list[Body]:
     return bodies
 
 
-def of_file(source: Source) -> list[Body]:
+def of_file(source: Source, client: Client) -> list[Body]:
     """Return the segments of a session that was never split; it is read once, for its boundaries.
 
     Raises as `scan.scan` does.
     """
-    return list(_live(source, 0, 0, 0))
+    return list(_live(source, client, 0, 0, 0))
 
 
-def of_set(segments: SegmentSet) -> list[Body]:
+def client_of(segments: SegmentSet) -> Client:
+    """Return whose session the segments of a folder are: by their manifest, else by content.
+
+    Segment 0 says it, and where that is gone the first that is there.
+    """
+
+    def head() -> bytes:
+        parts = (part for part in segments.parts if part.file is not None)
+        return next((beginning(segments.folder, part, formats.HEAD) for part in parts), b"")
+
+    return formats.of_set(segments.client, head)
+
+
+def of_set(segments: SegmentSet, client: Client) -> list[Body]:
     """Return the segments of a folder. Raises DamagedError if what it holds is no set."""
     problems = _problems(segments)
     if None in problems:
         raise DamagedError(problems[None])
     return [
         Body(
-            _info(part.segment) if part.segment is not None else _look(segments, part),
+            _info(part.segment) if part.segment is not None else _look(segments, client, part),
             _part(segments, part),
             problems.get(part.index),
         )
@@ -138,7 +153,7 @@ def _info(segment: Segment, standing: Standing = "sealed") -> SegmentInfo:
     )
 
 
-def _look(segments: SegmentSet, part: Part) -> SegmentInfo:
+def _look(segments: SegmentSet, client: Client, part: Part) -> SegmentInfo:
     """Return what a segment's first line says, where no manifest does."""
     found: Boundary | None = None
     if part.index and part.file is not None:
@@ -146,12 +161,12 @@ def _look(segments: SegmentSet, part: Part) -> SegmentInfo:
         try:
             for piece in body(segments, part):
                 line += piece
-                if b"\n" in line:
+                if b"\n" in line or len(line) > LONGEST:
                     break
         except DamagedError:
             line = bytearray()
         text = bytes(line).partition(b"\n")[0]
-        told = claude.boundary([text], Span(0, len(text)))
+        told = client.boundary([text], Span(0, len(text)))
         found = told if isinstance(told, Boundary) else None
     time = found.timestamp if found is not None else None
     return SegmentInfo(part.index, part.size, found, time, None, "sealed")
@@ -169,11 +184,11 @@ def _span(source: Source, span: Span) -> Pieces:
     return lambda: iter(source.pieces(span))
 
 
-def _live(source: Source, prefix: int, first: int, start: int) -> Iterator[Body]:
+def _live(source: Source, client: Client, prefix: int, first: int, start: int) -> Iterator[Body]:
     """Yield the segments of a live file from offset `prefix` on: that is `start` in the history."""
     with storage("read the session"):
-        parts = plan.spans(scan.scan(source, lambda _done: None), prefix)
-        times = list(dating.times(source, parts))
+        parts = plan.spans(scan.scan(source, client, lambda _done: None), prefix)
+        times = list(dating.times(source, client, parts))
     for number, ((span, boundary), (earliest, latest)) in enumerate(zip(parts, times, strict=True)):
         offset = span.start - prefix + start
         opening = replace(boundary, offset=offset) if boundary is not None else None

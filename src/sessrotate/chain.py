@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from sessrotate import header, jsonline, names
+from sessrotate import formats, header, jsonline, names
 from sessrotate.errors import DamagedError, NotASessionError, WrongUsageError, printable, storage
-from sessrotate.formats import claude
 from sessrotate.model import CODECS, Codec, Layout
 from sessrotate.scan import MAX_BOUNDARIES
 from sessrotate.segments import (
     Part,
     Problem,
     SegmentSet,
+    beginning,
     body_pieces,
     content,
     describe,
@@ -313,7 +313,8 @@ def _wrong(claim: _Claim, head: Header, part: Part) -> Iterator[str]:
 def _is_time_of_first_line(folder: Path, part: Part, time: str | None) -> bool:
     """Tell whether a header's time is its boundary's; what cannot be read is judged elsewhere."""
     try:
-        return claude.timestamp(_first_line(folder, part), jsonline.SMALL + 1) == time
+        client = formats.of_set(None, lambda: beginning(folder, part, formats.HEAD))
+        return client.timestamp(_first_line(folder, part), jsonline.SMALL + 1) == time
     except DamagedError:
         return True
 

@@ -298,5 +298,5 @@ def last_used(source: Source) -> float:
 
     Where none is dated, that is when its file was changed.
     """
-    last = retention.seconds(dating.last(source, Span(0, source.size())))
+    last = retention.seconds(dating.last(source, claude, Span(0, source.size())))
     return source.identity().modified_ns / 1e9 if last is None else last

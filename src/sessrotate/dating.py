@@ -12,12 +12,12 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import jsonline
-from sessrotate.formats import claude
 from sessrotate.model import Span
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from sessrotate.formats.client import Client
     from sessrotate.model import Boundary
     from sessrotate.source import Source
 
@@ -29,32 +29,35 @@ MOST_LINES: Final = 1_000
 
 
 def times(
-    source: Source, parts: Iterable[tuple[Span, Boundary | None]]
+    source: Source, client: Client, parts: Iterable[tuple[Span, Boundary | None]]
 ) -> Iterator[tuple[str | None, str | None]]:
     """Yield the first and the last time of each part; a boundary that is dated is the first."""
     for span, boundary in parts:
         opening = boundary.timestamp if boundary else None
-        yield opening or first(source, span), last(source, span)
+        yield opening or first(source, client, span), last(source, client, span)
 
 
-def first(source: Source, span: Span) -> str | None:
+def first(source: Source, client: Client, span: Span) -> str | None:
     """Return the time of the first dated record of `span`, None if there is none nearby."""
-    return _first_time(source, _lines_forward, span)
+    return _first_time(source, client, _lines_forward, span)
 
 
-def last(source: Source, span: Span) -> str | None:
+def last(source: Source, client: Client, span: Span) -> str | None:
     """Return the time of the last dated record of `span`, None if there is none nearby."""
-    return _first_time(source, _lines_backward, span)
+    return _first_time(source, client, _lines_backward, span)
 
 
 def _first_time(
-    source: Source, lines: Callable[[Source, Span], Iterator[Span]], span: Span
+    source: Source,
+    client: Client,
+    lines: Callable[[Source, Span], Iterator[Span]],
+    span: Span,
 ) -> str | None:
     # Long lines are slow to parse and seldom alone, so they are asked only if no other knows.
     for ask_long in (False, True):
         for line in islice(lines(source, span), MOST_LINES):
             if jsonline.is_small(line.size) != ask_long and (
-                time := claude.timestamp(source.pieces(line), line.size)
+                time := client.timestamp(source.pieces(line), line.size)
             ):
                 return time
     return None

@@ -13,10 +13,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from sessrotate import archive, manifest, names, place
+from sessrotate import archive, formats, manifest, names, place
 from sessrotate.errors import DamagedError, SessrotateError
 from sessrotate.formats import claude, claude_agents, claude_chain, claude_edges
-from sessrotate.formats.claude_titles import EDGE
+from sessrotate.formats.sight import EDGE
 from sessrotate.segments import content, opened
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sessrotate.formats.claude_chain import Link
-    from sessrotate.formats.claude_edges import Edges
-    from sessrotate.formats.claude_titles import Title
+    from sessrotate.formats.client import Client
+    from sessrotate.formats.sight import Sight, Title
     from sessrotate.manifest import Manifest
     from sessrotate.model import Codec
     from sessrotate.place import Place
@@ -37,14 +37,20 @@ _INDEX: Final = "sessions-index.json"
 class Listed:
     """A session in the list. Sizes are bytes.
 
+    `client` is its client's name, `session` its id, `path` its live file; `place` is None for
+    clients whose sessions are not rotated in place.
+
     `bytes` is the live file's size, None if that is gone; `archived_bytes` what its archive holds,
     not compressed, None if its manifest cannot be read; `segments` how many are archived.
     `side_bytes` are agents' transcripts and tools' results beside it. `modified` is when the live
     file changed (nanoseconds since 1970), or else the archive.
     """
 
-    place: Place
-    edges: Edges
+    client: str
+    session: str
+    path: Path
+    place: Place | None
+    edges: Sight
     bytes: int | None
     archived_bytes: int | None
     segments: int
@@ -66,10 +72,20 @@ class _Project:
 
 
 def sessions(*, hidden: bool = False) -> Iterator[Listed]:
-    """Yield the sessions of all projects, in the order of projects and ids.
+    """Yield the sessions of all clients, one client's after the other's.
 
-    With `hidden` also those that nobody used: empty ones, warm-ups, agents' rows only.
+    Claude Code's come in the order of projects and ids, others' in the order of their files. With
+    `hidden` also those that nobody used: empty ones, warm-ups, agents' rows only.
     """
+    for client in formats.clients():
+        found = _in_projects() if client is claude else _elsewhere(client)
+        for listed in found:
+            if hidden or listed.edges.standing == "session":
+                yield listed
+
+
+def _in_projects() -> Iterator[Listed]:
+    """Yield the sessions of Claude Code."""
     projects = claude.projects_folder().resolve()
     known = {path.name for path in (*claude.listed(projects), *claude.listed(place.root()))}
     for name in sorted(known - place.OURS):
@@ -77,9 +93,29 @@ def sessions(*, hidden: bool = False) -> Iterator[Listed]:
         for session in sorted(found.live.keys() | found.archives):
             where = place.named(projects, name, session)
             if where is not None:
-                listed = _listed(where, found)
-                if hidden or listed.edges.standing == "session":
-                    yield listed
+                yield _listed(where, found)
+
+
+def _elsewhere(client: Client) -> Iterator[Listed]:
+    """Yield the sessions of a client that nothing is rotated of in place."""
+    reader = formats.reader(client)
+    for path in client.sessions():
+        with suppress(OSError):
+            status = path.stat()
+            head, tail = _edges(path.parent, path.name)
+            yield Listed(
+                client=client.NAME,
+                session=client.session_of(path.name),
+                path=path,
+                place=None,
+                edges=reader.sight(head, tail, is_whole=status.st_size <= EDGE),
+                bytes=status.st_size,
+                archived_bytes=0,
+                segments=0,
+                side_bytes=0,
+                modified=status.st_mtime_ns,
+                boundaries=frozenset(),
+            )
 
 
 def continued(where: Place) -> tuple[Link, ...]:
@@ -94,7 +130,7 @@ def continued(where: Place) -> tuple[Link, ...]:
         if place_of is not None:
             listed = _listed(place_of, found)
             head, tail = _edges(place_of.live.parent, place_of.live.name)
-            project[session] = claude_chain.Sight(
+            project[session] = claude_chain.Neighbour(
                 listed.edges, claude_edges.uuids(head, tail) | listed.boundaries
             )
     return claude_chain.continued(where.session, project)
@@ -147,6 +183,9 @@ def _listed(where: Place, project: _Project) -> Listed:
     if edges.title.source == "none" and where.session in project.titles:
         edges = replace(edges, title=project.titles[where.session])
     return Listed(
+        client=claude.NAME,
+        session=where.session,
+        path=where.live,
         place=where,
         edges=edges,
         bytes=status.st_size if status is not None else None,
@@ -162,7 +201,7 @@ def _listed(where: Place, project: _Project) -> Listed:
     )
 
 
-def _look(where: Place, status: os.stat_result | None, listed: Manifest | None) -> Edges:
+def _look(where: Place, status: os.stat_result | None, listed: Manifest | None) -> Sight:
     """Look at a session's edges; where it was rotated, its beginning is that of its archive."""
     head = tail = b""
     if status is not None:

@@ -9,20 +9,26 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from sessrotate import formats
 from sessrotate import place as places
-from sessrotate.errors import NotASessionError, WrongUsageError, printable
+from sessrotate.errors import (
+    NotASessionError,
+    RefusedError,
+    SessrotateError,
+    WrongUsageError,
+    printable,
+)
 from sessrotate.formats import claude
+from sessrotate.source import Source
 
 if TYPE_CHECKING:
-    from sessrotate.source import Source
+    from sessrotate.formats.client import Client
+    from sessrotate.place import Place
 
 SHORTEST_PREFIX: Final = 4
 """Characters of an id from which on its beginning is taken for it."""
 
 _LISTED: Final = 10
-
-_HEAD: Final = 256 * 1024
-"""Bytes by which a file is recognised."""
 
 
 def path_of(session: str) -> Path:
@@ -38,22 +44,27 @@ def path_of(session: str) -> Path:
             f"There is no file {printable(session)}; to be found by the beginning of its id, a "
             f"session needs at least {SHORTEST_PREFIX} characters of it."
         )
-    matches = list(claude.sessions(session))
+    matches = {path: client for client in formats.clients() for path in client.sessions(session)}
     # A session whose live file is gone, or put away, is found by its archive.
-    archived = [place.live for place in places.archives(session)]
-    matches += [path for path in archived if path not in matches]
-    exact = [match for match in matches if match.stem == session]
-    if len(exact or matches) == 1:
-        return (exact or matches)[0]
-    if not matches:
+    for place in places.archives(session):
+        matches.setdefault(place.live, claude)
+    exact = [path for path, client in matches.items() if client.session_of(path.name) == session]
+    found = exact or [*matches]
+    if len(found) == 1:
+        return found[0]
+    if not found:
         folder = printable(str(claude.projects_folder()))
-        raise WrongUsageError(f"There is no file or session {printable(session)} (in {folder}).")
-    listed = [f"  {printable(str(match))}" for match in (exact or matches)[:_LISTED]]
-    more = len(exact or matches) - len(listed)
+        others = ", ".join(dict.fromkeys(row.name for row in formats.CLIENTS[1:]))
+        nor = f", nor is it one of {others}" if others else ""
+        raise WrongUsageError(
+            f"There is no file or session {printable(session)} (in {folder}{nor})."
+        )
+    listed = [f"  {printable(str(path))} ({matches[path].NAME})" for path in found[:_LISTED]]
+    more = len(found) - len(listed)
     raise WrongUsageError(
         "\n".join(
             [
-                f"{printable(session)} is the beginning of {len(exact or matches)} sessions:",
+                f"{printable(session)} is the beginning of {len(found)} sessions:",
                 *listed,
                 *([f"  and {more} more"] if more else []),
             ]
@@ -61,10 +72,39 @@ def path_of(session: str) -> Path:
     )
 
 
-def check_session(source: Source) -> None:
-    """Raise NotASessionError unless the file's first bytes are those of a session, or none."""
-    size = source.size()
-    head = source.read_at(0, min(_HEAD, size))
-    if size and not claude.recognise(head, is_whole=size <= _HEAD):
+def client_of(source: Source) -> Client:
+    """Return whose session an open file is, by its first bytes; an empty one is Claude Code's.
+
+    Raises NotASessionError if it is nobody's that is known.
+    """
+    found = recognised(source)
+    if found is None:
         name = printable(str(source.path))
         raise NotASessionError(f"{name} is no session of a client that sessrotate knows.")
+    return found
+
+
+def recognised(source: Source) -> Client | None:
+    """Return whose session an open file is, None if it is nobody's that is known."""
+    size = source.size()
+    # A rollout of Codex that is compressed (`.jsonl.zst`) would be decompressed here, and by
+    # whoever opens the source.
+    if not size:
+        return formats.first()
+    return formats.of(source.read_at(0, min(formats.HEAD, size)), is_whole=size <= formats.HEAD)
+
+
+def live_of(path: Path) -> Place:
+    """Return the place of a live file that may be changed in place.
+
+    Raises RefusedError if it is of a client whose files are not, or as `place.of_live` does.
+    """
+    try:
+        with Source(path) as source:
+            client = recognised(source)
+    except SessrotateError:  # gone, or no file: who needs it says so
+        client = None
+    if client is not None and client.NOT_IN_PLACE is not None:
+        name = printable(str(path))
+        raise RefusedError(f"{name} cannot be changed in place. {client.NOT_IN_PLACE}")
+    return places.of_live(path)

@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from sessrotate import bodies, chain, names
-from sessrotate.errors import DamagedError, WrongUsageError, printable, storage
-from sessrotate.formats import claude
+from sessrotate import bodies, chain, formats, names
+from sessrotate.errors import DamagedError, StorageError, WrongUsageError, printable, storage
 from sessrotate.model import Boundary, Codec, Span
 from sessrotate.scan import MAX_BOUNDARIES
 from sessrotate.segments import content, opened
@@ -25,6 +24,8 @@ from sessrotate.segments import content, opened
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
+
+    from sessrotate.formats.client import Client
 
 _LINE: Final = 256 * 1024
 """Bytes of a segment's first line that are looked at for its boundary."""
@@ -35,6 +36,7 @@ class Foreign:
     """A session in segments of another tool, and what is wrong with files that have no place."""
 
     session: str
+    client: Client
     bodies: tuple[bodies.Body, ...]
     problems: tuple[str, ...]
 
@@ -161,6 +163,7 @@ def _set(
         first = f"{root}{names.SUFFIX}{codec}"
         if first in listing and first not in heads:
             by_index[0].append(first)
+    client = formats.of_set(None, lambda: _beginning(folder, by_index, heads))
     numbered = all(_numbered(root).fullmatch(file) for file in heads)
     found = []
     for index in range(max(by_index, default=0) + 1):
@@ -170,8 +173,8 @@ def _set(
             found.append(_gap(index, name))
             continue
         problem = _contradiction(index, files, heads, by_index, numbered=numbered)
-        found.append(_body(folder, index, files[0], heads.get(files[0]), problem))
-    return Foreign(root, tuple(found), tuple(problems))
+        found.append(_body(folder, client, index, files[0], heads.get(files[0]), problem))
+    return Foreign(root, client, tuple(found), tuple(problems))
 
 
 def _places(root: str, heads: Mapping[str, _Header]) -> dict[str, int]:
@@ -232,14 +235,36 @@ def _gap(index: int, name: str) -> bodies.Body:
     return bodies.Body(info, lambda: iter(()), f"{told} is missing.")
 
 
-def _body(
-    folder: Path, index: int, file: str, head: _Header | None, problem: str | None
+def _beginning(
+    folder: Path, by_index: Mapping[int, list[str]], heads: Mapping[str, _Header]
+) -> bytes:
+    """Return the first bytes of the first segment that can be read."""
+    found = bytearray()
+    for index, files in sorted(by_index.items()):
+        head = heads.get(files[0])
+        with suppress(DamagedError, StorageError):
+            for piece in _pieces(folder, index, files[0], head.size if head is not None else 0):
+                found += piece[: formats.HEAD - len(found)]
+                if len(found) == formats.HEAD:
+                    break
+        if found:
+            break
+    return bytes(found)
+
+
+def _body(  # noqa: PLR0917 - all that is known of a segment
+    folder: Path,
+    client: Client,
+    index: int,
+    file: str,
+    head: _Header | None,
+    problem: str | None,
 ) -> bodies.Body:
     pieces = partial(_pieces, folder, index, file, head.size if head is not None else 0)
     boundary = None
     if index and problem is None:
         with suppress(DamagedError):
-            boundary = _boundary(pieces())
+            boundary = _boundary(client, pieces())
     time = boundary.timestamp if boundary is not None else None
     info = bodies.SegmentInfo(
         index, None, boundary, time or (head.timestamp if head else None), None, "sealed"
@@ -247,14 +272,14 @@ def _body(
     return bodies.Body(info, pieces, problem)
 
 
-def _boundary(pieces: Iterator[memoryview]) -> Boundary | None:
+def _boundary(client: Client, pieces: Iterator[memoryview]) -> Boundary | None:
     line = bytearray()
     for piece in pieces:
         line += piece
         if b"\n" in line or len(line) > _LINE:
             break
     text = bytes(line).partition(b"\n")[0]
-    told = claude.boundary([text], Span(0, len(text)))
+    told = client.boundary([text], Span(0, len(text)))
     return told if isinstance(told, Boundary) else None
 
 

@@ -107,10 +107,10 @@ def wanted(data: bytes, least: int) -> Place | None:
         return None
     if not stat.S_ISREG(status.st_mode) or status.st_size < least:
         return None
-    from sessrotate import place  # noqa: PLC0415 - 10 ms, for large sessions only
+    from sessrotate import find  # noqa: PLC0415 - 10 ms, for large sessions only
 
     try:
-        where = place.of_live(Path(path))
+        where = find.live_of(Path(path))
     except SessrotateError:
         return None
     return where if where.session == session else None

@@ -44,6 +44,23 @@ def keep(found: State, residue: Residue) -> None:
     swap.write_intent(found.place, replace(begun, late=late))
 
 
+def forget_outdated(found: State) -> Intent | None:
+    """Let late lines go that were kept, if more came to the pack since; return the intent now.
+
+    All of them are still in the pack and are looked at again. Whoever appends them to the live
+    file, instead of keeping them anew, would otherwise see the kept ones inserted once more.
+    """
+    begun = found.intent
+    if begun is None or begun.late is None or not begun.late.end or found.pending is not None:
+        return begun
+    late = None
+    if begun.operation == "insert" and found.live is not None:
+        late = Late(begun.swap.cut, begun.swap.new, _edge(found.live, begun.swap.cut))
+    swap.write_intent(found.place, now := replace(begun, late=late))
+    fs.remove_files(found.place.archive, [names.LATE])
+    return now
+
+
 class _Counted:
     """Pieces that are told by their mark once they have passed."""
 

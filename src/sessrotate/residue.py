@@ -50,11 +50,17 @@ def residue(swap: Swap, pack: Source, live: Source) -> Residue:
 
 
 def _at(swap: Swap, pack: Source, start: int, live: Source, at: int) -> int:
-    """Return this offset of the live file, or its end if a client took back what led up to it."""
+    """Return this offset of the live file; its end, if a client took back what led up to it."""
     size = max(0, min(HEAD, start - swap.cut, at - swap.prefix))
-    if at > live.size() or pack.read_at(start - size, size) != live.read_at(at - size, size):
-        return live.size()
-    return at
+    if at <= live.size() and pack.read_at(start - size, size) == live.read_at(at - size, size):
+        return at
+    is_rest = start and pack.read_at(start - 1, 1) != b"\n"  # of a line that a crash tore
+    return live.size() if is_rest else end_of_lines(live, swap.prefix)
+
+
+def end_of_lines(live: Source, floor: int) -> int:
+    """Return where whole lines can be put behind all others: a torn one must not begin theirs."""
+    return live.line_start(live.size(), floor)
 
 
 def _agreed(swap: Swap, pack: Source, live: Source) -> tuple[int, int]:

@@ -98,9 +98,9 @@ def prepare(found: State, progress: Callable[[int], None], *, adopt: bool = Fals
     archived = found.listed.segments if found.listed is not None and problem is None else ()
     prefix = 0 if problem is not None else found.prefix
     with storage("read the session"):
-        scanned = scan.scan(source, progress)
+        scanned = scan.scan(source, claude, progress)
         if not scanned.boundaries:
-            find.check_session(source)
+            find.client_of(source)
         segments = _segments(source, scanned, prefix, archived)
         contract = None
         if scanned.boundaries and scanned.boundaries[-1].offset > prefix:
@@ -149,7 +149,7 @@ def _segments(
             last_timestamp=last,
         )
         for number, ((span, boundary), (first, last)) in enumerate(
-            zip(parts, dating.times(source, parts), strict=True)
+            zip(parts, dating.times(source, claude, parts), strict=True)
         )
     ]
 

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Final
 
 from sessrotate import needle
 from sessrotate.errors import InUseError, NotASessionError
-from sessrotate.formats import claude
 from sessrotate.model import Boundary, Scan, Span
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from concurrent.futures import Future
 
+    from sessrotate.formats.client import Client
     from sessrotate.source import Source
 
 READ: Final = 512 * 1024
@@ -36,24 +36,29 @@ MAX_BOUNDARIES: Final = 10_000
 """More compactions than this no session has (a 2 GB one has 730), and no folder should hold."""
 
 
-def scan(source: Source, progress: Callable[[int], None]) -> Scan:
-    """Find the boundaries of a session file.
+def scan(
+    source: Source, client: Client, progress: Callable[[int], None], size: int | None = None
+) -> Scan:
+    """Find the boundaries of a session file of this client.
 
-    The file is taken as it is now. If it grows meanwhile, the session ends with the last newline
-    it had at the start: the client was in the middle of a line. `progress` is told how many
-    bytes, from the start, are done. Raises InUseError if the file shrinks or is replaced,
-    NotASessionError if it has more than `MAX_BOUNDARIES` boundaries.
+    Where the client's format has none, nothing is read.
+
+    The file is taken as it is now, or as long as `size`, which it had a moment ago. If it grows
+    meanwhile, the session ends with the last newline it had at the start: the client was in the
+    middle of a line. `progress` is told how many bytes, from the start, are done. Raises
+    InUseError if the file shrinks or is replaced, NotASessionError if it has more than
+    `MAX_BOUNDARIES` boundaries.
     """
-    size = source.size()
+    size = source.size() if size is None else size
     boundaries: list[Boundary] = []
     opaque = 0
     done = 0  # end of the last line looked at: a line with two markers is one candidate
-    for hit in _hits(source, size, progress):
+    for hit in _hits(source, size, client.MARKER, progress):
         if hit < done:
             continue
         line = Span(source.line_start(hit, done), source.line_end(hit, size))
         done = line.end
-        found = claude.boundary(source.pieces(line), line)
+        found = client.boundary(source.pieces(line), line)
         if isinstance(found, Boundary):
             boundaries.append(found)
             if len(boundaries) > MAX_BOUNDARIES:
@@ -70,25 +75,30 @@ def scan(source: Source, progress: Callable[[int], None]) -> Scan:
     return Scan(end, tuple(boundaries), opaque)
 
 
-def _hits(source: Source, size: int, progress: Callable[[int], None]) -> Iterator[int]:
+def _hits(
+    source: Source, size: int, marker: bytes, progress: Callable[[int], None]
+) -> Iterator[int]:
     """Yield ascending offsets of the marker: at least the first in each line, not all of them."""
+    if not marker:
+        progress(size)
+        return
     blocks = (Span(at, min(at + BLOCK, size)) for at in range(0, size, BLOCK))
     found = _in_turn if size < WORTH_THREADS else _side_by_side
-    for block, hits in found(source, size, blocks):
+    for block, hits in found(source, size, marker, blocks):
         yield from hits
         progress(block.end)
 
 
 def _in_turn(
-    source: Source, size: int, blocks: Iterator[Span]
+    source: Source, size: int, marker: bytes, blocks: Iterator[Span]
 ) -> Iterator[tuple[Span, array[int]]]:
     finder = needle.Finder(min(READ, size), memmem=None)
     for block in blocks:
-        yield block, _search(source, block, size, finder)
+        yield block, _search(source, block, size, marker, finder)
 
 
 def _side_by_side(
-    source: Source, size: int, blocks: Iterator[Span]
+    source: Source, size: int, marker: bytes, blocks: Iterator[Span]
 ) -> Iterator[tuple[Span, array[int]]]:
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - 6 ms at start-up
     from threading import local  # noqa: PLC0415
@@ -100,7 +110,7 @@ def _side_by_side(
     def search(block: Span) -> array[int]:
         if not hasattr(mine, "finder"):
             mine.finder = needle.Finder(READ, memmem=memmem)
-        return _search(source, block, size, mine.finder)
+        return _search(source, block, size, marker, mine.finder)
 
     # Only a few blocks ahead: what is found in them has to wait in memory.
     ahead: deque[tuple[Span, Future[array[int]]]] = deque()
@@ -117,9 +127,10 @@ def _side_by_side(
             pool.shutdown(cancel_futures=True)
 
 
-def _search(source: Source, block: Span, size: int, finder: needle.Finder) -> array[int]:
+def _search(
+    source: Source, block: Span, size: int, marker: bytes, finder: needle.Finder
+) -> array[int]:
     """Return where markers begin within `block`: the first of each line in each buffer."""
-    marker = claude.MARKER
     beyond = len(marker) - 1  # a marker that begins in the block may end behind it
     hits = array("Q")  # eight bytes each: hostile files have one hit in nineteen bytes
     position = block.start

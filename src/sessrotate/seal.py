@@ -110,6 +110,7 @@ def _bring_over(place: Place, wait: float) -> None:
             begun_ns = (place.archive / names.INTENT).lstat().st_mtime_ns
             quiet = _quiet(pack, begun_ns, wait)
             size = _looked_again(found, pack)
+            begun = insert.forget_outdated(found) or begun
             try:
                 residue = found.residue
             except InUseError:
@@ -285,6 +286,7 @@ def _copy(found: State, begun: Intent, batch: list[SealedSegment]) -> None:
                 drafts[-1].append(_header(begun, entry))
                 if _copied(found, _in_pack(begun, entry), drafts[-1]) != entry.digest:
                     raise _changed(entry)
+                drafts[-1].hasten()
             for draft in drafts:
                 draft.sync()
         fs.rename_files(folder, files)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import suppress
 from dataclasses import dataclass
 from io import FileIO
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from sessrotate.digest import Tally
-from sessrotate.errors import DamagedError, printable, storage
+from sessrotate.errors import DamagedError, StorageError, printable, storage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -68,7 +69,8 @@ class Problem:
 class SegmentSet:
     """The segments of one session in one folder, in order, and what is wrong without reading on.
 
-    `source_digest` is of all bodies together; only a manifest says it.
+    `source_digest` is of all bodies together, `client` the name of whose session it is: only a
+    manifest says either.
     """
 
     folder: Path
@@ -77,6 +79,7 @@ class SegmentSet:
     source_bytes: int
     source_digest: str | None
     problems: tuple[Problem, ...]
+    client: str | None = None
 
 
 def body(segments: SegmentSet, part: Part) -> Iterator[memoryview]:
@@ -103,6 +106,17 @@ def body(segments: SegmentSet, part: Part) -> Iterator[memoryview]:
             raise DamagedError("it has other lines than its manifest says")
     except DamagedError as error:
         raise DamagedError(f"{describe(part)} is damaged: {error}.") from None
+
+
+def beginning(folder: Path, part: Part, size: int) -> bytes:
+    """Return the first bytes of a segment's body; nothing of one that cannot be read."""
+    found = bytearray()
+    with suppress(DamagedError, StorageError), storage(f"read segment {part.index}"):
+        for buffer, start, end in body_pieces(folder, part):
+            found += buffer[start : min(end, start + size - len(found))]
+            if len(found) == size:
+                break
+    return bytes(found)
 
 
 def describe(part: Part) -> str:

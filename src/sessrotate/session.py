@@ -16,17 +16,9 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sessrotate import archive, bodies, find, foreign, names, place, state
+from sessrotate import archive, bodies, find, foreign, formats, place, state
 from sessrotate.errors import DamagedError, StorageError, WrongUsageError
-from sessrotate.formats import (
-    claude,
-    claude_agents,
-    claude_live,
-    claude_thread,
-    claude_titles,
-    claude_view,
-)
-from sessrotate.formats.claude_titles import EDGE
+from sessrotate.formats import claude
 from sessrotate.model import Span
 from sessrotate.records import Record, records
 from sessrotate.source import Source
@@ -35,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from sessrotate.bodies import Body, SegmentInfo
-    from sessrotate.formats.claude_agents import Agent
-    from sessrotate.formats.claude_titles import Title
+    from sessrotate.formats.client import Client, Reader
+    from sessrotate.formats.sight import Agent, Title
     from sessrotate.model import Boundary
     from sessrotate.view import View
 
@@ -44,11 +36,13 @@ if TYPE_CHECKING:
 class Session:
     """A session that is open for reading; `open_session` makes it.
 
+    `client` is the name of the client that wrote it, and `reader` what its records are read with.
     `carried` are the lines that a rotated live file begins with, copies of archived ones.
     """
 
     def __init__(
         self,
+        client: Client,
         identity: str,
         path: Path,
         segments: Sequence[Body],
@@ -58,7 +52,8 @@ class Session:
     ) -> None:
         self.id = identity
         self.path = path
-        self.client = claude.NAME
+        self.client = client.NAME
+        self.reader: Reader = formats.reader(client)
         self._bodies = segments
         self._carried = carried
         self._on_gap = on_gap
@@ -90,7 +85,7 @@ class Session:
         """
         entry = self._body(index)
         try:
-            yield from records(_read(entry), index)
+            yield from self.reader.records(_read(entry), index)
         except (DamagedError, StorageError) as error:
             if self._on_gap is None:
                 raise
@@ -98,31 +93,29 @@ class Session:
                 self._told.add(str(error))
                 self._on_gap(str(error))
 
-    def live(self) -> Iterator[Record]:
-        """Yield what a resume would load, in the order of the file. Raises as `history` does.
+    @property
+    def newest(self) -> int:
+        """The number of the last segment; 0 where there was never a boundary."""
+        return self._bodies[-1].info.index
 
-        That is the newest segment, from its compaction on, and before it the rows of the
-        conversation that it still needs (`claude_live`). Older segments are opened only if such
-        rows are not in the live file.
-        """
-        newest = self._bodies[-1].info
-        if newest.index:
-            needed = claude_live.needed_by(self.segment(newest.index))
-            yield from claude_live.found(needed, self._older(newest.index))
-        yield from self.segment(newest.index)
+    def live(self) -> Iterator[Record]:
+        """Yield what a resume would load, in the order of the file. Raises as `history` does."""
+        yield from self.reader.live(self)
 
     def conversation(self) -> Iterator[Record]:
         """Yield the records that a resume sends, in the order of the conversation.
 
-        That is `live` without agents' rows and branches that the user left; what a compaction
-        preserved stands behind its summary. Reads the live rows several times. Raises as
-        `history` does.
+        The live records are read several times. Raises as `history` does.
         """
-        yield from claude_thread.conversation(self.live)
+        yield from self.reader.conversation(self)
 
     def view(self, record: Record) -> View | None:
         """Return what a record says, None where nobody can tell: it is no JSON, or far too long."""
-        return claude_view.view(record)
+        return self.reader.view(record)
+
+    def key(self, record: Record) -> bytes | None:
+        """Return what makes two records copies of one, None where only equal bytes do."""
+        return self.reader.key(record)
 
     def title(self) -> Title:
         """Return what the session is called, as its client shows it. Raises as `history` does.
@@ -130,7 +123,7 @@ class Session:
         Looked for in the live file with what it carries, and in the session's first 64 KiB; all
         of a file that was never split is read.
         """
-        return claude_titles.exact(self._titled)
+        return self.reader.title(self)
 
     def agents(self) -> list[Agent]:
         """Return the transcripts of the session's agents. Raises as `history` does.
@@ -139,21 +132,27 @@ class Session:
         """
         if self.path.is_dir():
             return []
-        return claude_agents.with_calls(claude_agents.of(self.path, self.id), self.history)
+        return self.reader.agents(self)
 
-    def tool_results_bytes(self) -> int:
-        """Return how many bytes of tools' results the client keeps in files of their own."""
-        return claude_agents.side_bytes(self.path.parent / self.id / claude_agents.RESULTS)
+    def records_of(self, agent: Agent) -> Iterator[Record]:
+        """Yield the records of an agent. Raises StorageError and others, as opening a file does."""
+        with Source(agent.path) as source:
+            yield from self.reader.records(source.pieces(Span(0, source.size())), 0)
+
+    def side_bytes(self) -> int:
+        """Return how many bytes the client keeps beside the session: long results of tools."""
+        return self.reader.side_bytes(self)
 
     def find(self, uuid: str) -> Record | None:
-        """Return the last record with this uuid, None if there is none.
+        """Return the last record with this uuid (the client's key), None if there is none.
 
         Segments are looked through from the newest to the oldest, until it is found.
         """
+        wanted = uuid.encode("utf-8", "surrogatepass")
         for entry in reversed(self._bodies):
             match = None
             for record in self.segment(entry.info.index):
-                if claude_live.uuid_of(record, uuid) == uuid:
+                if wanted in record.line and self.key(record) == wanted:
                     match = record
             if match is not None:
                 return match
@@ -180,20 +179,25 @@ class Session:
             f"There is no segment {index}: there are {len(self._bodies)}, from 0."
         )
 
-    def _titled(self) -> Iterator[Record]:
-        """Yield the records that may give the session a title, in their order."""
-        newest = self._bodies[-1].info.index
+    def titled(self, edge: int) -> Iterator[Record]:
+        """Yield the records that may give the session a title, in their order.
+
+        They are the live ones, what the live file carries, and the session's first `edge` bytes.
+        Raises as `history` does.
+        """
+        newest = self.newest
         for info in self.segments:
             if info.standing == "live" or info.index == newest:
                 if info.index == newest and self._carried is not None:
                     yield from records(self._carried(), newest, is_carried=True)
                 yield from self.segment(info.index)
             elif not info.index:
-                early = takewhile(lambda record: record.offset < EDGE, self.segment(0))
+                early = takewhile(lambda record: record.offset < edge, self.segment(0))
                 yield from early
 
-    def _older(self, newest: int) -> Iterator[Callable[[], Iterator[Record]]]:
+    def older(self) -> Iterator[Callable[[], Iterator[Record]]]:
         """Yield what holds rows from before the newest segment, the nearest first."""
+        newest = self.newest
         older = [info for info in reversed(self.segments) if info.index < newest]
         for info in older:
             if info.standing == "live":
@@ -231,6 +235,7 @@ def open_session(
             if found.is_rotated:
                 live, prefix = found.live, Span(0, found.prefix)
                 yield Session(
+                    claude,
                     where.session,
                     where.live,
                     bodies.of_state(found),
@@ -244,12 +249,15 @@ def open_session(
                 if on_gap is None:
                     raise DamagedError(problem)
                 on_gap(problem)
-            yield Session(other.session, path, other.bodies, on_gap=on_gap)
+            yield Session(other.client, other.session, path, other.bodies, on_gap=on_gap)
             return
         segments = archive.find(path)
         if segments is not None:
-            yield Session(segments.session, path, bodies.of_set(segments), on_gap=on_gap)
+            client = bodies.client_of(segments)
+            parts = bodies.of_set(segments, client)
+            yield Session(client, segments.session, path, parts, on_gap=on_gap)
             return
         source = stack.enter_context(Source(path))
-        find.check_session(source)
-        yield Session(names.session_of(path.name), path, bodies.of_file(source), on_gap=on_gap)
+        client = find.client_of(source)
+        parts = bodies.of_file(source, client)
+        yield Session(client, client.session_of(path.name), path, parts, on_gap=on_gap)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Final
 
-from sessrotate import dating, find, fs, manifest, names, scan
+from sessrotate import dating, find, formats, fs, manifest, names, scan
 from sessrotate import plan as plans
 from sessrotate.errors import (
     InUseError,
@@ -23,7 +23,6 @@ from sessrotate.errors import (
     printable,
     storage,
 )
-from sessrotate.formats import claude
 from sessrotate.manifest import Manifest
 from sessrotate.model import CODECS, LAYOUTS, Scan, Span, SplitPlan
 from sessrotate.writer import file_name, write
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
+    from sessrotate.formats.client import Client
     from sessrotate.model import Boundary, Codec, FileIdentity, Layout
     from sessrotate.source import Source
 
@@ -56,21 +56,28 @@ def prepare(
     """
     identity = source.identity()
     with storage("read the session"):
-        scanned = scan.scan(source, progress)
+        # A compaction makes a session of anything, however torn its beginning is.
+        client = find.recognised(source) or formats.first()
+        scanned = scan.scan(source, client, progress, identity.size)
         if not scanned.boundaries:
-            find.check_session(source)
-        return _planned(source, identity, scanned, layout, codec)
+            find.client_of(source)  # nobody's: raises
+        return _planned(source, client, identity, scanned, layout, codec)
 
 
-def _planned(
-    source: Source, identity: FileIdentity, scanned: Scan, layout: Layout, codec: Codec
+def _planned(  # noqa: PLR0917 - all that a plan says
+    source: Source,
+    client: Client,
+    identity: FileIdentity,
+    scanned: Scan,
+    layout: Layout,
+    codec: Codec,
 ) -> SplitPlan:
     return plans.split(
-        session=names.session_of(source.path.name),
-        client=claude.NAME,
+        session=client.session_of(source.path.name),
+        client=client.NAME,
         source=identity,
         scan=scanned,
-        times=dating.times(source, plans.spans(scanned)),
+        times=dating.times(source, client, plans.spans(scanned)),
         layout=layout,
         codec=codec,
     )
@@ -219,7 +226,7 @@ def _without_last_line(plan: SplitPlan, source: Source) -> SplitPlan:
         if segment.boundary is not None and segment.boundary.offset < end
     )
     scanned = Scan(end, boundaries, plan.opaque_lines)
-    return _planned(source, plan.source, scanned, plan.layout, plan.codec)
+    return _planned(source, _client(plan, source), plan.source, scanned, plan.layout, plan.codec)
 
 
 def _check_source(plan: SplitPlan, source: Source) -> None:
@@ -228,18 +235,27 @@ def _check_source(plan: SplitPlan, source: Source) -> None:
     now = source.identity()
     if now == plan.source:
         return
-    if now.size <= plan.source.size or not all(
-        _stands(source, segment.boundary) for segment in plan.segments[1:]
+    client = _client(plan, source)
+    # Nothing says that a format without boundaries is only ever appended to.
+    if (
+        now.size <= plan.source.size
+        or not client.MARKER
+        or not all(_stands(source, client, segment.boundary) for segment in plan.segments[1:])
     ):
         raise InUseError("The session was changed while it was read; try again.")
 
 
-def _stands(source: Source, boundary: Boundary | None) -> bool:
+def _client(plan: SplitPlan, source: Source) -> Client:
+    """Return the format that a plan was made with."""
+    return formats.of_set(plan.client, lambda: source.read_at(0, min(formats.HEAD, source.size())))
+
+
+def _stands(source: Source, client: Client, boundary: Boundary | None) -> bool:
     """Tell whether a boundary still is where it was: growth may hide an edit before it."""
     if boundary is None:
         return False
     line = Span(boundary.offset, source.line_end(boundary.offset, source.size()))
-    return claude.boundary(source.pieces(line), line) == boundary
+    return client.boundary(source.pieces(line), line) == boundary
 
 
 def _check_room(plan: SplitPlan, folder: Path, leftovers: Leftovers) -> None:

@@ -18,7 +18,7 @@ from sessrotate.header import MAX_LINE
 from sessrotate.history import Piece
 from sessrotate.intent import Intent, Late, Mark
 from sessrotate.model import Span
-from sessrotate.residue import Residue, is_at, residue
+from sessrotate.residue import Residue, end_of_lines, is_at, residue
 from sessrotate.source import Source
 
 if TYPE_CHECKING:
@@ -157,12 +157,12 @@ class State:
     def place_of(self, late: Late) -> int:
         """Return where in the live file late lines belong.
 
-        That is its end if a client took back what led up to them.
+        That is behind its last whole line if a client took back what led up to them.
         """
         if self.live is None:
             return 0
         is_kept = is_at(self.live, late.at - late.edge.size, late.edge)
-        return late.at if is_kept else self.live.size()
+        return late.at if is_kept else end_of_lines(self.live, self.prefix)
 
     def history(self) -> tuple[Piece, ...]:
         """Return where every byte of the history is.

@@ -1,9 +1,10 @@
 """The records of a session, each once.
 
-Rule: a row is known by its uuid, and any other line by its bytes. What a resumed clone repeats of
-its parent, and what a second compaction in one process appends anew (2.1.112 to 2.1.300, mostly
-with other bytes: `slug`, `promptId`), is no record of its own; the first copy stands. What is no
-JSON, or no row, is left out only for an equal line: a torn row never stands for the whole one.
+Rule: a row is known by the key that its client's reader gives (a uuid), and any other line by its
+bytes. What a resumed clone repeats of its parent, and what a second compaction in one process
+appends anew (Claude Code 2.1.112 to 2.1.300, mostly with other bytes: `slug`, `promptId`), is no
+record of its own; the first copy stands. What is no JSON, or no row, is left out only for an equal
+line: a torn row never stands for the whole one.
 
 Memory grows by about 20 bytes a record: 7 MiB for the 180,000 rows of an ordinary gigabyte, 44 for
 two million, some 100 for five. That is less than the file takes. To mistake one of so many for
@@ -16,9 +17,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import xxhash
-
-from sessrotate.formats.claude_glance import DOUBT, UUID
-from sessrotate.formats.claude_live import row_of, text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -42,36 +40,28 @@ class Copies:
 
 def once(
     records: Iterable[Record],
+    key: Callable[[Record], bytes | None],
     bytes_of: Callable[[Record], Iterator[bytes]] | None = None,
     copies: Copies | None = None,
 ) -> Iterator[Record]:
     """Yield each record the first time it comes; count the others in `copies`.
 
+    `key` is that of the client's reader: what makes two records copies of one, if not their bytes.
     `bytes_of` gives all bytes of a record that is too long to be held; without it, such a record
     is known by its beginning and its size.
     """
     seen, counted = _Seen(), Copies() if copies is None else copies
     for record in records:
         line = _digest(record, bytes_of)
-        uuid = _uuid(record)
-        # Another seed, or a line that is just some row's uuid would pass for that row.
-        key = xxhash.xxh3_128_digest(uuid, seed=1) if uuid else line
-        mark = seen.add(key, line[-_MARK:])
+        own = key(record)
+        # Another seed, or a line that is just some row's key would pass for that row.
+        known_by = xxhash.xxh3_128_digest(own, seed=1) if own else line
+        mark = seen.add(known_by, line[-_MARK:])
         if mark is None:
             yield record
         else:
             counted.left_out += 1
             counted.differing += mark != line[-_MARK:]
-
-
-def _uuid(record: Record) -> bytes | None:
-    if not record.is_whole:
-        return None
-    uuid = UUID.own(record.line)
-    if uuid is not DOUBT:
-        return uuid
-    value = text(row_of(record) or {}, "uuid")
-    return None if value is None else value.encode("utf-8", "surrogatepass")
 
 
 def _digest(record: Record, bytes_of: Callable[[Record], Iterator[bytes]] | None) -> bytes:

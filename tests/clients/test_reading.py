@@ -205,9 +205,7 @@ def test_a_fork_is_known_to_continue_its_trunk(
 ) -> None:
     client, path = sessions.get("forked")
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(client.config))
-    (trunk,) = (
-        each.place.session for each in discovery.sessions() if each.place.live.name != path.name
-    )
+    (trunk,) = (each.session for each in discovery.sessions() if each.path.name != path.name)
     found = discovery.continued(place.of_live(path))
     assert [(link.session, link.reason) for link in found] == [
         (trunk, "first"),

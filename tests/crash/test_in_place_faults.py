@@ -174,8 +174,8 @@ READING: Final = {
 }
 """What else `sessrotate.fs` calls of `os` or of a path."""
 
-PASSIVE: Final = {"absolute", "sync", "with_name"}
-"""What touches no disk itself: `NewFile.sync` calls `fsync`."""
+PASSIVE: Final = {"absolute", "posix_fadvise", "sync", "with_name"}
+"""What changes no file itself: `NewFile.sync` calls `fsync`; an advice is only that."""
 
 AUDITED: Final = {
     "os.mkdir": "mkdir",

@@ -63,7 +63,12 @@ def traced(of: Scene, found: Session, options: list[str], log: str = "/dev/null"
     """Run the command under strace; return its exit code, negative for a signal."""
     done = subprocess.run(
         ["strace", "-f", "-qq", "-o", log, *options, support_cli.COMMAND, *arguments(of, found)],
-        env={**support_cli.ENVIRONMENT, "CLAUDE_CONFIG_DIR": str(found.root)},
+        # Or the interpreter's own files, once after each change of a module, would be counted too.
+        env={
+            **support_cli.ENVIRONMENT,
+            "CLAUDE_CONFIG_DIR": str(found.root),
+            "PYTHONDONTWRITEBYTECODE": "1",
+        },
         stdin=subprocess.DEVNULL,
         capture_output=True,
         check=False,

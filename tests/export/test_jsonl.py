@@ -11,6 +11,7 @@ from homes import Home
 from homes import home as made_home
 from sessrotate.bodies import Body, SegmentInfo
 from sessrotate.export import jsonl
+from sessrotate.formats import claude
 from sessrotate.records import LONGEST
 from sessrotate.session import Session, open_session
 from sessrotate.unique import Copies
@@ -106,5 +107,5 @@ def test_a_line_that_a_gap_cut_off_gets_a_newline() -> None:
         info = SegmentInfo(index, len(data), None, None, None, "sealed")
         return Body(info, lambda: iter([data]))
 
-    opened = Session(ID, Path(), [body(0, row(0)[:-1]), body(1, row(1)[:-1])])
+    opened = Session(claude, ID, Path(), [body(0, row(0)[:-1]), body(1, row(1)[:-1])])
     assert b"".join(jsonl.pieces(opened)) == row(0) + row(1)[:-1]

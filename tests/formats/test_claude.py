@@ -60,3 +60,11 @@ def test_a_file_is_recognised_by_a_row_that_belongs_to_a_session(
 )
 def test_a_time_is_the_records_own_and_looks_like_one(line: bytes, time: str | None) -> None:
     assert claude.timestamp([line], len(line)) == time
+
+
+@pytest.mark.parametrize("key", ["payload", "projectHash"])
+def test_a_long_line_of_another_client_is_not_recognised_by_its_beginning(key: str) -> None:
+    beginning = b'{"timestamp":"2026-03-01T12:00:00.000Z","%b":{"x":"' % key.encode()
+    assert not claude.recognise(beginning + b"a" * 300_000, is_whole=False)
+    quoted = b'{"type":"user","message":{"content":"\\"%b\\":' % key.encode()
+    assert claude.recognise(quoted + b"a" * 300_000, is_whole=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ from hypothesis import strategies as st
 
 from sessrotate import open_session
 from sessrotate.formats import claude_agents
-from sessrotate.formats.claude_agents import Agent, standing, with_calls
+from sessrotate.formats.claude_agents import standing, with_calls
+from sessrotate.formats.sight import Agent
 from sessrotate.records import Record, records
 from support_cli import ID
 
@@ -53,7 +55,7 @@ def test_an_agent_of_a_sample_belongs_to_the_call_that_started_it(
     with open_session(session_of(sample)) as session:
         (found,) = (each for each in session.agents() if not each.is_warm_up)
         assert (found.id, found.call, found.asked) == (agent, call, "do a thing")
-        data = b"".join(record.line + b"\n" for record in found.records())
+        data = b"".join(record.line + b"\n" for record in session.records_of(found))
     assert data == found.path.read_bytes()
     assert found.bytes == len(data)
 
@@ -105,7 +107,7 @@ def test_the_history_is_not_read_where_every_call_is_known() -> None:
     def never() -> Iterable[Record]:
         raise AssertionError
 
-    known = [agent("a", "one", "c1"), agent("b", "Warmup")]
+    known = [agent("a", "one", "c1"), replace(agent("b", "Warmup"), is_warm_up=True)]
     assert with_calls(known, never) == known
 
 
@@ -117,7 +119,7 @@ def test_results_of_tools_in_files_of_their_own_are_counted(tmp_path: Path) -> N
     (folder / "one.txt").write_bytes(b"x" * 10)
     (folder / "below" / "two.txt").write_bytes(b"x" * 5)
     with open_session(live) as session:
-        assert session.tool_results_bytes() == 15
+        assert session.side_bytes() == 15
 
 
 # ── what is no session ───────────────────────────────────────────────────────────────────────

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessrotate.formats.claude_chain import Link, Sight, continued
-from sessrotate.formats.claude_edges import Edges
-from sessrotate.formats.claude_titles import Title
+from sessrotate.formats.claude_chain import Link, Neighbour, continued
+from sessrotate.formats.sight import Sight, Title
 
 
 def at(minute: int) -> str:
@@ -20,13 +19,13 @@ def at(minute: int) -> str:
 
 def sight(
     start: int, end: int, rows: str = "", title: str = "", branch: str | None = "main"
-) -> Sight:
+) -> Neighbour:
     named = Title(title, "custom") if title else Title("", "none")
-    edges = Edges(named, "session", "/work", branch, at(start), at(end), rows[:1] or None)
-    return Sight(edges, frozenset(rows))
+    edges = Sight(named, "session", "/work", branch, at(start), at(end), rows[:1] or None)
+    return Neighbour(edges, frozenset(rows))
 
 
-def chain(session: str, **project: Sight) -> list[tuple[str, str]]:
+def chain(session: str, **project: Neighbour) -> list[tuple[str, str]]:
     return [(link.session, link.reason) for link in continued(session, project)]
 
 
@@ -63,7 +62,7 @@ def test_a_session_of_the_same_title_that_begins_soon_after_goes_on() -> None:
         sight(35, 50, "b"),
     ],
 )
-def test_one_that_differs_in_anything_does_not(second: Sight) -> None:
+def test_one_that_differs_in_anything_does_not(second: Neighbour) -> None:
     assert chain("second", first=sight(0, 30, "a", "A name"), second=second) == [
         ("second", "first")
     ]

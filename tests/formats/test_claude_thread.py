@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 
 def row(uuid: str, parent: str | None, kind: str = "user", **fields: Any) -> Row:
+    """Return a row; `at` are milliseconds."""
     time = f"2026-03-01T12:00:00.{fields.pop('at', 0):03d}Z"
     return {"type": kind, "uuid": uuid, "parentUuid": parent, "timestamp": time, **fields}
 
@@ -100,6 +101,20 @@ def test_a_row_whose_parent_is_nowhere_follows_the_row_before_it_by_time() -> No
     assert conversation(rows) == ["a", "c", "z"]
     assert conversation([row("a", None), row("b", "gone", at=1)]) == ["a", "b"]
     assert conversation([row("b", "gone")]) == ["b"]
+    same = [row("a", None), row("first", "a", at=1), row("then", "a", at=1)]
+    assert conversation([*same, row("b", "gone", at=1)]) == ["a", "first", "b"]
+
+
+def test_a_row_whose_parent_is_nowhere_follows_none_that_is_over_five_seconds_older() -> None:
+    near = row("b", "gone", timestamp="2026-03-01T12:00:05.000Z")
+    far = row("b", "gone", timestamp="2026-03-01T12:00:05.001Z")
+    assert conversation([row("a", None), near]) == ["a", "b"]
+    assert conversation([row("a", None), far]) == ["b"]
+
+
+def test_a_row_whose_parent_is_nowhere_does_not_follow_what_already_follows_it() -> None:
+    rows = [row("a", None), row("b", "gone", at=2), row("c", "b", at=1)]
+    assert conversation(rows) == ["a", "b", "c"]
 
 
 # ── what a compaction preserved ──────────────────────────────────────────────────────────────

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessrotate.formats.claude_titles import EDGE, LONGEST, Title, exact, prompt, title
+from sessrotate.formats.claude_titles import LONGEST, exact, prompt, title
+from sessrotate.formats.sight import EDGE, Title
 from sessrotate.records import records
 
 SAMPLES = Path(__file__).parents[2] / "fixtures" / "claude"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sessrotate import cold, cold_fleet, compress, find, names, place, render_cold
+from sessrotate import cold, cold_fleet, compress, find, names, render_cold
 from sessrotate.cli import streams
 from sessrotate.cli.options import Json, ManySessions, Quiet, Wait, age
 from sessrotate.errors import WrongUsageError, printable
@@ -46,7 +46,7 @@ def command(
     if bool(sessions) == (older_than is not None):
         raise WrongUsageError("Name a SESSION, or --older-than AGE, and not both.")
     if older_than is None:
-        wanted = [place.of_live(find.path_of(name)) for name in sessions or []]
+        wanted = [find.live_of(find.path_of(name)) for name in sessions or []]
     else:
         wanted = cold.wanted(older_than, None, time.time())
     number = itertools.count(1)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from sessrotate import fleet, fs, in_place, place, render, render_in_place
+from sessrotate import find, fleet, fs, in_place, render, render_in_place
 from sessrotate.cli import streams
 from sessrotate.errors import printable
 
@@ -33,7 +33,7 @@ class Options:
 
 def run(path: Path, options: Options) -> None:
     """Rotate the session at `path`, or show what that would do."""
-    where = place.of_live(path)
+    where = find.live_of(path)
     if options.dry_run:
         _dry_run(where, options)
         return

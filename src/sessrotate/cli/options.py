@@ -31,10 +31,14 @@ def age(text: str) -> float:
 
 
 def _complete_session(incomplete: str) -> list[str]:
-    from sessrotate.formats import claude  # noqa: PLC0415 - wanted by a shell, not by a command
+    from sessrotate import formats  # noqa: PLC0415 - wanted by a shell, not by a command
 
     try:
-        return [path.stem for path in claude.sessions(incomplete)]
+        return [
+            client.session_of(path.name)
+            for client in formats.clients()
+            for path in client.sessions(incomplete)
+        ]
     except (OSError, SessrotateError):
         return []
 

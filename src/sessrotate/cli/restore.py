@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from sessrotate import find, in_place, place, render_in_place, restore, state
+from sessrotate import find, in_place, render_in_place, restore, state
 from sessrotate.cli import streams
 from sessrotate.cli.in_place import progress
 from sessrotate.cli.options import Quiet, Session, Wait
@@ -25,7 +25,7 @@ def command(
 
     The archive is verified on the way, and goes when the live file is whole again.
     """
-    where = place.of_live(find.path_of(session))
+    where = find.live_of(find.path_of(session))
     if dry_run:
         with state.opened(where) as found:
             planned = restore.prepare(found)

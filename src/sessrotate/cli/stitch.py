@@ -97,7 +97,7 @@ def _opened(path: Path, on_gap: OnGap | None) -> Iterator[tuple[int, Iterator[me
         yield segments.source_bytes, stitch.stream(segments, on_gap)
         return
     with Source(path) as source:
-        find.check_session(source)
+        find.client_of(source)
         # A session that was never split is its own history.
         whole = Span(0, source.size())
         yield whole.size, (memoryview(data) for data in source.pieces(whole))

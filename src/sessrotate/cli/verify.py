@@ -65,7 +65,7 @@ def _check(path: Path, *, quiet: bool) -> tuple[list[Problem], str]:
         return [Problem("manifest", str(error))], ""
     if segments is None:
         with Source(path) as source:
-            find.check_session(source)
+            find.client_of(source)
         return [], "one file that was never split: nothing to check"
     with streams.progress("Verifying", segments.source_bytes, quiet=quiet) as progress:
         problems = stitch.verify(segments, progress)

@@ -48,7 +48,7 @@ def _parts(session: Session) -> Iterator[str]:
     coming = deque(segments)
     info = None
     shown = unreadable = 0
-    for record in unique.once(session.history()):
+    for record in unique.once(session.history(), session.key):
         if shown and not shown % _TOGETHER:
             yield "</section>\n<section>\n"
         while info is None or info.index < record.segment:
@@ -98,7 +98,7 @@ class _Agents:
         hint = f"<b>Agent</b> {short(agent.id, 60)} {asked}"
         yield f'<details class="agent"><summary>{hint}</summary>'
         try:
-            for record in unique.once(agent.records()):
+            for record in unique.once(self._session.records_of(agent), self._session.key):
                 view = self._session.view(record)
                 if view is None:
                     yield renderer.broken(record)

@@ -25,7 +25,7 @@ def pieces(session: Session) -> Generator[bytes, None, Copies]:
     copies = Copies()
     held: list[bytes] = []
     size, is_ended = 0, True
-    for record in once(session.history(), session.bytes_of, copies):
+    for record in once(session.history(), session.key, session.bytes_of, copies):
         if not is_ended:
             held.append(b"\n")
         if record.is_whole:

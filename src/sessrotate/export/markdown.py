@@ -20,7 +20,7 @@ from sessrotate.view import Text, Thinking
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from sessrotate.formats.claude_agents import Agent
+    from sessrotate.formats.sight import Agent
     from sessrotate.model import Boundary
     from sessrotate.parts import Item, Part
     from sessrotate.session import Session
@@ -37,7 +37,9 @@ def pieces(session: Session) -> Iterator[bytes]:
 
     Raises as `history` does.
     """
-    items = chosen(once(session.history()), session.view, _EXPORTED, lambda _record: None)
+    items = chosen(
+        once(session.history(), session.key), session.view, _EXPORTED, lambda _record: None
+    )
     yield from document(session, items, str(session.title()) or session.id)
     for agent in session.agents():
         if not agent.is_warm_up:
@@ -47,7 +49,12 @@ def pieces(session: Session) -> Iterator[bytes]:
 
 def _transcript(session: Session, agent: Agent) -> Iterator[str]:
     try:
-        rows = chosen(once(agent.records()), session.view, _EXPORTED, lambda _record: None)
+        rows = chosen(
+            once(session.records_of(agent), session.key),
+            session.view,
+            _EXPORTED,
+            lambda _record: None,
+        )
         yield from _body(parts(rows), {})
     except SessrotateError as error:  # its file went away: the session itself is whole
         yield f"{inline(harmless.line(str(error)))}\n"

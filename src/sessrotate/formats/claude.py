@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from sessrotate import jsonline
+from sessrotate import jsonline, names
 from sessrotate.model import Boundary
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ MARKER: Final = b'compact_boundary"'
 
 Spelling the word with `\\u` escapes would be JSON too; no client writes it, and it is not found.
 """
+
+NOT_IN_PLACE: Final[str | None] = None
 
 SUFFIX: Final = ".jsonl"
 
@@ -54,6 +56,10 @@ _ROW: Final[jsonline.Shape] = dict.fromkeys(
     ("type", "sessionId", "uuid", "messageId", "leafUuid", "payload", "sessrotate")
 )
 _BELONGS_TO: Final = {"sessionId", "uuid", "messageId", "leafUuid", "sessrotate"}
+
+_FOREIGN: Final = (b'"payload":', b'"projectHash":')
+"""Keys at the beginning of a long line of Codex, or of a session of Gemini in one line."""
+_NEAR: Final = 1024
 
 
 def boundary(line: Iterable[bytes], span: Span) -> Boundary | bool:
@@ -104,7 +110,8 @@ def recognise(head: bytes, *, is_whole: bool) -> bool:
         return True
     if is_whole or lines:
         return _is_row(rest)
-    return re.match(rb'\s*\{\s*"\w+"\s*:', rest) is not None
+    is_object = re.match(rb'\s*\{\s*"\w+"\s*:', rest) is not None
+    return is_object and not any(key in rest[:_NEAR] for key in _FOREIGN)
 
 
 def _is_row(line: bytes) -> bool:
@@ -160,6 +167,11 @@ def cleanup_period() -> float:
 def config_folder() -> Path:
     """Return the client's own folder."""
     return Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")
+
+
+def session_of(file_name: str) -> str:
+    """Return a session's id: its file's name (all versions)."""
+    return names.session_of(file_name)
 
 
 def sessions(prefix: str = "") -> Iterator[Path]:

@@ -11,16 +11,16 @@ import json
 import os
 import re
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate.errors import SessrotateError
 from sessrotate.formats.claude import AGENT, SUFFIX, listed
 from sessrotate.formats.claude_live import row_of, text
-from sessrotate.formats.claude_titles import EDGE, WARM_UP, prompt
-from sessrotate.model import Span
-from sessrotate.records import Record, records
+from sessrotate.formats.claude_titles import WARM_UP, prompt
+from sessrotate.formats.sight import EDGE, Agent
+from sessrotate.records import Record
 from sessrotate.source import Source
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sessrotate.formats.claude_live import Row
+    from sessrotate.formats.sight import Standing
 
 AGENTS: Final = "subagents"
 RESULTS: Final = "tool-results"
@@ -37,33 +38,6 @@ _META: Final = ".meta.json"
 _META_BYTES: Final = 64 * 1024
 _OWNER: Final = re.compile(rb'"sessionId":"([^"\\]{1,200})"')
 _STARTED: Final = (b'"agentId"', b'"Task"', b'"Agent"')
-
-Standing = Literal["session", "empty", "warm-up", "agent"]
-
-
-@dataclass(frozen=True, slots=True)
-class Agent:
-    """The transcript of an agent: its id, its file, how many bytes that has.
-
-    `call` is the id of the tool call that started it, None where nothing says so; `asked` the
-    beginning of what it was asked, None where that is not in sight.
-    """
-
-    id: str
-    path: Path
-    bytes: int
-    call: str | None = None
-    asked: str | None = None
-
-    @property
-    def is_warm_up(self) -> bool:
-        """Whether 2.0.x started it to warm its cache; nobody asked it anything."""
-        return self.asked == WARM_UP
-
-    def records(self) -> Iterator[Record]:
-        """Yield its records. Raises StorageError and others, as opening a file does."""
-        with Source(self.path) as source:
-            yield from records(source.pieces(Span(0, source.size())), 0)
 
 
 def of(live: Path, session: str) -> list[Agent]:
@@ -171,12 +145,14 @@ def _agent(path: Path, head: bytes, size: int) -> Agent:
     first = head.partition(b"\n")[0]
     row = row_of(Record(0, 0, first, len(first))) or {}
     meta = _meta(path)
+    asked = prompt({**row, "isSidechain": False})
     return Agent(
         id=path.name.removeprefix(AGENT).removesuffix(SUFFIX),
         path=path,
         bytes=size,
         call=text(meta, "toolUseId"),
-        asked=prompt({**row, "isSidechain": False}),
+        asked=asked,
+        is_warm_up=asked == WARM_UP,
     )
 
 

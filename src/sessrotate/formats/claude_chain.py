@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, Literal
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from sessrotate.formats.claude_edges import Edges
+    from sessrotate.formats.sight import Sight
 
 SOON: Final = timedelta(minutes=10)
 """How soon after the end of a session the next one begins, for it to be its continuation."""
@@ -34,14 +34,14 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class Neighbour:
     """What is in sight of a session: its edges, and the uuids in them."""
 
-    edges: Edges
+    edges: Sight
     uuids: frozenset[str]
 
 
-def continued(session: str, project: Mapping[str, Sight]) -> tuple[Link, ...]:
+def continued(session: str, project: Mapping[str, Neighbour]) -> tuple[Link, ...]:
     """Return the chain that a session is in: what it continues, itself, and what continues it.
 
     `project` are the sessions of its project by id, this one too. What continues it are all
@@ -70,7 +70,7 @@ def _new(found: Collection[str], known: Collection[str]) -> list[str]:
     return [each for each in found if each not in known]
 
 
-def _parents(project: Mapping[str, Sight]) -> dict[str, Link]:
+def _parents(project: Mapping[str, Neighbour]) -> dict[str, Link]:
     """Return for each session that continues another one which that is, and why."""
     holders: dict[str, list[str]] = defaultdict(list)
     titled: dict[tuple[str, str | None], list[str]] = defaultdict(list)
@@ -95,11 +95,11 @@ def _parents(project: Mapping[str, Sight]) -> dict[str, Link]:
     return parents
 
 
-def _rank(project: Mapping[str, Sight], session: str) -> tuple[datetime, str]:
+def _rank(project: Mapping[str, Neighbour], session: str) -> tuple[datetime, str]:
     return _when(project[session].edges.ended), session
 
 
-def _is_before(project: Mapping[str, Sight], one: str, other: str) -> bool:
+def _is_before(project: Mapping[str, Neighbour], one: str, other: str) -> bool:
     """Tell whether a session that has the other's first row is the elder of the two.
 
     It is if the row is not its first; where both begin alike, it is the one that ended first.
@@ -111,7 +111,7 @@ def _is_before(project: Mapping[str, Sight], one: str, other: str) -> bool:
     return _rank(project, one) < _rank(project, other)
 
 
-def _is_next(project: Mapping[str, Sight], one: str, other: str) -> bool:
+def _is_next(project: Mapping[str, Neighbour], one: str, other: str) -> bool:
     ended, started = project[one].edges.ended, project[other].edges.started
     if ended is None or started is None:
         return False

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from sessrotate.formats.claude_agents import standing
 from sessrotate.formats.claude_live import row_of, text
-from sessrotate.formats.claude_titles import Title, on_one_line, title
+from sessrotate.formats.claude_titles import on_one_line, title
+from sessrotate.formats.sight import Sight, Title
 from sessrotate.records import Record
-
-if TYPE_CHECKING:
-    from sessrotate.formats.claude_agents import Standing
 
 _FOLDER: Final = re.compile(rb'"cwd":("(?:[^"\\]|\\.)*")')
 _BRANCH: Final = re.compile(rb'"gitBranch":"([^"\\]*)"')
@@ -25,26 +22,9 @@ _TIME: Final = re.compile(rb'"timestamp":"(\d{4}-\d\d-\d\dT[0-9:.]+Z)"')
 _UUID: Final = re.compile(rb'"uuid":"([^"\\]+)"')
 
 
-@dataclass(frozen=True, slots=True)
-class Edges:
-    """What is in sight of a session.
-
-    `folder` is where the client ran, `branch` the git branch at the end (empty outside of git),
-    times are ISO 8601, `first` is the uuid of the first row. None where it is not in sight.
-    """
-
-    title: Title
-    standing: Standing
-    folder: str | None
-    branch: str | None
-    started: str | None
-    ended: str | None
-    first: str | None
-
-
-def look(head: bytes, tail: bytes, *, is_whole: bool) -> Edges:
+def look(head: bytes, tail: bytes, *, is_whole: bool) -> Sight:
     """Return what a file's first and last bytes say; `is_whole`: `head` is all of it."""
-    return Edges(
+    return Sight(
         title=title(head, b"" if is_whole else tail),
         standing=standing(head, is_whole=is_whole),
         folder=_folder(head),

@@ -57,13 +57,6 @@ def row_of(record: Record) -> Row | None:
     return row if isinstance(row, dict) else None
 
 
-def uuid_of(record: Record, wanted: str) -> str | None:
-    """Return a record's own uuid, if it may be `wanted`: others are not even parsed."""
-    if wanted.encode("utf-8", "surrogatepass") not in record.line:
-        return None
-    return text(row_of(record) or {}, "uuid")
-
-
 def needed_by(tail: Iterable[Record]) -> Needed:
     """Return which rows from before it the newest segment needs; its first row is a compaction."""
     wanted, own = Needed(), set[str]()

@@ -9,7 +9,7 @@ keeps about 350 bytes of each row, the second yields the records.
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left
+from bisect import bisect_right
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -27,6 +27,9 @@ ROOM: Final = 16 * 1024 * 1024
 """Bytes of records that are held until it is their turn; where that is too little, the records
 are read once more."""
 
+_NEAR: Final = 5000
+"""Milliseconds by which a row may be older that one follows whose parent is nowhere."""
+
 _NOWHERE: Final = -1
 _SILENT: Final = -2
 """The number of a row that is a link of the tree and says nothing: `progress`, up to 2.1.80."""
@@ -37,7 +40,8 @@ def conversation(records: Callable[[], Iterator[Record]]) -> Iterator[Record]:
 
     `records` gives the rows that a resume loads, in the order of the file, as often as it is
     called; what it raises goes through. A uuid that stands there twice is its last row, as for
-    the clients. A row whose parent is nowhere follows the row before it by time (2.1.112 and later;
+    the clients. A row whose parent is nowhere follows the row before it by time, if that is at most
+    five seconds older (2.1.112 and 2.1.330;
     older clients begin the conversation there).
     """
     tree = _Tree()
@@ -143,18 +147,28 @@ class _Tree:
             if self.numbers[node] >= 0:
                 way.append(node)
             is_gone = self.numbers[node] == _NOWHERE
-            node = self._before(way[-1]) if is_gone else self.parents[node]
+            node = self._before(way[-1], seen) if is_gone else self.parents[node]
         return way[::-1]
 
-    def _before(self, node: int) -> int:
-        """Return the row before this one by time, as 2.1.112 and 2.1.330 do."""
+    def _before(self, node: int, seen: set[int]) -> int:
+        """Return the row before this one by time, as 2.1.112 and 2.1.330 do.
+
+        Of rows of one time that is the first in the file; it is not on the way yet.
+        """
         if self.by_time is None:
             self.by_time = sorted(self.spoken, key=self._when)
-        at = bisect_left(self.by_time, self._when(node), key=self._when)
-        return self.by_time[at - 1] if at else _NOWHERE
+        time = self.times[node]
+        at = bisect_right(self.by_time, time, key=self.times.__getitem__)
+        while at and self.by_time[at - 1] in seen:
+            at -= 1
+        before = self.by_time[at - 1] if at else _NOWHERE
+        is_near = (
+            at and self.times[before] > 0 and round(1000 * (time - self.times[before])) <= _NEAR
+        )
+        return before if is_near else _NOWHERE
 
     def _when(self, node: int) -> tuple[float, int]:
-        return self.times[node], self.numbers[node]
+        return self.times[node], -self.numbers[node]
 
     def _beside(self, way: list[int]) -> dict[int, list[int]]:
         """Return what belongs beside the way: node → the nodes that follow it.

@@ -12,18 +12,17 @@ import json
 import re
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate.formats.claude_live import row_of, text
+from sessrotate.formats.sight import Title
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from sessrotate.formats.claude_live import Row
+    from sessrotate.formats.sight import TitleSource
     from sessrotate.records import Record
-
-EDGE: Final = 64 * 1024
-"""Bytes of a file's beginning and of its end by which clients from 2.1.30 on list it."""
 
 LONGEST: Final = 200
 """Characters of a title that are kept."""
@@ -31,23 +30,10 @@ LONGEST: Final = 200
 WARM_UP: Final = "Warmup"
 """What 2.0.x asks its agents, and nobody else, at the start of a session."""
 
-Source = Literal["custom", "ai", "last prompt", "summary", "first prompt", "command", "none"]
-
-
-@dataclass(frozen=True, slots=True)
-class Title:
-    """A session's title on one line, and what it is; empty for a session where nothing was said."""
-
-    text: str
-    source: Source
-
-    def __str__(self) -> str:
-        return self.text
-
 
 _UNTITLED: Final = Title("", "none")
 
-_TITLES: Final[dict[str, tuple[Source, str]]] = {
+_TITLES: Final[dict[str, tuple[TitleSource, str]]] = {
     "custom-title": ("custom", "customTitle"),
     "ai-title": ("ai", "aiTitle"),
     "last-prompt": ("last prompt", "lastPrompt"),
@@ -66,7 +52,7 @@ _REMINDER: Final = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTA
 
 
 def title(head: bytes, tail: bytes) -> Title:
-    """Return a session's title by the first and the last `EDGE` bytes of its file.
+    """Return a session's title by the first and the last 64 KiB of its file.
 
     They may overlap; of a short file `head` is all. A line that is cut counts for nothing. A
     summary counts if its leaf is in sight.
@@ -119,7 +105,7 @@ _NOT_THE_USERS: Final = ("isMeta", "isCompactSummary", "isSidechain", "isVisible
 class _Found:
     """What was found so far; a later title of a kind replaces an earlier one."""
 
-    titles: dict[Source, str] = field(default_factory=dict)
+    titles: dict[TitleSource, str] = field(default_factory=dict)
     summaries: dict[str, str] = field(default_factory=dict)
     leaves: set[str] = field(default_factory=set)
     first: str = ""
@@ -139,7 +125,7 @@ class _Found:
 
     def title(self) -> Title:
         told = [said for leaf, said in self.summaries.items() if leaf in self.leaves]
-        by_rank: tuple[tuple[Source, str], ...] = (
+        by_rank: tuple[tuple[TitleSource, str], ...] = (
             ("custom", self.titles.get("custom", "")),
             ("ai", self.titles.get("ai", "")),
             ("last prompt", self.titles.get("last prompt", "")),

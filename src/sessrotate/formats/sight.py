@@ -64,7 +64,8 @@ class Agent:
     """The transcript of an agent: its id, its file, how many bytes that has.
 
     `call` is the id of the tool call that started it, None where nothing says so; `asked` the
-    beginning of what it was asked, None where that is not in sight.
+    beginning of what it was asked, None where that is not in sight. `is_warm_up`: its client
+    started it for itself (2.0.x of Claude Code, to warm its cache); nobody asked it anything.
     """
 
     id: str
@@ -72,3 +73,4 @@ class Agent:
     bytes: int
     call: str | None = None
     asked: str | None = None
+    is_warm_up: bool = False

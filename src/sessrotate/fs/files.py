@@ -63,6 +63,16 @@ class NewFile:
         """Return when the content is on the disk. After an error it must not be called again."""
         os.fsync(self._fd)
 
+    def hasten(self) -> None:
+        """Let the content begin to go to the disk, so that `sync` has less to wait for.
+
+        Linux does so at once and in its own time when it is told that the bytes are not needed
+        again; where it is not so, nothing is lost but time.
+        """
+        if hasattr(os, "posix_fadvise"):
+            with contextlib.suppress(OSError):
+                os.posix_fadvise(self._fd, 0, 0, os.POSIX_FADV_DONTNEED)
+
     @property
     def fd(self) -> int:
         """The only descriptor of the file, as long as nobody else opens it."""
