@@ -17,7 +17,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+    Body = dict[str, Any]
 
 LOOPBACK: Final = "127.0.0.1"
 TOKENS: Final = 1000
@@ -35,13 +37,11 @@ _RUN: Final = re.compile(r"\[\[run (.*?)\]\]")
 _USAGE: Final = re.compile(r"\[\[usage (\d+)\]\]")
 
 # The shell's tool has had several names and arguments.
-_SHELLS: Final = {
+_SHELLS: Final[dict[str, Callable[[str], Body]]] = {
     "exec_command": lambda command: {"cmd": command},
     "shell_command": lambda command: {"command": command},
     "shell": lambda command: {"command": ["bash", "-lc", command]},
 }
-
-Body = dict[str, Any]
 
 
 class ResponsesApi:
