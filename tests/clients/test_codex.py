@@ -189,8 +189,9 @@ def test_the_client_takes_a_stitched_session_for_its_own(client: Codex, tmp_path
 def test_the_live_records_are_all_that_the_client_needs(client: Codex) -> None:
     found = read(client.path)
     with open_session(client.path) as session:
-        lines = [record.line for record in session.live()]
-        assert (len(lines) < sum(1 for _ in session.history())) == (client.number > "0.105")
+        lines = [record.line for record in session.live() if not record.is_part]
+        is_less = len(lines) < sum(1 for _ in session.history())
+    assert is_less == (client.number in {"0.142.5", "0.169.0"})
     client.path.write_bytes(b"".join(line + b"\n" for line in lines))
     # Databases hold byte offsets into the file as it was; without them the client reads it.
     for database in client.config.glob("*.sqlite*"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from formats.codex_sessions import FILES, Opened, Rows, message, opened
 from sessrotate.formats.codex_reader import conversation, live, view
-from sessrotate.records import LONGEST
+from sessrotate.records import LONGEST, Record
 
 
 def said(session: Opened) -> list[str]:
@@ -23,6 +24,11 @@ def said(session: Opened) -> list[str]:
         assert shown is not None
         found.append(getattr(shown.blocks[0], "text", "") if shown.blocks else shown.type)
     return found
+
+
+def lines(records: Iterable[Record]) -> list[bytes]:
+    """Return the records that are lines."""
+    return [record.line for record in records if not record.is_part]
 
 
 def begun(shape: str = "paginated") -> Rows:
@@ -36,7 +42,7 @@ def test_without_a_compaction_everything_is_loaded_and_its_items_are_sent() -> N
     rows.turn("one")
     rows.turn("two")
     session = Opened(rows.lines)
-    assert [record.line for record in live(session)] == rows.lines
+    assert lines(live(session)) == rows.lines
     assert said(session) == ["one", "re: one", "two", "re: two"]
 
 
@@ -49,7 +55,7 @@ def test_a_compaction_that_carries_its_history_is_the_base() -> None:
     compaction = len(rows.lines) - 1
     rows.turn("three")
     session = Opened(rows.lines)
-    assert [record.line for record in live(session)] == [rows.lines[0], *rows.lines[compaction:]]
+    assert lines(live(session)) == [rows.lines[0], *rows.lines[compaction:]]
     assert said(session) == ["kept", "newer", "three", "re: three"]
 
 
@@ -58,8 +64,9 @@ def test_the_items_of_a_history_stand_where_they_are_in_the_segment() -> None:
     rows.turn("one")
     rows.compacted(message("user", "kept"), {"type": "compaction", "encrypted_content": "x"})
     session = Opened(rows.lines)
+    assert [record for record in live(session) if record.is_part] == list(conversation(session))
     for record in conversation(session):
-        assert (record.segment, record.is_whole) == (1, True)
+        assert (record.segment, record.is_whole, record.is_part) == (1, True, True)
         assert rows.lines[-1][record.offset : record.offset + record.size] == record.line
         assert b"".join(session.bytes_of(record)) == record.line
 
@@ -85,7 +92,7 @@ def test_a_compaction_without_history_leaves_what_was_asked_and_its_summary() ->
     rows.compacted(summary="second", carries=False)
     rows.turn("three")
     session = Opened(rows.lines)
-    assert [record.line for record in live(session)] == rows.lines
+    assert lines(live(session)) == rows.lines
     assert said(session) == ["one", "two", "second", "three", "re: three"]
 
 
@@ -165,6 +172,6 @@ def test_a_real_session_sends_its_last_history_and_what_came_after(path: Path) -
             history.append(row["payload"])
     found = [json.loads(record.line) for record in conversation(opened(path))]
     assert [row.get("payload", row) for row in found] == history
-    loaded = [record.line for record in live(opened(path))]
+    loaded = lines(live(opened(path)))
     assert loaded[0] == path.read_bytes().splitlines()[0]
     assert loaded[1:] == path.read_bytes().splitlines()[1 - len(loaded) :]

@@ -222,10 +222,11 @@ def test_pictures_are_data_or_an_address() -> None:
     assert made.blocks == (Image("image/png", "iVBOR", ""),)
 
 
-def test_a_compaction_is_a_boundary_and_says_its_summary() -> None:
+def test_a_compaction_is_a_boundary_and_says_its_summary_if_no_item_does() -> None:
     found = said("compacted", message="so far", replacement_history=[message("user", "x")])
-    assert (found.is_boundary, found.is_summary) == (True, True)
-    assert found.blocks == (Text("so far"),)
+    assert (found.is_boundary, found.is_summary, found.blocks) == (True, False, ())
+    found = said("compacted", message="so far")
+    assert (found.is_boundary, found.is_summary, found.blocks) == (True, True, (Text("so far"),))
     left = item(type="compaction", encrypted_content="x")
     assert (left.is_summary, left.blocks) == (True, (Thinking(""),))
 
@@ -234,7 +235,7 @@ def test_a_compaction_too_long_to_be_held_is_still_one() -> None:
     line = Rows().add("compacted", message="so\nfar", replacement_history=["x" * LONGEST])
     found = view(Record(1, 0, line[:LONGEST], len(line)))
     assert found is not None
-    assert (found.is_boundary, found.blocks) == (True, (Text("so\nfar"),))
+    assert (found.is_boundary, found.blocks) == (True, ())
     assert view(Record(1, 0, line[:LONGEST], len(line), is_ended=False)) is None
     other = Rows().item(**message("user", "x" * LONGEST))
     assert view(Record(0, 0, other[:LONGEST], len(other))) is None

@@ -31,7 +31,7 @@ def items(record: Record, pieces: Iterable[bytes]) -> Iterator[Record]:
     walk = _Walk()
     for piece in pieces:
         for start, line, size in walk.feed(piece):
-            yield Record(record.segment, record.offset + start, line, size)
+            yield Record(record.segment, record.offset + start, line, size, is_part=True)
         if walk.is_over:
             return
 

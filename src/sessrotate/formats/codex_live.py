@@ -34,12 +34,18 @@ _TOO_LONG: Final = Row("response_item", {})
 def live(session: Reading) -> Iterator[Record]:
     """Yield what a resume would load, in the order of the file.
 
-    That is the session's first row, and all from the last compaction on that carries its history.
+    That is the session's first row, and all from the last compaction on that carries its history,
+    whose items follow it.
     """
     base = _base(session)
+    rows = session.segment(base)
     if base:
         yield from islice(session.segment(0), 1)
-    for index in range(base, session.newest + 1):
+        for compaction in islice(rows, 1):
+            yield compaction
+            yield from items(compaction, session.bytes_of(compaction))
+    yield from rows
+    for index in range(base + 1, session.newest + 1):
         yield from session.segment(index)
 
 

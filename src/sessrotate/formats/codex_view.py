@@ -162,9 +162,20 @@ def _meta(row: Row) -> View:
 
 
 def _compacted(row: Row) -> View:
+    """Show a compaction; its summary, if it is not among the items of the history that it carries.
+
+    With these, the model's own message and an item say it (0.142 and later).
+    """
     said = text(row.payload, "message")
-    blocks = (Text(said),) if said else ()
-    return View("system", row.type, time=row.time, blocks=blocks, is_boundary=True, is_summary=True)
+    carries = "replacement_history" in row.payload
+    return View(
+        "system",
+        row.type,
+        time=row.time,
+        blocks=(Text(said),) if said and not carries else (),
+        is_boundary=True,
+        is_summary=not carries,
+    )
 
 
 def _turn(row: Row) -> View:
