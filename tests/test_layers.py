@@ -86,7 +86,6 @@ LAYERS = (
         "formats.codex_said",
     },
     {
-        "find",
         "formats.claude_agents",
         "formats.codex_live",
         "formats.codex_titles",
@@ -115,6 +114,8 @@ LAYERS = (
         "formats.codex_reader",
     },
     {"formats.__init__", "swap"},
+    {"packed"},
+    {"find"},
     {"chain", "rotate", "split"},
     {"archive", "rebuild"},
     {"cold_file", "discovery", "restore"},
