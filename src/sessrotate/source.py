@@ -137,12 +137,18 @@ class Source:
     def line_end(self, offset: int, limit: int) -> int:
         """Return the offset of the first newline from `offset` on, at most `limit`."""
         size = 4096
+        buffer = bytearray()
         while offset < limit:
-            piece = self.read_at(offset, min(size, limit - offset))
-            newline = piece.find(b"\n")
+            # A line may have gigabytes: it is looked through where it was read to.
+            if len(buffer) < size:
+                buffer = bytearray(size)
+            wanted = min(size, limit - offset)
+            with memoryview(buffer) as view:
+                self.fill(view[:wanted], offset)
+            newline = buffer.find(b"\n", 0, wanted)
             if newline >= 0:
                 return offset + newline
-            offset, size = offset + len(piece), PIECE
+            offset, size = offset + wanted, PIECE
         return limit
 
 
