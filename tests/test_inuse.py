@@ -63,6 +63,15 @@ def test_a_running_client_is_named(home: Home) -> None:
     assert InUseError.exit_code == 75
 
 
+def test_who_cannot_go_on_under_a_client_is_not_told_to(home: Home) -> None:
+    home.rotate()
+    home.append(support_cli.boundary(80) + support_cli.row(81))
+    register(home, os.getpid())
+    refused(home, "or rotate under it with --live", error=InUseError)
+    with pytest.raises(InUseError, match=r"end the client, then try again\.$"):
+        home.restore()
+
+
 def test_a_client_that_does_not_say_since_when_counts(home: Home) -> None:
     register(home, os.getpid(), startedAt=None)
     refused(home, str(os.getpid()), error=InUseError)

@@ -17,6 +17,7 @@ from sessrotate.errors import InUseError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from sessrotate.model import FileIdentity
     from sessrotate.place import Place
 
 _PROC: Final = Path("/proc")
@@ -74,7 +75,7 @@ def _begun(pid: int) -> float | None:
         return None
 
 
-def writers(device: int, inode: int) -> Iterator[User]:
+def writers(file: FileIdentity) -> Iterator[User]:
     """Yield the processes that have a file open for writing, as far as we may look at them."""
     for process in _PROC.glob("[0-9]*"):
         if process.name == str(os.getpid()):
@@ -82,7 +83,7 @@ def writers(device: int, inode: int) -> Iterator[User]:
         try:
             for number in os.listdir(process / "fd"):  # noqa: PTH208 - thousands: no objects
                 status = os.stat(process / "fd" / number)  # noqa: PTH116
-                if (status.st_dev, status.st_ino) == (device, inode):
+                if (status.st_dev, status.st_ino) == (file.device, file.inode):
                     info = (process / "fdinfo" / number).read_text()
                     flags = int(info.partition("flags:")[2].split()[0], 8)
                     if flags & os.O_ACCMODE != os.O_RDONLY:
@@ -92,18 +93,21 @@ def writers(device: int, inode: int) -> Iterator[User]:
             continue  # it has ended, or is another user's
 
 
-def check_unused(place: Place, device: int, inode: int) -> None:
+def check_unused(place: Place, live: FileIdentity, *, or_live: bool = True) -> None:
     """Raise InUseError if a client or another process is known to use the live file."""
-    users = [*clients(place), *writers(device, inode)]
+    users = [*clients(place), *writers(live)]
     if users:
-        raise busy(users)
+        raise busy(users, or_live=or_live)
 
 
-def busy(users: list[User]) -> InUseError:
-    """Return the error that says who uses the session, and what would help."""
+def busy(users: list[User], *, or_live: bool = True) -> InUseError:
+    """Return the error that says who uses the session, and what would help.
+
+    With `or_live`, that is `--live` too, where only clients use it.
+    """
     told = ", ".join(f"process {user.pid} {user.how}" for user in users[:3])
-    are_clients = all(user.how == _REGISTERED for user in users) and users
-    help_ = ", or rotate under it with --live" if are_clients else ""
+    are_clients = users and all(user.how == _REGISTERED for user in users)
+    help_ = ", or rotate under it with --live" if or_live and are_clients else ""
     return InUseError(
         f"The session is in use ({told or 'a process writes to it'}): end the client, "
         f"then try again{help_}."

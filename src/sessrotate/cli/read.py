@@ -13,7 +13,7 @@ import typer
 
 from sessrotate import render, render_text, select
 from sessrotate.cli import pager, streams
-from sessrotate.cli.options import Quiet, Session
+from sessrotate.cli.options import AllowGaps, Quiet, Session
 from sessrotate.errors import WrongUsageError
 from sessrotate.parts import parts
 from sessrotate.session import open_session
@@ -106,12 +106,7 @@ def command(
             "--turns", help="Of each turn only the prompt, a line for each tool, and the answer."
         ),
     ] = False,
-    allow_gaps: Annotated[
-        bool,
-        typer.Option(
-            "--allow-gaps", help="Pass over segments that are missing or damaged, and say which."
-        ),
-    ] = False,
+    allow_gaps: AllowGaps = False,
     quiet: Quiet = False,
 ) -> None:
     """Show what a resume of a session would load; with --history, everything.
@@ -122,7 +117,7 @@ def command(
     if history and segment:
         raise WrongUsageError("--history is all segments: leave it or --segment out.")
     choice = _choice(output, since, until, grep, include, turns=turns)
-    on_gap = (lambda gap: streams.message(f"sessrotate: {gap}")) if allow_gaps else None
+    on_gap = streams.warn if allow_gaps else None
     with open_session(session, on_gap=on_gap) as opened:
         read = segment or [opened.segments[-1].index]
         infos = (info for info in opened.segments if history or info.index in read)
@@ -194,9 +189,9 @@ def _show(
             shown += 1
     if unsearched and not quiet:
         count = render.count(unsearched, "line")
-        streams.message(f"sessrotate: {count} of over 8 MiB could not be searched.")
+        streams.warn(f"{count} of over 8 MiB could not be searched.")
     if not shown and not quiet:
-        streams.message("sessrotate: There is nothing to show.")
+        streams.warn("There is nothing to show.")
 
 
 def _batches(pieces: Iterator[bytes], choice: select.Choice) -> Iterator[bytes]:

@@ -48,8 +48,8 @@ def run(path: Path, options: Options) -> None:
             return
         leftovers = split.check_folder(planned, folder)
         if leftovers.files:
-            streams.message(
-                f"sessrotate: {printable(str(folder))} holds an unfinished split of this "
+            streams.warn(
+                f"{printable(str(folder))} holds an unfinished split of this "
                 "session; starting over."
             )
         with streams.progress("Writing", planned.source_bytes, quiet=options.quiet) as progress:

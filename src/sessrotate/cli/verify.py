@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from sessrotate import archive, find, packed, place, render, state, stitch
 from sessrotate.cli import streams
-from sessrotate.cli.options import Json, ManySegments, Quiet
+from sessrotate.cli.options import Every, Json, ManySegments, Quiet
 from sessrotate.errors import DamagedError, WrongUsageError, printable
 from sessrotate.segments import Problem
 
@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 def command(
     sources: ManySegments = None,
     *,
-    every: Annotated[
-        bool, typer.Option("--all", help="Every session that has an archive.")
-    ] = False,
+    every: Every = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:

@@ -73,7 +73,7 @@ _LONG_FIRST: Final = re.compile(
 # ── boundaries ───────────────────────────────────────────────────────────────────────────────
 
 _HEAD: Final = re.compile(
-    rb'\{(?:"timestamp":"([^"\\]{0,128})",)?(?:"ordinal":[0-9]{1,15},)?'
+    rb'\{"timestamp":"([^"\\]{0,128})",(?:"ordinal":[0-9]{1,15},)?'
     rb'"type":"compacted","payload":\{'
 )
 """How every version writes the beginning of a compacted record."""
@@ -160,7 +160,7 @@ def _by_its_ends(line: Reversible[bytes], span: Span) -> Boundary | Literal[True
         used = _USED.match(end, at)
     return Boundary(
         offset=span.start,
-        timestamp=_timestamp((begins[1] or b"").decode("utf-8", "replace")),
+        timestamp=_timestamp(begins[1].decode("utf-8", "replace")),
         trigger=CARRIES_NOT if message[1] == b"}" else CARRIES,
         pre_tokens=int(used[1]) if used is not None else None,
     )

@@ -18,7 +18,7 @@ ID: Final = generate_codex.session_id(7)
 
 # What is told by its two ends, whatever is between them.
 _ENDS: Final = re.compile(
-    rb'\{("timestamp":"[^"\\]{0,128}",)?("ordinal":\d{1,15},)?"type":"compacted","payload":\{'
+    rb'\{"timestamp":"[^"\\]{0,128}",("ordinal":\d{1,15},)?"type":"compacted","payload":\{'
     rb'"message":"([^"\\]|\\.)*"(,"replacement_history":.*\}|\})[ \t\r]*\}[ \t\r]*',
     re.DOTALL,
 )
