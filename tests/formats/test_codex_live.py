@@ -46,6 +46,14 @@ def test_without_a_compaction_everything_is_loaded_and_its_items_are_sent() -> N
     assert said(session) == ["one", "re: one", "two", "re: two"]
 
 
+def test_what_the_client_keeps_for_itself_is_not_sent() -> None:
+    rows = begun()
+    rows.turn("one")
+    rows.item(type="ghost_snapshot", ghost_commit={"id": "c"})
+    rows.add("turn_context", model="m")
+    assert said(Opened(rows.lines)) == ["one", "re: one"]
+
+
 def test_a_compaction_that_carries_its_history_is_the_base() -> None:
     rows = begun()
     rows.turn("one")
