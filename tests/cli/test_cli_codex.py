@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import generate_codex
-from formats.codex_sessions import FILES, FIXTURES
+from formats.codex_sessions import BARE, FILES, FIXTURES
 from generate_codex import Options
 from support_cli import assert_one_sentence, called, piped
 from support_limits import MIB, weighed
@@ -67,6 +67,10 @@ def test_as_lines_a_resume_is_what_stands_in_the_file() -> None:
     assert lines[0] == written[0]
     assert lines[1:] == written[1 - len(lines) :]
     assert json.loads(lines[1])["type"] == "compacted"
+
+
+def test_a_command_in_words_is_shown_on_one_line() -> None:
+    assert "shell bash -lc echo hi; seq 1 5 → 6 lines" in piped("read", BARE).out
 
 
 def test_a_fork_says_what_it_continues() -> None:

@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 ID = "01a20069-3200-7812-9750-2eae4d402117"
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "codex"
-FILES = sorted(FIXTURES.rglob("*.jsonl"))
+BARE = next((FIXTURES / "0.29.0").iterdir())
+"""A session of the time before rows had envelopes."""
+
+FILES = sorted(path for path in FIXTURES.rglob("*.jsonl") if path != BARE)
 
 
 class Rows:

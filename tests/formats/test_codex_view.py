@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from formats.codex_sessions import FILES, ID, Rows, as_line, message, record
+from formats.codex_sessions import BARE, FILES, ID, Rows, as_line, message, opened, record
 from lines import any_lines
-from sessrotate.formats.codex_reader import key, view
+from sessrotate.formats.codex_reader import conversation, key, title, view
 from sessrotate.records import LONGEST, Record
 from sessrotate.view import Image, Text, Thinking, Tokens, ToolCall, ToolResult, Unknown, View
 
@@ -53,6 +53,24 @@ def test_each_thing_that_was_said_is_shown_once(path: Path) -> None:
             written.update(part["text"] for part in payload["content"])
     assert texts
     assert all(count <= written[text] for text, count in texts.items())
+
+
+def test_a_real_session_of_bare_rows_is_read() -> None:
+    session = opened(BARE)
+    shown = [view(each) for each in conversation(session)]
+    asked = "alpha [[run echo hi; seq 1 5]]"
+    call = "call_41c923d929fdd014"
+    command = {"command": ["bash", "-lc", "echo hi; seq 1 5"]}
+    assert title(session).text == asked
+    assert [each.blocks[0] for each in shown if each and not each.is_meta] == [
+        Text(asked),
+        Thinking("thinking of alpha [[run echo hi;"),
+        ToolCall(call, "shell", command),
+        ToolResult(call, (Text("hi\n1\n2\n3\n4\n5\n"),), is_error=False),
+        Thinking("thinking of alpha [[run echo hi;"),
+        Text(f"Answer to: {asked}"),
+    ]
+    assert len({key(each) for each in session.history()}) == len(list(session.history()))
 
 
 @pytest.mark.parametrize("shape", ["bare", "legacy", "paginated"])

@@ -75,7 +75,12 @@ def _installed(folder: Path, data: bytes) -> Path:
 
 SPECIMEN: Final = Specimen(
     client=codex,
-    files=tuple(sorted((FIXTURES / "codex").rglob("*.jsonl"))),
+    # Not those of bare rows: their key is their place, which a line does not tell.
+    files=tuple(
+        path
+        for path in sorted((FIXTURES / "codex").rglob("*.jsonl"))
+        if path.parent.name != "0.29.0"
+    ),
     made=_made,
     boundaries=_boundaries,
     time=_time,
