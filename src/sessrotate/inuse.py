@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sessrotate.errors import InUseError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Container, Iterator
 
     from sessrotate.model import FileIdentity
     from sessrotate.place import Place
@@ -42,15 +42,27 @@ def clients(place: Place) -> Iterator[User]:
     nothing. A file that a dead process left behind, or that names a pid which is now another
     process's, does not count.
     """
-    for file in sorted((place.config / "sessions").glob("*.json")):
+    for session, pid, started in _registered(place.config):
+        if session == place.session and _runs(pid, started):
+            yield User(pid, _REGISTERED)
+
+
+def running(config: Path) -> set[str]:
+    """Return the ids of all sessions that running clients with this folder say they are in."""
+    return {session for session, pid, started in _registered(config) if _runs(pid, started)}
+
+
+def _registered(config: Path) -> Iterator[tuple[str, int, object]]:
+    """Yield what clients left about themselves: session, pid, and when they say they started."""
+    for file in sorted((config / "sessions").glob("*.json")):
         try:
             with file.open("rb") as stream:
                 found: Any = json.loads(stream.read(_LARGEST))
             pid, session, started = int(file.stem), found["sessionId"], found.get("startedAt")
         except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
             continue
-        if session == place.session and _runs(pid, started):
-            yield User(pid, _REGISTERED)
+        if isinstance(session, str):
+            yield session, pid, started
 
 
 def _runs(pid: int, started: object) -> bool:
@@ -77,18 +89,31 @@ def _begun(pid: int) -> float | None:
 
 def writers(file: FileIdentity) -> Iterator[User]:
     """Yield the processes that have a file open for writing, as far as we may look at them."""
+    for pid, _ in _writing({(file.device, file.inode)}):
+        yield User(pid, "has it open for writing")
+
+
+def written(files: Container[tuple[int, int]]) -> set[tuple[int, int]]:
+    """Return those of many files (device, inode) that a process has open for writing."""
+    return {file for _, file in _writing(files)}
+
+
+def _writing(files: Container[tuple[int, int]]) -> Iterator[tuple[int, tuple[int, int]]]:
+    """Yield the other processes that have one of these files open for writing, and which."""
     for process in _PROC.glob("[0-9]*"):
         if process.name == str(os.getpid()):
             continue
         try:
+            seen = set()
             for number in os.listdir(process / "fd"):  # noqa: PTH208 - thousands: no objects
                 status = os.stat(process / "fd" / number)  # noqa: PTH116
-                if (status.st_dev, status.st_ino) == (file.device, file.inode):
+                file = status.st_dev, status.st_ino
+                if file in files and file not in seen:
                     info = (process / "fdinfo" / number).read_text()
                     flags = int(info.partition("flags:")[2].split()[0], 8)
                     if flags & os.O_ACCMODE != os.O_RDONLY:
-                        yield User(int(process.name), "has it open for writing")
-                        break
+                        seen.add(file)
+                        yield int(process.name), file
         except (OSError, ValueError, IndexError):
             continue  # it has ended, or is another user's
 

@@ -27,6 +27,7 @@ COMMANDS: Final = (
     "stitch",
     "read",
     "export",
+    "list",
     "verify",
     "prune",
     "undelete",

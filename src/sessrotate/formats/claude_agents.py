@@ -12,6 +12,7 @@ import os
 import re
 from contextlib import suppress
 from dataclasses import replace
+from io import BytesIO
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
@@ -113,7 +114,7 @@ def standing(head: bytes, *, is_whole: bool) -> Standing:
     anything; a file of agents' rows only is no session of its own either. In doubt it is one.
     """
     sidechains = warm_ups = False
-    for line in head.split(b"\n"):
+    for line in BytesIO(head):  # mostly the first few say it
         row = parsed(line) or {}
         kind = text(row, "type")
         if kind not in {"user", "assistant"}:

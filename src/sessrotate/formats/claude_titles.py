@@ -60,14 +60,16 @@ def title(head: bytes, tail: bytes) -> Title:
     for edge in (head, tail):
         for line in _lines_with(_TITLED, edge):
             found.add(parsed(line) or {})
-    for line in chain(_lines_with(_USER, head), _lines_with(_USER, tail)):
-        found.add(parsed(line) or {})
-        if found.first:
-            break
     for leaf in found.summaries:
         name = b'"uuid":"%s"' % leaf.encode("utf-8", "surrogatepass")
         if name in head or name in tail:
             found.leaves.add(leaf)
+    if (told := found.title()).text:
+        return told  # whatever the prompts are, and they are dear to find
+    for line in chain(_lines_with(_USER, head), _lines_with(_USER, tail)):
+        found.add(parsed(line) or {})
+        if found.first:
+            break
     return found.title()
 
 

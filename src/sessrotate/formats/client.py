@@ -51,6 +51,9 @@ class Client(Protocol):
     def session_of(self, file_name: str) -> str:
         """Return the id of the session whose file has this name, as the client's users know it."""
 
+    def sessions_folder(self) -> Path:
+        """Return the folder in which its sessions are looked for, whether it is there or not."""
+
     def sessions(self, prefix: str = "") -> Iterator[Path]:
         """Yield the session files whose id begins with `prefix`, in sorted order.
 
