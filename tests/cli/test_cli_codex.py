@@ -10,6 +10,7 @@ import pytest
 import generate_codex
 from formats.codex_sessions import BARE, FILES, FIXTURES
 from generate_codex import Options
+from sessrotate import zstd
 from support_cli import assert_one_sentence, called, piped
 from support_limits import MIB, weighed
 
@@ -100,3 +101,21 @@ def test_a_compaction_of_any_size_takes_little_memory(home: Path, command: str) 
     ended = weighed(command, "big.jsonl", *more)
     assert ended.code == 0, ended.err
     assert ended.peak_mib < MOST
+
+
+def test_a_fork_and_a_compressed_session_are_listed(home: Path) -> None:
+    day = home / "codex" / "sessions" / "2026" / "11" / "21"
+    fork = FIXTURES / "0.169.0" / "fork-child.jsonl"
+    child = "01a2006d-dbea-70a2-bbb5-0dfce5131b5e"
+    (day / f"rollout-2026-11-21T23-25-29-{child}.jsonl").write_bytes(fork.read_bytes())
+    data = SAMPLE.read_bytes()
+    packer = zstd.compressor(len(data))
+    packed = day / (SAMPLE.name + ".zst")
+    packed.write_bytes(packer.compress(data) + packer.flush())
+    (day / SAMPLE.name).unlink()
+    listed = {each["session"]: each for each in called("list", "--json").document()}
+    assert listed[child]["continues"] == {"session": ID, "reason": "says so", "at": 118}
+    assert (listed[ID]["bytes"], listed[ID]["boundaries"]) == (packed.stat().st_size, None)
+    deep = {each["session"]: each for each in called("list", "--json", "--deep").document()}
+    assert (deep[ID]["boundaries"], deep[ID]["continues"]) == (2, None)
+    assert deep[child]["continues"] == listed[child]["continues"]

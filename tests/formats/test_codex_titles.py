@@ -43,7 +43,7 @@ def test_a_real_session_is_called_by_what_was_asked_first(path: Path) -> None:
     seen = sight(data[:EDGE], data[-EDGE:], is_whole=len(data) <= EDGE)
     assert seen.title == found
     assert (seen.folder, seen.standing) == ("/srv/r2/w1", "session")
-    assert seen.id is not None
+    assert (seen.id, seen.first is not None) == (None, True)
     assert seen.started is not None
     assert seen.ended is not None
     assert seen.started <= seen.ended

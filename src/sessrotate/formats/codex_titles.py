@@ -84,7 +84,6 @@ def sight(head: bytes, tail: bytes, *, is_whole: bool) -> Sight:
         started=started[1].decode() if started is not None else None,
         ended=ended[-1].decode() if ended else None,
         first=session,
-        id=session,
         origin=codex_lineage.origin(meta),
     )
 
