@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from sessrotate import archive, archived, edges, formats, live, manifest, names, place
+from sessrotate import archive, archived, edges, formats, live, manifest, names, packed, place
 from sessrotate.errors import DamagedError
 from sessrotate.formats import claude, claude_agents, claude_chain, claude_edges
 
@@ -115,7 +115,8 @@ def _elsewhere(client: Client, unread: Unread) -> Iterator[Listed]:
         here = edges.seen(str(path), unread)
         if here is None:
             continue
-        count, tail = edges.compactions(here, client, 0)
+        is_packed = packed.is_session(path.name)
+        count, tail = (None, None) if is_packed else edges.compactions(here, client, 0)
         yield Listed(
             client=client.NAME,
             session=client.session_of(path.name),

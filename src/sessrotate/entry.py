@@ -21,10 +21,15 @@ SHORTEST: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Continues:
-    """The session that one continues, and how that is known."""
+    """The session that one continues, and how that is known.
+
+    `at` is the row of the other one (a number) before which its part of the history ends, where
+    the session itself says so.
+    """
 
     session: str
     reason: str
+    at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,16 +10,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from sessrotate import discovery, find, inuse, retention, scan
+from sessrotate import discovery, find, inuse, packed, retention, scan
 from sessrotate.entry import Continues, Entry
 from sessrotate.errors import SessrotateError
 from sessrotate.session import open_session
-from sessrotate.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from sessrotate.discovery import Listed, Unread
+
+SAYS: Final = "says so"
+"""Why a session is known to continue another one that its own first row names."""
 
 _NS: Final = 1_000_000_000
 
@@ -70,6 +72,9 @@ def _entry(listed: Listed, *, is_running: bool) -> Entry:
         branch=sight.branch,
         started=sight.started,
         ended=sight.ended,
+        continues=(
+            None if sight.origin is None else Continues(sight.origin.session, SAYS, sight.origin.at)
+        ),
     )
 
 
@@ -84,7 +89,7 @@ def deepened(
     done = 0
     for entry in found:
         link = links.get(entry.path)
-        continues = Continues(link.session, link.reason) if link is not None else None
+        continues = Continues(link.session, link.reason) if link is not None else entry.continues
         count, tail = entry.compactions, entry.live_tail_bytes
         if is_to_scan(entry):
             try:
@@ -106,7 +111,7 @@ def _scanned(entry: Entry, done: int, progress: Callable[[int], None]) -> tuple[
         with open_session(entry.path) as session:
             newest = session.segments[-1]
             return newest.index, newest.bytes or 0
-    with Source(Path(entry.path)) as source:
+    with packed.opened(Path(entry.path)) as source:
         client = find.client_of(source)
         told = scan.scan(source, client, lambda read: progress(done + read))
     last = told.boundaries[-1].offset if told.boundaries else 0

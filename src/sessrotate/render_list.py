@@ -307,7 +307,11 @@ def _document(entry: Entry) -> dict[str, Any]:
         "side_bytes": entry.side_bytes,
         "standing": entry.standing,
         "continues": entry.continues
-        and {"session": entry.continues.session, "reason": entry.continues.reason},
+        and {
+            "session": entry.continues.session,
+            "reason": entry.continues.reason,
+            "at": entry.continues.at,
+        },
     }
 
 

@@ -16,7 +16,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sessrotate import archive, bodies, find, foreign, formats, place, state
+from sessrotate import archive, bodies, find, foreign, formats, packed, place, state
 from sessrotate.errors import DamagedError, StorageError, WrongUsageError
 from sessrotate.formats import claude
 from sessrotate.model import Span
@@ -268,7 +268,7 @@ def open_session(
             parts = bodies.of_set(segments, client)
             yield Session(client, segments.session, path, parts, on_gap=on_gap)
             return
-        source = stack.enter_context(Source(path))
+        source = stack.enter_context(packed.opened(path))
         client = find.client_of(source)
         parts = bodies.of_file(source, client)
         yield Session(client, client.session_of(path.name), path, parts, on_gap=on_gap)

@@ -137,25 +137,40 @@ class Source:
     def line_end(self, offset: int, limit: int) -> int:
         """Return the offset of the first newline from `offset` on, at most `limit`."""
         size = 4096
+        buffer = bytearray()
         while offset < limit:
-            piece = self.read_at(offset, min(size, limit - offset))
-            newline = piece.find(b"\n")
+            # A line may have gigabytes: it is looked through where it was read to.
+            if len(buffer) < size:
+                buffer = bytearray(size)
+            wanted = min(size, limit - offset)
+            with memoryview(buffer) as view:
+                self.fill(view[:wanted], offset)
+            newline = buffer.find(b"\n", 0, wanted)
             if newline >= 0:
                 return offset + newline
-            offset, size = offset + len(piece), PIECE
+            offset, size = offset + wanted, PIECE
         return limit
 
 
 class Pieces:
-    """Part of a file as an iterable of pieces of `PIECE` bytes; may be iterated again."""
+    """Part of a file as pieces of `PIECE` bytes; may be iterated again, and from its end."""
 
     def __init__(self, source: Source, span: Span) -> None:
         self._source = source
         self._span = span
 
     def __iter__(self) -> Iterator[bytes]:
-        for start in range(self._span.start, self._span.end, PIECE):
-            yield self._source.read_at(start, min(PIECE, self._span.end - start))
+        return map(self._piece, self._starts())
+
+    def __reversed__(self) -> Iterator[bytes]:
+        """Yield the same pieces from the last to the first."""
+        return map(self._piece, reversed(self._starts()))
+
+    def _starts(self) -> range:
+        return range(self._span.start, self._span.end, PIECE)
+
+    def _piece(self, start: int) -> bytes:
+        return self._source.read_at(start, min(PIECE, self._span.end - start))
 
 
 def _open(path: Path) -> int:

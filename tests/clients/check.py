@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from clients.client import FOLDER, PACKAGE, REPOSITORY, UnavailableError, install
+from clients.client import PACKAGE, install
+from clients.installing import FOLDER, REPOSITORY, UnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from clients.client import VERSIONS, Client, ClientVersion, UnavailableError, install
+from clients.client import VERSIONS, Client, ClientVersion, install
 from clients.client import version as numbered
+from clients.installing import UnavailableError
 from clients.making import Sessions
 from clients.mock_api import MockApi
 

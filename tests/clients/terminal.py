@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyte
 
-from clients.client import LIMIT, ClientError, status_of
+from clients.client import LIMIT, ClientError
+from clients.installing import status_of
 from clients.mock_api import fingerprint
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from clients import client as client_module
-from clients.client import REPOSITORY, VERSIONS, Client, ClientError, UnavailableError
+from clients.client import VERSIONS, Client, ClientError
+from clients.installing import FOLDER, REPOSITORY, UnavailableError
 from clients.judge import Difference, compare, differences
 from clients.making import MAKERS, Sessions, boundary_rows, results
 from clients.mock_api import COUNT_TOKENS, MESSAGES, MockApi, call, fingerprint, say, usage
@@ -349,5 +350,5 @@ def test_differences_are_found_message_by_message() -> None:
 def test_clients_live_in_an_ignored_folder() -> None:
     if "SESSROTATE_CLIENTS" in os.environ:
         pytest.skip("SESSROTATE_CLIENTS names another folder")
-    command = ["git", "check-ignore", "-q", f"{client_module.FOLDER}/2.0.28"]
+    command = ["git", "check-ignore", "-q", f"{FOLDER}/2.0.28"]
     assert subprocess.run(command, cwd=REPOSITORY, check=False).returncode == 0

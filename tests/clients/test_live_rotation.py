@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 import oracle
-from clients.client import LIMIT, QUESTION, REPOSITORY, WRITING, Client, ClientVersion
+from clients.client import LIMIT, QUESTION, WRITING, Client, ClientVersion
+from clients.installing import REPOSITORY
 from clients.judge import compare
 from clients.making import FULL, WINDOW, compact
 from clients.mock_api import MockApi, call, fingerprint, usage

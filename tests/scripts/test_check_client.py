@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from clients import check
-from clients.client import VERSIONS, UnavailableError, install
+from clients.client import VERSIONS, install
+from clients.installing import UnavailableError
 
 REPOSITORY = Path(__file__).parents[2]
 SCRIPT = REPOSITORY / "scripts" / "check-client"

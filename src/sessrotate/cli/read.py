@@ -126,6 +126,8 @@ def command(
         hidden = quiet or not streams.is_file()
         with streams.progress("Reading", total, quiet=hidden) as progress:
             records = _watched(_records(opened, segment, history=history), progress)
+            if output is Format.JSONL:
+                records = (record for record in records if not record.is_part)
             _show(opened, records, choice, output, quiet=quiet)
 
 

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sessrotate import archive, find, place, state, stitch
+from sessrotate import archive, find, packed, place, state, stitch
 from sessrotate.cli import streams, to_file
 from sessrotate.cli.options import AllowPruned, Quiet, Segments
 from sessrotate.errors import WrongUsageError, printable
 from sessrotate.model import Span
-from sessrotate.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,7 +71,7 @@ def _opened(path: Path, on_gap: OnGap | None) -> Iterator[tuple[int, Iterator[me
     if segments is not None:
         yield segments.source_bytes, stitch.stream(segments, on_gap)
         return
-    with Source(path) as source:
+    with packed.opened(path) as source:
         find.client_of(source)
         # A session that was never split is its own history.
         whole = Span(0, source.size())

@@ -37,6 +37,18 @@ def _claude_reader() -> Reader:
     return claude_reader
 
 
+def _codex() -> Client:
+    from sessrotate.formats import codex  # noqa: PLC0415 - the rule of this module
+
+    return codex
+
+
+def _codex_reader() -> Reader:
+    from sessrotate.formats import codex_reader  # noqa: PLC0415 - the rule of this module
+
+    return codex_reader
+
+
 def _opaque() -> Client:
     from sessrotate.formats import opaque  # noqa: PLC0415 - the rule of this module
 
@@ -49,7 +61,10 @@ def _opaque_reader() -> Reader:
     return opaque_reader
 
 
-CLIENTS: tuple[Row, ...] = (Row("claude", _claude, _claude_reader),)
+CLIENTS: tuple[Row, ...] = (
+    Row("claude", _claude, _claude_reader),
+    Row("codex", _codex, _codex_reader),
+)
 """One row a format. A client with two formats has two rows of one name."""
 
 _OPAQUE: Final = Row("", _opaque, _opaque_reader)

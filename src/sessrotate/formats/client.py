@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Reversible
     from pathlib import Path
 
     from sessrotate.formats.sight import Agent, Sight, Title
@@ -38,10 +38,11 @@ class Client(Protocol):
     def recognise(self, head: bytes, *, is_whole: bool) -> bool:
         """Tell by the first bytes of a file whether it is a session of this client."""
 
-    def boundary(self, line: Iterable[bytes], span: Span) -> Boundary | bool:
+    def boundary(self, line: Reversible[bytes], span: Span) -> Boundary | bool:
         """Say whether a line that holds `MARKER` is a boundary.
 
-        `line` yields the bytes of `span`, which leaves the newline out. Returns the boundary;
+        `line` yields the bytes of `span`, which leaves the newline out, in pieces: from the first
+        or, reversed, from the last. Returns the boundary;
         False for a line that is surely none; True for one that is opaque.
         """
 
@@ -81,6 +82,9 @@ class Reading(Protocol):
 
     def history(self) -> Iterator[Record]:
         """Yield all records of all segments."""
+
+    def bytes_of(self, record: Record) -> Iterator[bytes]:
+        """Yield a record's line in pieces, however long it is."""
 
     def older(self) -> Iterator[Callable[[], Iterator[Record]]]:
         """Yield what holds rows from before the newest segment, the nearest first."""
