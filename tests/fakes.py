@@ -49,6 +49,9 @@ class Fake:
     def session_of(self, file_name: str) -> str:
         return file_name.removeprefix("fake-").removesuffix(".jsonl").removesuffix(".txt")
 
+    def sessions_folder(self) -> Path:
+        return self.folder
+
     def sessions(self, prefix: str = "") -> Iterator[Path]:
         yield from sorted(self.folder.glob(f"fake-{prefix}*.txt.jsonl"))
 

@@ -129,6 +129,12 @@ def home(folder: Path, patch: pytest.MonkeyPatch, data: bytes | None = None) -> 
     return made
 
 
+def another(home: Home, name: str, data: bytes) -> None:
+    """Make a second session of the same client, with these bytes and its own id, and rotate it."""
+    path = write(home.live.with_name(f"{name}.jsonl"), data.replace(ID.encode(), name.encode()))
+    in_place.rotate_session(place.of_live(path), 1, silent)
+
+
 def without_leases(patch: pytest.MonkeyPatch) -> None:
     """Be on a system that knows no leases, where nobody needs to be waited for."""
     patch.setattr(lease, "_take", lambda _fd, _kind: "none")
@@ -237,6 +243,20 @@ class Crash:
     def met(self) -> None:
         """Do what is to happen at the operation."""
         raise self._fault()
+
+
+def crashed(deed: Callable[[], object], at: str) -> None:
+    """Do something up to where a function of the library would be called."""
+    crash = Crash(1)
+    with pytest.MonkeyPatch.context() as patch:
+
+        def stop(*_: object) -> None:
+            crash.install(patch)
+            crash.met()
+
+        patch.setattr(at, stop)
+        with pytest.raises(Killed):
+            deed()
 
 
 class Meanwhile(Crash):

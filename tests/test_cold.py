@@ -322,7 +322,7 @@ def test_what_a_client_runs_is_not_put_away(home: Home) -> None:
     support_cli.write(
         home.config / "sessions" / f"{os.getpid()}.json", json.dumps({"sessionId": ID}).encode()
     )
-    unchanged(home, InUseError, "runs the session")
+    unchanged(home, InUseError, r"runs the session\): end the client, then try again\.$")
 
 
 def test_what_a_process_has_open_for_writing_is_not_put_away(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,10 @@ import homes
 import oracle
 import support_cli
 from homes import PROJECT, Home
-from sessrotate import discovery, place
+from sessrotate import cold, compress, discovery, edges, live, place, prune
 from sessrotate.discovery import Listed
+from sessrotate.formats.sight import EDGE
+from sessrotate.retention import Policy
 from support_cli import ID
 
 DATA = support_cli.session(boundaries=3)
@@ -169,3 +173,188 @@ def test_an_index_names_only_a_session_whose_own_file_does_not(home: Home) -> No
 def test_an_index_that_says_nothing_is_passed_over(home: Home, data: bytes) -> None:
     (home.live.parent / "sessions-index.json").write_bytes(data)
     assert only().session == ID
+
+
+# ── archives, and what is put away ───────────────────────────────────────────────────────────
+
+
+def disk_bytes(folder: Path) -> int:
+    return sum(path.lstat().st_size for path in folder.rglob("*") if not path.is_dir())
+
+
+def test_what_was_pruned_is_not_archived_any_more_but_takes_room_in_the_trash(home: Home) -> None:
+    home.rotate()
+    before = only()
+    policy = Policy(keep_last=1)
+    planned = prune.prepare([home.where], policy, 1.8e9, lambda _done: None)
+    assert [error for _, error in prune.execute(planned, 0.2)] == [None]
+    found = only()
+    assert found.archived_bytes == len(oracle.bodies(DATA)[2])
+    assert found.archived_disk_bytes == disk_bytes(home.archive)
+    assert (found.segments, found.compactions) == (before.segments, before.compactions)
+    assert found.edges.folder == before.edges.folder
+
+
+def test_a_compressed_archive_is_told_as_it_was_and_takes_less(home: Home) -> None:
+    home.live.write_bytes(support_cli.session(boundaries=3, padding=5_000))
+    home.rotate()
+    before = only()
+    compress.compress(home.where, 0.2, lambda _done: None)
+    found = only()
+    assert replace(found, archived_disk_bytes=0, modified=0) == replace(
+        before, archived_disk_bytes=0, modified=0
+    )
+    assert found.archived_disk_bytes == disk_bytes(home.archive) < before.archived_disk_bytes
+
+
+@pytest.mark.parametrize("is_rotated", [False, True])
+@pytest.mark.parametrize("padding", [0, 60_000])
+def test_a_session_that_is_put_away_is_listed_by_what_it_says(
+    home: Home, is_rotated: bool, padding: int
+) -> None:
+    home.live.write_bytes(support_cli.session(boundaries=3, padding=padding))
+    if is_rotated:
+        home.rotate()
+    before = only()
+    assert before.bytes is not None
+    assert before.archived_bytes is not None
+    cold.archive(home.where, 0.2)
+    found = only()
+    assert (found.session, found.bytes, found.live_tail) == (before.session, None, 0)
+    assert found.archived_bytes == before.archived_bytes + before.bytes
+    assert found.archived_disk_bytes == disk_bytes(home.archive)
+    assert found.edges.title == before.edges.title
+    assert found.compactions in {None, 3}
+    assert found.modified == before.modified
+
+
+def test_an_archive_that_says_nothing_is_listed_all_the_same(home: Home) -> None:
+    home.rotate()
+    home.live.unlink()
+    (home.archive / "manifest.json").write_bytes(b"{}")
+    told: dict[str, str] = {}
+    (found,) = discovery.sessions(unread=told.__setitem__)
+    assert (found.session, found.archived_bytes, found.edges.standing) == (ID, None, "session")
+    assert found.archived_disk_bytes == disk_bytes(home.archive)
+    assert list(told) == [str(home.archive)]
+
+
+# ── what is cheap to know ────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("padding", [0, 3_000, 40_000])
+@pytest.mark.parametrize("is_rotated", [False, True])
+def test_compactions_and_live_tails_are_exact_or_not_told(
+    home: Home, padding: int, is_rotated: bool
+) -> None:
+    data = support_cli.session(boundaries=3, padding=padding)
+    home.live.write_bytes(data)
+    if is_rotated:
+        home.rotate()
+    more = support_cli.boundary(90) + support_cli.row(91, pad="p" * padding)
+    home.append(more)
+    found = only()
+    assert found.compactions == (4 if home.live.stat().st_size <= EDGE else None)
+    assert found.live_tail == len(more)
+
+
+def test_compactions_that_were_carried_are_not_counted_twice(home: Home) -> None:
+    home.rotate()
+    header_line, _, rest = home.live.read_bytes().partition(b"\n")
+    header = live.parse(header_line + b"\n", ID)
+    assert header is not None
+    carried = support_cli.boundary(7)
+    bare = rest[header.carried_bytes :]
+    home.live.write_bytes(live.line(replace(header, carried_bytes=len(carried))) + carried + bare)
+    found = only()
+    assert (found.compactions, found.live_tail) == (3, len(bare))
+
+
+def test_a_live_file_that_does_not_go_on_from_its_archive_tells_no_compactions(home: Home) -> None:
+    home.rotate()
+    home.live.write_bytes(DATA)
+    found = only()
+    assert (found.compactions, found.live_tail) == (None, None)
+
+
+# ── unreadable, vanishing, growing ───────────────────────────────────────────────────────────
+
+
+def test_what_cannot_be_read_is_shown_with_its_size_and_told(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.open
+
+    def guarded(path: Any, *rest: Any, **more: Any) -> int:
+        if str(path) == str(home.live):
+            raise PermissionError(13, "Permission denied", str(path))
+        return real(path, *rest, **more)
+
+    monkeypatch.setattr(os, "open", guarded)
+    told: dict[str, str] = {}
+    (found,) = discovery.sessions(unread=told.__setitem__)
+    assert (found.session, found.bytes, found.edges.folder) == (ID, len(DATA), None)
+    assert (found.compactions, found.live_tail) == (None, None)
+    assert told == {str(home.live): "Permission denied"}
+
+
+def test_a_folder_that_cannot_be_read_is_told_and_hides_no_other(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = home.live.parent.with_name("-other")
+    support_cli.write(other / f"{OTHER}.jsonl", DATA)
+    real = os.scandir
+
+    def guarded(path: Any) -> Any:
+        if str(path) == str(other):
+            raise PermissionError(13, "Permission denied", str(path))
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", guarded)
+    told: dict[str, str] = {}
+    assert [each.session for each in discovery.sessions(unread=told.__setitem__)] == [ID]
+    assert told == {str(other): "Permission denied"}
+
+
+def test_what_goes_away_meanwhile_is_passed_over(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        support_cli.write(home.live.with_name(f"{number}{OTHER[1:]}.jsonl"), DATA)
+    real = edges.of
+
+    def vanishing(path: Any) -> Any:
+        Path(path).unlink()
+        return real(path)
+
+    told: dict[str, str] = {}
+    monkeypatch.setattr(edges, "of", vanishing)
+    assert list(discovery.sessions(unread=told.__setitem__)) == []
+    assert told == {}
+
+
+def test_a_file_that_grows_is_told_as_of_one_moment(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.pread
+
+    def growing(fd: int, size: int, offset: int) -> bytes:
+        home.append(support_cli.boundary(99))
+        return real(fd, size, offset)
+
+    monkeypatch.setattr(os, "pread", growing)
+    found = only()
+    assert (found.bytes, found.compactions) == (len(DATA), 3)
+
+
+# ── what continues what, for all at once ─────────────────────────────────────────────────────
+
+
+def test_all_links_are_those_of_each_chain(home: Home) -> None:
+    clone = home.live.with_name(f"{OTHER}.jsonl")
+    late = lines(user("On", timestamp="2099-03-01T12:00:00.000Z"))
+    clone.write_bytes(b"".join(oracle.bodies(DATA)[1:2]) + late)
+    home.rotate()
+    assert [(path.stem, link.session, link.reason) for path, link in discovery.continuing()] == [
+        (OTHER, ID, "same rows")
+    ]

@@ -54,6 +54,36 @@ def dead() -> int:
     return process.pid
 
 
+# ── all at once ──────────────────────────────────────────────────────────────────────────────
+
+
+def test_only_clients_that_still_run_are_in_a_session(home: Home, dead: int) -> None:
+    register(home, os.getpid(), sessionId="one")
+    register(home, dead, sessionId="two")
+    register(home, "none", sessionId="three")
+    register(home, 1, sessionId=4)
+    assert inuse.running(home.config) == {"one"}
+
+
+@needs_proc
+def test_of_many_files_those_are_told_that_somebody_writes(home: Home) -> None:
+    others = [write(home.live.with_name(f"{number}.jsonl"), b"") for number in range(3)]
+    known = {(path.stat().st_dev, path.stat().st_ino): path for path in (home.live, *others)}
+    program = "import sys; a = [open(p, 'ab') for p in sys.argv[1:]]; print(flush=True); input()"
+    written = [str(home.live), str(others[1])]
+    with subprocess.Popen(
+        [sys.executable, "-I", "-S", "-c", program, *written],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as writer:
+        assert writer.stdout is not None
+        writer.stdout.readline()
+        found = {str(known[each]) for each in inuse.written(known)}
+        writer.communicate(b"\n")
+    assert found == set(written)
+    assert inuse.written(known) == set()
+
+
 # ── clients that say so ──────────────────────────────────────────────────────────────────────
 
 
@@ -61,6 +91,15 @@ def test_a_running_client_is_named(home: Home) -> None:
     register(home, os.getpid())
     refused(home, f"process {os.getpid()} runs the session", "end the client", error=InUseError)
     assert InUseError.exit_code == 75
+
+
+def test_who_cannot_go_on_under_a_client_is_not_told_to(home: Home) -> None:
+    home.rotate()
+    home.append(support_cli.boundary(80) + support_cli.row(81))
+    register(home, os.getpid())
+    refused(home, "or rotate under it with --live", error=InUseError)
+    with pytest.raises(InUseError, match=r"end the client, then try again\.$"):
+        home.restore()
 
 
 def test_a_client_that_does_not_say_since_when_counts(home: Home) -> None:

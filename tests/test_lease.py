@@ -85,6 +85,25 @@ def test_a_system_without_leases_says_so(tmp_path: Path, monkeypatch: pytest.Mon
     os.close(fd)
 
 
+@pytest.mark.parametrize("last", ["taken", "none"])
+def test_who_waits_asks_again_until_nobody_is_in_the_way(last: lease.Answer) -> None:
+    answers: list[lease.Answer] = [last, "busy", "busy"]
+    asked: list[int] = []
+
+    def ask(fd: int) -> lease.Answer:
+        asked.append(fd)
+        return answers.pop()
+
+    assert lease.within(60, ask, 7) == last
+    assert asked == [7, 7, 7]
+
+
+def test_who_has_waited_long_enough_is_told_that_it_is_busy() -> None:
+    answers: list[lease.Answer] = ["taken", "busy"]
+    assert lease.within(-1, lambda _fd: answers.pop(), 7) == "busy"
+    assert answers == ["taken"]
+
+
 # ── where there are none ─────────────────────────────────────────────────────────────────────
 
 

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessrotate.retention import DAY, Candidate, Policy, in_words, plan, span
+from sessrotate.model import Segment, Span
+from sessrotate.retention import DAY, Candidate, Policy, in_words, last_written, plan, span
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC).timestamp()
 
@@ -237,3 +238,17 @@ def test_a_policy_is_told_in_words() -> None:
 )
 def test_a_length_of_time_is_told_in_the_unit_that_fits(seconds: float, words: str) -> None:
     assert span(seconds) == words
+
+
+EARLY, LATE = "1970-01-01T00:01:00Z", "1970-01-01T00:02:00Z"
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "written"),
+    [(EARLY, LATE, 120), (EARLY, None, 60), (None, None, None), (EARLY, "yesterday", None)],
+)
+def test_a_segment_is_as_old_as_its_last_dated_record(
+    first: str | None, last: str | None, written: float | None
+) -> None:
+    segment = Segment(1, Span(0, 9), None, first, last)
+    assert last_written(segment) == written

@@ -15,7 +15,7 @@ import pytest
 
 import homes
 import support_cli
-from homes import PROJECT, Crash, Home, Killed, silent, snapshot
+from homes import PROJECT, Home, Killed, crashed, silent, snapshot
 from sessrotate import config, fleet, folders, in_place, locks, place, prune, run, run_log, steps
 from sessrotate.errors import DamagedError, InUseError, RefusedError, StorageError
 from sessrotate.retention import DAY
@@ -172,7 +172,7 @@ def test_they_are_done_in_the_order_of_the_table(monkeypatch: pytest.MonkeyPatch
 
 
 def test_what_a_crash_left_of_a_rotation_is_finished_first(home: Home) -> None:
-    crash_in("sessrotate.seal.finish", home.rotate)
+    crashed(home.rotate, "sessrotate.seal.finish")
     assert (home.archive / "pack").exists()
     report = done(NOTHING)
     assert became(report) == {"recover": [(ID, "done")]}
@@ -184,25 +184,11 @@ def test_what_a_crash_left_of_a_rotation_is_finished_first(home: Home) -> None:
 def test_what_a_crash_left_of_a_pruning_is_finished_first(home: Home) -> None:
     home.rotate()
     planned = prune.prepare([home.where], settings().prune, NOW, lambda _done: None)
-    crash_in("sessrotate.fs.move_files", lambda: list(prune.execute(planned, 1)))
+    crashed(lambda: list(prune.execute(planned, 1)), "sessrotate.fs.move_files")
     assert not list((home.archive / "trash").glob("*"))
     assert became(done(NOTHING)) == {"recover": [(ID, "done")]}
     assert support_cli.names_in(home.archive / "trash") == [f"{ID}.1.jsonl", f"{ID}.jsonl"]
     assert became(done(NOTHING)) == {}
-
-
-def crash_in(at: str, deed: Any) -> None:
-    """Do something up to where a function of the library would be called."""
-    crash = Crash(1)
-    with pytest.MonkeyPatch.context() as patch:
-
-        def stop(*_: object) -> None:
-            crash.install(patch)
-            crash.met()
-
-        patch.setattr(at, stop)
-        with pytest.raises(Killed):
-            deed()
 
 
 def test_where_no_client_ever_ran_nothing_is_made(home: Home) -> None:
@@ -348,7 +334,7 @@ def test_a_dry_run_says_what_the_run_does_and_changes_nothing(home: Home) -> Non
     where = place.of_live(home.live.with_name(f"{OTHERS[0]}.jsonl"))
     pruned = prune.prepare([where], settings().prune, NOW - 8 * DAY, lambda _done: None)
     assert [error for _, error in prune.execute(pruned, 1)] == [None]
-    crash_in("sessrotate.seal.finish", home.rotate)
+    crashed(home.rotate, "sessrotate.seal.finish")
     other(home, "5e55107a-0000-4000-a000-000000000200")
     before = snapshot(home.config.parent)
     planned = run.plan(settings(), NOW, silent)

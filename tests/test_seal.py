@@ -14,6 +14,7 @@ import homes
 import support_cli
 from homes import Home, snapshot
 from sessrotate import lease
+from sessrotate.seal import NotQuietError
 from support_cli import ID, assert_one_sentence, boundary, piped, row
 from support_limits import limited
 
@@ -193,6 +194,20 @@ def test_what_a_writer_of_the_pack_writes_while_it_is_waited_for_is_not_lost(
     monkeypatch.setattr(lease, "read", reading)
     unsealed.rotate(wait=5)
     assert writer.closed
+    assert unsealed.stitched() == DATA + row(95)
+    assert not unsealed.pack.exists()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux has leases")
+def test_a_pack_that_somebody_has_open_for_writing_is_in_use_however_old_it_is(
+    unsealed: Home,
+) -> None:
+    unsealed.age()
+    with unsealed.pack.open("ab") as writer:
+        with pytest.raises(NotQuietError, match="in use"):
+            unsealed.rotate(wait=0)
+        writer.write(row(95))
+    unsealed.rotate()
     assert unsealed.stitched() == DATA + row(95)
     assert not unsealed.pack.exists()
 

@@ -157,6 +157,26 @@ def test_live_is_what_a_compaction_preserved_and_what_the_tail_goes_back_to(
     assert [record.is_carried for record in found] == [is_rotated] * 3 + [False] * 3
 
 
+@pytest.mark.parametrize("is_rotated", [False, True])
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"preservedMessages": {"uuids": 5, "allUuids": {"a": 1}}},
+        {"preservedMessages": {"uuids": [5, None, [], {}], "allUuids": True}},
+        {"preservedSegment": {"headUuid": 5, "tailUuid": [of(2)]}},
+    ],
+)
+def test_live_takes_no_row_by_a_list_of_another_shape(
+    home: Home, is_rotated: bool, metadata: dict[str, object]
+) -> None:
+    rest = [boundary(4, compactMetadata={"trigger": "auto", **metadata}), row(5, parentUuid=of(4))]
+    home.live.write_bytes(b"".join([*BEFORE, *rest]))
+    if is_rotated:
+        home.rotate()
+    with open_session(home.live) as session:
+        assert [record.line + b"\n" for record in session.live()] == rest
+
+
 def test_live_of_a_compressed_folder_finds_them_in_older_segments(tmp_path: Path) -> None:
     source = write(tmp_path / f"{ID}.jsonl", b"".join([*BEFORE, *REST]))
     assert piped("split", source, "--out", tmp_path / "set", "--compress").code == 0

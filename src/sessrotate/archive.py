@@ -10,7 +10,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from sessrotate import chain, header, manifest, names
+from sessrotate import chain, header, manifest, names, packed
 from sessrotate.digest import ZERO
 from sessrotate.errors import DamagedError, printable, storage
 from sessrotate.segments import READ, Part, Problem, SegmentSet, missing, opened, pruned
@@ -64,9 +64,11 @@ def is_segment(folder: Path, file: str) -> bool:
         return False
     with storage("look into the folder of segments"):
         listing = frozenset(entry.name for entry in folder.iterdir())
-    # No client compresses a session, and nothing in an unfinished folder is sure to be whole.
-    if file.endswith(names.CODEC_SUFFIX["zstd"]) or names.INTENT in listing:
+    # Nothing in an unfinished folder is sure to be whole.
+    if names.INTENT in listing:
         return True
+    if file.endswith(names.CODEC_SUFFIX["zstd"]):
+        return not packed.is_session(file)
     if names.MANIFEST in listing:
         # Any other program may have a file of that name: then it says nothing.
         with suppress(DamagedError):

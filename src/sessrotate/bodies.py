@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, pairwise
+from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
 from sessrotate import dating, formats, plan, scan, stitch
@@ -16,7 +16,7 @@ from sessrotate.errors import DamagedError, storage
 from sessrotate.formats import claude
 from sessrotate.model import Boundary, Segment, Span
 from sessrotate.records import LONGEST
-from sessrotate.segments import Part, SegmentSet, beginning, body
+from sessrotate.segments import Part, SegmentSet, beginning, body, unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -38,7 +38,8 @@ class SegmentInfo:
 
     `bytes` is its size in the history, None where that takes reading it. `boundary` is the
     compaction that opens it; the times are those of its first and last dated records, ISO 8601.
-    Each is None where there is none, or where the archive does not say.
+    `lines` are counted in the manifest alone. Each is None where there is none, or where the
+    archive does not say.
     """
 
     index: int
@@ -47,6 +48,7 @@ class SegmentInfo:
     first_timestamp: str | None
     last_timestamp: str | None
     standing: Standing
+    lines: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +67,10 @@ def of_state(found: State) -> list[Body]:
     """
     pieces, parts = found.history(), stitch.parts(found)
     listed = found.listed.segments if found.listed is not None else ()
-    problems = {} if parts is None else _problems(parts)
+    problems = {} if parts is None else unreadable(parts)
     bodies = [
         Body(
-            _info(listed[piece.index].segment),
+            _info(listed[piece.index].segment, listed[piece.index].lines),
             _piece(found, piece, parts),
             None if piece.where == "pack" else problems.get(piece.index),
         )
@@ -113,12 +115,14 @@ def client_of(segments: SegmentSet) -> Client:
 
 def of_set(segments: SegmentSet, client: Client) -> list[Body]:
     """Return the segments of a folder. Raises DamagedError if what it holds is no set."""
-    problems = _problems(segments)
+    problems = unreadable(segments)
     if None in problems:
         raise DamagedError(problems[None])
     return [
         Body(
-            _info(part.segment) if part.segment is not None else _look(segments, client, part),
+            _info(part.segment, part.lines)
+            if part.segment is not None
+            else _look(segments, client, part),
             _part(segments, part),
             problems.get(part.index),
         )
@@ -129,27 +133,15 @@ def of_set(segments: SegmentSet, client: Client) -> list[Body]:
 # ── inside ───────────────────────────────────────────────────────────────────────────────────
 
 
-def _problems(segments: SegmentSet) -> dict[int | None, str]:
-    """Return what keeps segments from being read; None stands for all of them."""
-    found: dict[int | None, str] = {}
-    for problem in segments.problems:
-        if problem.kind != "leftover":
-            found.setdefault(problem.index, problem.detail)
-    # A sentence about several that were pruned stands at the first of them.
-    for part, following in pairwise(segments.parts):
-        if following.pruned is not None and following.pruned == part.pruned:
-            found[following.index] = found[part.index]
-    return found
-
-
-def _info(segment: Segment, standing: Standing = "sealed") -> SegmentInfo:
+def _info(segment: Segment, lines: int | None) -> SegmentInfo:
     return SegmentInfo(
         segment.index,
         segment.span.size,
         segment.boundary,
         segment.first_timestamp,
         segment.last_timestamp,
-        standing,
+        "sealed",
+        lines,
     )
 
 
@@ -220,5 +212,5 @@ def _chained(*parts: Pieces) -> Iterator[bytes | memoryview]:
 
 
 def _followed(entry: Body, size: int, pieces: Pieces) -> Body:
-    info = replace(entry.info, bytes=(entry.info.bytes or 0) + size)
+    info = replace(entry.info, bytes=(entry.info.bytes or 0) + size, lines=None)
     return Body(info, lambda: chain(entry.pieces(), pieces()), entry.problem)

@@ -48,12 +48,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sessrotate.cold_note import Standing
-    from sessrotate.inuse import User
     from sessrotate.model import FileIdentity
     from sessrotate.place import Place
     from sessrotate.state import State
-
-_PAUSE: Final = 0.005
 
 _GRACE: Final = 0.002
 """Seconds in which one who had found the live file's name before the rename comes to open it."""
@@ -136,10 +133,7 @@ def _checked(found: State) -> tuple[Source, list[str]]:
             f"{printable(str(where.live))} is gone: `restore` brings it back from its archive."
         )
     cold_moves.check_single(where)
-    here = source.identity()
-    users = [*inuse.clients(where), *inuse.writers(here.device, here.inode)]
-    if users:
-        raise _used(users)
+    inuse.check_unused(where, source.identity(), or_live=False)
     items = claude_side.beside(where.live, where.session)
     cold_moves.check_movable(where, source, items)
     if os.path.lexists(where.live):  # or a crash came behind the last move
@@ -174,22 +168,11 @@ def _put_away(where: Place, wait: float) -> tuple[int, Note]:
             raise
 
 
-def _used(users: list[User]) -> InUseError:
-    told = ", ".join(f"process {user.pid} {user.how}" for user in users[:3])
-    return InUseError(
-        f"The session is in use ({told or 'a process writes to it'}): end the client, then try "
-        "again."
-    )
-
-
 def _leased(source: Source, wait: float) -> lease.Answer:
     """Take a lease on the live file: nobody has it open for writing, and nobody can."""
-    deadline = time.monotonic() + wait
-    while (answer := lease.read(source.fd)) == "busy":
-        if time.monotonic() > deadline:
-            here = source.identity()
-            raise _used([*inuse.writers(here.device, here.inode)])
-        time.sleep(_PAUSE)
+    answer = lease.within(wait, lease.read, source.fd)
+    if answer == "busy":
+        raise inuse.busy([*inuse.writers(source.identity())])
     return answer
 
 

@@ -6,9 +6,9 @@ Rule: one session's failure is no other's, and what became of each is told.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Literal
 
-from sessrotate import cold
+from sessrotate import cold, errors
 from sessrotate.errors import InUseError, SessrotateError
 
 if TYPE_CHECKING:
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from sessrotate.place import Place
 
 Result = Literal["archived", "planned", "running", "failed"]
-
-WORST_FIRST: Final = (74, 77, 75, 65, 2)
-"""Exit codes by how much they should worry anybody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +54,8 @@ def planned(wanted: Iterable[Place]) -> Iterator[Outcome]:
 
 def exit_code(outcomes: list[Outcome], *, named: bool) -> int:
     """Return the worst exit code; a session in use counts only where it was `named`."""
-    codes = {
-        outcome.error.exit_code
+    return errors.exit_code(
+        outcome.error
         for outcome in outcomes
         if outcome.error is not None and (named or outcome.result == "failed")
-    }
-    return next((code for code in WORST_FIRST if code in codes), 0)
+    )

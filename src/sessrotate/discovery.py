@@ -1,8 +1,8 @@
 """All sessions of the machine, for a list: live ones, and those of which only the archive is left.
 
-Rule: only the edges of files are read, and what cannot be read is passed over or shown with what
-is known; a list is not the place to complain. Empty and warm-up sessions are hidden unless asked
-for, and agents' transcripts are counted with their session.
+Rule: only the edges of files are read. What cannot be read is shown with what is known, and told
+to who asks; what goes away meanwhile is passed over. Empty and warm-up sessions are hidden unless
+asked for, and agents' transcripts are counted with their session.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from sessrotate import archive, formats, manifest, names, place
-from sessrotate.errors import DamagedError, SessrotateError
+from sessrotate import archive, archived, edges, formats, live, manifest, names, packed, place
+from sessrotate.errors import DamagedError
 from sessrotate.formats import claude, claude_agents, claude_chain, claude_edges
-from sessrotate.formats.sight import EDGE
-from sessrotate.segments import content, opened
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from sessrotate.archived import Archived
+    from sessrotate.edges import Edges
     from sessrotate.formats.claude_chain import Link
     from sessrotate.formats.client import Client
     from sessrotate.formats.sight import Sight, Title
-    from sessrotate.manifest import Manifest
-    from sessrotate.model import Codec
     from sessrotate.place import Place
+
+    Unread = Callable[[str, str], None]
 
 _INDEX: Final = "sessions-index.json"
 
@@ -40,10 +40,12 @@ class Listed:
     `client` is its client's name, `session` its id, `path` its live file; `place` is None for
     clients whose sessions are not rotated in place.
 
-    `bytes` is the live file's size, None if that is gone; `archived_bytes` what its archive holds,
-    not compressed, None if its manifest cannot be read; `segments` how many are archived.
-    `side_bytes` are agents' transcripts and tools' results beside it. `modified` is when the live
-    file changed (nanoseconds since 1970), or else the archive.
+    `bytes` is the live file's size, None if that is gone; `file` its device and inode, None if it
+    cannot be read. `archived_bytes` is what its archive holds, not compressed, None if its
+    manifest cannot be read; `archived_disk_bytes` what that takes; `segments` how many are
+    archived. `side_bytes` are agents' transcripts and tools' results beside it. `compactions` and
+    `live_tail` (bytes from the last one on) are None where only a scan could tell. `modified` is
+    when the live file changed (nanoseconds since 1970), or else the archive.
     """
 
     client: str
@@ -53,9 +55,13 @@ class Listed:
     edges: Sight
     bytes: int | None
     archived_bytes: int | None
+    archived_disk_bytes: int
     segments: int
     side_bytes: int
+    compactions: int | None
+    live_tail: int | None
     modified: int
+    file: tuple[int, int] | None
     boundaries: frozenset[str]
     """The uuids of the compactions that open archived segments."""
 
@@ -64,58 +70,83 @@ class Listed:
 class _Project:
     """What the folder of a project holds; sizes of agents' transcripts by session."""
 
-    live: dict[str, os.stat_result] = field(default_factory=dict)
+    live: set[str] = field(default_factory=set)
     folders: set[str] = field(default_factory=set)
     agents: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     archives: set[str] = field(default_factory=set)
     titles: dict[str, Title] = field(default_factory=dict)
 
 
-def sessions(*, hidden: bool = False) -> Iterator[Listed]:
+def _untold(_path: str, _reason: str) -> None:
+    """Take what cannot be read, and tell nobody."""
+
+
+def sessions(*, hidden: bool = False, unread: Unread = _untold) -> Iterator[Listed]:
     """Yield the sessions of all clients, one client's after the other's.
 
     Claude Code's come in the order of projects and ids, others' in the order of their files. With
-    `hidden` also those that nobody used: empty ones, warm-ups, agents' rows only.
+    `hidden` also those that nobody used: empty ones, warm-ups, agents' rows only. `unread` is told
+    the path of what cannot be read, and why.
     """
     for client in formats.clients():
-        found = _in_projects() if client is claude else _elsewhere(client)
+        found = _in_projects(unread) if client is claude else _elsewhere(client, unread)
         for listed in found:
             if hidden or listed.edges.standing == "session":
                 yield listed
 
 
-def _in_projects() -> Iterator[Listed]:
+def _in_projects(unread: Unread) -> Iterator[Listed]:
     """Yield the sessions of Claude Code."""
-    projects = claude.projects_folder().resolve()
-    known = {path.name for path in (*claude.listed(projects), *claude.listed(place.root()))}
+    projects, root = claude.projects_folder().resolve(), place.root()
+    known = {name for folder in (projects, root) for name in _folders(folder, unread)}
     for name in sorted(known - place.OURS):
-        found = _project(projects / name, place.root() / name)
-        for session in sorted(found.live.keys() | found.archives):
+        found = _project(projects / name, root / name, unread)
+        for session in sorted(found.live | found.archives):
             where = place.named(projects, name, session)
-            if where is not None:
-                yield _listed(where, found)
+            listed = _listed(where, found, unread) if where is not None else None
+            if listed is not None:
+                yield listed
 
 
-def _elsewhere(client: Client) -> Iterator[Listed]:
+def _elsewhere(client: Client, unread: Unread) -> Iterator[Listed]:
     """Yield the sessions of a client that nothing is rotated of in place."""
     reader = formats.reader(client)
     for path in client.sessions():
-        with suppress(OSError):
-            status = path.stat()
-            head, tail = _edges(path.parent, path.name)
-            yield Listed(
-                client=client.NAME,
-                session=client.session_of(path.name),
-                path=path,
-                place=None,
-                edges=reader.sight(head, tail, is_whole=status.st_size <= EDGE),
-                bytes=status.st_size,
-                archived_bytes=0,
-                segments=0,
-                side_bytes=0,
-                modified=status.st_mtime_ns,
-                boundaries=frozenset(),
-            )
+        here = edges.seen(str(path), unread)
+        if here is None:
+            continue
+        is_packed = packed.is_session(path.name)
+        count, tail = (None, None) if is_packed else edges.compactions(here, client, 0)
+        yield Listed(
+            client=client.NAME,
+            session=client.session_of(path.name),
+            path=path,
+            place=None,
+            edges=reader.sight(here.head, here.tail, is_whole=here.is_whole),
+            bytes=here.size,
+            archived_bytes=0,
+            archived_disk_bytes=0,
+            segments=0,
+            side_bytes=0,
+            compactions=count,
+            live_tail=tail,
+            modified=here.modified,
+            file=here.file,
+            boundaries=frozenset(),
+        )
+
+
+def continuing() -> Iterator[tuple[Path, Link]]:
+    """Yield the live files of sessions that continue another one, with the link to that.
+
+    The edges of all sessions of Claude Code are read.
+    """
+    projects, root = claude.projects_folder().resolve(), place.root()
+    for name in sorted({*_folders(projects, _untold), *_folders(root, _untold)} - place.OURS):
+        found = _project(projects / name, root / name, _untold)
+        neighbours = _neighbours(projects, name, found)
+        for session, link in claude_chain.parents(neighbours).items():
+            yield projects / name / f"{session}{claude.SUFFIX}", link
 
 
 def continued(where: Place) -> tuple[Link, ...]:
@@ -123,22 +154,27 @@ def continued(where: Place) -> tuple[Link, ...]:
 
     The edges of all its project's sessions are read.
     """
-    found = _project(where.live.parent, where.archive.parent)
-    project = {}
-    for session in found.live.keys() | found.archives | {where.session}:
-        place_of = place.named(where.live.parent.parent, where.project, session)
-        if place_of is not None:
-            listed = _listed(place_of, found)
-            head, tail = _edges(place_of.live.parent, place_of.live.name)
-            project[session] = claude_chain.Neighbour(
-                listed.edges, claude_edges.uuids(head, tail) | listed.boundaries
-            )
+    found = _project(where.live.parent, where.archive.parent, _untold)
+    found.live.add(where.session)
+    project = _neighbours(where.live.parent.parent, where.project, found)
     return claude_chain.continued(where.session, project)
 
 
-def _project(folder: Path, archives: Path) -> _Project:
+def _neighbours(projects: Path, name: str, found: _Project) -> dict[str, claude_chain.Neighbour]:
+    project = {}
+    for session in found.live | found.archives:
+        where = place.named(projects, name, session)
+        listed = _listed(where, found, _untold) if where is not None else None
+        if listed is not None:
+            here = edges.seen(str(listed.path), _untold)
+            uuids = claude_edges.uuids(here.head, here.tail) if here is not None else frozenset()
+            project[session] = claude_chain.Neighbour(listed.edges, uuids | listed.boundaries)
+    return project
+
+
+def _project(folder: Path, archives: Path, unread: Unread) -> _Project:
     found = _Project()
-    for entry in _entries(folder):
+    for entry in _entries(folder, unread):
         name = entry.name
         with suppress(OSError):
             if entry.is_dir():
@@ -150,101 +186,84 @@ def _project(folder: Path, archives: Path) -> _Project:
             elif not name.endswith(claude.SUFFIX) or not entry.is_file():
                 continue
             elif name.startswith(claude.AGENT):
-                head, _ = _edges(folder, name)
-                size = entry.stat().st_size
-                for owner in claude_agents.owners(head):
-                    found.agents[owner] += size
+                here = edges.seen(entry.path, unread)
+                for owner in claude_agents.owners(here.head) if here is not None else ():
+                    found.agents[owner] += here.size if here is not None else 0
             else:
-                found.live[names.session_of(name)] = entry.stat()
-    found.archives |= {entry.name for entry in _entries(archives) if entry.is_dir()}
+                found.live.add(names.session_of(name))
+    found.archives |= {entry.name for entry in _entries(archives, unread) if entry.is_dir()}
     return found
 
 
-def _entries(folder: Path) -> list[os.DirEntry[str]]:
+def _folders(folder: Path, unread: Unread) -> Iterator[str]:
+    return (entry.name for entry in _entries(folder, unread) if entry.is_dir())
+
+
+def _entries(folder: Path, unread: Unread) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as entries:
             return list(entries)
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        unread(str(folder), error.strerror or type(error).__name__)
         return []
 
 
-def _listed(where: Place, project: _Project) -> Listed:
-    status = project.live.get(where.session)
-    listed, modified, archived = None, 0, 0 if where.session not in project.archives else None
-    if archived is None:
-        listed = _manifest(where)
-        archived = listed.source_bytes if listed is not None else None
-        with suppress(OSError):
-            modified = where.archive.stat().st_mtime_ns
+def _listed(where: Place, project: _Project, unread: Unread) -> Listed | None:
+    """Return what is known of a session, None if nothing of it is there any more."""
+    is_archived = where.session in project.archives
+    held = archived.look(where, unread) if is_archived else None
+    here = edges.seen(str(where.live), unread) if where.session in project.live else None
+    if here is None and held is None:
+        return None
+    held = held or archived.NOTHING
+    newest = here or held.away
+    sight = _sight(newest, held)
+    if sight.title.source == "none" and where.session in project.titles:
+        sight = replace(sight, title=project.titles[where.session])
     side = project.agents.get(where.session, 0)
     if where.session in project.folders:
         side += claude_agents.side_bytes(where.live.parent / where.session)
-    edges = _look(where, status, listed)
-    if edges.title.source == "none" and where.session in project.titles:
-        edges = replace(edges, title=project.titles[where.session])
+    compactions, tail = _compactions(where, newest, held)
     return Listed(
         client=claude.NAME,
         session=where.session,
         path=where.live,
         place=where,
-        edges=edges,
-        bytes=status.st_size if status is not None else None,
-        archived_bytes=archived,
-        segments=len(listed.segments) if listed is not None else 0,
+        edges=sight,
+        bytes=here.size if here is not None else None,
+        archived_bytes=held.content_bytes,
+        archived_disk_bytes=held.disk_bytes,
+        segments=len(held.segments),
         side_bytes=side,
-        modified=status.st_mtime_ns if status is not None else modified,
-        boundaries=frozenset(
-            entry.segment.boundary.uuid
-            for entry in (listed.segments if listed is not None else ())
-            if entry.segment.boundary is not None and entry.segment.boundary.uuid is not None
-        ),
+        compactions=compactions,
+        live_tail=tail if here is not None else 0,
+        modified=held.modified if newest is None else newest.modified,
+        file=here.file if here is not None else None,
+        boundaries=held.boundaries,
     )
 
 
-def _look(where: Place, status: os.stat_result | None, listed: Manifest | None) -> Sight:
-    """Look at a session's edges; where it was rotated, its beginning is that of its archive."""
-    head = tail = b""
-    if status is not None:
-        head, tail = _edges(where.live.parent, where.live.name)
-    if listed is None or not listed.segments:
-        is_whole = status is None or status.st_size <= EDGE
-        return claude_edges.look(head, tail, is_whole=is_whole)
-    first, last = listed.segments[0], listed.segments[-1]
-    early = _beginning(where.archive, names.segment_file(where.session, "numbered", 0, first.codec))
-    if status is not None:
-        # What a rotation carried stands at the beginning of the live file, titles among it.
-        tail = head + b"\n" + tail
-    elif last.codec == "plain":
-        name = names.segment_file(where.session, "numbered", last.segment.index)
-        tail = _edges(where.archive, name)[1]
-    return claude_edges.look(early, tail, is_whole=False)
+def _sight(newest: Edges | None, held: Archived) -> Sight:
+    """Return what is in sight; where a session was rotated, it begins with its archive."""
+    if not held.head:
+        newest = newest or edges.NOTHING
+        return claude_edges.look(newest.head, newest.tail, is_whole=newest.is_whole)
+    # What a rotation carried stands at the beginning of the live file, titles among it.
+    tail = held.tail if newest is None else newest.head + b"\n" + newest.tail
+    return claude_edges.look(held.head, tail, is_whole=False)
 
 
-def _manifest(where: Place) -> Manifest | None:
-    with suppress(SessrotateError):
-        data = archive.read_small(where.archive, names.MANIFEST, manifest.MAX_BYTES)
-        return manifest.parse(data)
-    return None
-
-
-def _edges(folder: Path, file: str) -> tuple[bytes, bytes]:
-    """Return the first and the last bytes of a file; nothing of one that cannot be read."""
-    with suppress(DamagedError, OSError), opened(folder, file) as stream:
-        head = stream.read(EDGE) or b""
-        if len(head) < EDGE:
-            return head, head
-        stream.seek(max(-EDGE, -os.fstat(stream.fileno()).st_size), os.SEEK_END)
-        return head, stream.read(EDGE) or b""
-    return b"", b""
-
-
-def _beginning(folder: Path, file: str) -> bytes:
-    """Return the first bytes of a segment, compressed or not."""
-    data = b""
-    with suppress(DamagedError, OSError), opened(folder, file) as stream:
-        codec: Codec = "zstd" if file.endswith(names.CODEC_SUFFIX["zstd"]) else "plain"
-        for buffer, size in content(stream, codec):
-            data += buffer[: min(size, EDGE - len(data))]
-            if len(data) == EDGE:
-                break
-    return data
+def _compactions(
+    where: Place, newest: Edges | None, held: Archived
+) -> tuple[int | None, int | None]:
+    """Return how many compactions a session has, and its bytes from the last one on."""
+    if newest is None:
+        return held.compactions, 0
+    header = live.parse(newest.head.partition(b"\n")[0] + b"\n", where.session)
+    if (header is None) != (not held.segments):
+        return None, None  # the live file does not go on from its archive: `doctor` says why
+    start = live.prefix(header) if header is not None else 0
+    count, tail = edges.compactions(newest, claude, start)
+    return None if count is None else held.compactions + count, tail

@@ -9,10 +9,10 @@ the way out where there is one, and never quote a session's content.
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 
 class SessrotateError(Exception):
@@ -63,6 +63,21 @@ class StorageError(InputError):
     """The operating system reported an error while reading or writing."""
 
     exit_code = 74
+
+
+_WORST_FIRST: Final = (74, 77, 75, 65, 2)
+"""Exit codes by how much they should worry anybody."""
+
+
+def worst(errors: Iterable[SessrotateError]) -> SessrotateError | None:
+    """Return the first of the errors that should worry most, None if there is none."""
+    return min(errors, key=lambda error: _WORST_FIRST.index(error.exit_code), default=None)
+
+
+def exit_code(errors: Iterable[SessrotateError]) -> int:
+    """Return what a command ends with that met these errors: 0 if there is none."""
+    error = worst(errors)
+    return 0 if error is None else error.exit_code
 
 
 @contextmanager

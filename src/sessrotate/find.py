@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from sessrotate import formats
+from sessrotate import formats, packed
 from sessrotate import place as places
 from sessrotate.errors import (
     NotASessionError,
@@ -19,11 +19,11 @@ from sessrotate.errors import (
     printable,
 )
 from sessrotate.formats import claude
-from sessrotate.source import Source
 
 if TYPE_CHECKING:
     from sessrotate.formats.client import Client
     from sessrotate.place import Place
+    from sessrotate.source import Source
 
 SHORTEST_PREFIX: Final = 4
 """Characters of an id from which on its beginning is taken for it."""
@@ -87,8 +87,6 @@ def client_of(source: Source) -> Client:
 def recognised(source: Source) -> Client | None:
     """Return whose session an open file is, None if it is nobody's that is known."""
     size = source.size()
-    # A rollout of Codex that is compressed (`.jsonl.zst`) would be decompressed here, and by
-    # whoever opens the source.
     if not size:
         return formats.first()
     return formats.of(source.read_at(0, min(formats.HEAD, size)), is_whole=size <= formats.HEAD)
@@ -100,7 +98,7 @@ def live_of(path: Path) -> Place:
     Raises RefusedError if it is of a client whose files are not, or as `place.of_live` does.
     """
     try:
-        with Source(path) as source:
+        with packed.opened(path) as source:
             client = recognised(source)
     except SessrotateError:  # gone, or no file: who needs it says so
         client = None

@@ -7,9 +7,9 @@ client runs is passed over, not waited for.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Literal
 
-from sessrotate import in_place, inuse, place
+from sessrotate import errors, in_place, inuse, place
 from sessrotate.errors import InUseError, SessrotateError
 from sessrotate.formats import claude
 
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from sessrotate.place import Place
 
 Result = Literal["rotated", "planned", "nothing to cut", "running", "failed"]
-
-WORST_FIRST: Final = (74, 77, 75, 65, 2)
-"""Exit codes by how much they should worry anybody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,14 +90,8 @@ def _size(where: Place, otherwise: int) -> int:
 
 def exit_code(outcomes: list[Outcome], *, live: bool) -> int:
     """Return the worst exit code; a running session counts only where it was to be rotated too."""
-    codes = {
-        outcome.error.exit_code
+    return errors.exit_code(
+        outcome.error
         for outcome in outcomes
         if outcome.error is not None and (live or outcome.result == "failed")
-    }
-    return worst(codes)
-
-
-def worst(codes: set[int]) -> int:
-    """Return the exit code that should worry most; 0 if there is none."""
-    return next((code for code in WORST_FIRST if code in codes), 0)
+    )

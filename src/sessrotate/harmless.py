@@ -2,6 +2,8 @@
 
 Rule: what is printable stays as it is. Colours are left out, and every other control character is
 replaced by a picture of it; directions of writing, which can hide what a text says, by `�`.
+A page of HTML isolates each text instead, so that `export.html_text` keeps directions; what it
+leaves out is other than colours, too.
 """
 
 from __future__ import annotations
@@ -23,13 +25,13 @@ def lines(text: str) -> list[str]:
     parts = text.replace("\r\n", "\n").split("\n")
     if len(parts) > 1 and not parts[-1]:
         parts.pop()
-    return [line if line.isprintable() else _clean(line) for line in parts]
+    return [line if line.isprintable() else cleaned(line) for line in parts]
 
 
 def line(text: str) -> str:
     """Return a text on one line, harmless; runs of white space are one space."""
     joined = " ".join(_COLOUR.sub("", text).split())
-    return joined if joined.isprintable() else _clean(joined)
+    return joined if joined.isprintable() else cleaned(joined)
 
 
 def clipped(text: str, width: int) -> str:
@@ -41,12 +43,13 @@ def clipped(text: str, width: int) -> str:
     return short[: width - 1].rstrip() + "…"
 
 
-def _clean(text: str) -> str:
-    return _UNSAFE.sub(_picture, _COLOUR.sub("", text))
+def cleaned(text: str) -> str:
+    """Return a text, harmless; its newlines and tabs stay."""
+    return _UNSAFE.sub(lambda found: picture(found[0]), _COLOUR.sub("", text))
 
 
-def _picture(found: re.Match[str]) -> str:
-    character = found[0]
+def picture(character: str) -> str:
+    """Return what stands for a character that cannot: its picture, or `�`."""
     if character == _DELETE:
         return chr(_PICTURES + 0x21)
     return chr(_PICTURES + ord(character)) if character < " " else _REPLACEMENT

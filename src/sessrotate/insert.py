@@ -17,6 +17,7 @@ from sessrotate.errors import DamagedError, RefusedError, SessrotateError, print
 from sessrotate.intent import HEAD, NO_SWAP, Intent, Late, Mark, Swap
 from sessrotate.model import Span
 from sessrotate.obstacles import obstacles
+from sessrotate.residue import find
 from sessrotate.source import Source
 
 if TYPE_CHECKING:
@@ -121,11 +122,9 @@ def _is_superfluous(found: State) -> bool:
     """Tell whether late lines that no intent names are in the live file: a run died between."""
     if names.LATE not in found.listing or found.live is None:
         return False
-    with suppress(OSError, SessrotateError), Source(found.place.archive / names.LATE) as late:
-        size, end = late.size(), found.live.size()
-        start = max(0, end - _NEAR)
-        near = found.live.read_at(start, end - start)
-        return 0 < size <= _NEAR and late.read_at(0, size) in near
+    with suppress(OSError, SessrotateError), Source(found.place.late) as late:
+        size, near = late.size(), max(0, found.live.size() - _NEAR)
+        return 0 < size <= _NEAR and find(found.live, near, late.read_at(0, size)) is not None
     return False
 
 

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 from sessrotate.errors import InUseError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Container, Iterator
 
+    from sessrotate.model import FileIdentity
     from sessrotate.place import Place
 
 _PROC: Final = Path("/proc")
@@ -41,15 +42,27 @@ def clients(place: Place) -> Iterator[User]:
     nothing. A file that a dead process left behind, or that names a pid which is now another
     process's, does not count.
     """
-    for file in sorted((place.config / "sessions").glob("*.json")):
+    for session, pid, started in _registered(place.config):
+        if session == place.session and _runs(pid, started):
+            yield User(pid, _REGISTERED)
+
+
+def running(config: Path) -> set[str]:
+    """Return the ids of all sessions that running clients with this folder say they are in."""
+    return {session for session, pid, started in _registered(config) if _runs(pid, started)}
+
+
+def _registered(config: Path) -> Iterator[tuple[str, int, object]]:
+    """Yield what clients left about themselves: session, pid, and when they say they started."""
+    for file in sorted((config / "sessions").glob("*.json")):
         try:
             with file.open("rb") as stream:
                 found: Any = json.loads(stream.read(_LARGEST))
             pid, session, started = int(file.stem), found["sessionId"], found.get("startedAt")
         except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
             continue
-        if session == place.session and _runs(pid, started):
-            yield User(pid, _REGISTERED)
+        if isinstance(session, str):
+            yield session, pid, started
 
 
 def _runs(pid: int, started: object) -> bool:
@@ -74,36 +87,52 @@ def _begun(pid: int) -> float | None:
         return None
 
 
-def writers(device: int, inode: int) -> Iterator[User]:
+def writers(file: FileIdentity) -> Iterator[User]:
     """Yield the processes that have a file open for writing, as far as we may look at them."""
+    for pid, _ in _writing({(file.device, file.inode)}):
+        yield User(pid, "has it open for writing")
+
+
+def written(files: Container[tuple[int, int]]) -> set[tuple[int, int]]:
+    """Return those of many files (device, inode) that a process has open for writing."""
+    return {file for _, file in _writing(files)}
+
+
+def _writing(files: Container[tuple[int, int]]) -> Iterator[tuple[int, tuple[int, int]]]:
+    """Yield the other processes that have one of these files open for writing, and which."""
     for process in _PROC.glob("[0-9]*"):
         if process.name == str(os.getpid()):
             continue
         try:
+            seen = set()
             for number in os.listdir(process / "fd"):  # noqa: PTH208 - thousands: no objects
                 status = os.stat(process / "fd" / number)  # noqa: PTH116
-                if (status.st_dev, status.st_ino) == (device, inode):
+                file = status.st_dev, status.st_ino
+                if file in files and file not in seen:
                     info = (process / "fdinfo" / number).read_text()
                     flags = int(info.partition("flags:")[2].split()[0], 8)
                     if flags & os.O_ACCMODE != os.O_RDONLY:
-                        yield User(int(process.name), "has it open for writing")
-                        break
+                        seen.add(file)
+                        yield int(process.name), file
         except (OSError, ValueError, IndexError):
             continue  # it has ended, or is another user's
 
 
-def check_unused(place: Place, device: int, inode: int) -> None:
+def check_unused(place: Place, live: FileIdentity, *, or_live: bool = True) -> None:
     """Raise InUseError if a client or another process is known to use the live file."""
-    users = [*clients(place), *writers(device, inode)]
+    users = [*clients(place), *writers(live)]
     if users:
-        raise busy(users)
+        raise busy(users, or_live=or_live)
 
 
-def busy(users: list[User]) -> InUseError:
-    """Return the error that says who uses the session, and what would help."""
+def busy(users: list[User], *, or_live: bool = True) -> InUseError:
+    """Return the error that says who uses the session, and what would help.
+
+    With `or_live`, that is `--live` too, where only clients use it.
+    """
     told = ", ".join(f"process {user.pid} {user.how}" for user in users[:3])
-    are_clients = all(user.how == _REGISTERED for user in users) and users
-    help_ = ", or rotate under it with --live" if are_clients else ""
+    are_clients = users and all(user.how == _REGISTERED for user in users)
+    help_ = ", or rotate under it with --live" if or_live and are_clients else ""
     return InUseError(
         f"The session is in use ({told or 'a process writes to it'}): end the client, "
         f"then try again{help_}."

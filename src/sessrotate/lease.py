@@ -12,15 +12,22 @@ from __future__ import annotations
 
 import errno
 import signal
+import time
 from contextlib import suppress
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 try:
     import fcntl
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]  # the stubs know only systems that have it
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 Answer = Literal["taken", "busy", "none"]
+
+PAUSE: Final = 0.0005
+"""Seconds between two requests: a moment without a writer may be as short."""
 
 _BUSY: Final = {errno.EAGAIN, errno.EACCES}
 
@@ -33,6 +40,14 @@ def read(fd: int) -> Answer:
 def write(fd: int) -> Answer:
     """Ask for a write lease on the file open as `fd`."""
     return _take(fd, getattr(fcntl, "F_WRLCK", None))
+
+
+def within(seconds: float, ask: Callable[[int], Answer], fd: int) -> Answer:
+    """Return the first answer of `ask` that is not `busy`, or `busy` after so many seconds."""
+    deadline = time.monotonic() + seconds
+    while (answer := ask(fd)) == "busy" and time.monotonic() <= deadline:
+        time.sleep(PAUSE)
+    return answer
 
 
 def _take(fd: int, kind: int | None) -> Answer:

@@ -75,8 +75,7 @@ def parts(items: Iterable[Item]) -> Iterator[Part]:
         if view.is_boundary:
             yield from _let_go(held)
             yield Compaction(record, view)
-            continue
-        for block in view.blocks:
+        for block in view.blocks if view.is_summary or not view.is_boundary else ():
             if isinstance(block, ToolCall):
                 if block.id in held or len(held) >= HELD:
                     yield from _let_go(held)

@@ -2,6 +2,10 @@
 
 Rule: clients write much in the user's name; a prompt is only what a person asked. The tags are
 those of Claude Code (2.0.28 to 2.1.330), which other clients do not write.
+
+A turn begins with a command too (`/review`, `!ls`). A session is not called by one, nor by a text
+that begins with any other element, since the client's own list does not: what gives it a title is
+`formats.claude_titles.prompt`, by rows. Over all else that real clients wrote both agree.
 """
 
 from __future__ import annotations
@@ -27,7 +31,7 @@ _OF_THE_CLIENT: Final = (
 
 _INTERRUPTED: Final = "[Request interrupted by user"
 
-_COMMAND: Final = re.compile(r"<command-(name|args)>(.*?)</command-\1>", re.DOTALL)
+_COMMAND: Final = re.compile(r"\s*<command-(name|args|message)>(.*?)</command-\1>\s*", re.DOTALL)
 _COMMANDS: Final = ("<command-name>", "<command-message>")
 _BASH: Final = re.compile(r"<bash-input>(.*?)</bash-input>\s*", re.DOTALL)
 
@@ -56,8 +60,11 @@ def is_prompt(view: View) -> bool:
 
 
 def as_typed(text: str) -> str:
-    """Return a prompt as it was typed: the client wraps its commands (`/…`, `!…`) in tags."""
-    if text.startswith(_COMMANDS):
+    """Return a prompt as it was typed: the client wraps its commands (`/…`, `!…`) in tags.
+
+    A text that says anything else too stays as it is, so that nothing of it is hidden.
+    """
+    if text.startswith(_COMMANDS) and not _COMMAND.sub("", text):
         found = dict(_COMMAND.findall(text))
         if "name" in found:
             return f"{found['name']} {found.get('args', '')}".strip()

@@ -23,7 +23,7 @@ from sessrotate.errors import (
 )
 from sessrotate.manifest import MAX_NOTE
 from sessrotate.model import Pruned
-from sessrotate.segments import body
+from sessrotate.segments import check
 from sessrotate.shelf import Unsettled
 
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ def _candidates(holding: Holding) -> Iterator[Candidate]:
                 session=holding.key,
                 index=segment.index,
                 bytes=size,
-                time=retention.seconds(segment.last_timestamp or segment.first_timestamp),
+                time=retention.last_written(segment),
                 held=pinned or holding.held or missing,
             )
 
@@ -223,8 +223,7 @@ def _size(holding: Holding, entry: SealedSegment) -> tuple[int, str | None]:
 def _problem(segments: SegmentSet, index: int) -> str | None:
     """Return why a segment does not verify, None if it does."""
     try:
-        for _ in body(segments, segments.parts[index]):
-            pass
+        check(segments, index)
     except InputError as error:
         return f"it does not verify: {error}"
     return None

@@ -29,7 +29,8 @@ class Record:
     `line` is the line without its newline, `size` how many bytes that are. Of a line that is
     longer than `LONGEST`, `line` is the beginning only. `is_ended` is False for a last line
     without a newline. `is_carried` marks the copy, in a live file, of a line that is archived:
-    it is no part of the history, and `offset` is in the live file then.
+    it is no part of the history, and `offset` is in the live file then. `is_part` marks what stands
+    inside of a line that is a record too, as the messages do that a compaction kept.
     """
 
     segment: int
@@ -38,6 +39,7 @@ class Record:
     size: int
     is_ended: bool = True
     is_carried: bool = False
+    is_part: bool = False
 
     @property
     def is_whole(self) -> bool:

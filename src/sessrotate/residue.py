@@ -67,7 +67,7 @@ def _agreed(swap: Swap, pack: Source, live: Source) -> tuple[int, int]:
     """Return up to where either file is known to hold the same."""
     if swap.batch is not None:
         span, floor = swap.batch.span, swap.batch.floor
-        at = _find(live, floor, pack.read_at(span.start, span.size))
+        at = find(live, floor, pack.read_at(span.start, span.size))
         return (span.start, floor) if at is None else (span.end, at + span.size)
     if is_at(pack, swap.cut, swap.tail):
         return swap.cut + swap.tail.size, swap.prefix + swap.tail.size
@@ -95,7 +95,7 @@ def _behind_an_edit(swap: Swap, pack: Source, live: Source) -> tuple[int, int]:
     return start + size - at, swap.prefix + swap.tail.size
 
 
-def _find(source: Source, start: int, data: bytes) -> int | None:
+def find(source: Source, start: int, data: bytes) -> int | None:
     """Return where these bytes first begin, from an offset on; None if nowhere."""
     window, position = b"", start
     for piece in source.pieces(Span(start, source.size())):

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from sessrotate.model import Segment
+
     Key = tuple[str, int]
 
 DAY: Final = 86_400.0
@@ -122,6 +124,11 @@ def seconds(text: str | None) -> float | None:
         return when.astimezone(UTC).timestamp() if when.tzinfo is not None else None
     except (ValueError, OverflowError):
         return None
+
+
+def last_written(segment: Segment) -> float | None:
+    """Return when the last dated record of a segment was written, in seconds since 1970."""
+    return seconds(segment.last_timestamp or segment.first_timestamp)
 
 
 # ── what is held ─────────────────────────────────────────────────────────────────────────────

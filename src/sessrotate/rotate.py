@@ -244,7 +244,7 @@ def check(planned: RotationPlan, place: Place, *, live: bool) -> None:
     if planned.refusals:
         raise RefusedError(" ".join(planned.refusals))
     if planned.live is not None and not live:
-        inuse.check_unused(place, planned.source.device, planned.source.inode)
+        inuse.check_unused(place, planned.source)
 
 
 def _sealed(

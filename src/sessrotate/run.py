@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from sessrotate import __version__, fleet, locks, place, run_log
+from sessrotate import __version__, errors, locks, place, run_log
 from sessrotate.errors import SessrotateError, StorageError, storage
 from sessrotate.steps import STEPS, Item, Job, Step, failure
 
@@ -119,13 +119,11 @@ def _items(step: Step, job: Job) -> Iterator[Item]:
 
 
 def _code(stages: list[Stage] | tuple[Stage, ...]) -> int:
-    return fleet.worst(
-        {
-            item.error.exit_code
-            for stage in stages
-            for item in stage.items
-            if item.became == "failed" and item.error is not None
-        }
+    return errors.exit_code(
+        item.error
+        for stage in stages
+        for item in stage.items
+        if item.became == "failed" and item.error is not None
     )
 
 

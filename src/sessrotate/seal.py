@@ -21,7 +21,7 @@ from sessrotate.intent import Batch, Mark
 from sessrotate.model import Span
 from sessrotate.place import put_aside
 from sessrotate.residue import is_at
-from sessrotate.segments import body
+from sessrotate.segments import check
 from sessrotate.swap import write_intent
 
 if TYPE_CHECKING:
@@ -54,8 +54,6 @@ _QUIET: Final = 60.0
 
 _READERS: Final = 2.0
 """Seconds to wait for readers of the replaced file, before it is copied instead of cut."""
-
-_PAUSE: Final = 0.005
 
 _LATER: Final = (
     "This file system cannot tell whether somebody still writes to the replaced file, so a run "
@@ -165,13 +163,9 @@ def _quiet(pack: Source, begun_ns: int, wait: float) -> _Quiet:
     Where there are no leases, it is never quiet in the run that replaced it, `begun_ns` nanoseconds
     after 1970, and never proved. Raises NotQuietError if somebody has it open for writing.
     """
-    deadline = time.monotonic() + wait
-    while (answer := lease.read(pack.fd)) == "busy":
-        if time.monotonic() > deadline:
-            here = pack.identity()
-            users = [*inuse.writers(here.device, here.inode)]
-            raise NotQuietError(str(inuse.busy(users)))
-        time.sleep(_PAUSE)
+    answer = lease.within(wait, lease.read, pack.fd)
+    if answer == "busy":
+        raise NotQuietError(str(inuse.busy([*inuse.writers(pack.identity())])))
     if answer == "taken":
         lease.release(pack.fd)
         return "proved"
@@ -193,14 +187,10 @@ def _may_shorten(found: State, pack: Source, wait: float) -> bool:
         or (found.live is not None and found.live.identity().inode == status.st_ino)
     ):
         return False
-    deadline = time.monotonic() + min(wait, _READERS)
-    while (answer := lease.write(pack.fd)) == "busy":
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(_PAUSE)
+    answer = lease.within(min(wait, _READERS), lease.write, pack.fd)
     if answer == "taken":
         lease.release(pack.fd)
-    return True
+    return answer != "busy"
 
 
 def _seal(found: State, begun: Intent, wait: float, progress: Callable[[int], None]) -> None:
@@ -237,8 +227,7 @@ def _check_sealed(found: State, begun: Intent) -> None:
     """
     segments = archive.of_manifest(found.place.archive, found.listing, begun.manifest)
     for number in sorted(found.sealed):
-        for _ in body(segments, segments.parts[number]):
-            pass
+        check(segments, number)
 
 
 def _changed(entry: SealedSegment) -> DamagedError:

@@ -11,7 +11,7 @@ import stat
 from contextlib import suppress
 from dataclasses import dataclass
 from io import FileIO
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Final
 
 from sessrotate.digest import Tally
@@ -82,6 +82,19 @@ class SegmentSet:
     client: str | None = None
 
 
+def unreadable(segments: SegmentSet) -> dict[int | None, str]:
+    """Return what keeps segments from being read, by number; None stands for all of them."""
+    found: dict[int | None, str] = {}
+    for problem in segments.problems:
+        if problem.kind != "leftover":
+            found.setdefault(problem.index, problem.detail)
+    # A sentence about several that were pruned stands at the first of them.
+    for part, following in pairwise(segments.parts):
+        if following.pruned is not None and following.pruned == part.pruned:
+            found[following.index] = found[part.index]
+    return found
+
+
 def body(segments: SegmentSet, part: Part) -> Iterator[memoryview]:
     """Yield a segment's body in pieces, each valid until the next is asked for.
 
@@ -117,6 +130,12 @@ def beginning(folder: Path, part: Part, size: int) -> bytes:
             if len(found) == size:
                 break
     return bytes(found)
+
+
+def check(segments: SegmentSet, index: int) -> None:
+    """Read a segment and raise, as `body` does, unless it is what the set says."""
+    for _ in body(segments, segments.parts[index]):
+        pass
 
 
 def describe(part: Part) -> str:

@@ -16,7 +16,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sessrotate import archive, bodies, find, foreign, formats, place, state
+from sessrotate import archive, bodies, find, foreign, formats, packed, place, state
 from sessrotate.errors import DamagedError, StorageError, WrongUsageError
 from sessrotate.formats import claude
 from sessrotate.model import Span
@@ -97,6 +97,17 @@ class Session:
     def newest(self) -> int:
         """The number of the last segment; 0 where there was never a boundary."""
         return self._bodies[-1].info.index
+
+    def pieces(self, index: int) -> Iterator[bytes | memoryview]:
+        """Yield the bytes of one segment, each piece valid until the next. Raises as `history`.
+
+        Raises WrongUsageError if there is no such segment.
+        """
+        return _read(self._body(index))
+
+    def problem(self, index: int) -> str | None:
+        """Return why a segment cannot be read, as far as is known without trying."""
+        return self._body(index).problem
 
     def live(self) -> Iterator[Record]:
         """Yield what a resume would load, in the order of the file. Raises as `history` does."""
@@ -273,7 +284,7 @@ def open_session(
             parts = bodies.of_set(segments, client)
             yield Session(client, segments.session, path, parts, on_gap=on_gap)
             return
-        source = stack.enter_context(Source(path))
+        source = stack.enter_context(packed.opened(path))
         client = find.client_of(source)
         parts = bodies.of_file(source, client)
         yield Session(client, client.session_of(path.name), path, parts, on_gap=on_gap)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from sessrotate import archive, fs, locks, manifest, names, state
 from sessrotate.errors import DamagedError, InUseError, RefusedError, printable, storage
-from sessrotate.segments import body
+from sessrotate.segments import check
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -156,8 +156,7 @@ def _superfluous(
     segments = archive.of_manifest(where.archive, listing, listed)
     for index, other in left.doubles:
         try:
-            for _ in body(segments, segments.parts[index]):
-                pass
+            check(segments, index)
         except DamagedError:
             continue  # then the other may be all there is
         found.append(other)

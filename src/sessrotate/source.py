@@ -33,8 +33,8 @@ _KINDS: Final = (
 class Source:
     """An open regular file; a context manager that closes it."""
 
-    def __init__(self, path: Path) -> None:
-        """Open `path`.
+    def __init__(self, path: Path, fd: int | None = None) -> None:
+        """Open `path`; or take `fd`, open for reading already, for what is behind it.
 
         Raises WrongUsageError if there is no such file, NotASessionError if it is no regular
         file, StorageError if it cannot be opened.
@@ -42,7 +42,7 @@ class Source:
         self.path: Final = path
         with storage("open the session"):
             try:
-                self._fd = _open(path)
+                self._fd = _open(path) if fd is None else fd
             except (FileNotFoundError, NotADirectoryError):
                 name = printable(str(path))
                 raise WrongUsageError(f"There is no file {name}.") from None
@@ -137,12 +137,18 @@ class Source:
     def line_end(self, offset: int, limit: int) -> int:
         """Return the offset of the first newline from `offset` on, at most `limit`."""
         size = 4096
+        buffer = bytearray()
         while offset < limit:
-            piece = self.read_at(offset, min(size, limit - offset))
-            newline = piece.find(b"\n")
+            # A line may have gigabytes: it is looked through where it was read to.
+            if len(buffer) < size:
+                buffer = bytearray(size)
+            wanted = min(size, limit - offset)
+            with memoryview(buffer) as view:
+                self.fill(view[:wanted], offset)
+            newline = buffer.find(b"\n", 0, wanted)
             if newline >= 0:
                 return offset + newline
-            offset, size = offset + len(piece), PIECE
+            offset, size = offset + wanted, PIECE
         return limit
 
 

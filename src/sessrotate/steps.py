@@ -173,7 +173,7 @@ def _rotate(job: Job) -> Iterator[Item]:
 
 def _is_old(job: Job, entry: SealedSegment) -> bool:
     """Tell whether a segment is to be compressed, as far as its age goes; undated ones are not."""
-    at = retention.seconds(entry.segment.last_timestamp or entry.segment.first_timestamp)
+    at = retention.last_written(entry.segment)
     return at is not None and at < job.now - (job.settings.compress.older_than or 0.0)
 
 

@@ -35,7 +35,6 @@ _SPARE: Final = 4096
 """Bytes that an intent may still grow by while it is carried out."""
 
 _PIECE: Final = 256 * 1024
-_PAUSE: Final = 0.0005
 _GRACE: Final = 0.002
 """Seconds in which one who had found the old file's name before the rename comes to open it."""
 
@@ -96,7 +95,7 @@ class _Swap:
     def run(self, was: FileIdentity, wait: float) -> float:
         self._catch_up()
         self._journal()
-        answer = self._lease_old(time.monotonic() + wait)
+        answer = self._lease_old(wait)
         begun = time.monotonic()
         self._catch_up()
         self._journal()
@@ -118,12 +117,10 @@ class _Swap:
             time.sleep(_SETTLE)
         return time.monotonic() - begun
 
-    def _lease_old(self, deadline: float) -> lease.Answer:
-        while (answer := lease.read(self._old.fd)) == "busy":
-            if time.monotonic() > deadline:
-                here = self._old.identity()
-                raise inuse.busy([*inuse.writers(here.device, here.inode)])
-            time.sleep(_PAUSE)
+    def _lease_old(self, wait: float) -> lease.Answer:
+        answer = lease.within(wait, lease.read, self._old.fd)
+        if answer == "busy":
+            raise inuse.busy([*inuse.writers(self._old.identity())])
         return answer
 
     def _catch_up(self) -> bool:
@@ -200,7 +197,7 @@ class _Swap:
                     lease.release(self._old.fd)
                     return
                 lease.release(self._old.fd)
-            time.sleep(_PAUSE)
+            time.sleep(lease.PAUSE)
 
     def _brought_over(self) -> bool:
         self._batch = None

@@ -90,8 +90,11 @@ def about(call: ToolCall) -> str:
     arguments = call.arguments
     if isinstance(arguments, dict):
         for name in _SALIENT:
-            if isinstance(arguments.get(name), str):
-                return str(arguments[name])
+            value = arguments.get(name)
+            if isinstance(value, str):
+                return value
+            if isinstance(value, list) and all(isinstance(word, str) for word in value):
+                return " ".join(value)  # a command, in words
         for value in arguments.values():
             if isinstance(value, str):
                 return value

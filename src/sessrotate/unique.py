@@ -50,18 +50,32 @@ def once(
     `bytes_of` gives all bytes of a record that is too long to be held; without it, such a record
     is known by its beginning and its size.
     """
-    seen, counted = _Seen(), Copies() if copies is None else copies
-    for record in records:
-        line = _digest(record, bytes_of)
-        own = key(record)
+    known = Known(bytes_of, copies)
+    return (record for record in records if known.is_new(record, key(record)))
+
+
+class Known:
+    """The records that there were; `bytes_of` and `copies` are as for `once`."""
+
+    def __init__(
+        self,
+        bytes_of: Callable[[Record], Iterator[bytes]] | None = None,
+        copies: Copies | None = None,
+    ) -> None:
+        self._seen: Final = _Seen()
+        self._bytes_of: Final = bytes_of
+        self._copies: Final = Copies() if copies is None else copies
+
+    def is_new(self, record: Record, key: bytes | None) -> bool:
+        """Note a record, and tell whether it is the first of its kind; `key` is its own."""
+        line = _digest(record, self._bytes_of)
         # Another seed, or a line that is just some row's key would pass for that row.
-        known_by = xxhash.xxh3_128_digest(own, seed=1) if own else line
-        mark = seen.add(known_by, line[-_MARK:])
-        if mark is None:
-            yield record
-        else:
-            counted.left_out += 1
-            counted.differing += mark != line[-_MARK:]
+        known_by = xxhash.xxh3_128_digest(key, seed=1) if key else line
+        mark = self._seen.add(known_by, line[-_MARK:])
+        if mark is not None:
+            self._copies.left_out += 1
+            self._copies.differing += mark != line[-_MARK:]
+        return mark is None
 
 
 def _digest(record: Record, bytes_of: Callable[[Record], Iterator[bytes]] | None) -> bytes:

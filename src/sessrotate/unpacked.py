@@ -1,7 +1,8 @@
 """A sealed segment as an open file, whatever its form: any bytes of it, by offset.
 
-Rule: a compressed one is decompressed into a file without a name beside it, which is gone when it
-is closed, by whatever. The archive itself is only read.
+Rule: a compressed one is decompressed into a file beside it that is gone when it is closed,
+by whatever: it has no name, or only for an instant where the system needs one to make a file.
+Nothing else in the archive is touched.
 """
 
 from __future__ import annotations
@@ -35,20 +36,16 @@ def sealed(where: Place, entry: SealedSegment) -> Iterator[Source | None]:
         with Source(path) as source:
             yield source
     else:
-        with fs.nameless(where.archive) as scratch:
-            if scratch is None or not _decompressed(where, file, scratch):
-                yield None
-            else:
-                with Source(scratch.path) as source:
-                    yield source
+        with Source(path, fs.scratch(where.archive)) as source:
+            yield source if _decompressed(where, file, source.fd) else None
 
 
-def _decompressed(where: Place, file: str, scratch: fs.Nameless) -> bool:
+def _decompressed(where: Place, file: str, scratch: int) -> bool:
     try:
         with opened(where.archive, file) as stream:
             for buffer, size in content(stream, "zstd"):
                 with memoryview(buffer) as view:
-                    scratch.append(view[:size])
+                    fs.write_all(scratch, view[:size])
     except DamagedError:
         return False
     return True

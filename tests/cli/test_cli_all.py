@@ -67,6 +67,14 @@ def test_with_live_those_that_run_are_rotated_too() -> None:
     assert results(ended.document())["running"] == "rotated"
 
 
+def test_with_live_one_that_is_written_to_all_the_time_is_a_failure(home: Home) -> None:
+    home.live.with_name("linked.jsonl").unlink()
+    with home.live.with_name("running.jsonl").open("ab"):
+        ended = called("split", "--all", "--in-place", "--live", "--wait", "0", "--json")
+    assert ended.code == 75
+    assert results(ended.document())["running"] == "running"
+
+
 def test_small_ones_are_left_alone(home: Home) -> None:
     ended = called("split", "--all", "--in-place", "--min-size", "1G")
     assert ended.code == 0

@@ -123,6 +123,15 @@ def test_one_failure_is_no_others(home: Home) -> None:
     assert "hard link" in alone.err
 
 
+def test_a_session_that_is_named_and_in_use_is_a_failure(home: Home) -> None:
+    support_cli.write(home.live.with_name(f"{OTHER}.jsonl"), DATA)
+    with home.live.open("ab"):
+        done = called("archive", ID, OTHER, "--wait", "0")
+    assert done.code == 75
+    assert home.live.exists()
+    assert not home.live.with_name(f"{OTHER}.jsonl").exists()
+
+
 @pytest.mark.parametrize(
     "arguments",
     [("archive",), ("archive", ID, "--older-than", "7d"), ("archive", "--older-than", "soon")],

@@ -10,7 +10,7 @@ import pytest
 
 import homes
 import support_cli
-from homes import Home, snapshot
+from homes import Home, another, snapshot
 from sessrotate import locks
 from support_cli import ID, assert_one_sentence, called, on_terminal, piped, raw_controls
 
@@ -27,12 +27,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     return made
 
 
-def another(home: Home, name: str) -> None:
-    live = home.live.with_name(f"{name}.jsonl")
-    live.write_bytes(DATA.replace(ID.encode(), name.encode()))
-    assert called("split", "--in-place", live).code == 0
-
-
 def test_it_says_how_much_became_how_much(home: Home) -> None:
     ended = piped("compress", ID, env=home.env)
     assert (ended.code, ended.err) == (0, "")
@@ -47,7 +41,7 @@ def test_it_says_how_much_became_how_much(home: Home) -> None:
 
 
 def test_json_has_the_figures_of_the_files(home: Home) -> None:
-    another(home, "second-session")
+    another(home, "second-session", DATA)
     before = sum(file.stat().st_size for file in home.archive.glob("*.jsonl"))
     document = called("compress", "--all", "--json", "--level", "19").document()
     after = sum(file.stat().st_size for file in home.archive.glob("*.zst"))
@@ -80,7 +74,7 @@ def test_what_makes_no_sense_changes_nothing(home: Home, options: tuple[str, ...
 
 
 def test_damage_is_told_and_stops_no_other_segment_or_session(home: Home) -> None:
-    another(home, "second-session")
+    another(home, "second-session", DATA)
     damaged = home.archive / f"{ID}.1.jsonl"
     damaged.write_bytes(damaged.read_bytes()[:-1])
     ended = called("compress", "--all", "--json")
@@ -91,7 +85,7 @@ def test_damage_is_told_and_stops_no_other_segment_or_session(home: Home) -> Non
 
 
 def test_what_is_busy_is_75_and_the_others_are_done(home: Home) -> None:
-    another(home, "second-session")
+    another(home, "second-session", DATA)
     with locks.alone(home.where, 1):
         ended = called("compress", "--all", "--json", "--wait", "0")
     assert ended.code == 75

@@ -9,7 +9,7 @@ import pytest
 
 import homes
 import support_cli
-from homes import Crash, Home, Killed, snapshot
+from homes import Home, crashed, snapshot
 from support_cli import ID, boundary, called, row
 
 if TYPE_CHECKING:
@@ -24,20 +24,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     made = homes.home(tmp_path, monkeypatch, DATA)
     made.rotate()
     return made
-
-
-def crashed(deed: Callable[[], object], at: str) -> None:
-    """Do something up to where a function of the library would be called."""
-    crash = Crash(1)
-    with pytest.MonkeyPatch.context() as patch:
-
-        def stop(*_: object) -> None:
-            crash.install(patch)
-            crash.met()
-
-        patch.setattr(at, stop)
-        with pytest.raises(Killed):
-            deed()
 
 
 def interrupted_before(home: Home) -> None:

@@ -137,7 +137,7 @@ def test_a_terminal_is_shown_text_and_obeys_none_of_it(home: Home) -> None:
     home.append(b"torn \x1b]0;title\x07 \xc2\x9b31m\n")
     done = on_terminal("export", home.live)
     assert done.code == 0
-    assert done.out == DATA.decode() + "torn \ufffd]0;title\ufffd \ufffd31m\n"
+    assert done.out == DATA.decode() + "torn ␛]0;title␇ \ufffd31m\n"
 
 
 def test_a_closed_pipe_ends_quietly(home: Home) -> None:

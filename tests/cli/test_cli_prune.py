@@ -19,7 +19,7 @@ import pytest
 import homes
 import oracle
 import support_cli
-from homes import Home, snapshot
+from homes import Home, another, snapshot
 from sessrotate import fs, locks
 from support_cli import COMMAND, ENVIRONMENT, ID, assert_one_sentence, called, piped, raw_controls
 
@@ -37,14 +37,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     made = homes.home(tmp_path, monkeypatch, DATA)
     made.rotate()
     return made
-
-
-def another(home: Home, name: str) -> Home:
-    """Return a second session, rotated, of the same client."""
-    live = home.live.with_name(f"{name}.jsonl")
-    live.write_bytes(DATA.replace(ID.encode(), name.encode()))
-    assert called("split", "--in-place", live).code == 0
-    return home
 
 
 def trashed(home: Home) -> list[str]:
@@ -194,7 +186,7 @@ def test_a_typo_in_an_option_is_wrong_usage(home: Home, options: tuple[str, ...]
 
 
 def test_several_sessions_are_each_pruned_once(home: Home) -> None:
-    another(home, "second-session")
+    another(home, "second-session", DATA)
     ended = called("prune", ID, "second-session", ID, *LAST_TWO, "--yes", "--json")
     assert ended.code == 0
     told = [(entry["session"], entry["index"]) for entry in ended.document()["segments"]]
@@ -202,7 +194,7 @@ def test_several_sessions_are_each_pruned_once(home: Home) -> None:
 
 
 def test_of_all_archives_one_that_is_damaged_is_no_others_failure(home: Home) -> None:
-    another(home, "second-session")
+    another(home, "second-session", DATA)
     (home.archive / "manifest.json").write_bytes(b"{")
     ended = called("prune", "--all", *LAST_TWO, "--yes", "--json")
     assert ended.code == 74
@@ -213,7 +205,7 @@ def test_of_all_archives_one_that_is_damaged_is_no_others_failure(home: Home) ->
 
 
 def test_what_another_keeps_busy_does_not_count_as_pruned(home: Home) -> None:
-    another(home, "second-session")
+    another(home, "second-session", DATA)
     with locks.alone(home.where, 1):
         ended = called("prune", "--all", *LAST_TWO, "--yes", "--json", "--wait", "0")
     assert ended.code == 75

@@ -330,7 +330,7 @@ NO_SESSIONS: Final = {
     "an object": b'{"name":"x","version":1}\n',
     "objects": b'{"name":"x"}\n{"type":"thing"}\n' * 100,
     "a package file": b'{\n  "name": "x",\n  "type": "module"\n}\n',
-    "rows of another client": b'{"timestamp":"2026-01-01T00:00:00Z","type":"session_meta",'
+    "rows of an unknown client": b'{"time":"2026-01-01T00:00:00Z","type":"session_meta",'
     b'"payload":{"id":"x"}}\n' * 3,
     "CSV": b"a,b,c\n1,2,3\n",
     "a list": b'[{"type":"user","sessionId":"x"}]\n',

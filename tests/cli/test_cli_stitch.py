@@ -200,12 +200,14 @@ def test_closed_streams_end_without_a_traceback(numbered: Path) -> None:
             (numbered / "whole").unlink(missing_ok=True)
 
 
-def test_a_closed_pipe_ends_quietly(tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [(), ("-o", "/dev/stdout")])
+def test_a_closed_pipe_ends_quietly(tmp_path: Path, options: tuple[str, ...]) -> None:
     source = write(tmp_path / f"{ID}.jsonl", session(boundaries=2, rows=20, padding=64 * 1024))
     assert piped("split", source, "--out", tmp_path / "set").code == 0
     for name in (tmp_path / "set", source):
         ended = piped(
-            *("-c", '("$0" stitch "$1"; echo "$?" >&2) | head -c 1', COMMAND, name),
+            *("-c", '("$0" stitch "$@"; echo "$?" >&2) | head -c 1', COMMAND, name),
+            *options,
             program=("/bin/sh",),
         )
         assert ended.err in {"0\n", "141\n"}

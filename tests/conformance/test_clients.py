@@ -199,20 +199,21 @@ def test_a_session_is_read_each_record_once(specimen: Specimen, path: Path) -> N
         assert {view.kind for view in views if view} >= {"user", "assistant"}
         live, conversation = list(session.live()), list(session.conversation())
         known = {(record.segment, record.offset) for record in history}
-        assert {(each.segment, each.offset) for each in live if not each.is_carried} <= known
-        if not specimen.repeats:
-            lines = {record.line for record in history}
-            assert {record.line for record in conversation} <= lines
+        whole = [each for each in live if not each.is_carried and not each.is_part]
+        assert {(each.segment, each.offset) for each in whole} <= known
         assert conversation
         assert session.title().text
         assert session.side_bytes() >= 0
         for agent in session.agents():
             assert list(session.records_of(agent))
-        if specimen.has_lines:
+        if not specimen.has_lines:
+            assert {each.line for each in conversation} <= {each.line for each in history}
+        else:
             cuts = [0, *specimen.boundaries(data)]
             assert data == b"".join(record.line + b"\n" * record.is_ended for record in history)
-            said = list(session.said(iter(history)))
-            for record in (*history, *said, *conversation):
+            # A record of the conversation, or of what is read, may be part of a line.
+            parts = (*session.said(iter(history)), *(each for each in live if each.is_part))
+            for record in (*history, *conversation, *parts):
                 start = cuts[record.segment] + record.offset
                 assert data[start : start + record.size] == record.line
             assert [session.key(record) for record in history] == [

@@ -18,7 +18,7 @@ from sessrotate import writer
 from sessrotate.formats import claude
 from sessrotate.model import CODECS, LAYOUTS, Codec, Layout
 
-FIXTURES = sorted((Path(__file__).parents[2] / "fixtures" / "claude").glob("*/**/*.jsonl"))
+FIXTURES = sorted((Path(__file__).parents[2] / "fixtures" / "claude").rglob("*.jsonl"))
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -146,6 +146,59 @@ def test_an_agents_records_and_the_clients_own_are_no_prompts(friendly: Page) ->
     assert "The user asked" in friendly.all("article", "summary")[0].text
 
 
+@pytest.mark.parametrize(
+    ("said", "typed"),
+    [
+        ("<command-name>/review</command-name>\n<command-args>all of it</command-args>",
+         "/review all of it"),
+        ("<command-message>compact</command-message>\n<command-name>/compact</command-name>",
+         "/compact"),
+        ("<bash-input>ls -l</bash-input>", "!ls -l"),
+        ("<command-name>/x</command-name> and this", "<command-name>/x</command-name> and this"),
+    ],
+)  # fmt: skip
+def test_a_command_is_a_prompt_as_it_was_typed(tmp_path: Path, said: str, typed: str) -> None:
+    script = sessions.Script()
+    script.user(said)
+    (prompt,) = page_of(tmp_path, script.bytes()).all("article", "prompt")
+    assert prompt.text.endswith(f" 0-0{typed}")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "<local-command-stdout>Compacted</local-command-stdout>",
+        "<bash-stdout>total 0</bash-stdout><bash-stderr></bash-stderr>",
+        "<task-notification>done</task-notification>",
+    ],
+)
+def test_the_output_of_a_command_is_no_prompt_and_is_folded(tmp_path: Path, said: str) -> None:
+    script = sessions.Script()
+    script.user(said)
+    page = page_of(tmp_path, script.bytes())
+    assert page.all("article", "prompt") == []
+    (article,) = page.all("article", "meta")
+    assert "Said by the client" in article.text
+    assert said in article.text
+    assert "open" not in page.all("details", "raw")[0].attributes
+
+
+def test_an_interruption_is_no_prompt_and_is_there_to_read(tmp_path: Path) -> None:
+    script = sessions.Script()
+    script.user([sessions.text("[Request interrupted by user for tool use]")])
+    (article,) = page_of(tmp_path, script.bytes()).all("article")
+    assert article.attributes["class"] == "other"
+    assert "[Request interrupted by user for tool use]" in article.text
+
+
+def test_a_reminder_beside_a_result_of_a_tool_leaves_it_a_step(tmp_path: Path) -> None:
+    script = sessions.Script()
+    result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "a file"}
+    script.user([result, sessions.text("<system-reminder>x</system-reminder>")])
+    (article,) = page_of(tmp_path, script.bytes()).all("article")
+    assert article.attributes["class"] == "step"
+
+
 def test_a_line_that_is_no_row_is_marked_with_its_segment_and_offset(tmp_path: Path) -> None:
     data = sessions.friendly()
     page = page_of(tmp_path, data)
@@ -405,7 +458,7 @@ def test_a_session_whose_title_is_hostile_has_a_title_all_the_same(tmp_path: Pat
 # ── text, whatever it holds ──────────────────────────────────────────────────────────────────
 
 ANYTHING = st.text(st.characters(categories=None, exclude_categories=())) | st.text(
-    st.sampled_from("<>&\"'`*#~ \n\r\x1b[31m\0\ud800a/!-=;")
+    st.sampled_from("<>&\"'`*#~ \n\r\x1b[31m\0\x7f\ud800a/!-=;")
 )
 
 
@@ -438,6 +491,7 @@ def test_any_text_is_text_again_but_for_what_is_harmful(text: str) -> None:
     for character in rest:
         is_control = ord(character) < 0x20
         harmful = chr(0x2400 + ord(character)) if is_control else "\N{REPLACEMENT CHARACTER}"
+        harmful = "␡" if character == "\x7f" else harmful
         expected += character if is_harmless(character) else harmful
     shown = html_text.escape(text)
     shown.encode()

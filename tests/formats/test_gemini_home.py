@@ -85,11 +85,11 @@ def test_where_sessions_are_is_said_by_a_variable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GEMINI_SESSIONS_DIR", str(tmp_path))
-    assert gemini_home.projects_folder() == tmp_path
+    assert gemini_home.sessions_folder() == tmp_path
     monkeypatch.delenv("GEMINI_SESSIONS_DIR")
     monkeypatch.delenv("GEMINI_CLI_HOME", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert gemini_home.projects_folder() == tmp_path / ".gemini" / "tmp"
+    assert gemini_home.sessions_folder() == tmp_path / ".gemini" / "tmp"
     assert list(gemini.sessions()) == []
 
 
@@ -104,7 +104,7 @@ def test_a_session_is_called_as_its_file(name: str, session: str) -> None:
 # ── projects ─────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_projects_folder_is_told_by_its_mark_the_clients_list_or_what_is_known(
+def test_a_sessions_folder_is_told_by_its_mark_the_clients_list_or_what_is_known(
     chats: Path,
 ) -> None:
     project = chats.parent

@@ -27,6 +27,8 @@ COMMANDS: Final = (
     "stitch",
     "read",
     "export",
+    "list",
+    "report",
     "verify",
     "prune",
     "undelete",

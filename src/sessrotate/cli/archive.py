@@ -10,7 +10,7 @@ import typer
 
 from sessrotate import cold, cold_fleet, compress, find, names, render_cold
 from sessrotate.cli import streams
-from sessrotate.cli.options import Json, ManySessions, Quiet, Wait, age
+from sessrotate.cli.options import DryRun, Json, ManySessions, Quiet, Wait, age
 from sessrotate.errors import WrongUsageError, printable
 
 if TYPE_CHECKING:
@@ -31,9 +31,7 @@ def command(
         ),
     ] = None,
     wait: Wait = 10.0,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", "-n", help="Show what would be done; change nothing.")
-    ] = False,
+    dry_run: DryRun = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:

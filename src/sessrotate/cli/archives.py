@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sessrotate import find, fleet, place
+from sessrotate import find, place
 from sessrotate.cli import streams
-from sessrotate.errors import WrongUsageError
+from sessrotate.errors import WrongUsageError, worst
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,9 +29,9 @@ def named(sessions: Sequence[str] | None, *, every: bool) -> list[Place]:
 
 def end(errors: Sequence[SessrotateError]) -> None:
     """Say every error; the command ends with the code of the worst."""
-    if errors:
-        worst = min(errors, key=lambda error: fleet.WORST_FIRST.index(error.exit_code))
-        for error in errors:
-            if error is not worst:
-                streams.message(f"sessrotate: {error}")
-        raise worst
+    last = worst(errors)
+    for error in errors:
+        if error is not last:
+            streams.warn(error)
+    if last is not None:
+        raise last

@@ -8,14 +8,14 @@ import typer
 
 from sessrotate import compress, render_compress, zstd
 from sessrotate.cli import archives, streams
-from sessrotate.cli.options import Json, ManySessions, Quiet, Wait
+from sessrotate.cli.options import Every, Json, ManySessions, Quiet, Wait
 from sessrotate.errors import DamagedError, SessrotateError
 
 
 def command(
     sessions: ManySessions = None,
     *,
-    every: Annotated[bool, typer.Option("--all", help="Every archive of this machine.")] = False,
+    every: Every = False,
     level: Annotated[
         int,
         typer.Option(

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from sessrotate import fs
-from sessrotate.cli import streams
-from sessrotate.cli.options import Quiet, Sessions
-from sessrotate.errors import RefusedError, StorageError, WrongUsageError, printable, storage
+from sessrotate import fs, harmless
+from sessrotate.cli import streams, to_file
+from sessrotate.cli.options import AllowGaps, Quiet, Sessions
+from sessrotate.errors import WrongUsageError, printable, storage
 from sessrotate.session import open_session
 
 if TYPE_CHECKING:
@@ -44,8 +44,6 @@ FORMATS: Final = {
 """Each is a module of `sessrotate.export` with a function `pieces`."""
 
 _LONGEST_NAME: Final = 200
-_OBEYED: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-"""What a terminal takes for more than text, but for tabs and newlines."""
 
 
 def _known(name: str) -> str:
@@ -77,12 +75,7 @@ def command(
             "for each in it.",
         ),
     ] = None,
-    allow_gaps: Annotated[
-        bool,
-        typer.Option(
-            "--allow-gaps", help="Name segments that are missing or damaged, and pass them over."
-        ),
-    ] = False,
+    allow_gaps: AllowGaps = False,
     quiet: Quiet = False,
 ) -> None:
     """Write the full history of sessions, each record once.
@@ -100,7 +93,7 @@ def command(
             "another command."
         )
     for name in sessions:
-        with open_session(name, on_gap=_tell if allow_gaps else None) as session:
+        with open_session(name, on_gap=streams.warn if allow_gaps else None) as session:
             pieces = _pieces(to, session)
             if is_output:
                 _print(pieces)
@@ -110,11 +103,8 @@ def command(
                 with storage("write the output"):
                     _make_folder(path)
                 path /= file_name(session.id) + FORMATS[to].suffix
-            _write(session, pieces, path, quiet=quiet)
-
-
-def _tell(gap: str) -> None:
-    streams.message(f"sessrotate: {gap}")
+            size = sum(info.bytes or 0 for info in session.segments)
+            to_file.write(path, pieces, "Exporting", size, quiet=quiet)
 
 
 def _pieces(to: str, session: Session) -> Iterator[bytes]:
@@ -123,8 +113,8 @@ def _pieces(to: str, session: Session) -> Iterator[bytes]:
     pieces = import_module(f"sessrotate.export.{to}").pieces(session)
     copies = yield from pieces
     if copies is not None and copies.left_out:
-        streams.message(
-            f"sessrotate: Left out {copies.left_out:,} copies of records, {copies.differing:,} "
+        streams.warn(
+            f"Left out {copies.left_out:,} copies of records, {copies.differing:,} "
             "of them with other bytes."
         )
 
@@ -139,7 +129,7 @@ def _harmless(pieces: Iterator[bytes]) -> Iterator[bytes]:
     """Yield text that a terminal only shows: a session may hold what it would obey."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     for piece in pieces:
-        yield _OBEYED.sub("\ufffd", decoder.decode(piece)).encode()
+        yield harmless.cleaned(decoder.decode(piece)).encode()
 
 
 def file_name(session: str) -> str:
@@ -151,26 +141,3 @@ def file_name(session: str) -> str:
 def _make_folder(path: Path) -> None:
     if not path.is_dir():
         fs.create_folder(path)
-
-
-def _write(session: Session, pieces: Iterator[bytes], path: Path, *, quiet: bool) -> None:
-    size = sum(info.bytes or 0 for info in session.segments)
-    try:
-        with (
-            storage("write the output"),
-            fs.output(path) as file,
-            streams.progress("Exporting", size, quiet=quiet) as progress,
-        ):
-            done = 0
-            for piece in pieces:
-                file.append(piece)
-                done += len(piece)
-                progress(done)
-            file.publish()
-    except StorageError as error:
-        if isinstance(error.__cause__, BrokenPipeError):
-            raise streams.ClosedPipe from None
-        if not isinstance(error.__cause__, FileExistsError):
-            raise
-        name = printable(str(path))
-        raise RefusedError(f"{name} exists: remove it, or name another with -o.") from None

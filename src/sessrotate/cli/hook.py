@@ -9,6 +9,7 @@ import typer
 
 from sessrotate import hook, hook_settings
 from sessrotate.cli import options, streams
+from sessrotate.cli.options import DryRun
 from sessrotate.errors import printable
 from sessrotate.hook_settings import Change
 
@@ -22,9 +23,6 @@ MinSize = Annotated[
     typer.Option(
         "--min-size", metavar="N", help="Leave smaller sessions alone, in bytes or as 50M, 2G."
     ),
-]
-DryRun = Annotated[
-    bool, typer.Option("--dry-run", "-n", help="Show what would be changed; change nothing.")
 ]
 
 

@@ -42,7 +42,7 @@ def run(path: Path, options: Options) -> None:
         where, options.wait, shown, live=options.live, adopt=options.adopt
     )
     if done.recovered.sentence:
-        streams.message(f"sessrotate: {done.recovered.past}")
+        streams.warn(done.recovered.past)
     if options.as_json:
         streams.write_all(render_in_place.as_json(done.plan, path, dry_run=False, done=done))
     elif done.refusal is None:

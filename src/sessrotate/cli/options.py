@@ -104,6 +104,21 @@ Config = Annotated[
         help="Another file of settings than the one of this user.",
     ),
 ]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", "-n", help="Show what would be done; change nothing.")
+]
+Every = Annotated[bool, typer.Option("--all", help="Every archive of this machine.")]
+AllowGaps = Annotated[
+    bool,
+    typer.Option(
+        "--allow-gaps", help="Pass over segments that are missing or damaged, and say which."
+    ),
+]
+AllowPruned = Annotated[
+    bool, typer.Option("--allow-gaps", help="Leave out what was pruned, and say so.")
+]
+"""What is damaged cannot be left out where the bytes are promised to be exact."""
+
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
 Wait = Annotated[
     float,

@@ -10,7 +10,7 @@ import typer
 
 from sessrotate import prune, render_prune
 from sessrotate.cli import archives, streams
-from sessrotate.cli.options import Json, ManySessions, Quiet, Wait, age, size
+from sessrotate.cli.options import DryRun, Every, Json, ManySessions, Quiet, Wait, age, size
 from sessrotate.errors import SessrotateError, WrongUsageError
 from sessrotate.retention import Policy
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def command(
     sessions: ManySessions = None,
     *,
-    every: Annotated[bool, typer.Option("--all", help="Every archive of this machine.")] = False,
+    every: Every = False,
     keep_last: Annotated[
         int | None,
         typer.Option(min=1, metavar="N", help="Keep the last N of each session."),
@@ -78,9 +78,7 @@ def command(
         ),
     ] = None,
     wait: Wait = 10.0,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", "-n", help="Show what would be done; change nothing.")
-    ] = False,
+    dry_run: DryRun = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: Json = False,
     quiet: Quiet = False,

@@ -13,7 +13,7 @@ import typer
 
 from sessrotate import render, render_text, select
 from sessrotate.cli import pager, streams
-from sessrotate.cli.options import Quiet, Session
+from sessrotate.cli.options import AllowGaps, Quiet, Session
 from sessrotate.errors import WrongUsageError
 from sessrotate.parts import parts
 from sessrotate.records import on_one_line
@@ -107,12 +107,7 @@ def command(
             "--turns", help="Of each turn only the prompt, a line for each tool, and the answer."
         ),
     ] = False,
-    allow_gaps: Annotated[
-        bool,
-        typer.Option(
-            "--allow-gaps", help="Pass over segments that are missing or damaged, and say which."
-        ),
-    ] = False,
+    allow_gaps: AllowGaps = False,
     quiet: Quiet = False,
 ) -> None:
     """Show what a resume of a session would load; with --history, everything.
@@ -123,7 +118,7 @@ def command(
     if history and segment:
         raise WrongUsageError("--history is all segments: leave it or --segment out.")
     choice = _choice(output, since, until, grep, include, turns=turns)
-    on_gap = (lambda gap: streams.message(f"sessrotate: {gap}")) if allow_gaps else None
+    on_gap = streams.warn if allow_gaps else None
     with open_session(session, on_gap=on_gap) as opened:
         read = segment or [opened.segments[-1].index]
         infos = (info for info in opened.segments if history or info.index in read)
@@ -132,7 +127,9 @@ def command(
         hidden = quiet or not streams.is_file()
         with streams.progress("Reading", total, quiet=hidden) as progress:
             records = _records(opened, segment, history=history)
-            if output is not Format.JSONL:
+            if output is Format.JSONL:
+                records = (record for record in records if not record.is_part)
+            else:
                 records = opened.said(records)
             records = _watched(records, progress)
             _show(opened, records, choice, output, quiet=quiet)
@@ -196,9 +193,9 @@ def _show(
             shown += 1
     if unsearched and not quiet:
         count = render.count(unsearched, "line")
-        streams.message(f"sessrotate: {count} of over 8 MiB could not be searched.")
+        streams.warn(f"{count} of over 8 MiB could not be searched.")
     if not shown and not quiet:
-        streams.message("sessrotate: There is nothing to show.")
+        streams.warn("There is nothing to show.")
 
 
 def _batches(pieces: Iterator[bytes], choice: select.Choice) -> Iterator[bytes]:

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from sessrotate import find, in_place, render_in_place, restore, state
 from sessrotate.cli import streams
 from sessrotate.cli.in_place import progress
-from sessrotate.cli.options import Quiet, Session, Wait
+from sessrotate.cli.options import DryRun, Quiet, Session, Wait
 
 
 def command(
     session: Session,
     *,
     wait: Wait = 10.0,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", "-n", help="Show what would be done; change nothing.")
-    ] = False,
+    dry_run: DryRun = False,
     quiet: Quiet = False,
 ) -> None:
     """Put a session's full history back into its live file.

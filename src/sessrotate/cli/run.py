@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated
 
 import typer
 
 from sessrotate import config_file, render_run, run
 from sessrotate.cli import streams
 from sessrotate.cli.in_place import progress
-from sessrotate.cli.options import Config, Json, Quiet
+from sessrotate.cli.options import Config, DryRun, Json, Quiet
 
 
 def command(
     *,
     config: Config = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", "-n", help="Show what would be done; change nothing.")
-    ] = False,
+    dry_run: DryRun = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -42,8 +39,8 @@ def command(
             render_run.plan(report, loaded) if dry_run else f"{render_run.summary(report)}\n"
         )
     for sentence in render_run.failures(report):
-        streams.message(f"sessrotate: {sentence}")
+        streams.warn(sentence)
     if report.unlogged is not None:
-        streams.message(f"sessrotate: {report.unlogged}")
+        streams.warn(report.unlogged)
     if report.code:
         raise typer.Exit(report.code)

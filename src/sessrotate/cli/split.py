@@ -11,7 +11,7 @@ import typer
 from sessrotate import find
 from sessrotate.cli import in_place as rotation
 from sessrotate.cli import to_folder
-from sessrotate.cli.options import Json, Quiet, SessionOrNone, Wait, size
+from sessrotate.cli.options import DryRun, Json, Quiet, SessionOrNone, Wait, size
 from sessrotate.errors import WrongUsageError
 
 
@@ -44,9 +44,7 @@ def command(
             "--in-place", help="Move history to the session's archive; keep what a resume needs."
         ),
     ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", "-n", help="Show what would be done; change nothing.")
-    ] = False,
+    dry_run: DryRun = False,
     layout: Annotated[
         Layout | None,
         typer.Option(

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sessrotate import archive, find, fs, place, state, stitch
-from sessrotate.cli import streams
-from sessrotate.cli.options import Quiet, Segments
-from sessrotate.errors import RefusedError, StorageError, WrongUsageError, printable, storage
+from sessrotate import archive, find, packed, place, state, stitch
+from sessrotate.cli import streams, to_file
+from sessrotate.cli.options import AllowPruned, Quiet, Segments
+from sessrotate.errors import WrongUsageError, printable
 from sessrotate.model import Span
-from sessrotate.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,9 +29,7 @@ def command(
             "--output", "-o", metavar="FILE", help="Write to FILE, not to standard output."
         ),
     ] = None,
-    allow_gaps: Annotated[
-        bool, typer.Option("--allow-gaps", help="Leave out what was pruned, and say so.")
-    ] = False,
+    allow_gaps: AllowPruned = False,
     quiet: Quiet = False,
 ) -> None:
     """Put segments together again: the session's exact bytes.
@@ -40,7 +37,7 @@ def command(
     Everything is verified while it is written. If anything is missing or changed, the exit code
     is 74, a sentence names the segment, and FILE is not there.
     """
-    with _opened(find.path_of(source), _tell if allow_gaps else None) as (size, pieces):
+    with _opened(find.path_of(source), streams.warn if allow_gaps else None) as (size, pieces):
         _write(size, pieces, output, quiet=quiet)
 
 
@@ -54,29 +51,7 @@ def _write(size: int, pieces: Iterator[memoryview], output: Path | None, *, quie
         for piece in pieces:
             streams.write_data(piece)
         return
-    try:
-        with (
-            storage("write the output"),
-            fs.output(output) as file,
-            streams.progress("Stitching", size, quiet=quiet) as progress,
-        ):
-            done = 0
-            for piece in pieces:
-                file.append(piece)
-                done += len(piece)
-                progress(done)
-            file.publish()
-    except StorageError as error:
-        if isinstance(error.__cause__, BrokenPipeError):
-            raise streams.ClosedPipe from None
-        if not isinstance(error.__cause__, FileExistsError):
-            raise
-        name = printable(str(output))
-        raise RefusedError(f"{name} exists: remove it, or name another file.") from None
-
-
-def _tell(gap: str) -> None:
-    streams.message(f"sessrotate: {gap}")
+    to_file.write(output, pieces, "Stitching", size, quiet=quiet)
 
 
 @contextmanager
@@ -88,7 +63,7 @@ def _opened(path: Path, on_gap: OnGap | None) -> Iterator[tuple[int, Iterator[me
             if found.is_rotated:
                 if found.is_gone:
                     name = printable(str(where.live))
-                    streams.message(f"sessrotate: {name} is gone; this is what is archived.")
+                    streams.warn(f"{name} is gone; this is what is archived.")
                 size = sum(piece.span.size for piece in found.history())
                 yield size, stitch.history(found, on_gap)
                 return
@@ -96,7 +71,7 @@ def _opened(path: Path, on_gap: OnGap | None) -> Iterator[tuple[int, Iterator[me
     if segments is not None:
         yield segments.source_bytes, stitch.stream(segments, on_gap)
         return
-    with Source(path) as source:
+    with packed.opened(path) as source:
         find.client_of(source)
         # A session that was never split is its own history.
         whole = Span(0, source.size())

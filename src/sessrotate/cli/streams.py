@@ -83,10 +83,15 @@ def message(text: str) -> None:
         sys.stderr.flush()
 
 
+def warn(sentence: str | SessrotateError) -> None:
+    """Say whose message it is, too: others may write to standard error."""
+    message(f"sessrotate: {sentence}")
+
+
 def complain(text: str | None) -> None:
-    """Say on one line what is wrong, if anything is."""
+    """Say on one short line what is wrong, if anything is."""
     if text is not None:
-        message(f"sessrotate: {printable(text)}")
+        warn(printable(text))
 
 
 def terminal_width() -> int | None:
@@ -136,7 +141,7 @@ def guarded(action: Callable[[], object]) -> int:
 
 def failed(text: str, exit_code: int) -> int:
     """Say why the command ends; return its exit code."""
-    message(f"sessrotate: {text}")
+    warn(text)
     return exit_code
 
 

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sessrotate import fs, render, split
+from sessrotate import fs, packed, render, split
 from sessrotate.cli import streams
 from sessrotate.errors import RequestError, printable
-from sessrotate.source import Source
 
 if TYPE_CHECKING:
     from sessrotate.model import Codec, Layout, SplitPlan
@@ -30,7 +29,10 @@ class Options:
 
 def run(path: Path, options: Options) -> None:
     """Split the session at `path` into a folder, or show what that would do."""
-    with Source(path) as source:
+    with packed.opened(path) as source:
+        if packed.is_session(path.name) and not options.quiet:
+            name = printable(path.name)
+            streams.message(f"sessrotate: {name} is compressed; segments hold what is in it.")
         with streams.progress("Reading", source.size(), quiet=options.quiet) as progress:
             planned = split.prepare(
                 source,
@@ -46,8 +48,8 @@ def run(path: Path, options: Options) -> None:
             return
         leftovers = split.check_folder(planned, folder)
         if leftovers.files:
-            streams.message(
-                f"sessrotate: {printable(str(folder))} holds an unfinished split of this "
+            streams.warn(
+                f"{printable(str(folder))} holds an unfinished split of this "
                 "session; starting over."
             )
         with streams.progress("Writing", planned.source_bytes, quiet=options.quiet) as progress:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from sessrotate import archive, find, place, render, state, stitch
+from sessrotate import archive, find, packed, place, render, state, stitch
 from sessrotate.cli import streams
-from sessrotate.cli.options import Json, ManySegments, Quiet
+from sessrotate.cli.options import Every, Json, ManySegments, Quiet
 from sessrotate.errors import DamagedError, WrongUsageError, printable
 from sessrotate.segments import Problem
-from sessrotate.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,9 +22,7 @@ if TYPE_CHECKING:
 def command(
     sources: ManySegments = None,
     *,
-    every: Annotated[
-        bool, typer.Option("--all", help="Every session that has an archive.")
-    ] = False,
+    every: Every = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -64,7 +61,7 @@ def _check(path: Path, *, quiet: bool) -> tuple[list[Problem], str]:
     except DamagedError as error:
         return [Problem("manifest", str(error))], ""
     if segments is None:
-        with Source(path) as source:
+        with packed.opened(path) as source:
             find.client_of(source)
         return [], "one file that was never split: nothing to check"
     with streams.progress("Verifying", segments.source_bytes, quiet=quiet) as progress:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate.export.html_text import escape, prose, short, structure
+from sessrotate.prompts import as_typed, is_of_client, is_prompt
 from sessrotate.records import LONGEST
 from sessrotate.render import size
 from sessrotate.view import Image, Text, Thinking, ToolCall, ToolResult, Unknown
@@ -44,9 +45,11 @@ _ROLES: Final[tuple[tuple[Callable[[View], bool], str, str], ...]] = (
     (lambda view: view.is_meta, "meta", "Said by the client"),
     (lambda view: bool(view.blocks) and _are(view.blocks, ToolCall), "step", ""),
     (lambda view: any(isinstance(block, ToolResult) for block in view.blocks), "step", ""),
+    (is_of_client, "meta", "Said by the client"),
     (lambda view: view.kind == "assistant", "answer", "Answer"),
     (lambda view: view.is_sidechain, "task", "Task of an agent"),
-    (lambda _view: True, "prompt", "Prompt"),
+    (is_prompt, "prompt", "Prompt"),
+    (lambda _view: True, "other", ""),
 )
 """What a record is to a reader: the first row that holds gives its class and its label."""
 
@@ -169,7 +172,8 @@ class Renderer:
 def _said(block: Text, where: _Where) -> str:
     if where.is_result:
         return f"<pre>{_guarded(escape(block.text))}</pre>"
-    return _text(block.text, is_marked=where.role in _MARKED_UP)
+    said = as_typed(block.text) if where.role == "prompt" else block.text
+    return _text(said, is_marked=where.role in _MARKED_UP)
 
 
 def _thought(block: Thinking) -> str:

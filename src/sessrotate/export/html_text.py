@@ -11,6 +11,8 @@ import json
 import re
 from typing import Any, Final
 
+from sessrotate.harmless import picture
+
 _ODD: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufeff\ufffe\uffff]")
 _ODD_PARTS: Final = re.compile(rf"{_ODD.pattern}(?:(?<=\x1b)\[[0-?]*[ -/]*[@-~]|(?<=\r)\n)?")
 """What no page should hold: control and half characters, with the rest of a terminal's command."""
@@ -75,7 +77,7 @@ def _harmless(found: re.Match[str]) -> str:
     text = found[0]
     if len(text) > 1:
         return "\n" if text == "\r\n" else ""
-    return chr(0x2400 + ord(text)) if text < " " else "\ufffd"
+    return picture(text)
 
 
 def _code(lines: list[str]) -> str:

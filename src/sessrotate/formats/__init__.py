@@ -37,6 +37,18 @@ def _claude_reader() -> Reader:
     return claude_reader
 
 
+def _codex() -> Client:
+    from sessrotate.formats import codex  # noqa: PLC0415 - the rule of this module
+
+    return codex
+
+
+def _codex_reader() -> Reader:
+    from sessrotate.formats import codex_reader  # noqa: PLC0415 - the rule of this module
+
+    return codex_reader
+
+
 def _gemini() -> Client:
     from sessrotate.formats import gemini  # noqa: PLC0415 - the rule of this module
 
@@ -75,6 +87,7 @@ def _opaque_reader() -> Reader:
 
 CLIENTS: tuple[Row, ...] = (
     Row("claude", _claude, _claude_reader),
+    Row("codex", _codex, _codex_reader),
     # An object on one line is metadata to the format of lines, if it is not a session of its own.
     Row("gemini", _gemini_json, _gemini_json_reader),
     Row("gemini", _gemini, _gemini_reader),

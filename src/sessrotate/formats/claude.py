@@ -143,6 +143,11 @@ def projects_folder() -> Path:
     return config_folder() / "projects"
 
 
+def sessions_folder() -> Path:
+    """Return the folder in which its sessions are looked for, whether it is there or not."""
+    return projects_folder()
+
+
 def settings_file() -> Path:
     """Return where the client keeps its user's settings, its hooks among them."""
     return config_folder() / "settings.json"

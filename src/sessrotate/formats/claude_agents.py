@@ -12,15 +12,15 @@ import os
 import re
 from contextlib import suppress
 from dataclasses import replace
+from io import BytesIO
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate.errors import SessrotateError
 from sessrotate.formats.claude import AGENT, SUFFIX, listed
-from sessrotate.formats.claude_live import row_of, text
+from sessrotate.formats.claude_live import parsed, row_of, text
 from sessrotate.formats.claude_titles import WARM_UP, prompt
 from sessrotate.formats.sight import EDGE, Agent
-from sessrotate.records import Record
 from sessrotate.source import Source
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from sessrotate.formats.claude_live import Row
     from sessrotate.formats.sight import Standing
+    from sessrotate.records import Record
 
 AGENTS: Final = "subagents"
 RESULTS: Final = "tool-results"
@@ -113,8 +114,8 @@ def standing(head: bytes, *, is_whole: bool) -> Standing:
     anything; a file of agents' rows only is no session of its own either. In doubt it is one.
     """
     sidechains = warm_ups = False
-    for line in head.split(b"\n"):
-        row = row_of(Record(0, 0, line, len(line))) or {}
+    for line in BytesIO(head):  # mostly the first few say it
+        row = parsed(line) or {}
         kind = text(row, "type")
         if kind not in {"user", "assistant"}:
             continue
@@ -143,7 +144,7 @@ def _head(path: Path) -> tuple[bytes, int]:
 
 def _agent(path: Path, head: bytes, size: int) -> Agent:
     first = head.partition(b"\n")[0]
-    row = row_of(Record(0, 0, first, len(first))) or {}
+    row = parsed(first) or {}
     meta = _meta(path)
     asked = prompt({**row, "isSidechain": False})
     return Agent(

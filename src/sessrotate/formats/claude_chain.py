@@ -47,19 +47,19 @@ def continued(session: str, project: Mapping[str, Neighbour]) -> tuple[Link, ...
     `project` are the sessions of its project by id, this one too. What continues it are all
     sessions that do, in the order of their ends: a session may have been forked twice.
     """
-    parents = _parents(project)
+    links = parents(project)
     way, here = [session], session
-    while (link := parents.get(here)) is not None and link.session not in way:
+    while (link := links.get(here)) is not None and link.session not in way:
         here = link.session
         way.insert(0, here)
     children = defaultdict(list)
-    for child, link in parents.items():
+    for child, link in links.items():
         children[link.session].append(child)
     followers = _new(children[session], way)
     for each in followers:  # grows while it is gone through
         followers += _new(children[each], {*way, *followers})
     followers.sort(key=lambda each: (_when(project[each].edges.ended), each))
-    reasons = {child: link.reason for child, link in parents.items()}
+    reasons = {child: link.reason for child, link in links.items()}
     first = way[0]
     return tuple(
         Link(each, "first" if each == first else reasons[each]) for each in (*way, *followers)
@@ -70,7 +70,7 @@ def _new(found: Collection[str], known: Collection[str]) -> list[str]:
     return [each for each in found if each not in known]
 
 
-def _parents(project: Mapping[str, Neighbour]) -> dict[str, Link]:
+def parents(project: Mapping[str, Neighbour]) -> dict[str, Link]:
     """Return for each session that continues another one which that is, and why."""
     holders: dict[str, list[str]] = defaultdict(list)
     titled: dict[tuple[str, str | None], list[str]] = defaultdict(list)

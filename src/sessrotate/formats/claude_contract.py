@@ -17,7 +17,7 @@ from sys import getsizeof
 from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate import jsonline, lines
-from sessrotate.formats.claude_rows import CLEARED, FILE_HISTORY, LAST_WINS, TRANSCRIPT
+from sessrotate.formats.claude_rows import CLEARED, FILE_HISTORY, LAST_WINS, TRANSCRIPT, preserved
 from sessrotate.formats.claude_survey import Survey, Unless
 from sessrotate.model import Span
 
@@ -191,11 +191,7 @@ def _link(row: jsonline.Values, name: str) -> bytes | None:
 
 
 def _preserved(source: Source, boundary: Span) -> tuple[_Needs, bool]:
-    """Return what a compaction record says it needs of the rows before it, if anything.
-
-    `preservedMessages.uuids` are needed (2.1.330 relinks all or none); of `allUuids` one may be
-    in no file. Only where there is no list the segment is walked from its tail to its head.
-    """
+    """Return what the compaction needs of the rows before it, and whether that is nothing."""
     if not jsonline.is_small(boundary.size):
         raise _RefusedError("The last compaction's record is too long to read.")
     line = source.read_at(boundary.start, boundary.size)
@@ -203,24 +199,21 @@ def _preserved(source: Source, boundary: Span) -> tuple[_Needs, bool]:
         record: Any = json.loads(line.decode(errors="replace"))
     except (ValueError, RecursionError):  # thousands of digits or levels, and a record all the same
         raise _RefusedError("The last compaction's record cannot be read.") from None
-    needs = _Needs()
-    metadata = record.get("compactMetadata")
-    metadata = metadata if isinstance(metadata, dict) else {}
-    messages, segment = metadata.get("preservedMessages"), metadata.get("preservedSegment")
-    if isinstance(messages, dict):
-        needs.required = _texts(messages.get("uuids"))
-        needs.preserved = needs.required | _texts(messages.get("allUuids"))
-    elif isinstance(segment, dict):
-        tail, head = (_texts([segment.get(name)]) for name in ("tailUuid", "headUuid"))
-        if tail and head:
-            needs.walked = {tail.pop(): head.pop()}
+    told = preserved(record)
+    needs = _Needs(preserved=_spelled(told.listed), required=_spelled(told.required))
+    if told.ends is not None:
+        head, tail = told.ends
+        needs.walked = {_spelling(tail): _spelling(head)}
     return needs, not (needs.preserved or needs.walked)
 
 
-def _texts(value: object) -> set[bytes]:
+def _spelled(uuids: Iterable[str]) -> set[bytes]:
+    return {_spelling(uuid) for uuid in uuids}
+
+
+def _spelling(uuid: str) -> bytes:
     # A lone surrogate is encoded as what no row is ever found by.
-    texts = value if isinstance(value, list) else []
-    return {text.encode("utf-8", "surrogatepass") for text in texts if isinstance(text, str)}
+    return uuid.encode("utf-8", "surrogatepass")
 
 
 def _look_back(

@@ -11,10 +11,9 @@ import re
 from typing import Final
 
 from sessrotate.formats.claude_agents import standing
-from sessrotate.formats.claude_live import row_of, text
+from sessrotate.formats.claude_live import parsed, text
 from sessrotate.formats.claude_titles import on_one_line, title
 from sessrotate.formats.sight import Sight, Title
-from sessrotate.records import Record
 
 _FOLDER: Final = re.compile(rb'"cwd":("(?:[^"\\]|\\.)*")')
 _BRANCH: Final = re.compile(rb'"gitBranch":"([^"\\]*)"')
@@ -67,8 +66,7 @@ def _folder(head: bytes) -> str | None:
     found = _FOLDER.search(head)
     if found is None:
         return None
-    line = b'{"cwd":%s}' % found[1]
-    return text(row_of(Record(0, 0, line, len(line))) or {}, "cwd")
+    return text(parsed(b'{"cwd":%s}' % found[1]) or {}, "cwd")
 
 
 def _first(pattern: re.Pattern[bytes], data: bytes) -> str | None:

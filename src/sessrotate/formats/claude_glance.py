@@ -42,12 +42,10 @@ _DEPTH: Final = 12
 #
 # A quote with one backslash before it, or three, is inside the string, one with none or two ends
 # it, and of more nothing is told: so the strings are run through by their quotes alone.
-_STRING: Final = (
-    rb'"[^"]*+(?:(?:(?<=[^\\]\\)|(?<=[^\\]\\\\\\))"[^"]*+)*+(?:(?<!\\)|(?<=[^\\]\\\\))"'
-)
+STRING: Final = rb'"[^"]*+(?:(?:(?<=[^\\]\\)|(?<=[^\\]\\\\\\))"[^"]*+)*+(?:(?<!\\)|(?<=[^\\]\\\\))"'
 _NUMBER: Final = rb"-?+[0-9]++(?:\.[0-9]++)?+(?:[eE][-+]?+[0-9]++)?+"
-_SCALAR: Final = rb"(?:%b|%b|true|false|null)" % (_STRING, _NUMBER)
-_COMMA: Final = rb"(?:,|(?<=\{))"  # the first member follows a brace instead
+_SCALAR: Final = rb"(?:%b|%b|true|false|null)" % (STRING, _NUMBER)
+COMMA: Final = rb"(?:,|(?<=\{))"  # the first member follows a brace instead
 _VALUE: Final = rb'"([ !#-\[\]-~]{0,%d}+)"' % _LONGEST
 
 
@@ -66,12 +64,15 @@ def _but(*names: bytes) -> bytes:
     return rb'(?!"(?:%b)")' % b"|".join(spelled)
 
 
-def _members(depth: int, *names: bytes) -> bytes:
-    """Return what matches members with other names, and brackets so many deep in them."""
+def members(depth: int, *names: bytes) -> bytes:
+    """Return what matches members with other names, and brackets so many deep in them.
+
+    Pieces of an expression that follows a row are made of it, `STRING` and `COMMA`.
+    """
     # Mostly it is a text, and its name has no escapes: that is twice as fast.
     usual = rb',"(?!(?:%b)")[^"\\]*+":"[^"]*+(?<!\\)"' % b"|".join(names)
     value = rb"(?:%b|[\[{]%b[\]}])" % (_SCALAR, _nested(depth - 1))
-    return rb"(?:%b|%b%b%b:%b)*+" % (usual, _COMMA, _but(*names), _STRING, value)
+    return rb"(?:%b|%b%b%b:%b)*+" % (usual, COMMA, _but(*names), STRING, value)
 
 
 class Key:
@@ -86,8 +87,8 @@ class Key:
 
     @cached_property
     def _own(self) -> re.Pattern[bytes]:
-        others = _members(_DEPTH, self._name)
-        member = rb"(?:%b%b%b)?" % (_COMMA, self._member, others)
+        others = members(_DEPTH, self._name)
+        member = rb"(?:%b%b%b)?" % (COMMA, self._member, others)
         return re.compile(rb"\{%b%b\}" % (others, member))
 
     @cached_property
@@ -114,7 +115,7 @@ TYPE: Final = Key(b"type")
 
 @lru_cache(maxsize=1)
 def _ends() -> re.Pattern[bytes]:
-    others = _members(2, b"type", b"uuid")
+    others = members(2, b"type", b"uuid")
     return re.compile(rb',"type":%b(?:,"uuid":%b)?%b\}' % (_VALUE, _VALUE, others))
 
 

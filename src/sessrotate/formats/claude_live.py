@@ -11,6 +11,8 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from sessrotate.formats.claude_rows import preserved
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
@@ -48,10 +50,15 @@ class Needed:
 
 def row_of(record: Record) -> Row | None:
     """Return what a record holds as JSON, None if it is no object, or too long to be held."""
-    if not record.is_whole or record.line[:1] not in {b"{", b" ", b"\t"}:
+    return parsed(record.line) if record.is_whole else None
+
+
+def parsed(line: bytes) -> Row | None:
+    """Return what a line holds as JSON, None if it is no object."""
+    if line[:1] not in {b"{", b" ", b"\t"}:
         return None
     try:
-        row = json.loads(record.line.decode("utf-8", "replace"))
+        row = json.loads(line.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
         return None
     return row if isinstance(row, dict) else None
@@ -63,7 +70,11 @@ def needed_by(tail: Iterable[Record]) -> Needed:
     for number, record in enumerate(tail):
         row = row_of(record) or {}
         if not number:
-            _preserved(row, wanted)
+            kept = preserved(row)
+            wanted.listed |= kept.listed
+            if kept.ends is not None:
+                first, last = kept.ends
+                wanted.walked[last] = first
         if (uuid := text(row, "uuid")) is not None:
             own.add(uuid)
         parent = text(row, "parentUuid")
@@ -72,20 +83,6 @@ def needed_by(tail: Iterable[Record]) -> Needed:
     wanted.chained -= own
     wanted.listed -= own
     return wanted
-
-
-def _preserved(boundary: Row, wanted: Needed) -> None:
-    metadata = boundary.get("compactMetadata")
-    metadata = metadata if isinstance(metadata, dict) else {}
-    messages, segment = metadata.get("preservedMessages"), metadata.get("preservedSegment")
-    if isinstance(messages, dict):
-        for name in ("uuids", "allUuids"):
-            listed = messages.get(name)
-            wanted.listed |= {each for each in listed if isinstance(each, str)} if listed else set()
-    elif isinstance(segment, dict):
-        last, first = text(segment, "tailUuid"), text(segment, "headUuid")
-        if last is not None and first is not None:
-            wanted.walked[last] = first
 
 
 def found(needed: Needed, older: Iterable[Callable[[], Iterator[Record]]]) -> Iterator[Record]:

@@ -1,7 +1,7 @@
 """What the records of a Claude Code session say: `formats.client.Reader`, put together.
 
 Rule: no fact of its own. Each answer is that of the module that knows it: `claude_view`,
-`claude_live`, `claude_thread`, `claude_titles`, `claude_agents`, `claude_edges`.
+`claude_kinds`, `claude_live`, `claude_thread`, `claude_titles`, `claude_agents`, `claude_edges`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from sessrotate.formats import claude_agents, claude_live, claude_thread, claude_titles
 from sessrotate.formats.claude_edges import look as sight
 from sessrotate.formats.claude_glance import DOUBT, UUID
+from sessrotate.formats.claude_kinds import gist
 from sessrotate.formats.claude_view import view
 from sessrotate.formats.sight import EDGE
 from sessrotate.records import records
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = (
     "agents",
     "conversation",
+    "gist",
     "key",
     "live",
     "records",

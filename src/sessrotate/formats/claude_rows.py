@@ -1,12 +1,14 @@
-"""Which rows of a Claude Code session outlive a compaction, by their type.
+"""Which rows of a Claude Code session outlive a compaction, by their type and by its record.
 
 Rule: the classes are those of the clean-up that 2.1.330 itself contains. A type in none of them
-is always kept, as that client does with what it does not know.
+is always kept, as that client does with what it does not know. A record names what it names; what
+it has in another shape than clients write it counts as not there.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final
 
 HEADER_TYPE: Final = "segment_header"
 
@@ -69,3 +71,39 @@ LAST_WINS: Final[dict[str, tuple[str, ...]]] = {
     "hybrid-organization": (*_LAST, "organizationUuid"),
 }
 """Metadata of which the client takes the last of each key (2.1.330); the key's fields."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preserved:
+    """The uuids of the rows from before it that a compaction's record says it preserved.
+
+    `required` are needed (2.1.330 relinks all of them or none); of `listed`, which has those too,
+    one may be in no file. `ends` are the first and the last row of what is to be walked, backwards
+    by their parents, where there is no list.
+    """
+
+    required: frozenset[str] = frozenset()
+    listed: frozenset[str] = frozenset()
+    ends: tuple[str, str] | None = None
+
+
+def preserved(boundary: dict[str, Any]) -> Preserved:
+    """Return what a compaction's record says it preserved, if anything."""
+    metadata = _object(boundary.get("compactMetadata"))
+    messages, segment = metadata.get("preservedMessages"), metadata.get("preservedSegment")
+    if isinstance(messages, dict):
+        required = _texts(messages.get("uuids"))
+        return Preserved(required, required | _texts(messages.get("allUuids")))
+    match _object(segment):
+        case {"headUuid": str(head), "tailUuid": str(tail)}:
+            return Preserved(ends=(head, tail))
+    return Preserved()
+
+
+def _object(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _texts(value: object) -> frozenset[str]:
+    texts = value if isinstance(value, list) else []
+    return frozenset(text for text in texts if isinstance(text, str))

@@ -6,19 +6,17 @@ and no other session that is there. Only reads.
 
 from __future__ import annotations
 
-import re
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from sessrotate.errors import SessrotateError
 from sessrotate.formats.claude import AGENT, SUFFIX
+from sessrotate.formats.claude_agents import owners
+from sessrotate.formats.sight import EDGE
 from sessrotate.source import Source
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-_HEAD: Final = 64 * 1024
-_OWNER: Final = re.compile(rb'"sessionId":"([^"\\]{1,200})"')
 
 
 def beside(live: Path, session: str) -> list[str]:
@@ -44,10 +42,9 @@ def is_agent(name: str) -> bool:
 
 def _is_of(path: Path, session: str) -> bool:
     with suppress(SessrotateError, OSError), Source(path) as source:
-        head = source.read_at(0, min(_HEAD, source.size()))
-        owners = {owner.decode("utf-8", "replace") for owner in _OWNER.findall(head)}
-        # 2.0.28 begins some with the id of a session whose file it then leaves empty.
-        return session in owners and not any(_is_there(path, each) for each in owners - {session})
+        head = source.read_at(0, min(EDGE, source.size()))
+        named = owners(head)  # where one is of a file that was left empty, it says nothing
+        return session in named and not any(_is_there(path, each) for each in named - {session})
     return False
 
 

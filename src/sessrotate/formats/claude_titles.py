@@ -8,13 +8,12 @@ summaries and the output of commands are no prompts.
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
-from sessrotate.formats.claude_live import row_of, text
+from sessrotate.formats.claude_live import parsed, row_of, text
 from sessrotate.formats.sight import Title
 
 if TYPE_CHECKING:
@@ -60,15 +59,17 @@ def title(head: bytes, tail: bytes) -> Title:
     found = _Found()
     for edge in (head, tail):
         for line in _lines_with(_TITLED, edge):
-            found.add(_parsed(line))
-    for line in chain(_lines_with(_USER, head), _lines_with(_USER, tail)):
-        found.add(_parsed(line))
-        if found.first:
-            break
+            found.add(parsed(line) or {})
     for leaf in found.summaries:
         name = b'"uuid":"%s"' % leaf.encode("utf-8", "surrogatepass")
         if name in head or name in tail:
             found.leaves.add(leaf)
+    if (told := found.title()).text:
+        return told  # whatever the prompts are, and they are dear to find
+    for line in chain(_lines_with(_USER, head), _lines_with(_USER, tail)):
+        found.add(parsed(line) or {})
+        if found.first:
+            break
     return found.title()
 
 
@@ -147,16 +148,6 @@ def _lines_with(pattern: re.Pattern[bytes], edge: bytes) -> Iterator[bytes]:
         end = end if end >= 0 else len(edge)
         yield edge[edge.rfind(b"\n", 0, match.start()) + 1 : end]
         match = pattern.search(edge, end)
-
-
-def _parsed(line: bytes) -> Row:
-    if line[:1] != b"{":
-        return {}
-    try:
-        row = json.loads(line.decode("utf-8", "replace"))
-    except (ValueError, RecursionError):
-        return {}
-    return row if isinstance(row, dict) else {}
 
 
 def _texts(row: Row) -> list[str]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     Readers = dict[str, Callable[[Row], Block]]
 
-_KINDS: Final[dict[str, Kind]] = {
+KINDS: Final[dict[str, Kind]] = {
     "user": "user",
     "assistant": "assistant",
     "system": "system",
@@ -43,7 +43,7 @@ def view(record: Record) -> View | None:
     row = row_of(record)
     if row is None:
         return None
-    kind = _KINDS.get(text(row, "type") or "", "other")
+    kind = KINDS.get(text(row, "type") or "", "other")
     message = row.get("message")
     message = message if isinstance(message, dict) else {}
     subtype = text(row, "subtype")

@@ -7,13 +7,14 @@ say. A module is the object: mypy holds each against its protocol where `formats
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Reversible
     from pathlib import Path
 
     from sessrotate.formats.sight import Agent, Sight, Title
+    from sessrotate.kinds import Gist
     from sessrotate.model import Boundary, Span
     from sessrotate.records import Record
     from sessrotate.view import View
@@ -50,6 +51,9 @@ class Client(Protocol):
 
     def session_of(self, file_name: str) -> str:
         """Return the id of the session whose file has this name, as the client's users know it."""
+
+    def sessions_folder(self) -> Path:
+        """Return the folder in which its sessions are looked for, whether it is there or not."""
 
     def sessions(self, prefix: str = "") -> Iterator[Path]:
         """Yield the session files whose id begins with `prefix`, in sorted order.
@@ -128,3 +132,11 @@ class Reader(Protocol):
 
     def sight(self, head: bytes, tail: bytes, *, is_whole: bool) -> Sight:
         """Return what a file's first and last 64 KiB say; `is_whole`: `head` is all of it."""
+
+
+@runtime_checkable
+class Quick(Protocol):
+    """What a reader may have besides: the gist of records without parsing them."""
+
+    def gist(self, record: Record) -> tuple[Gist, bytes | None] | None:
+        """Return what `kinds.of_view` says of a record's view, and its `key`; None if in doubt."""

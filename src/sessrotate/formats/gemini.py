@@ -156,6 +156,11 @@ def session_of(file_name: str) -> str:
     return gemini_home.session_of(file_name)
 
 
+def sessions_folder() -> Path:
+    """Return the folder in which its sessions are looked for, whether it is there or not."""
+    return gemini_home.sessions_folder()
+
+
 def sessions(prefix: str = "") -> Iterator[Path]:
     """Yield the session files of all projects whose id begins with `prefix`, in sorted order.
 

@@ -35,7 +35,7 @@ _ROOT: Final = ".project_root"
 _LONGEST_PATH: Final = 16 * 1024
 
 
-def projects_folder() -> Path:
+def sessions_folder() -> Path:
     """Return the folder that holds one folder for each project.
 
     `GEMINI_SESSIONS_DIR` names it outright; else it is `.gemini/tmp` in `GEMINI_CLI_HOME`, which
@@ -60,7 +60,7 @@ def sessions(prefix: str, suffix: str) -> Iterator[Path]:
     too. Found so, a file in which nobody has said anything does not count: 0.61.0 leaves such a
     one, of the same uuid, at each resume.
     """
-    for project in listed(projects_folder()):
+    for project in listed(sessions_folder()):
         for path in listed(project / CHATS):
             name = path.name
             if name.startswith(PREFIX) and name.endswith(suffix) and path.is_file():
@@ -107,7 +107,7 @@ def hash_of(folder: str) -> str:
 def folder_of(project: Path, digest: str | None, known: Iterable[str] = ()) -> str | None:
     """Return the folder that a project's sessions were run in, None where nothing tells.
 
-    `project` is the project's folder below `projects_folder`, and `digest` the hash that its
+    `project` is the project's folder below `sessions_folder`, and `digest` the hash that its
     sessions name, where one does. A path counts if it has this hash: the one in the folder
     itself (0.29 and later), those that the client lists, and those that are `known`, of other
     clients' sessions, say.

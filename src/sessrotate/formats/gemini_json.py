@@ -12,7 +12,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from sessrotate.formats import gemini_home
-from sessrotate.formats.gemini import NAME, NOT_IN_PLACE, session_of
+from sessrotate.formats.gemini import NAME, NOT_IN_PLACE, session_of, sessions_folder
 from sessrotate.jsonparts import Cursor
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ __all__ = (
     "recognise",
     "session_of",
     "sessions",
+    "sessions_folder",
     "timestamp",
 )
 

@@ -195,6 +195,7 @@ def messages(
                 value.size,
                 is_ended=value.is_ended,
                 is_carried=record.is_carried,
+                is_part=True,
             )
             for value in elements
         )

@@ -6,13 +6,13 @@ never was; its segments are stitched, verified and listed all the same.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from pathlib import Path
 
     from sessrotate.model import Boundary, Span
 
@@ -41,6 +41,11 @@ def timestamp(_line: Iterable[bytes], _size: int) -> str | None:
 def session_of(file_name: str) -> str:
     """Return the file's name without the suffixes of segments."""
     return names.session_of(file_name)
+
+
+def sessions_folder() -> Path:
+    """Return the folder that nothing is: it has no sessions of its own."""
+    return Path()
 
 
 def sessions(_prefix: str = "") -> Iterator[Path]:

@@ -31,12 +31,21 @@ class Title:
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """The session that one continues, and at which of its rows (a number), where that is said."""
+
+    session: str
+    at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Sight:
     """What a session's first and last bytes say.
 
     `folder` is where the client ran, `branch` the git branch at the end (empty outside of git),
     times are ISO 8601, `first` is the uuid of the first row, `id` the session's full id where the
-    file's name has only a part of it. None where it is not in sight.
+    file's name has only a part of it, `origin` the session that it was forked from. None where it
+    is not in sight.
     """
 
     title: Title
@@ -47,6 +56,7 @@ class Sight:
     ended: str | None
     first: str | None
     id: str | None = None
+    origin: Origin | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,11 +24,9 @@ from typing import TYPE_CHECKING, Final
 from sessrotate.fs.files import (
     FILE_MODE,
     Draft,
-    Nameless,
     NewFile,
     OutputDevice,
     OutputFile,
-    nameless,
     output,
     scratch,
     sync_folder,
@@ -46,7 +44,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Draft",
-    "Nameless",
     "NewFile",
     "OutputDevice",
     "OutputFile",
@@ -59,7 +56,6 @@ __all__ = [
     "held",
     "move_files",
     "move_folder",
-    "nameless",
     "output",
     "remove_files",
     "remove_folder",

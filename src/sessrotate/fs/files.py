@@ -192,29 +192,6 @@ def _unnamed_file(folder: Path) -> int | None:
         raise
 
 
-class Nameless(NewFile):
-    """A file that has no name and goes when it is closed; `path` opens it again meanwhile."""
-
-    def __init__(self, fd: int) -> None:
-        self._fd = fd
-
-    @property
-    def path(self) -> Path:
-        """What this process, and no other, can open it by."""
-        return Path(f"/proc/self/fd/{self._fd}")
-
-
-@contextlib.contextmanager
-def nameless(folder: Path) -> Iterator[Nameless | None]:
-    """Yield a file without a name on the file system of a folder; None where there is no such."""
-    fd = _unnamed_file(folder)
-    if fd is None:
-        yield None
-    else:
-        with Nameless(fd) as file:
-            yield file
-
-
 class OutputDevice:
     """A device or pipe that is written to like an `OutputFile`, and is never finished."""
 

@@ -1,0 +1,155 @@
+"""`sessrotate list`: what sessions there are, and how large they are."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from sessrotate import entry, formats, listing, render_list
+from sessrotate.cli import pager, streams
+from sessrotate.cli.options import Json, Quiet, age, size
+from sessrotate.errors import WrongUsageError, printable
+from sessrotate.render import count
+
+_TOLD: Final = 3
+"""What cannot be read is named so many times; then it is counted."""
+
+
+def command(
+    *,
+    client: Annotated[
+        str | None,
+        typer.Option(metavar="CLIENT", show_default=False, help="Only this client's: claude …"),
+    ] = None,
+    project: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FOLDER",
+            show_default=False,
+            help="Only of this project: its folder, or the last part of its path.",
+        ),
+    ] = None,
+    min_size: Annotated[
+        int | None,
+        typer.Option(
+            parser=size,
+            metavar="SIZE",
+            show_default=False,
+            help="Only live files of this size and more, 100M say.",
+        ),
+    ] = None,
+    older_than: Annotated[
+        float | None,
+        typer.Option(
+            parser=age,
+            metavar="AGE",
+            show_default=False,
+            help="Only what was not used for so long, 30d say.",
+        ),
+    ] = None,
+    newer_than: Annotated[
+        float | None,
+        typer.Option(
+            parser=age, metavar="AGE", show_default=False, help="Only what was used since then."
+        ),
+    ] = None,
+    deep: Annotated[
+        bool,
+        typer.Option(
+            "--deep", help="Scan each file: all compactions, live tails, what continues what."
+        ),
+    ] = False,
+    hidden: Annotated[
+        bool, typer.Option("--hidden", help="Also what nobody used: empty ones, warm-ups.")
+    ] = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """List all sessions, the largest live file first.
+
+    Sizes are of the live file, of the archive on the disk, and of what is beside a session (its
+    agents' transcripts, long results of tools). Only the first and last 64 KiB of each file are
+    read; what that does not tell is left open (`-`, or `5+` compactions) unless --deep says to
+    read on. The id is cut to what other commands need to find the session.
+    """
+    names = list(dict.fromkeys(row.name for row in formats.CLIENTS))
+    if client is not None and client not in names:
+        raise WrongUsageError(
+            f"There is no client {printable(client)}: it is one of {', '.join(names)}."
+        )
+    now = time.time()
+    wanted = entry.Wanted(
+        client=client,
+        project=project,
+        paths=_paths(project),
+        least=min_size or 0,
+        before=None if older_than is None else now - older_than,
+        since=None if newer_than is None else now - newer_than,
+        hidden=hidden,
+    )
+    unread: dict[str, str] = {}
+    known = listing.entries(unread.__setitem__)
+    shown = entry.in_order(filter(wanted.takes, known))
+    if deep:
+        total = sum(each.bytes for each in shown if listing.is_to_scan(each))
+        with streams.progress("Scanning", total, quiet=quiet) as progress:
+            shown = [*listing.deepened(shown, progress, unread.__setitem__)]
+    if as_json:
+        streams.write_all(render_list.as_json(shown))
+    else:
+        _show(shown, known, now)
+    _tell(unread)
+
+
+def _show(shown: list[entry.Entry], known: list[entry.Entry], now: float) -> None:
+    listed = {each.path for each in shown}
+    hidden = sum(each.standing != "session" and each.path not in listed for each in known)
+    if not shown:
+        streams.message(_nothing(known, hidden))
+        return
+    look = render_list.Look(
+        now=now,
+        width=streams.terminal_width(),
+        colour=pager.colours(),
+        home=str(Path.home()),
+    )
+    table = "".join(render_list.table(shown, (each.name for each in known), look))
+    text = table + render_list.total(shown, hidden, look)
+    if look.width is None:
+        streams.write(text)
+        return
+    with pager.output() as write:
+        write(text.encode(sys.stdout.encoding or "utf-8", "replace"))
+
+
+def _paths(project: str | None) -> frozenset[str]:
+    """Return the absolute paths that a project's name may mean."""
+    if project is None:
+        return frozenset()
+    path = os.path.abspath(os.path.expanduser(project))  # noqa: PTH100, PTH111 - no file system
+    return frozenset({path, os.path.realpath(path)})
+
+
+def _nothing(known: list[entry.Entry], hidden: int) -> str:
+    """Return the sentences for a list without a row."""
+    if len(known) > hidden:
+        others = count(len(known) - hidden, "session")
+        return f"No session is like that. Without the options there would be {others}."
+    folders = [printable(str(each.sessions_folder())) for each in formats.clients()]
+    looked = " and ".join([", ".join(folders[:-1]), folders[-1]] if folders[1:] else folders)
+    more = f" {hidden:,} that nobody used: --hidden shows them." if hidden else ""
+    return f"There are no sessions in {looked}.{more}"
+
+
+def _tell(unread: dict[str, str]) -> None:
+    """Say what could not be read, if anything."""
+    if not unread:
+        return
+    told = [f"{printable(path)} ({reason.rstrip('.')})" for path, reason in unread.items()]
+    more = f" and {len(told) - _TOLD} more" if len(told) > _TOLD else ""
+    streams.message(f"sessrotate: Could not be read: {', '.join(told[:_TOLD])}{more}.")

@@ -1,0 +1,95 @@
+"""`sessrotate report`: what is big, and what a rotation would free."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sessrotate import find, render, render_report, report_all, report_json, reporter
+from sessrotate.cli import pager, streams
+from sessrotate.cli.options import Json, ManySessions, Quiet
+from sessrotate.columns import Canvas
+from sessrotate.errors import SessrotateError, WrongUsageError, printable, worst
+from sessrotate.tally import Counts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from sessrotate.report import Session, Unread
+
+
+def command(
+    sessions: ManySessions = None,
+    *,
+    every: Annotated[
+        bool, typer.Option("--all", help="All sessions of all clients, and which to rotate.")
+    ] = False,
+    kinds: Annotated[
+        bool,
+        typer.Option(
+            "--kinds",
+            help="Read all of it: bytes by kind of line and by tool, copies, the largest lines.",
+        ),
+    ] = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Show where the bytes of a session are, and what a rotation would free.
+
+    Every line is counted once, as what most of it is. What a client runs may be reported too.
+    """
+    if bool(sessions) == every:
+        raise WrongUsageError("Name a SESSION, or --all, and not both.")
+    if every:
+        _all(kinds=kinds, as_json=as_json, quiet=quiet)
+        return
+    reports = [_one(name, kinds=kinds, quiet=quiet) for name in sessions or ()]
+    if as_json:
+        document = report_json.session(reports[0])
+        if len(reports) > 1:
+            document = report_json.sessions(reports)
+        streams.write(render.as_json(document))
+        return
+    for number, report in enumerate(reports):
+        lines = render_report.session(report, _canvas())
+        _write(("", "", *lines) if number else lines)
+
+
+def _one(name: str, *, kinds: bool, quiet: bool) -> Session:
+    path = find.path_of(name)
+    size = path.stat().st_size if path.is_file() else 0
+    with streams.progress("Reading", size, quiet=quiet) as progress:
+        report = reporter.of_session(path, progress, kinds=Counts() if kinds else None)
+    try:
+        find.path_of(report.id)
+    except SessrotateError:
+        return reporter.by_path(report)
+    return report
+
+
+def _all(*, kinds: bool, as_json: bool, quiet: bool) -> None:
+    errors = report_all.Errors(_complain)
+    listed = report_all.found(errors)
+    size = report_all.size(listed, kinds=kinds)
+    with streams.progress("Reading", size, quiet=quiet) as progress:
+        report = report_all.of_machine(listed, progress, errors, kinds=kinds)
+    if as_json:
+        streams.write(render.as_json(report_json.machine(report)))
+    else:
+        _write(render_report.machine(report, _canvas()))
+    failure = worst(errors.failures)
+    if failure is not None:
+        raise typer.Exit(failure.exit_code)
+
+
+def _complain(unread: Unread) -> None:
+    streams.message(f"sessrotate: {printable(unread.path)}: {printable(unread.reason)}")
+
+
+def _canvas() -> Canvas:
+    return Canvas(streams.terminal_width(), pager.colours())
+
+
+def _write(lines: Iterable[str]) -> None:
+    streams.write_all(f"{line}\n" for line in lines)

@@ -1,0 +1,193 @@
+r"""The gist of a Claude Code row and its uuid, told without parsing the row.
+
+Rule: what is told of a line that is JSON is what `kinds.of_view` says of its view and `json.loads`
+of its uuid; else nothing is told, and somebody has to parse it. The whole line is followed once, as
+`claude_glance` does it, and taken for what it says only where it has the shape that clients write
+(2.0.28 to 2.1.330): a message of one text or one block, keys in their order. Everything odd is in
+doubt: several blocks, pictures in results, a key twice or spelled with escapes, a torn line.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from sessrotate import kinds
+from sessrotate.formats.claude_glance import COMMA, STRING, members
+from sessrotate.formats.claude_view import KINDS
+from sessrotate.kinds import Gist
+
+if TYPE_CHECKING:
+    from sessrotate.records import Record
+    from sessrotate.report import Kind
+
+_DEPTH: Final = 10
+"""How many brackets deep values are followed."""
+
+_OF_BLOCK: Final[dict[bytes, Kind]] = {
+    b"tool_use": "tool calls",
+    b"server_tool_use": "tool calls",
+    b"tool_result": "tool results",
+    b"thinking": "thinking",
+    b"redacted_thinking": "thinking",
+    b"image": "images",
+    b"document": "images",
+}
+"""Kinds of blocks by their type; that of a text is the speaker's."""
+
+
+_UUID: Final = 12
+"""Which group of `_row` that is."""
+
+_PICTURE: Final = b'"type":"base64"'
+
+
+def gist(record: Record) -> tuple[Gist, bytes | None] | None:
+    """Return the gist of a row and its uuid, if it has one; None if only a parser knows.
+
+    Of a line that is too long to be held the beginning decides: its first block, or a picture
+    that begins there.
+    """
+    if not record.is_whole:
+        return Gist(_of_beginning(record.line)), None
+    found = _row().fullmatch(record.line)
+    if found is None or b"\0" in record.line:  # what a crash of the system leaves in a file
+        return None
+    groups = found.groups()
+    gist_ = _told(groups)
+    return None if gist_ is None else (gist_, groups[_UUID])
+
+
+def _told(groups: tuple[bytes | None, ...]) -> Gist | None:
+    """Return the gist of a row by what `_row` found in it; None if it has no type, or a key twice.
+
+    An empty text is a value, too.
+    """
+    (before, subtype, message, of, of2, seen, call, name, block, image, behind, early, _, late) = (
+        groups
+    )
+    word = _only(before, behind)
+    time = _only(early, late)
+    if word is None or (time is None and early is not None):
+        return None
+    when = None if time is None else time.decode()
+    speaker = KINDS.get(word.decode(), "other")
+    if speaker not in kinds.SAID:
+        return Gist(kinds.of_note(speaker, (subtype or word).decode()), when)
+    if message is None:
+        return None
+    if (result := _only(of, of2)) is not None:
+        return Gist("tool results" if seen is None else "images", when, (), result.decode())
+    if call is not None and name is not None:
+        return Gist("tool calls", when, ((call.decode(), name.decode()),))
+    return Gist(_OF_BLOCK.get(block or image or b"", kinds.SAID[speaker]), when)
+
+
+def _only(one: bytes | None, other: bytes | None) -> bytes | None:
+    """Return which of two there is, None if it is neither or both."""
+    if one is None:
+        return other
+    return one if other is None else None
+
+
+def _of_beginning(line: bytes) -> Kind:
+    found = _begun().match(line)
+    if found is None:
+        return "unknown"
+    word, message, block, attachment = found.groups()
+    speaker = KINDS.get((word or b"").decode(), "other")
+    if attachment is not None:
+        return "attachments"
+    if message is None:
+        return kinds.of_note(speaker, (word or b"").decode())
+    if _PICTURE in line:
+        return "images"
+    said = kinds.SAID.get("assistant" if word is None else speaker, "unknown")
+    return said if block in {None, b"text"} else _OF_BLOCK.get(block, "unknown")
+
+
+_VALUE: Final = rb'"([ !#-\[\]-~]{0,128}+)"'
+
+
+def _member(name: bytes, value: bytes) -> bytes:
+    return rb'%b"%b":%b' % (COMMA, name, value)
+
+
+def _any(*parts: bytes) -> bytes:
+    return b"(?:%b)" % b"|".join(parts)
+
+
+def _content() -> bytes:
+    """Return what matches a message's content of which the kind is certain."""
+    plain = rb'\{"type":"(text|thinking|redacted_thinking)"%b\}' % members(2, b"type")
+    image = rb'\{"type":"(image|document)","source":\{%b\}%b\}' % (
+        members(1),
+        members(2, b"type", b"source"),
+    )
+    call = rb'\{"type":"(?:server_)?tool_use","id":%b,"name":%b%b\}' % (
+        _VALUE,
+        _VALUE,
+        members(_DEPTH, b"type", b"id", b"name"),
+    )
+    text = rb'\{"type":"text","text":%b\}' % STRING
+    texts = rb"\[(?:%b(?:,|(?=\])))*+\]" % text
+    picture = (
+        rb'(\[)\{"type":"image","source":\{"type":"base64","media_type":"[^"\\]*+","data":"'
+        rb'[^"\\]++"\}\}\]'
+    )
+    result = rb"\{%b(?:%b)?%b\}" % (
+        _any(
+            rb'"tool_use_id":%b,"type":"tool_result"' % _VALUE,
+            rb'"type":"tool_result","tool_use_id":%b' % _VALUE,
+        ),
+        _member(b"content", _any(STRING, picture, texts)),
+        members(2, b"type", b"tool_use_id", b"content"),
+    )
+    return _any(STRING, rb"\[%b\]" % _any(result, call, plain, image))
+
+
+@lru_cache(maxsize=1)
+def _row() -> re.Pattern[bytes]:
+    """Return what matches rows of the usual shape; compiled when it is wanted."""
+    others = members(_DEPTH, b"type", b"subtype", b"message", b"uuid", b"timestamp")
+    inner = members(3, b"content")
+    message = _member(
+        b"message", rb"\{%b(%b)%b\}" % (inner, _member(b"content", _content()), inner)
+    )
+    # The model's rows have their type behind the message, all others before it; clients (2.1.80)
+    # write the time of a system row before its uuid.
+    optional = [
+        _member(b"type", _VALUE),
+        _member(b"subtype", _VALUE),
+        message,
+        _member(b"type", _VALUE),
+        _member(b"timestamp", _VALUE),
+        _member(b"uuid", _VALUE),
+        _member(b"timestamp", _VALUE),
+    ]
+    return re.compile(
+        rb"\{%b%b\}" % (others, b"".join(b"(?:%b%b)?" % (each, others) for each in optional))
+    )
+
+
+@lru_cache(maxsize=1)
+def _begun() -> re.Pattern[bytes]:
+    """Return what matches the beginning of a row, up to where its first block says its type."""
+    block = rb'\[\{(?:"tool_use_id":%b,)?"type":%b' % (_VALUE.replace(b"(", b"(?:"), _VALUE)
+    message = rb'%b"message":(\{)%b%b"content":(?:"|%b)' % (
+        COMMA,
+        members(3, b"content"),
+        COMMA,
+        block,
+    )
+    return re.compile(
+        rb'\{%b(?:%b%b)?(?:%b|%b"(attachment)":)?'
+        % (
+            members(_DEPTH, b"type", b"message", b"attachment"),
+            _member(b"type", _VALUE),
+            members(_DEPTH, b"type", b"message", b"attachment"),
+            message,
+            COMMA,
+        )
+    )
