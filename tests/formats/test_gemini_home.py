@@ -23,7 +23,7 @@ from formats.gemini_sessions import (
     metadata,
     update,
 )
-from sessrotate import find, open_session
+from sessrotate import discovery, find, open_session
 from sessrotate.errors import WrongUsageError
 from sessrotate.formats import gemini, gemini_home, gemini_json, gemini_reader, gemini_sight
 
@@ -231,3 +231,30 @@ def test_a_session_without_metadata_has_nothing_beside_it(chats: Path) -> None:
     with open_session(path) as session:
         assert session.agents() == []
         assert session.side_bytes() == 0
+
+
+# ── in a list ────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_list_names_the_folder_that_a_session_was_run_in(
+    chats: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(chats.parents[3] / "claude"))
+    monkeypatch.setenv("CODEX_HOME", str(chats.parents[3] / "codex"))
+    digest = gemini_home.hash_of(ROOT)
+    rows = (metadata(projectHash=digest), message("a"))
+    (chats / f"{STEM}.jsonl").write_bytes(file(*rows))
+    hashed = chats.parents[1] / digest / "chats"
+    hashed.mkdir(parents=True)
+    whole = metadata(projectHash=digest, messages=[message("a")])
+    (hashed / "session-2026-01-01T00-00-00000000.json").write_text(json.dumps(whole, indent=2))
+
+    def folders() -> list[str]:
+        return sorted(str(each.edges.folder) for each in discovery.sessions())
+
+    assert folders() == [digest[:8], "gw1"]
+    row = {"type": "user", "sessionId": "s", "uuid": "u", "cwd": ROOT, "message": {"content": "a"}}
+    claude = chats.parents[3] / "claude" / "projects" / "-srv"
+    claude.mkdir(parents=True)
+    (claude / "5e55107a-0000-4000-a000-0000000000c0.jsonl").write_bytes(file(row))
+    assert folders() == [ROOT] * 3

@@ -140,3 +140,14 @@ class Quick(Protocol):
 
     def gist(self, record: Record) -> tuple[Gist, bytes | None] | None:
         """Return what `kinds.of_view` says of a record's view, and its `key`; None if in doubt."""
+
+
+@runtime_checkable
+class Placing(Protocol):
+    """What a reader may have besides: the project of a session that does not name its folder."""
+
+    def folder(self, path: Path, head: bytes, known: Iterable[str]) -> str:
+        """Return the folder in which the session at `path` was run, or another name for it.
+
+        `head` is the file's first 64 KiB; `known` are folders in which clients were run.
+        """

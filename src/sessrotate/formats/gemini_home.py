@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from contextlib import suppress
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -29,6 +31,7 @@ CHATS: Final = "chats"
 SHORT: Final = 8
 """Characters of a session's id that its file's name ends with; of a hash, that name a project."""
 
+_HASH: Final = re.compile(r"[0-9a-f]{64}")
 _HEAD: Final = 64 * 1024
 _MAP_BYTES: Final = 16 * 1024 * 1024
 _ROOT: Final = ".project_root"
@@ -99,6 +102,12 @@ def beginning(path: Path, size: int) -> bytes:
 # ── which project ────────────────────────────────────────────────────────────────────────────
 
 
+def short_name(project: Path) -> str:
+    """Return what to call a project whose folder nothing tells: its word, or part of its hash."""
+    return project.name[:SHORT] if _HASH.fullmatch(project.name) else project.name
+
+
+@lru_cache(maxsize=65536)
 def hash_of(folder: str) -> str:
     """Return the SHA-256 by which the client knows a project's folder."""
     return sha256(folder.encode("utf-8", "surrogateescape")).hexdigest()

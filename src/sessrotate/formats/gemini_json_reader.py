@@ -9,12 +9,13 @@ records that it has; of `messages` that are there twice the last counts, as in `
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from sessrotate.formats import gemini_sight
-from sessrotate.formats.gemini_reader import key, side_bytes, sight
+from sessrotate.formats.gemini_reader import folder, key, side_bytes, sight
 from sessrotate.formats.gemini_rows import id_at, is_sent, prompt, row_of, text
-from sessrotate.formats.gemini_view import view
+from sessrotate.formats.gemini_view import view as view_of
 from sessrotate.formats.sight import EDGE
 from sessrotate.jsonparts import Cursor, Value
 from sessrotate.records import LONGEST, Record
@@ -24,10 +25,12 @@ if TYPE_CHECKING:
 
     from sessrotate.formats.client import Reading
     from sessrotate.formats.sight import Agent, Title
+    from sessrotate.view import View
 
 __all__ = (
     "agents",
     "conversation",
+    "folder",
     "key",
     "live",
     "records",
@@ -72,6 +75,13 @@ def _member(segment: int, name: str | None, value: Value) -> Record:
         return _record(segment, value)
     line = b"{%b:%b}" % (_quoted(name), value.text)
     return Record(segment, value.offset, line, len(line), is_ended=value.is_ended)
+
+
+def view(record: Record) -> View | None:
+    """Return what a record says: a message, or a member of the object beside them."""
+    found = view_of(record)
+    is_member = found is not None and found.kind == "other" and not found.type
+    return replace(found, type="metadata") if found is not None and is_member else found
 
 
 def _quoted(name: str) -> bytes:

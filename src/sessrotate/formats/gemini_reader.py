@@ -6,11 +6,19 @@ read of them in `gemini_said`.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from sessrotate.formats import gemini_live, gemini_said, gemini_sight
-from sessrotate.formats.gemini_home import agents_of, beginning, session_of, side_bytes_of
+from sessrotate.formats.gemini_home import (
+    agents_of,
+    beginning,
+    folder_of,
+    session_of,
+    short_name,
+    side_bytes_of,
+)
 from sessrotate.formats.gemini_rows import (
     identity,
     kind_of,
@@ -26,6 +34,7 @@ from sessrotate.formats.sight import EDGE, Agent
 from sessrotate.records import records
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from sessrotate.formats.client import Reading
@@ -35,6 +44,7 @@ if TYPE_CHECKING:
 __all__ = [
     "agents",
     "conversation",
+    "folder",
     "key",
     "live",
     "records",
@@ -90,6 +100,21 @@ def agents(session: Reading) -> list[Agent]:
     found = agents_of(session.path, _own_id(session) or "")
     calls = _calls(session) if found else {}
     return [_agent(path, calls) for path in found]
+
+
+def folder(path: Path, head: bytes, known: Iterable[str]) -> str:
+    """Return the folder in which a session was run, or what its project is called (`gemini_home`).
+
+    That is the word that the client has for it, or the first characters of its hash.
+    """
+    project, digest = path.parent.parent, gemini_sight.project_hash(head)
+    return _told(project, digest) or folder_of(project, digest, known) or short_name(project)
+
+
+# The client's own notes of where projects are are read once for each, not for each session.
+@lru_cache(maxsize=4096)
+def _told(project: Path, digest: str | None) -> str | None:
+    return folder_of(project, digest)
 
 
 def side_bytes(session: Reading) -> int:
