@@ -119,6 +119,7 @@ def test_every_update_of_messages_of_a_real_client_is_a_boundary() -> None:
         {"$set": {"x": {"messages": [message("a")]}, "lastUpdated": TIME}},
         {"$set": {"messages": None}},
         {"$set": [{"messages": []}]},
+        {"$set": {"x": {"messages": [1]}, "list": [{}], "lastUpdated": TIME}},
         {"$rewindTo": "a", "$set": {"messages": []}},
         {"id": "a", "$set": {"messages": []}},
         {"id": "a" * 300, "$set": {"messages": []}},

@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from formats.gemini_sessions import APPENDED, TIME, Held, context, file, message, metadata, update
+from sessrotate import open_session
+from sessrotate.export import jsonl
 from sessrotate.formats import gemini_reader
 from sessrotate.view import Text, ToolCall, ToolResult
 
@@ -180,3 +182,17 @@ def test_of_a_real_session_every_prompt_and_every_result_is_told_once(path: Any)
     greek = [prompt.split()[0] for prompt in prompts if "USAGE=" in prompt]
     assert greek == ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta"][: len(greek)]
     assert len(greek) in {0, 4, 7}
+
+
+@pytest.mark.parametrize("path", APPENDED, ids=lambda path: f"{path.parts[-5]}-{path.stem[-14:]}")
+def test_an_export_has_each_message_once_and_no_update_that_repeats_them(path: Any) -> None:
+    with open_session(path) as session:
+        lines = b"".join(jsonl.pieces(session)).split(b"\n")
+    assert lines.pop() == b""
+    rows = [json.loads(line) for line in lines]
+    assert not any("messages" in row.get("$set", {}) for row in rows)
+    names = [row["id"] for row in rows if "id" in row]
+    assert len(set(names)) == len(names) > 0
+    written = [json.loads(line) for line in path.read_bytes().split(b"\n")[:-1]]
+    ended = {row["id"]: row for row in written if "id" in row and row["type"] == "gemini"}
+    assert [row for row in rows if row.get("id") in ended] == list(ended.values())

@@ -105,7 +105,7 @@ class _Told:
 
     def _is_new(self, message: Record) -> bool:
         name = id_at(message.line)  # most are known by that, and need not be parsed
-        if name is None or name in self._known or not message.is_ended:
+        if name is None or name in self._known:
             return False
         parts = {*_parts(row_of(message) or {})}
         if parts <= self._parts and message.is_whole:
