@@ -144,7 +144,7 @@ LAYERS = (
         "tally",
     },
     {"cold", "doctor", "foreign", "in_place"},
-    {"cold_fleet", "fleet", "hook", "render_in_place", "render_prune", "session"},
+    {"cold_fleet", "fleet", "hook", "render_in_place", "render_prune", "report_page", "session"},
     {"cli.streams", "listing", "render_run", "reporter", "steps"},
     {
         "cli.archives",
