@@ -70,7 +70,7 @@ def test_the_theme_is_the_systems_until_it_is_switched_and_then_remembered(
 
 
 @pytest.mark.parametrize("page", ["one", "every"])
-@pytest.mark.parametrize("width", [360, 768, 1280, 2200])
+@pytest.mark.parametrize("width", [360, 740, 810, 1010, 1125, 2200])
 def test_nothing_is_wider_than_the_window(
     browser: Browser, request: pytest.FixtureRequest, page: str, width: int
 ) -> None:
@@ -78,6 +78,15 @@ def test_nothing_is_wider_than_the_window(
     drawn(browser, request.getfixturevalue(page))
     browser.run(SOON)
     assert browser.run("document.documentElement.scrollWidth") <= width
+    scrolled = browser.run(
+        "[...document.querySelectorAll('.window')]"
+        ".map((each) => each.scrollWidth - each.clientWidth)"
+    )
+    assert set(scrolled) <= {0}
+    names = browser.run(
+        "[...document.querySelectorAll('.sorted tbody .name')].map((each) => each.offsetWidth)"
+    )
+    assert min(names, default=width) > 130
     cut = browser.run(
         "[...document.querySelectorAll('.figures dd, .bars .number, .chart text')].filter((each) =>"
         " each.checkVisibility() && (each.getBoundingClientRect().left < 0 ||"

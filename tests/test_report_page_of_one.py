@@ -14,7 +14,7 @@ import report_samples
 from export.browser import Browser
 from report_browsing import card, cells, count, drawn, made, texts
 from sessrotate.render import size
-from sessrotate.report import Session
+from sessrotate.report import Session, Share
 
 pytestmark = pytest.mark.browser
 
@@ -99,6 +99,21 @@ def test_the_line_ends_at_the_sessions_size_by_the_axis_beside_it(
     assert points[0][1] == pytest.approx(heights["0 B"], abs=0.1)
 
 
+def test_the_line_never_falls_whatever_the_clocks_said(
+    browser: Browser, tmp_path: Path, session: Session
+) -> None:
+    swapped = [
+        replace(part, first_timestamp=other.first_timestamp, last_timestamp=other.last_timestamp)
+        for part, other in zip(session.parts, reversed(session.parts), strict=True)
+    ]
+    drawn(browser, made(tmp_path, "swapped", [replace(session, parts=tuple(swapped))]))
+    path = browser.run("document.querySelector('.line').getAttribute('d')")
+    points = [tuple(map(float, each.split())) for each in re.split("[ML]", path)[1:]]
+    assert len(points) > 40
+    assert [x for x, _ in points] == sorted(x for x, _ in points)
+    assert [y for _, y in points] == sorted((y for _, y in points), reverse=True)
+
+
 def test_the_bar_of_segments_has_their_sizes_and_what_becomes_of_them(
     browser: Browser, one: Path, session: Session
 ) -> None:
@@ -151,6 +166,16 @@ def test_kinds_and_tools_are_listed_with_bars_of_their_lengths(
     for width, share in zip(widths, shares, strict=True):
         expected = max(widths[0] * share.bytes / shares[0].bytes, 1)
         assert width == pytest.approx(expected, abs=0.6)
+
+
+def test_a_tool_whose_name_is_a_number_has_its_place_by_size(
+    browser: Browser, tmp_path: Path, session: Session
+) -> None:
+    assert session.contents is not None
+    tools = (*session.contents.tools, Share("7", 1, 9))
+    odd = replace(session, contents=replace(session.contents, tools=tools))
+    drawn(browser, made(tmp_path, "odd", [odd]))
+    assert [row[0] for row in cells(browser, card("tools"))] == [tool.name for tool in tools]
 
 
 def test_without_kinds_the_page_says_how_to_have_them(browser: Browser, tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 // ── all sessions ───────────────────────────────────────────────────────────────────────────
 
-const open = (session) => {
+const show = (session) => {
   const box = make("dialog", { "aria-label": titled(session) },
     make("form", { method: "dialog" }, make("button", { "aria-label": "Close" }, "×")),
     make("h2", {}, isolated(titled(session))), origin(session), make("p", { class: "path" }, isolated(clipped(session.path, 1000))), facts(session),
@@ -62,18 +62,18 @@ const allSessions = (report) => {
   }));
   const longest = Math.max(...rows.map(({ bytes }) => bytes), 1);
   const table = sorted({
-    caption: "All sessions", kind: "sessions", open, sort: 3,
+    caption: "All sessions", kind: "sessions", open: show, sort: 3,
     columns: [
       { label: "Title", class: "name", isHead: true, value: (row) => row.name.toLowerCase(),
         show: (row) => [make("div", {}, row.running ? make("i", { class: "running", title: "running", role: "img", "aria-label": "running" }) : null,
-          button(isolated(row.name), (event) => { event.stopPropagation(); open(row); }, { title: row.name }))] },
+          button(isolated(row.name), (event) => { event.stopPropagation(); show(row); }, { title: row.name }))] },
       { label: "Project", class: "project aside", value: (row) => row.project, show: (row) => [isolated(row.project ? tail(row.project) : "–", { title: clipped(row.project) })] },
-      { label: "Client", class: "client aside", value: (row) => row.client, show: plain((row) => clipped(row.client, 20)) },
+      { label: "Client", class: "client aside spare", value: (row) => row.client, show: plain((row) => clipped(row.client, 20)) },
       measured("Size", "bytes", longest),
       sizes("Archive", "archived_bytes", { class: "number aside" }),
-      sizes("Live tail", "live_tail_bytes", { class: "number aside" }),
+      sizes("Live tail", "live_tail_bytes", { class: "number aside spare" }),
       sizes("Frees", "would_free_bytes", { title: "What a rotation would free" }),
-      { label: "Cuts", class: "number aside narrow", title: "Compactions", first: "down", value: (row) => row.compactions, show: (row) => [count(row.compactions)] },
+      { label: "Cuts", class: "number aside spare narrow", title: "Compactions", first: "down", value: (row) => row.compactions, show: (row) => [count(row.compactions)] },
       { label: "Last", class: "day aside", first: "down", value: (row) => row.last_timestamp, show: plain((row) => moment(row.last_timestamp).slice(0, 10)) },
     ],
   });
@@ -145,7 +145,7 @@ const ofAll = (report, made) => {
     report.sessions.length ? card("Largest projects", { name: "projects" }, parts(),
       bars("Largest projects", projects.map((each) => total(each, () => all.only(each.name), each.name ? tail(each.name) : "(no project)")), { columns: [sessions], most: 10, isTall: true })) : null,
     report.sessions.length ? card("Largest sessions", { name: "largest-sessions" }, parts(),
-      bars("Largest sessions", report.sessions.map((each) => ({ name: titled(each), bytes: each.bytes, parts: standing(each), act: () => open(each) })), { whole: report.bytes, most: 10, isTall: true })) : null,
+      bars("Largest sessions", report.sessions.map((each) => ({ name: titled(each), bytes: each.bytes, parts: standing(each), act: () => show(each) })), { whole: report.bytes, most: 10, isTall: true })) : null,
     ...contents(report),
     report.clients.length > 1 ? card("Clients", { name: "clients", wide: true }, parts(), bars("By client", report.clients.map((each) => total(each)), { whole: report.bytes, columns: [sessions] })) : null,
     all.node,
@@ -157,7 +157,7 @@ const ofAll = (report, made) => {
 const largestOfAll = (report) => {
   const named = new Map(report.sessions.map((session) => [session.session, session]));
   return largest(report.largest_lines, (row) => (named.has(row.session) ? titled(named.get(row.session)) : clipped(row.session, 36)),
-    (row) => { if (named.has(row.session)) open(named.get(row.session)); });
+    (row) => { if (named.has(row.session)) show(named.get(row.session)); });
 };
 
 // ── the page ───────────────────────────────────────────────────────────────────────────────

@@ -1,6 +1,6 @@
 // ── one session ────────────────────────────────────────────────────────────────────────────
 
-const history = (session, made) => {
+const grown = (session, made) => {
   const limit = when(session.last_timestamp, made) ?? Infinity;
   let points = [];
   const marks = [];
@@ -29,7 +29,7 @@ const history = (session, made) => {
 };
 
 const sizeOverTime = (session, made) => {
-  const { points, marks, days } = history(session, made);
+  const { points, marks, days } = grown(session, made);
   if (points.length < 2) return null;
   const [from, to] = [points[0][0], points.at(-1)[0]];
   const { unit, bins } = binned(days, from, to);
@@ -76,7 +76,7 @@ const segments = (session) => {
       { label: "Opened by", class: "aside", value: (row) => row.boundary?.trigger, show: plain((row) => (row.boundary ? clipped(row.boundary.trigger, 40) || "compaction" : "–")) },
       { label: "Tokens before", class: "number tokens aside", first: "down", value: (row) => row.boundary?.pre_tokens, show: (row) => [count(row.boundary?.pre_tokens)] },
       { label: "First", class: "time", value: (row) => row.first_timestamp, show: plain((row) => moment(row.first_timestamp)) },
-      { label: "Last", class: "time aside", value: (row) => row.last_timestamp, show: plain((row) => moment(row.last_timestamp)) },
+      { label: "Last", class: "time aside spare", value: (row) => row.last_timestamp, show: plain((row) => moment(row.last_timestamp)) },
       { label: "Where", class: "aside", value: (row) => row.standing, show: plain((row) => (row.problem ? clipped(row.problem) : row.standing === "sealed" ? "archive" : row === session.segments.at(-1) ? "live tail" : row.standing)) },
     ],
   });
