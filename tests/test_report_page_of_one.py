@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
@@ -233,6 +234,22 @@ def test_times_that_cannot_be_are_left_out_of_the_chart(
     browser.run("document.querySelector('.chart').focus()")
     browser.press("ArrowRight")
     assert "Feb 2026" in texts(browser, "#hover > *")[1]
+
+
+def test_a_session_of_less_than_a_minute_has_no_chart(
+    browser: Browser, tmp_path: Path, session: Session
+) -> None:
+    times = {59: 0, 60: 1}
+    for seconds, charts in times.items():
+        end = report_samples.iso(report_samples.START + timedelta(seconds=seconds))
+        part = replace(
+            session.parts[0],
+            first_timestamp=report_samples.iso(report_samples.START),
+            last_timestamp=end,
+        )
+        short = replace(session, parts=(part,), growth=())
+        drawn(browser, made(tmp_path, str(seconds), [short]))
+        assert count(browser, card("growth")) == charts
 
 
 def test_a_session_without_times_and_one_without_bytes_have_pages_too(

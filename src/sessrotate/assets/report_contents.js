@@ -24,6 +24,12 @@ const measured = (label, key, longest) => sizes(label, key, {
   },
 });
 
+const copies = (report) => { // the figure for the top
+  if (!report.kinds) return null;
+  const bytes = report.duplicate_bytes;
+  return ["Copied lines", bytes ? size(bytes) : "none", bytes ? percent(bytes, report.bytes) : null];
+};
+
 const contents = (report) => { // the cards that need all lines to be read
   if (!report.kinds) {
     return [card("What the bytes are", { wide: true }, make("p", { class: "empty" },
@@ -39,7 +45,7 @@ const contents = (report) => { // the cards that need all lines to be read
   const talk = of("talk");
   const groups = [["talk", "talk", talk], ["tools", "tools", of("tools")], ["rest", "bookkeeping", of("rest")]];
   return [
-    card("What the bytes are", { name: "kinds", note: `${percent(talk, whole)} of them are talk: ${size(talk)}.` },
+    card("What the bytes are", { name: "kinds", wide: !tools.length, note: `${percent(talk, whole)} of them are talk: ${size(talk)}.` },
       strip(groups.map(([tone, name, bytes]) => ({ bytes, tone, lines: [size(bytes), `${name}, ${percent(bytes, whole)}`] })),
         groups.map(([, name, bytes]) => `${name} ${size(bytes)}`).join(", ")),
       legend(groups.map(([tone, name, bytes]) => [tone, `${name} ${percent(bytes, whole)}`])),

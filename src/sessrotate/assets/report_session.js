@@ -32,6 +32,7 @@ const sizeOverTime = (session, made) => {
   const { points, marks, days } = grown(session, made);
   if (points.length < 2) return null;
   const [from, to] = [points[0][0], points.at(-1)[0]];
+  if (to - from < MINUTE) return null; // one step is no picture
   const { unit, bins } = binned(days, from, to);
   const told = session.compactions ? `, with ${many(session.compactions, "compaction")} marked` : "";
   return card("Size over time", { name: "growth", wide: true, note: `All that was ever written${told}.` },
@@ -89,8 +90,8 @@ const facts = (session) => figures([
   session.live_bytes === null ? ["Live file", "none"] : ["Live file", size(session.live_bytes), `live tail ${size(session.live_tail_bytes)}`],
   ["Archive", session.archived_bytes ? size(session.archived_bytes) : "–", session.archived_bytes ? percent(session.archived_bytes, session.bytes) : null],
   ["Compactions", count(session.compactions)],
-  session.kinds ? ["Copied lines", size(session.duplicate_bytes), percent(session.duplicate_bytes, session.bytes)] : null,
-  ["A rotation frees", session.would_free_bytes ? size(session.would_free_bytes) : "nothing", session.live_bytes && session.would_free_bytes ? `${percent(session.would_free_bytes, session.live_bytes)} of the live file` : null, "frees"],
+  copies(session),
+  ["A rotation frees", session.would_free_bytes ? size(session.would_free_bytes) : "nothing", session.live_bytes && session.would_free_bytes ? `${percent(session.would_free_bytes, session.live_bytes)} of the live file` : null, session.would_free_bytes ? "frees" : null],
 ]);
 const origin = (session) => make("p", { class: "origin" },
   make("span", {}, clipped(session.client, 40)), session.project ? isolated(clipped(session.project)) : null,
