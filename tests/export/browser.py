@@ -91,7 +91,7 @@ class Browser:
 
     def press(self, key: str) -> None:
         """Press and release a key."""
-        code = {"Enter": 13, "Escape": 27}.get(key)
+        code = {"Enter": 13, "Escape": 27, "ArrowLeft": 37, "ArrowRight": 39}.get(key)
         more = {"windowsVirtualKeyCode": code} if code else {"text": key}
         self.call("Input.dispatchKeyEvent", type="keyDown", key=key, **more)
         self.call("Input.dispatchKeyEvent", type="keyUp", key=key)

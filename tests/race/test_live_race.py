@@ -87,8 +87,17 @@ def test_fifteen_seconds_with_clients_that_take_rows_back(tmp_path: Path) -> Non
 @linux
 @pytest.mark.scale
 def test_ten_seconds_without_leases(tmp_path: Path) -> None:
-    result = raced(Race(seconds=10, appenders=4, slow=0.5, leases=False, folder=tmp_path))
-    assert result.outcomes["recovered: finish"] > 0
+    # Whether a later run finds the pack quiet is up to the writers: about one race in eight has
+    # no such run, and then another is held.
+    finished = 0
+    for number in range(5):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        result = raced(Race(seconds=10, appenders=4, slow=0.5, leases=False, folder=folder))
+        finished = result.outcomes["recovered: finish"]
+        if finished:
+            break
+    assert finished
 
 
 # ── a writer that does not close ─────────────────────────────────────────────────────────────

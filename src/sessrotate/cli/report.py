@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sessrotate import find, render, render_report, report_all, report_json, reporter
-from sessrotate.cli import pager, streams
+from sessrotate import find, render, render_report, report_all, report_json, report_page, reporter
+from sessrotate.cli import pager, streams, to_file
 from sessrotate.cli.options import Json, ManySessions, Quiet
 from sessrotate.columns import Canvas
 from sessrotate.errors import SessrotateError, WrongUsageError, printable, worst
@@ -16,7 +18,7 @@ from sessrotate.tally import Counts
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from sessrotate.report import Session, Unread
+    from sessrotate.report import Machine, Session, Unread
 
 
 def command(
@@ -33,6 +35,15 @@ def command(
         ),
     ] = False,
     as_json: Json = False,
+    html: Annotated[
+        Path | None,
+        typer.Option(
+            "--html",
+            metavar="FILE",
+            show_default=False,
+            help="Write a page for a browser to the new file FILE, and no text.",
+        ),
+    ] = None,
     quiet: Quiet = False,
 ) -> None:
     """Show where the bytes of a session are, and what a rotation would free.
@@ -41,19 +52,23 @@ def command(
     """
     if bool(sessions) == every:
         raise WrongUsageError("Name a SESSION, or --all, and not both.")
+    if html is not None:
+        to_file.check(html, "--html")
     if every:
-        _all(kinds=kinds, as_json=as_json, quiet=quiet)
+        _all(kinds=kinds, as_json=as_json, html=html, quiet=quiet)
         return
     reports = [_one(name, kinds=kinds, quiet=quiet) for name in sessions or ()]
+    if html is not None:
+        _page(reports, html, quiet=quiet)
     if as_json:
         document = report_json.session(reports[0])
         if len(reports) > 1:
             document = report_json.sessions(reports)
         streams.write(render.as_json(document))
-        return
-    for number, report in enumerate(reports):
-        lines = render_report.session(report, _canvas())
-        _write(("", "", *lines) if number else lines)
+    elif html is None:
+        for number, report in enumerate(reports):
+            lines = render_report.session(report, _canvas())
+            _write(("", "", *lines) if number else lines)
 
 
 def _one(name: str, *, kinds: bool, quiet: bool) -> Session:
@@ -68,19 +83,26 @@ def _one(name: str, *, kinds: bool, quiet: bool) -> Session:
     return report
 
 
-def _all(*, kinds: bool, as_json: bool, quiet: bool) -> None:
+def _all(*, kinds: bool, as_json: bool, html: Path | None, quiet: bool) -> None:
     errors = report_all.Errors(_complain)
     listed = report_all.found(errors)
     size = report_all.size(listed, kinds=kinds)
     with streams.progress("Reading", size, quiet=quiet) as progress:
         report = report_all.of_machine(listed, progress, errors, kinds=kinds)
+    if html is not None:
+        _page(report, html, quiet=quiet)
     if as_json:
         streams.write(render.as_json(report_json.machine(report)))
-    else:
+    elif html is None:
         _write(render_report.machine(report, _canvas()))
     failure = worst(errors.failures)
     if failure is not None:
         raise typer.Exit(failure.exit_code)
+
+
+def _page(report: Machine | list[Session], path: Path, *, quiet: bool) -> None:
+    pieces = report_page.pieces(report, time.time())
+    to_file.write(path, pieces, "Writing", 0, quiet=quiet, option="--html")
 
 
 def _complain(unread: Unread) -> None:

@@ -13,13 +13,26 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+def check(path: Path, option: str) -> None:
+    """Raise RefusedError where `write` would, before the work begins that comes first."""
+    if path.is_file() or path.is_dir():
+        raise _exists(path, option)
+
+
 def write(
-    path: Path, pieces: Iterable[bytes | memoryview], doing: str, size: int, *, quiet: bool
+    path: Path,
+    pieces: Iterable[bytes | memoryview],
+    doing: str,
+    size: int,
+    *,
+    quiet: bool,
+    option: str = "-o",
 ) -> None:
     """Write the pieces, of about `size` bytes together, to `path`; a bar says what is done.
 
-    Raises RefusedError if something has that name: nothing is written over. Raises ClosedPipe if
-    `path` is a pipe whose reader has gone, StorageError as the system reports.
+    `option` is what gave the path. Raises RefusedError if something has that name: nothing is
+    written over. Raises ClosedPipe if `path` is a pipe whose reader has gone, StorageError as the
+    system reports.
     """
     try:
         with (
@@ -38,5 +51,9 @@ def write(
             raise streams.ClosedPipe from None
         if not isinstance(error.__cause__, FileExistsError):
             raise
-        name = printable(str(path))
-        raise RefusedError(f"{name} exists: remove it, or name another with -o.") from None
+        raise _exists(path, option) from None
+
+
+def _exists(path: Path, option: str) -> RefusedError:
+    name = printable(str(path))
+    return RefusedError(f"{name} exists: remove it, or name another with {option}.")

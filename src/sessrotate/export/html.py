@@ -6,14 +6,12 @@ allows no script and no style but the two files of `assets`, by their hashes, an
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections import deque
 from dataclasses import replace
 from importlib import resources
 from typing import TYPE_CHECKING, Final
 
-from sessrotate import unique
+from sessrotate import html_head, unique
 from sessrotate.errors import SessrotateError
 from sessrotate.export import html_record
 from sessrotate.export.html_text import short
@@ -111,32 +109,9 @@ class _Agents:
 
 
 def _opening(title: str, session: Session, segments: tuple[SegmentInfo, ...]) -> str:
-    style, script = _asset("page.css"), _asset("page.js")
-    policy = "; ".join(
-        (
-            "default-src 'none'",
-            f"style-src {_hash(style)}",
-            f"script-src {_hash(script)}",
-            "img-src data:",
-            "base-uri 'none'",
-            "form-action 'none'",
-            "require-trusted-types-for 'script'",
-            "trusted-types 'none'",
-        )
-    )
     listed = "".join(_entry(info) for info in segments)
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="referrer" content="no-referrer">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>{style}</style>
-<script>{script}</script>
-</head>
-<body>
+    head = html_head.head(title, _asset("page.css"), _asset("page.js"), pictures=True)
+    return f"""{head}<body>
 {_asset("bar.html").replace("TITLE", title)}
 <nav id="sidebar"><h2>{short(session.client, 40)} session</h2><ol>
 {listed}</ol></nav>
@@ -165,8 +140,3 @@ def _closing(shown: int, unreadable: int) -> str:
 def _asset(name: str) -> str:
     found = resources.files("sessrotate.export").joinpath("assets", name)
     return found.read_text(encoding="utf-8")
-
-
-def _hash(text: str) -> str:
-    digest = hashlib.sha256(text.encode()).digest()
-    return f"'sha256-{base64.b64encode(digest).decode()}'"
