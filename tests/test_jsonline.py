@@ -21,6 +21,7 @@ SHAPE: jsonline.Shape = {
     "uuid": None,
     "timestamp": None,
     "compactMetadata": {"trigger": None, "preTokens": None},
+    "x": list,
 }
 
 
@@ -58,6 +59,8 @@ def patching() -> Any:
 @example(b'{"uuid":1E400,"type":-1e-999999999999999999999}', 6)
 @example(b'{"compactMetadata":{"trigger":1},"compactMetadata":[{"trigger":2}]}', 6)
 @example(b'{"type":{"type":"system"},"uuid":[{"uuid":"x"}]}', 6)
+@example(b'{"x":{"x":[]}}', 6)
+@example(b'{"x":[{"x":1}],"y":[]}', 6)
 @example(b'{"a":"\t"}', 3)
 @example(b'{"a"\x0b:1}', 3)
 @example(b'{"a":1}\x00', 3)
@@ -162,3 +165,15 @@ def test_the_verdict_on_a_line_is_that_of_node() -> None:
         values = jsonline.values([line], len(line), SHAPE) or {}
         ours = values.get("type") == "system" and values.get("subtype") == "compact_boundary"
         assert ours == bool(verdict), line[:300]
+
+
+@pytest.mark.parametrize(
+    ("value", "is_array"),
+    [(b"[]", True), (b'[{"x":1},[]]', True), (b"{}", False), (b'"[]"', False), (b"null", False)],
+)
+@pytest.mark.parametrize("size", [0, 300_000])
+def test_a_value_may_be_asked_whether_it_is_an_array(
+    value: bytes, is_array: bool, size: int
+) -> None:
+    line = b'{"y":"%b","x":%b}' % (b"y" * size, value)
+    assert jsonline.values([line], len(line), {"x": list}) == {"x": is_array}

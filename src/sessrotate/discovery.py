@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Final
 from sessrotate import archive, archived, edges, formats, live, manifest, names, packed, place
 from sessrotate.errors import DamagedError
 from sessrotate.formats import claude, claude_agents, claude_chain, claude_edges
+from sessrotate.formats.client import Placing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from sessrotate.archived import Archived
@@ -88,9 +89,12 @@ def sessions(*, hidden: bool = False, unread: Unread = _untold) -> Iterator[List
     `hidden` also those that nobody used: empty ones, warm-ups, agents' rows only. `unread` is told
     the path of what cannot be read, and why.
     """
+    folders: dict[str, None] = {}
     for client in formats.clients():
-        found = _in_projects(unread) if client is claude else _elsewhere(client, unread)
+        found = _in_projects(unread) if client is claude else _elsewhere(client, folders, unread)
         for listed in found:
+            if listed.edges.folder is not None:
+                folders[listed.edges.folder] = None
             if hidden or listed.edges.standing == "session":
                 yield listed
 
@@ -108,21 +112,27 @@ def _in_projects(unread: Unread) -> Iterator[Listed]:
                 yield listed
 
 
-def _elsewhere(client: Client, unread: Unread) -> Iterator[Listed]:
-    """Yield the sessions of a client that nothing is rotated of in place."""
+def _elsewhere(client: Client, known: Iterable[str], unread: Unread) -> Iterator[Listed]:
+    """Yield the sessions of a client that nothing is rotated of in place.
+
+    `known` are the folders in which other clients were run.
+    """
     reader = formats.reader(client)
     for path in client.sessions():
         here = edges.seen(str(path), unread)
         if here is None:
             continue
         is_packed = packed.is_session(path.name)
+        sight = reader.sight(here.head, here.tail, is_whole=here.is_whole)
+        if sight.folder is None and isinstance(reader, Placing):
+            sight = replace(sight, folder=reader.folder(path, here.head, known))
         count, tail = (None, None) if is_packed else edges.compactions(here, client, 0)
         yield Listed(
             client=client.NAME,
             session=client.session_of(path.name),
             path=path,
             place=None,
-            edges=reader.sight(here.head, here.tail, is_whole=here.is_whole),
+            edges=sight,
             bytes=here.size,
             archived_bytes=0,
             archived_disk_bytes=0,

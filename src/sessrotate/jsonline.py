@@ -25,8 +25,9 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    Shape = Mapping[str, "Shape | None"]
-    """Which keys to report; None for a scalar, a mapping for an object inside the object."""
+    Shape = Mapping[str, "Shape | type[list[Any]] | None"]
+    """Which keys to report: None for a scalar, a mapping for an object inside the object, `list`
+    for whether it is an array."""
 
     Values = dict[str, "str | int | bool | Values | None"]
     """What was found: only keys that the line has, in the shape that was asked for."""
@@ -91,11 +92,13 @@ def _parsed_at_once(line: bytes, shape: Shape) -> Values | None:
 def _picked(found: Any, shape: Shape) -> Values | None:
     if not isinstance(found, dict):
         return None
-    return {
-        key: _scalar(found[key]) if inner is None else _picked(found[key], inner)
-        for key, inner in shape.items()
-        if key in found
-    }
+    return {key: _value(found[key], inner) for key, inner in shape.items() if key in found}
+
+
+def _value(value: Any, wanted: Shape | type[list[Any]] | None) -> Values | str | int | bool | None:
+    if wanted is None:
+        return _scalar(value)
+    return isinstance(value, list) if isinstance(wanted, type) else _picked(value, wanted)
 
 
 def _scalar(value: object) -> str | int | bool | None:
@@ -182,8 +185,12 @@ class _Picker:
             shape, values_here = self._open[-1]
             if self._key in shape:
                 wanted = shape[self._key]
-                values_here[self._key] = inner if is_object and wanted is not None else None
-                if is_object and wanted is not None:
+                if isinstance(wanted, type):
+                    values_here[self._key] = not is_object
+                elif wanted is None or not is_object:
+                    values_here[self._key] = None
+                else:
+                    values_here[self._key] = inner
                     self._open.append((wanted, inner))
         self._depth += 1
         if self._depth > MAX_DEPTH:
@@ -193,7 +200,11 @@ class _Picker:
         if self._depth and len(self._open) == self._depth:
             shape, values_here = self._open[-1]
             if self._key in shape:
-                values_here[self._key] = _scalar(value) if shape[self._key] is None else None
+                wanted = shape[self._key]
+                if isinstance(wanted, type):
+                    values_here[self._key] = False
+                else:
+                    values_here[self._key] = _scalar(value) if wanted is None else None
 
 
 def _is_short(number: object) -> bool:

@@ -6,6 +6,7 @@ in. Memory is bounded: of a line over `LONGEST` only the beginning is kept.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from io import BytesIO
 from typing import TYPE_CHECKING, Final
@@ -17,9 +18,12 @@ LONGEST: Final = 8 * 1024 * 1024
 """Bytes of a line that are held: room for the largest image that clients send, twice."""
 
 
+_BREAK: Final = re.compile(rb"[ \t\r]*\n[ \t\r\n]*")
+
+
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One line of a session.
+    """One line of a session, or what its client's format has in the place of lines.
 
     `segment` is the segment's number and `offset` where in its body the line begins, in bytes;
     `line` is the line without its newline, `size` how many bytes that are. Of a line that is
@@ -41,6 +45,14 @@ class Record:
     def is_whole(self) -> bool:
         """Whether `line` is all of the line."""
         return len(self.line) == self.size
+
+
+def on_one_line(data: bytes) -> bytes:
+    """Return a record's bytes, or a piece of them, without line breaks: JSON has none in strings.
+
+    Only of formats that are not made of lines there are any.
+    """
+    return _BREAK.sub(b"", data) if b"\n" in data else data
 
 
 def records(

@@ -24,7 +24,7 @@ from sessrotate.records import Record, records
 from sessrotate.source import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from sessrotate.bodies import Body, SegmentInfo
     from sessrotate.formats.client import Client, Reader
@@ -120,6 +120,14 @@ class Session:
         """
         yield from self.reader.conversation(self)
 
+    def said(self, records: Iterable[Record]) -> Iterator[Record]:
+        """Yield what people read of these records of the session.
+
+        Those of most clients as they are; of formats that repeat what was said, what is new in
+        each (`Reader.said`), and a record that repeats as one that `is_carried`.
+        """
+        yield from self.reader.said(records, self.bytes_of)
+
     def view(self, record: Record) -> View | None:
         """Return what a record says, None where nobody can tell: it is no JSON, or far too long."""
         return self.reader.view(record)
@@ -146,9 +154,17 @@ class Session:
         return self.reader.agents(self)
 
     def records_of(self, agent: Agent) -> Iterator[Record]:
-        """Yield the records of an agent. Raises StorageError and others, as opening a file does."""
+        """Yield what people read of an agent.
+
+        Raises StorageError and others, as opening a file does.
+        """
         with Source(agent.path) as source:
-            yield from self.reader.records(source.pieces(Span(0, source.size())), 0)
+
+            def bytes_of(record: Record) -> Iterator[bytes]:
+                return iter(source.pieces(Span(record.offset, record.offset + record.size)))
+
+            pieces = source.pieces(Span(0, source.size()))
+            yield from self.reader.said(self.reader.records(pieces, 0), bytes_of)
 
     def side_bytes(self) -> int:
         """Return how many bytes the client keeps beside the session: long results of tools."""

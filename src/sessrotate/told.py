@@ -47,6 +47,10 @@ _SPEAKERS: Final[tuple[tuple[str, Callable[[View], bool]], ...]] = (
 """Who speaks, the first that is true."""
 
 
+_UPDATES: Final = frozenset({"checkpoint"})
+"""Boundaries that are not always compactions: Gemini CLI writes one at each resume."""
+
+
 def speaker(view: View) -> str:
     """Return who says this."""
     who = next((name for name, is_it in _SPEAKERS if is_it(view)), view.type)
@@ -60,7 +64,8 @@ def model(view: View) -> str | None:
 
 def compaction(part: Compaction, boundary: Boundary | None) -> str:
     """Return the words about a compaction: number, time, trigger, tokens before it."""
-    words = ["Compaction" if boundary is None else f"Compaction {part.record.segment}"]
+    what = part.view.type.capitalize() if part.view.type in _UPDATES else "Compaction"
+    words = [what if boundary is None else f"{what} {part.record.segment}"]
     time = part.view.time or (boundary and boundary.timestamp)
     if time:
         words.append(render.time(time))

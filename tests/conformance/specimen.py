@@ -30,7 +30,9 @@ class Specimen:
     that has none. `boundaries` gives the offsets of a file's boundary lines, `time` that of one
     line, `key` what makes a line's copies known. `installed` puts a file's bytes where its client
     looks for sessions below a folder, and returns the path; `environment(folder)` is what has the
-    client look there; `session` is that session's id. `has_lines`: its records are lines.
+    client look there; `session` is that session's id. `has_lines`: its records are lines;
+    `repeats`: some of them have what others said in them, so that what is read of a session is
+    not its lines (`Reader.said`).
     """
 
     client: Client
@@ -43,6 +45,7 @@ class Specimen:
     installed: Callable[[Path, bytes], Path]
     session: str
     has_lines: bool = True
+    repeats: bool = False
 
     @property
     def name(self) -> str:

@@ -16,6 +16,7 @@ from sessrotate.cli import pager, streams
 from sessrotate.cli.options import AllowGaps, Quiet, Session
 from sessrotate.errors import WrongUsageError
 from sessrotate.parts import parts
+from sessrotate.records import on_one_line
 from sessrotate.session import open_session
 
 if TYPE_CHECKING:
@@ -125,9 +126,12 @@ def command(
         # Only where the result goes into a file: a pager or `| less` shares the terminal.
         hidden = quiet or not streams.is_file()
         with streams.progress("Reading", total, quiet=hidden) as progress:
-            records = _watched(_records(opened, segment, history=history), progress)
+            records = _records(opened, segment, history=history)
             if output is Format.JSONL:
                 records = (record for record in records if not record.is_part)
+            else:
+                records = opened.said(records)
+            records = _watched(records, progress)
             _show(opened, records, choice, output, quiet=quiet)
 
 
@@ -234,7 +238,7 @@ def _lines(session: Opened, items: Iterator[Item], _choice: select.Choice) -> It
     for record, _ in items:
         if not is_ended:  # a torn line that others follow
             yield b"\n"
-        yield from session.bytes_of(record)
+        yield from map(on_one_line, session.bytes_of(record))
         is_ended = record.is_ended
         if is_ended:
             yield b"\n"

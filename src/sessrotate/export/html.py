@@ -46,7 +46,7 @@ def _parts(session: Session) -> Iterator[str]:
     coming = deque(segments)
     info = None
     shown = unreadable = 0
-    for record in unique.once(session.history(), session.key):
+    for record in unique.once(session.said(session.history()), session.key):
         if shown and not shown % _TOGETHER:
             yield "</section>\n<section>\n"
         while info is None or info.index < record.segment:

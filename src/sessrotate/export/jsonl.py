@@ -2,13 +2,15 @@
 
 Rule: a line's bytes are those that the client wrote, whatever they are; a session without copies
 comes out as `stitch` gives it, byte for byte. Every line but the last ends with a newline, also
-where a segment that is no longer there cut it off.
+where a segment that is no longer there cut it off. Of a format that is not made of lines, a record
+comes as one line.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from sessrotate.records import on_one_line
 from sessrotate.unique import Copies, once
 
 if TYPE_CHECKING:
@@ -25,15 +27,18 @@ def pieces(session: Session) -> Generator[bytes, None, Copies]:
     copies = Copies()
     held: list[bytes] = []
     size, is_ended = 0, True
-    for record in once(session.history(), session.key, session.bytes_of, copies):
+    records = session.said(session.history())
+    for record in once(records, session.key, session.bytes_of, copies):
+        if record.is_carried:  # what is new in it comes behind it
+            continue
         if not is_ended:
             held.append(b"\n")
         if record.is_whole:
-            held.append(record.line)
+            held.append(on_one_line(record.line))
         else:
             yield b"".join(held)
             held = []
-            yield from session.bytes_of(record)
+            yield from map(on_one_line, session.bytes_of(record))
         is_ended = record.is_ended
         if is_ended:
             held.append(b"\n")

@@ -38,7 +38,10 @@ def pieces(session: Session) -> Iterator[bytes]:
     Raises as `history` does.
     """
     items = chosen(
-        once(session.history(), session.key), session.view, _EXPORTED, lambda _record: None
+        once(session.said(session.history()), session.key),
+        session.view,
+        _EXPORTED,
+        lambda _record: None,
     )
     yield from document(session, items, str(session.title()) or session.id)
     for agent in session.agents():

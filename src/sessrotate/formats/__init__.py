@@ -49,6 +49,30 @@ def _codex_reader() -> Reader:
     return codex_reader
 
 
+def _gemini() -> Client:
+    from sessrotate.formats import gemini  # noqa: PLC0415 - the rule of this module
+
+    return gemini
+
+
+def _gemini_reader() -> Reader:
+    from sessrotate.formats import gemini_reader  # noqa: PLC0415 - the rule of this module
+
+    return gemini_reader
+
+
+def _gemini_json() -> Client:
+    from sessrotate.formats import gemini_json  # noqa: PLC0415 - the rule of this module
+
+    return gemini_json
+
+
+def _gemini_json_reader() -> Reader:
+    from sessrotate.formats import gemini_json_reader  # noqa: PLC0415 - the rule of this module
+
+    return gemini_json_reader
+
+
 def _opaque() -> Client:
     from sessrotate.formats import opaque  # noqa: PLC0415 - the rule of this module
 
@@ -64,6 +88,9 @@ def _opaque_reader() -> Reader:
 CLIENTS: tuple[Row, ...] = (
     Row("claude", _claude, _claude_reader),
     Row("codex", _codex, _codex_reader),
+    # An object on one line is metadata to the format of lines, if it is not a session of its own.
+    Row("gemini", _gemini_json, _gemini_json_reader),
+    Row("gemini", _gemini, _gemini_reader),
 )
 """One row a format. A client with two formats has two rows of one name."""
 

@@ -17,11 +17,13 @@ from sessrotate.formats.sight import EDGE
 from sessrotate.records import records
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from sessrotate.formats.client import Reading
     from sessrotate.formats.sight import Agent, Title
     from sessrotate.records import Record
+
+    BytesOf = Callable[[Record], Iterator[bytes]]
 
 __all__ = (
     "agents",
@@ -30,6 +32,7 @@ __all__ = (
     "key",
     "live",
     "records",
+    "said",
     "side_bytes",
     "sight",
     "title",
@@ -46,6 +49,11 @@ def key(record: Record) -> bytes | None:
         return uuid
     value = claude_live.text(claude_live.row_of(record) or {}, "uuid")
     return None if value is None else value.encode("utf-8", "surrogatepass")
+
+
+def said(records: Iterable[Record], _bytes_of: BytesOf) -> Iterator[Record]:
+    """Yield the records as they are: each says something of its own."""
+    return iter(records)
 
 
 def live(session: Reading) -> Iterator[Record]:

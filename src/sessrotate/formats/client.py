@@ -99,6 +99,16 @@ class Reader(Protocol):
     def records(self, pieces: Iterable[bytes | memoryview], segment: int) -> Iterator[Record]:
         """Yield the records of a segment's body: its lines, for all formats made of lines."""
 
+    def said(
+        self, records: Iterable[Record], bytes_of: Callable[[Record], Iterator[bytes]]
+    ) -> Iterator[Record]:
+        """Yield what people read of these records, in its order: the same, for most formats.
+
+        Where a record repeats what others have, only what is new in it comes, as records of their
+        own, and the record itself as one that `is_carried`. `bytes_of` gives all bytes of one
+        that is too long to be held.
+        """
+
     def view(self, record: Record) -> View | None:
         """Return what a record says, None where nobody can tell."""
 
@@ -130,3 +140,14 @@ class Quick(Protocol):
 
     def gist(self, record: Record) -> tuple[Gist, bytes | None] | None:
         """Return what `kinds.of_view` says of a record's view, and its `key`; None if in doubt."""
+
+
+@runtime_checkable
+class Placing(Protocol):
+    """What a reader may have besides: the project of a session that does not name its folder."""
+
+    def folder(self, path: Path, head: bytes, known: Iterable[str]) -> str:
+        """Return the folder in which the session at `path` was run, or another name for it.
+
+        `head` is the file's first 64 KiB; `known` are folders in which clients were run.
+        """

@@ -15,9 +15,13 @@ from sessrotate.formats.codex_view import view
 from sessrotate.records import records
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
     from sessrotate.formats.client import Reading
     from sessrotate.formats.sight import Agent
     from sessrotate.records import Record
+
+    BytesOf = Callable[[Record], Iterator[bytes]]
 
 __all__ = (
     "agents",
@@ -25,6 +29,7 @@ __all__ = (
     "key",
     "live",
     "records",
+    "said",
     "side_bytes",
     "sight",
     "title",
@@ -39,6 +44,11 @@ def key(record: Record) -> bytes | None:
     twice, has the same bytes: each is known by its place.
     """
     return b"%d:%d" % (record.segment, record.offset) if is_bare(record) else None
+
+
+def said(records: Iterable[Record], _bytes_of: BytesOf) -> Iterator[Record]:
+    """Yield the records as they are: a compaction's copy of the history is shown as one thing."""
+    return iter(records)
 
 
 def agents(_session: Reading) -> list[Agent]:

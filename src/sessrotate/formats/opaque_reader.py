@@ -12,7 +12,7 @@ from sessrotate.formats.sight import Sight, Title
 from sessrotate.records import records as lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from sessrotate.formats.client import Reading
     from sessrotate.formats.sight import Agent
@@ -23,6 +23,14 @@ if TYPE_CHECKING:
 def records(pieces: Iterable[bytes | memoryview], segment: int) -> Iterator[Record]:
     """Yield the lines of a segment's body."""
     return lines(pieces, segment)
+
+
+def said(
+    records: Iterable[Record],
+    _bytes_of: Callable[[Record], Iterator[bytes]],
+) -> Iterator[Record]:
+    """Yield the records as they are."""
+    return iter(records)
 
 
 def view(_record: Record) -> View | None:

@@ -1,0 +1,61 @@
+"""Gemini CLI: sessions of one object, that 0.24.0 and 0.38.2 wrote."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+from conformance.specimen import FIXTURES, Specimen
+from conformance.specimens.gemini import ID, _environment
+from formats.gemini_sessions import message, metadata
+from sessrotate.formats import gemini_json
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def _boundaries(_data: bytes) -> list[int]:
+    return []
+
+
+def _time(line: bytes) -> str | None:
+    """Return the time on a line of an indented object."""
+    try:
+        row = json.loads(b"{" + line.strip().rstrip(b",") + b"}")
+    except ValueError:
+        return None
+    times = (row.get(name) for name in ("timestamp", "lastUpdated", "startTime"))
+    return next((time for time in times if isinstance(time, str) and time[:2] == "20"), None)
+
+
+def _key(line: bytes) -> bytes | None:
+    name = json.loads(line).get("id")
+    return name.encode() if isinstance(name, str) else None
+
+
+def _made(cuts: int) -> bytes:
+    said = []
+    for number in range(cuts + 1):
+        said += [message(f"user-{number}"), message(f"gemini-{number}", "gemini", "an answer")]
+    return json.dumps(metadata(messages=said), indent=2).encode()
+
+
+def _installed(folder: Path, data: bytes) -> Path:
+    path = folder / "project" / "chats" / f"{ID}.json"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(data)
+    return path
+
+
+SPECIMEN: Final = Specimen(
+    client=gemini_json,
+    files=tuple(sorted((FIXTURES / "gemini").rglob("session-*.json"))),
+    made=_made,
+    boundaries=_boundaries,
+    time=_time,
+    key=_key,
+    environment=_environment,
+    installed=_installed,
+    session=ID,
+    has_lines=False,
+)

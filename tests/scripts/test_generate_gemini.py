@@ -1,0 +1,99 @@
+"""The generator keeps its word: checked against the bytes alone, read with `json.loads`."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import generate_gemini
+from formats.gemini_sessions import Held
+from generate_gemini import Options, Truth, generate
+from sessrotate.formats import gemini_json_reader, gemini_reader
+
+KIB = 1 << 10
+APPENDED = Options(size=900 * KIB, resumes=4, history=120 * KIB, big=80 * KIB)
+WHOLE = Options(size=500 * KIB, format="json", big=80 * KIB)
+
+
+def made(options: Options) -> tuple[bytes, Truth]:
+    target = io.BytesIO()
+    truth = generate(target, options)
+    return target.getvalue(), truth
+
+
+@pytest.mark.parametrize("options", [APPENDED, WHOLE], ids=["jsonl", "json"])
+def test_the_same_options_give_the_same_bytes(options: Options) -> None:
+    data, truth = made(options)
+    assert made(options) == (data, truth)
+    assert truth.bytes == len(data) >= options.size
+    assert truth.sha256 == hashlib.sha256(data).hexdigest()
+    other = Options(size=options.size, format=options.format, seed=8)
+    assert made(other)[0] != data
+
+
+def test_lines_are_written_as_the_client_writes_them() -> None:
+    data, truth = made(APPENDED)
+    boundaries, names, at = [], [], 0
+    for line in data.split(b"\n")[:-1]:
+        row: dict[str, Any] = json.loads(line)
+        assert json.dumps(row, ensure_ascii=False, separators=(",", ":")).encode() == line
+        if "messages" in row.get("$set", {}):
+            boundaries.append(at)
+            live = [each["id"] for each in row["$set"]["messages"][1:]]
+        elif "id" in row and row["id"] not in live:
+            live.append(row["id"])
+        if "id" in row:
+            names.append(row["id"])
+        at += len(line) + 1
+    assert tuple(boundaries) == truth.boundaries
+    assert len(boundaries) >= 1 + APPENDED.resumes
+    assert tuple(live) == truth.live
+    assert len(names) > len(set(names))
+    assert b'"args":{"$set":{"messages":[' in data
+
+
+def test_an_object_is_indented_as_the_client_does_it() -> None:
+    data, truth = made(WHOLE)
+    row = json.loads(data)
+    assert json.dumps(row, ensure_ascii=False, indent=2).encode() == data
+    assert tuple(each["id"] for each in row["messages"]) == truth.live
+    assert truth.messages == len(truth.live)
+    assert max(len(json.dumps(each)) for each in row["messages"]) > WHOLE.big
+
+
+@pytest.mark.parametrize("options", [APPENDED, WHOLE], ids=["jsonl", "json"])
+def test_a_resume_sends_what_the_generator_says(options: Options) -> None:
+    data, truth = made(options)
+    reader = gemini_reader if options.format == "jsonl" else gemini_json_reader
+    session = Held(data, reader=None if reader is gemini_reader else reader)
+    sent = [json.loads(record.line)["id"] for record in reader.conversation(session)]
+    assert tuple(sent) == truth.live
+    told = [
+        record
+        for record in reader.said(session.history(), session.bytes_of)
+        if reader.key(record) is not None
+    ]
+    assert len({reader.key(record) for record in told}) == len(told) <= truth.messages
+
+
+@pytest.mark.parametrize("wrong", [{"format": "xml"}, {"size": -1}])
+def test_wrong_options_are_refused(wrong: Any) -> None:
+    with pytest.raises(ValueError, match=r"format|negative"):
+        Options(**wrong)
+
+
+def test_the_command_says_what_it_wrote(tmp_path: Path) -> None:
+    out = tmp_path / "a.jsonl"
+    script = Path(generate_gemini.__file__)
+    arguments = (str(script), str(out), "--size", "100K", "--resumes", "1")
+    done = subprocess.run((sys.executable, *arguments), check=True, capture_output=True)
+    said = json.loads(done.stdout)
+    assert said["bytes"] == out.stat().st_size
+    assert said["sha256"] == hashlib.sha256(out.read_bytes()).hexdigest()
