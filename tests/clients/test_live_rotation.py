@@ -415,7 +415,7 @@ def test_a_session_goes_on_that_is_rotated_and_restored_all_the_time(
     lives: Lives, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # `restore` has no --live. Here it has, so that there is always something to rotate.
-    monkeypatch.setattr(inuse, "check_unused", lambda *_: None)
+    monkeypatch.setattr(inuse, "check_unused", lambda *_, **__: None)
     client = lives.again()
     swapping: list[Swapping] = []
 
