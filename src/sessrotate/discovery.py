@@ -166,9 +166,7 @@ def _neighbours(projects: Path, name: str, found: _Project) -> dict[str, claude_
         if listed is not None:
             here = edges.seen(str(listed.path), _untold)
             uuids = claude_edges.uuids(here.head, here.tail) if here is not None else frozenset()
-            project[where.session] = claude_chain.Neighbour(
-                listed.edges, uuids | listed.boundaries
-            )
+            project[where.session] = claude_chain.Neighbour(listed.edges, uuids | listed.boundaries)
     return project
 
 

@@ -152,6 +152,12 @@ def test_samples_have_the_titles_that_their_clients_show(sample: str, expected: 
     assert exact(partial(records, [data], 0)) == expected
 
 
+def test_a_row_that_only_quotes_a_title_is_none() -> None:
+    quoting = user("Asked second", toolUseResult={"type": "summary", "summary": "No"})
+    assert str(both(FIRST, quoting)) == "Asked first"
+    assert str(both({"parentUuid": None, **CUSTOM}, FIRST)) == "Asked first"
+
+
 ANYTHING = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=5)),
     lambda inner: st.one_of(
@@ -165,6 +171,13 @@ ROWS = st.fixed_dictionaries(
     {"type": st.sampled_from(["user", "custom-title", "ai-title", "last-prompt", "summary"])},
     optional=dict.fromkeys(KEYS, ANYTHING),
 )
+
+
+@given(st.lists(st.one_of(ANYTHING, ROWS), max_size=6), st.booleans())
+def test_the_title_by_all_bytes_is_that_by_all_rows(rows: list[Any], is_torn: bool) -> None:
+    data = lines(*rows)[: -1 if is_torn else None]
+    assert title(data, b"") == exact(partial(records, [data], 0))
+    assert title(data, data) == title(data, b"")
 
 
 @given(st.lists(st.one_of(ANYTHING, ROWS), max_size=6), st.integers(0, 200))
