@@ -259,9 +259,7 @@ def _compactions(
     """Return how many compactions a session has, and its bytes from the last one on."""
     if newest is None:
         return held.compactions, 0
-    end = newest.head.find(b"\n")
-    first = newest.head if end < 0 else newest.head[:end]
-    header = live.parse(first + b"\n", where.session)
+    header = live.parse(newest.head[: newest.head.find(b"\n") + 1], where.session)
     if (header is None) != (not held.segments):
         return None, None  # the live file does not go on from its archive: `doctor` says why
     start = live.prefix(header) if header is not None else 0

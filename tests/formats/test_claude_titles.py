@@ -125,6 +125,11 @@ def test_a_long_title_of_many_lines_is_one_short_line() -> None:
     assert found.endswith("…")
 
 
+def test_a_last_line_without_a_newline_is_a_row() -> None:
+    data = lines(FIRST, CUSTOM)[:-1]
+    assert str(title(data, b"")) == str(exact(partial(records, [data], 0))) == "By the user"
+
+
 def test_edges_of_a_long_session_are_enough() -> None:
     middle = [{"type": "progress", "data": "x" * 1000}] * 500
     data = lines(FIRST, *middle, CUSTOM)
