@@ -31,6 +31,11 @@ def test_a_text_takes_no_more_than_is_counted(text: str) -> None:
     assert most(text) <= widths.width(text)
 
 
+@given(TEXTS)
+def test_a_text_takes_what_its_characters_take(text: str) -> None:
+    assert widths.width(text) == sum(map(widths.width, text))
+
+
 @given(TEXTS, MOST)
 def test_what_is_cut_fits_and_what_fits_is_not_cut(text: str, columns: int) -> None:
     for cut in (widths.cut(text, columns), widths.cut_middle(text, columns)):

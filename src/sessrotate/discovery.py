@@ -105,9 +105,8 @@ def _in_projects(unread: Unread) -> Iterator[Listed]:
     known = {name for folder in (projects, root) for name in _folders(folder, unread)}
     for name in sorted(known - place.OURS):
         found = _project(projects / name, root / name, unread)
-        for session in sorted(found.live | found.archives):
-            where = place.named(projects, name, session)
-            listed = _listed(where, found, unread) if where is not None else None
+        for where in place.all_named(projects, name, sorted(found.live | found.archives)):
+            listed = _listed(where, found, unread)
             if listed is not None:
                 yield listed
 
@@ -172,13 +171,12 @@ def continued(where: Place) -> tuple[Link, ...]:
 
 def _neighbours(projects: Path, name: str, found: _Project) -> dict[str, claude_chain.Neighbour]:
     project = {}
-    for session in found.live | found.archives:
-        where = place.named(projects, name, session)
-        listed = _listed(where, found, _untold) if where is not None else None
+    for where in place.all_named(projects, name, found.live | found.archives):
+        listed = _listed(where, found, _untold)
         if listed is not None:
             here = edges.seen(str(listed.path), _untold)
             uuids = claude_edges.uuids(here.head, here.tail) if here is not None else frozenset()
-            project[session] = claude_chain.Neighbour(listed.edges, uuids | listed.boundaries)
+            project[where.session] = claude_chain.Neighbour(listed.edges, uuids | listed.boundaries)
     return project
 
 
@@ -271,7 +269,7 @@ def _compactions(
     """Return how many compactions a session has, and its bytes from the last one on."""
     if newest is None:
         return held.compactions, 0
-    header = live.parse(newest.head.partition(b"\n")[0] + b"\n", where.session)
+    header = live.parse(newest.head[: newest.head.find(b"\n") + 1], where.session)
     if (header is None) != (not held.segments):
         return None, None  # the live file does not go on from its archive: `doctor` says why
     start = live.prefix(header) if header is not None else 0

@@ -6,14 +6,15 @@ be scanned stays as it is, and why is told.
 
 from __future__ import annotations
 
+import gc
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from sessrotate import discovery, find, inuse, packed, retention, scan
+from sessrotate import discovery, inuse, retention
 from sessrotate.entry import Continues, Entry
 from sessrotate.errors import SessrotateError
-from sessrotate.session import open_session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -31,6 +32,23 @@ def entries(unread: Unread) -> list[Entry]:
 
     `unread` is told the path of what cannot be read, and why.
     """
+    with _nothing_collected():
+        return _entries(unread)
+
+
+@contextmanager
+def _nothing_collected() -> Iterator[None]:
+    """Make many objects that all stay: looking for garbage among them costs a tenth of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _entries(unread: Unread) -> list[Entry]:
     found = [*discovery.sessions(hidden=True, unread=unread)]
     configs = {each.place.config for each in found if each.place is not None}
     running = {(config, session) for config in configs for session in inuse.running(config)}
@@ -107,6 +125,10 @@ def is_to_scan(entry: Entry) -> bool:
 
 def _scanned(entry: Entry, done: int, progress: Callable[[int], None]) -> tuple[int, int]:
     """Return how many compactions a session has, and its bytes from the last one on."""
+    # 25 ms at start-up, wanted only for what is scanned.
+    from sessrotate import find, packed, scan  # noqa: PLC0415
+    from sessrotate.session import open_session  # noqa: PLC0415
+
     if entry.segments:
         with open_session(entry.path) as session:
             newest = session.segments[-1]

@@ -15,7 +15,7 @@ from sessrotate.errors import RefusedError, printable, storage
 from sessrotate.formats import claude
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
 FOLDER: Final = "sessrotate"
@@ -94,10 +94,18 @@ def named(projects: Path, project: str, session: str) -> Place | None:
 
     `projects` is the folder of all projects, links in it followed.
     """
-    if session in _NO_NAMES or project in OURS:
-        return None
-    live = projects / project / names.segment_file(session, "numbered", 0)
-    return Place(projects.parent, project, session, live)
+    return next(all_named(projects, project, (session,)), None)
+
+
+def all_named(projects: Path, project: str, sessions: Iterable[str]) -> Iterator[Place]:
+    """Yield the places of a project's sessions by their names, but for what none can be called."""
+    if project in OURS:
+        return
+    config, folder = projects.parent, projects / project
+    for session in sessions:
+        if session not in _NO_NAMES:
+            live = folder / names.segment_file(session, "numbered", 0)
+            yield Place(config, project, session, live)
 
 
 def of_live(path: Path) -> Place:

@@ -6,7 +6,9 @@ the most that one takes is counted, so that a line that is cut to a width fits e
 
 from __future__ import annotations
 
+import re
 import unicodedata
+from functools import lru_cache
 from typing import Final
 
 ELLIPSIS: Final = "…"
@@ -23,13 +25,18 @@ _WIDER: Final = (
 )
 """First and last of characters that are wide from Unicode 16 on, or in some terminals."""
 
+_OTHERS: Final = re.compile(r"[^\x00-\x7f]")
+
 _EMOJI: Final = "\N{VARIATION SELECTOR-16}"
 """Makes a picture, twice as wide, of the character before it."""
 
 
 def width(text: str) -> int:
     """Return how many columns a text without control characters takes, at most."""
-    return len(text) if text.isascii() else sum(map(_columns, text))
+    if text.isascii():
+        return len(text)
+    others = _OTHERS.findall(text)
+    return len(text) - len(others) + sum(map(_columns, others))
 
 
 def cut(text: str, columns: int) -> str:
@@ -75,6 +82,7 @@ def _end(text: str, columns: int) -> str:
     return text
 
 
+@lru_cache(maxsize=4096)
 def _columns(character: str) -> int:
     if character.isascii():
         return 1

@@ -30,6 +30,22 @@ def session_of(sample: str) -> Path:
     return path
 
 
+def test_links_beside_a_session_are_counted_for_themselves(tmp_path: Path) -> None:
+    held = tmp_path / "held"
+    (held / "results" / "more").mkdir(parents=True)
+    (held / "results" / "a.txt").write_bytes(b"x" * 5)
+    (held / "results" / "more" / "b.txt").write_bytes(b"x" * 7)
+    (tmp_path / "large").write_bytes(b"x" * 100_000)
+    (held / "to-a-file").symlink_to(tmp_path / "large")
+    (held / "to-nothing").symlink_to("nothing")
+    (held / "to-a-folder").symlink_to(tmp_path)
+    (held / "results" / "round").symlink_to(held)
+    links = len(str(tmp_path / "large")) + len("nothing")
+    assert claude_agents.side_bytes(held) == 12 + links
+    assert claude_agents.side_bytes(tmp_path / "none") == 0
+    assert claude_agents.side_bytes(tmp_path / "large") == 0
+
+
 def lines(*rows: Any) -> bytes:
     return b"".join(json.dumps(row, separators=(",", ":")).encode() + b"\n" for row in rows)
 

@@ -125,6 +125,11 @@ def test_a_long_title_of_many_lines_is_one_short_line() -> None:
     assert found.endswith("…")
 
 
+def test_a_last_line_without_a_newline_is_a_row() -> None:
+    data = lines(FIRST, CUSTOM)[:-1]
+    assert str(title(data, b"")) == str(exact(partial(records, [data], 0))) == "By the user"
+
+
 def test_edges_of_a_long_session_are_enough() -> None:
     middle = [{"type": "progress", "data": "x" * 1000}] * 500
     data = lines(FIRST, *middle, CUSTOM)
@@ -152,6 +157,12 @@ def test_samples_have_the_titles_that_their_clients_show(sample: str, expected: 
     assert exact(partial(records, [data], 0)) == expected
 
 
+def test_a_row_that_only_quotes_a_title_is_none() -> None:
+    quoting = user("Asked second", toolUseResult={"type": "summary", "summary": "No"})
+    assert str(both(FIRST, quoting)) == "Asked first"
+    assert str(both({"parentUuid": None, **CUSTOM}, FIRST)) == "Asked first"
+
+
 ANYTHING = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=5)),
     lambda inner: st.one_of(
@@ -165,6 +176,13 @@ ROWS = st.fixed_dictionaries(
     {"type": st.sampled_from(["user", "custom-title", "ai-title", "last-prompt", "summary"])},
     optional=dict.fromkeys(KEYS, ANYTHING),
 )
+
+
+@given(st.lists(st.one_of(ANYTHING, ROWS), max_size=6), st.booleans())
+def test_the_title_by_all_bytes_is_that_by_all_rows(rows: list[Any], is_torn: bool) -> None:
+    data = lines(*rows)[: -1 if is_torn else None]
+    assert title(data, b"") == exact(partial(records, [data], 0))
+    assert title(data, data) == title(data, b"")
 
 
 @given(st.lists(st.one_of(ANYTHING, ROWS), max_size=6), st.integers(0, 200))

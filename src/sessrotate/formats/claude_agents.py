@@ -68,11 +68,15 @@ def owners(head: bytes) -> set[str]:
 
 def side_bytes(folder: Path) -> int:
     """Return how many bytes the folder of a session, or one in it, holds."""
-    sizes = 0
-    for top, _, files in os.walk(folder):
-        for file in files:
-            with suppress(OSError):
-                sizes += os.lstat(os.path.join(top, file)).st_size  # noqa: PTH118 - thousands
+    sizes, folders = 0, [str(folder)]
+    while folders:
+        with suppress(OSError), os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                with suppress(OSError):
+                    if not entry.is_dir():
+                        sizes += entry.stat(follow_symlinks=False).st_size
+                    elif not entry.is_symlink():
+                        folders.append(entry.path)
     return sizes
 
 

@@ -16,6 +16,7 @@ from sessrotate.formats.claude_titles import on_one_line, title
 from sessrotate.formats.sight import Sight, Title
 
 _FOLDER: Final = re.compile(rb'"cwd":("(?:[^"\\]|\\.)*")')
+_PLAIN_FOLDER: Final = re.compile(rb'"cwd":"([^"\\\x00-\x1f]*)"')
 _BRANCH: Final = re.compile(rb'"gitBranch":"([^"\\]*)"')
 _TIME: Final = re.compile(rb'"timestamp":"(\d{4}-\d\d-\d\dT[0-9:.]+Z)"')
 _UUID: Final = re.compile(rb'"uuid":"([^"\\]+)"')
@@ -63,6 +64,10 @@ def index_titles(data: bytes) -> dict[str, Title]:
 
 
 def _folder(head: bytes) -> str | None:
+    at = head.find(b'"cwd":"')
+    plain = _PLAIN_FOLDER.match(head, at) if at >= 0 else None
+    if plain is not None:
+        return plain[1].decode("utf-8", "replace")
     found = _FOLDER.search(head)
     if found is None:
         return None

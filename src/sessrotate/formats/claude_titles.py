@@ -40,6 +40,9 @@ _TITLES: Final[dict[str, tuple[TitleSource, str]]] = {
 """Rows whose last one counts: their type, and the field."""
 
 _TITLED: Final = re.compile(rb'"type":\s*"(?:custom-title|ai-title|last-prompt|summary)"')
+_CONVERSATION: Final = b'{"parentUuid":'
+"""What most rows begin with, and none that has a title (2.0.28 to 2.1.330)."""
+
 _USER: Final = re.compile(rb'"type":\s*"user"')
 
 # Commands, their output, notes of the client and of editors are elements; `[…]` is a key press.
@@ -58,8 +61,8 @@ def title(head: bytes, tail: bytes) -> Title:
     """
     found = _Found()
     for edge in (head, tail):
-        for line in _lines_with(_TITLED, edge):
-            found.add(parsed(line) or {})
+        for line in _titled(edge):
+            found.entitle(parsed(line) or {})
     for leaf in found.summaries:
         name = b'"uuid":"%s"' % leaf.encode("utf-8", "surrogatepass")
         if name in head or name in tail:
@@ -67,7 +70,7 @@ def title(head: bytes, tail: bytes) -> Title:
     if (told := found.title()).text:
         return told  # whatever the prompts are, and they are dear to find
     for line in chain(_lines_with(_USER, head), _lines_with(_USER, tail)):
-        found.add(parsed(line) or {})
+        found.ask(parsed(line) or {})
         if found.first:
             break
     return found.title()
@@ -78,8 +81,10 @@ def exact(records: Callable[[], Iterable[Record]]) -> Title:
     found = _Found()
     for record in records():
         line = record.line
-        if _TITLED.search(line) or (not found.first and _USER.search(line)):
-            found.add(row_of(record) or {})
+        if not line.startswith(_CONVERSATION) and _TITLED.search(line):
+            found.entitle(row_of(record) or {})
+        if not found.first and _USER.search(line):
+            found.ask(row_of(record) or {})
     if found.summaries:
         for record in records():
             uuid = text(row_of(record) or {}, "uuid")
@@ -112,16 +117,18 @@ class _Found:
     first: str = ""
     command: str = ""
 
-    def add(self, row: Row) -> None:
+    def entitle(self, row: Row) -> None:
         kind = text(row, "type") or ""
         if kind in _TITLES:
             source, name = _TITLES[kind]
             self.titles[source] = on_one_line(text(row, name) or "")
         elif kind == "summary":
             self.summaries[text(row, "leafUuid") or ""] = on_one_line(text(row, "summary") or "")
-        elif not self.first:
+
+    def ask(self, row: Row) -> None:
+        if text(row, "type") == "user":
             self.first = on_one_line(prompt(row) or "")
-            named = _COMMAND.search("\n".join(_texts(row))) if kind == "user" else None
+            named = _COMMAND.search("\n".join(_texts(row)))
             self.command = self.command or (named[1][:LONGEST] if named else "")
 
     def title(self) -> Title:
@@ -135,6 +142,20 @@ class _Found:
             ("command", self.command),
         )
         return next((Title(said, source) for source, said in by_rank if said), _UNTITLED)
+
+
+def _titled(edge: bytes) -> Iterator[bytes]:
+    """Yield the lines that may be rows with titles.
+
+    Newlines are found four times as fast as what is looked for between them.
+    """
+    begin, size = 0, len(edge)
+    while begin < size:
+        end = edge.find(b"\n", begin)
+        end = end if end >= 0 else size
+        if not edge.startswith(_CONVERSATION, begin) and _TITLED.search(edge, begin, end):
+            yield edge[begin:end]
+        begin = end + 1
 
 
 def _lines_with(pattern: re.Pattern[bytes], edge: bytes) -> Iterator[bytes]:
