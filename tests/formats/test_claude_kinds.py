@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 import generate_session
 from sessrotate import kinds
-from sessrotate.formats import claude_reader
-from sessrotate.formats.claude_kinds import gist
+from sessrotate.formats import claude_kinds, claude_reader
 from sessrotate.kinds import Gist
 from sessrotate.records import Record
 
@@ -23,6 +22,10 @@ FIXTURES = sorted((Path(__file__).parents[2] / "fixtures" / "claude").glob("*/pr
 
 def record(line: bytes, size: int | None = None) -> Record:
     return Record(0, 0, line, len(line) if size is None else size)
+
+
+def gist(of: Record) -> tuple[Gist, bytes | None] | None:
+    return claude_kinds.gist(of.line, is_whole=of.is_whole)
 
 
 def parsed(line: bytes) -> tuple[Gist, bytes | None]:

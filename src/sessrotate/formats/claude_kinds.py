@@ -23,7 +23,6 @@ from sessrotate.formats.claude_view import KINDS
 from sessrotate.kinds import Gist
 
 if TYPE_CHECKING:
-    from sessrotate.records import Record
     from sessrotate.report import Kind
     from sessrotate.view import Kind as Speaker
 
@@ -55,15 +54,14 @@ _SAID: Final = b'"message":'
 _PICTURE: Final = b'"type":"base64"'
 
 
-def gist(record: Record) -> tuple[Gist, bytes | None] | None:
+def gist(line: bytes, *, is_whole: bool) -> tuple[Gist, bytes | None] | None:
     """Return the gist of a row and its uuid, if it has one; None if only a parser knows.
 
     Of a line that is too long to be held the beginning decides: its first block, or a picture
     that begins there.
     """
-    if not record.is_whole:
-        return Gist(_of_beginning(record.line)), None
-    line = record.line
+    if not is_whole:
+        return Gist(_of_beginning(line)), None
     if b"\0" in line:  # what a crash of the system leaves in a file
         return None
     return _passed_over(line) or _followed(line)
