@@ -23,6 +23,8 @@ from sessrotate.formats.claude_view import KINDS
 from sessrotate.kinds import Gist
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sessrotate.report import Kind
     from sessrotate.view import Kind as Speaker
 
@@ -94,7 +96,7 @@ def _passed_over(line: bytes) -> tuple[Gist, bytes | None] | None:
         return None
     uuid, time = said.groups()
     speaker: Speaker = "user" if users is not None else "assistant"
-    return _of_message(speaker, time.decode(), *content), uuid
+    return _of_message(speaker, time.decode(), content), uuid
 
 
 def _followed(line: bytes) -> tuple[Gist, bytes | None] | None:
@@ -114,21 +116,12 @@ def _followed(line: bytes) -> tuple[Gist, bytes | None] | None:
     speaker = KINDS.get(word.decode(), "other")
     if speaker not in kinds.SAID:
         return Gist(kinds.of_note(speaker, (subtype or word).decode()), when), uuid
-    return None if message is None else (_of_message(speaker, when, *content), uuid)
+    return None if message is None else (_of_message(speaker, when, content), uuid)
 
 
-def _of_message(
-    speaker: Speaker,
-    when: str | None,
-    of: bytes | None,
-    of2: bytes | None,
-    seen: bytes | None,
-    call: bytes | None,
-    name: bytes | None,
-    block: bytes | None,
-    image: bytes | None,
-) -> Gist:
+def _of_message(speaker: Speaker, when: str | None, content: Sequence[bytes | None]) -> Gist:
     """Return the gist of a message by what `_content` found in it."""
+    of, of2, seen, call, name, block, image = content
     if (result := of if of is not None else of2) is not None:
         return Gist("tool results" if seen is None else "images", when, (), result.decode())
     if call is not None and name is not None:
@@ -221,7 +214,7 @@ def _users() -> re.Pattern[bytes]:
     """Return what matches from there to where the result begins that the client noted."""
     others = members(2, *_OWN)
     return re.compile(
-        rb'%b\}%b,"uuid":%b%b,"timestamp":%b(?:,"toolUseResult":\{"type":"text")?'
+        rb'%b\}%b,"uuid":%b%b,"timestamp":%b(?=,)(?:,"toolUseResult":\{"type":"text")?'
         % (members(2, b"content"), others, _VALUE, others, _VALUE)
     )
 
@@ -229,7 +222,7 @@ def _users() -> re.Pattern[bytes]:
 @lru_cache(maxsize=1)
 def _models() -> re.Pattern[bytes]:
     """Return what matches the members that follow the model's message, from `_MODELS` on."""
-    return re.compile(rb',"type":"assistant","uuid":%b,"timestamp":%b' % (_VALUE, _VALUE))
+    return re.compile(rb',"type":"assistant","uuid":%b,"timestamp":%b(?=,)' % (_VALUE, _VALUE))
 
 
 @lru_cache(maxsize=256)
