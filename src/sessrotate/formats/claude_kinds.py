@@ -72,9 +72,10 @@ def gist(line: bytes, *, is_whole: bool) -> tuple[Gist, bytes | None] | None:
 def _passed_over(line: bytes) -> tuple[Gist, bytes | None] | None:
     """Return what a message says; None if it has not the usual shape.
 
-    What is passed over holds no other row, whatever a crash left: each has its type, and the
-    model's rows have a message. The own members at the end prove that the row is whole. If a key
-    came once more in what is passed over, that one would count; no client writes that.
+    What is passed over holds no other row, whatever a crash left: the model's rows, of which the
+    end is taken here, have a message, and all have a type. The own members at the end prove that
+    the row is whole. If a key came once more in what is passed over, that one would count; no
+    client writes that.
     """
     begun = _message().match(line)
     if begun is None:
@@ -85,7 +86,7 @@ def _passed_over(line: bytes) -> tuple[Gist, bytes | None] | None:
         said = _users().match(line, at)
     else:
         behind = line.rfind(_MODELS, at)
-        if behind < 0 or line.find(_TYPE, at, behind) >= 0 or line.find(_SAID, at, behind) >= 0:
+        if behind < 0 or line.find(_SAID, at, behind) >= 0:
             return None
         said = _models().match(line, behind)
     if said is None:
