@@ -114,10 +114,6 @@ class Source:
 
     def read_at(self, offset: int, size: int) -> bytes:
         """Return the `size` bytes at `offset`; raise InUseError if the file is shorter now."""
-        if hasattr(os, "pread"):
-            at_once = os.pread(self._fd, size, offset)
-            if len(at_once) == size:
-                return at_once
         data = bytearray(size)
         with memoryview(data) as view:
             self.fill(view, offset)

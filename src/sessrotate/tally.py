@@ -156,15 +156,18 @@ class Tally:
     ) -> Iterator[Told]:
         """Yield the lines without parsing them, nor making records, where the reader can."""
         gist, digest_of, at = reader.gist, xxhash.xxh3_128_digest, 0
-        for line, size, is_ended in split(pieces):
-            is_whole = len(line) == size
-            found = gist(line, is_whole=is_whole)
+        seen, view = b"", memoryview(b"")
+        for data, start, to, size, is_ended in split(pieces):
+            is_whole = to - start == size
+            found = gist(data, start, to, is_whole=is_whole)
             if found is None or not is_whole:
-                record = Record(index, at, line, size, is_ended)
+                record = Record(index, at, data[start:to], size, is_ended)
                 gist_, key, digest, _, _ = self._parsed(record)
                 found = found or (gist_, key)
             else:
-                digest = digest_of(line)
+                if data is not seen:
+                    seen, view = data, memoryview(data)
+                digest = digest_of(view[start:to])
             yield *found, digest, at, size + is_ended
             at += size + is_ended
 

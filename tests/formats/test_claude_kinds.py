@@ -20,12 +20,20 @@ from sessrotate.records import Record
 FIXTURES = sorted((Path(__file__).parents[2] / "fixtures" / "claude").glob("*/projects/**/*.jsonl"))
 
 
+OTHER = (
+    b'\0,"type":"assistant","uuid":"x","timestamp":"t","message":"y","sessionId":"s","type":"z"}'
+)
+
+
 def record(line: bytes, size: int | None = None) -> Record:
     return Record(0, 0, line, len(line) if size is None else size)
 
 
 def gist(of: Record) -> tuple[Gist, bytes | None] | None:
-    return claude_kinds.gist(of.line, is_whole=of.is_whole)
+    """Tell a row that stands between others, of which nothing must be seen."""
+    data = OTHER + b"\n" + of.line + b"\n" + OTHER
+    begin = len(OTHER) + 1
+    return claude_kinds.gist(data, begin, begin + len(of.line), is_whole=of.is_whole)
 
 
 def parsed(line: bytes) -> tuple[Gist, bytes | None]:
@@ -243,6 +251,21 @@ def test_what_is_told_of_a_row_is_what_its_view_says(line: bytes) -> None:
         assert found == parsed(line)
 
 
+WHOLE = [
+    (
+        b'{"type":"user","message":{"role":"user","content":[{"tool_use_id":"t","type":'
+        b'"tool_result","content":"words"}]},"uuid":"u","timestamp":"2026-03-01T12:00:00.000Z",'
+        b'"toolUseResult":{"type":"text","file":{"content":"words"}},"cwd":"/srv",'
+        b'"sessionId":"s","version":"2.1.112"}'
+    ),
+    (
+        b'{"parentUuid":"p","message":{"type":"message","role":"assistant","content":[{"type":'
+        b'"text","text":"words"}],"usage":{"input_tokens":4}},"requestId":"r",'
+        b'"type":"assistant","uuid":"u","timestamp":"2026-03-01T12:00:00.000Z","cwd":"/srv",'
+        b'"sessionId":"s","version":"2.1.112"}'
+    ),
+]
+"""What stands behind the message of these is passed over."""
 NEXT = [
     b'{"type":"last-prompt","lastPrompt":"words","sessionId":"s"}',
     b'{"type":"summary","summary":"words","leafUuid":"u"}',
@@ -261,8 +284,7 @@ def test_of_a_row_that_a_crash_left_nothing_is_told(line: bytes, data: st.DataOb
         st.one_of(
             st.sampled_from([b"", b'{"type":"user","uuid":"u"}', b"\0", line]),
             st.just(b"\0" + line[at + 1 :]),
-            USUAL.map(str.encode),
-            st.sampled_from(NEXT),
+            st.sampled_from([*NEXT, *WHOLE]),
         )
     )
     torn = line[:at] + other
@@ -270,23 +292,6 @@ def test_of_a_row_that_a_crash_left_nothing_is_told(line: bytes, data: st.DataOb
         json.loads(torn)
     except ValueError:
         assert gist(record(torn)) is None
-
-
-WHOLE = [
-    (
-        b'{"type":"user","message":{"role":"user","content":[{"tool_use_id":"t","type":'
-        b'"tool_result","content":"words"}]},"uuid":"u","timestamp":"2026-03-01T12:00:00.000Z",'
-        b'"toolUseResult":{"type":"text","file":{"content":"words"}},"cwd":"/srv",'
-        b'"sessionId":"s","version":"2.1.112"}'
-    ),
-    (
-        b'{"parentUuid":"p","message":{"type":"message","role":"assistant","content":[{"type":'
-        b'"text","text":"words"}],"usage":{"input_tokens":4}},"requestId":"r",'
-        b'"type":"assistant","uuid":"u","timestamp":"2026-03-01T12:00:00.000Z","cwd":"/srv",'
-        b'"sessionId":"s","version":"2.1.112"}'
-    ),
-]
-"""What stands behind the message of these is passed over."""
 
 
 @pytest.mark.parametrize("line", WHOLE, ids=["user", "assistant"])

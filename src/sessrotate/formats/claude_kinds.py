@@ -56,20 +56,20 @@ _SAID: Final = b'"message":'
 _PICTURE: Final = b'"type":"base64"'
 
 
-def gist(line: bytes, *, is_whole: bool) -> tuple[Gist, bytes | None] | None:
-    """Return the gist of a row and its uuid, if it has one; None if only a parser knows.
+def gist(data: bytes, begin: int, to: int, *, is_whole: bool) -> tuple[Gist, bytes | None] | None:
+    """Return the gist of the row at [begin, to) and its uuid, if it has one; None if in doubt.
 
     Of a line that is too long to be held the beginning decides: its first block, or a picture
     that begins there.
     """
     if not is_whole:
-        return Gist(_of_beginning(line)), None
-    if b"\0" in line:  # what a crash of the system leaves in a file
+        return Gist(_of_beginning(data[begin:to])), None
+    if data.find(b"\0", begin, to) >= 0:  # what a crash of the system leaves in a file
         return None
-    return _passed_over(line) or _followed(line)
+    return _passed_over(data, begin, to) or _followed(data, begin, to)
 
 
-def _passed_over(line: bytes) -> tuple[Gist, bytes | None] | None:
+def _passed_over(data: bytes, begin: int, to: int) -> tuple[Gist, bytes | None] | None:
     """Return what a message says; None if it has not the usual shape.
 
     What is passed over holds no other row, whatever a crash left: the model's rows, of which the
@@ -77,35 +77,35 @@ def _passed_over(line: bytes) -> tuple[Gist, bytes | None] | None:
     the row is whole. If a key came once more in what is passed over, that one would count; no
     client writes that.
     """
-    begun = _message().match(line)
+    begun = _message().match(data, begin, to)
     if begun is None:
         return None
     users, *content = begun.groups()
     at = begun.end()
     if users is not None:
-        said = _users().match(line, at)
+        said = _users().match(data, at, to)
     else:
-        behind = line.rfind(_MODELS, at)
-        if behind < 0 or line.find(_SAID, at, behind) >= 0:
+        behind = data.rfind(_MODELS, at, to)
+        if behind < 0 or data.find(_SAID, at, behind) >= 0:
             return None
-        said = _models().match(line, behind)
+        said = _models().match(data, behind, to)
     if said is None:
         return None
     at = said.end()
-    last = line.rfind(_LAST, at)
-    if last < 0 or line.find(_TYPE, at, last) >= 0 or not _is_end(line[last:]):
+    last = data.rfind(_LAST, at, to)
+    if last < 0 or data.find(_TYPE, at, last) >= 0 or not _is_end(data[last:to]):
         return None
     uuid, time = said.groups()
     speaker: Speaker = "user" if users is not None else "assistant"
     return _of_message(speaker, time.decode(), content), uuid
 
 
-def _followed(line: bytes) -> tuple[Gist, bytes | None] | None:
+def _followed(data: bytes, begin: int, to: int) -> tuple[Gist, bytes | None] | None:
     """Return what a row says of which all was followed; None if it is in doubt.
 
     It is if it has no type, or a key twice. An empty text is a value, too.
     """
-    found = _row().fullmatch(line)
+    found = _row().fullmatch(data, begin, to)
     if found is None:
         return None
     before, subtype, message, *content, behind, early, uuid, late = found.groups()
