@@ -160,6 +160,14 @@ def test_a_line_of_many_megabytes_is_counted_whole_and_under_one_kind(tmp_path: 
     assert contents.duplicate_bytes == len(seen)
 
 
+def test_two_lines_that_differ_far_behind_their_beginning_are_no_copies(tmp_path: Path) -> None:
+    long = "word " * (2 << 20)
+    one, other = (f'{{"type":"mode","mode":"{long}{number}"}}\n' for number in (1, 2))
+    contents = report(write(tmp_path / "s.jsonl", row(1) + one.encode() + other.encode())).contents
+    assert contents is not None
+    assert contents.duplicate_lines == 0
+
+
 # ── every form of a session ──────────────────────────────────────────────────────────────────
 
 

@@ -100,5 +100,7 @@ def printable(text: str, limit: int = 200) -> str:
     For names and values that come from outside: a file name may hold an escape sequence, and
     one that is not UTF-8 holds surrogates that no terminal accepts.
     """
-    clean = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+    clean = text
+    if not text.isprintable():
+        clean = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
     return clean if len(clean) <= limit else clean[: limit - 1] + "…"

@@ -78,12 +78,7 @@ def values(line: Iterable[bytes], size: int, shape: Shape) -> Values | None:
 
 def _parsed_at_once(line: bytes, shape: Shape) -> Values | None:
     try:
-        found = json.loads(
-            line.decode("utf-8", "replace"),
-            parse_int=_short_integer,
-            parse_float=_no_value,
-            parse_constant=_not_json,
-        )
+        found = _DECODER.decode(line.decode("utf-8", "replace"))
     except (ValueError, _NotJSONError):
         return None
     return _picked(found, shape)
@@ -122,6 +117,12 @@ def _no_value(_text: str) -> None:
 
 def _not_json(_text: str) -> None:
     raise _NotJSONError
+
+
+# Made once: `json.loads` makes one for each line, which takes as long as a short line does.
+_DECODER: Final = json.JSONDecoder(
+    parse_int=_short_integer, parse_float=_no_value, parse_constant=_not_json
+)
 
 
 # ── as a stream ──────────────────────────────────────────────────────────────────────────────

@@ -15,7 +15,7 @@ from sessrotate.errors import DamagedError, StorageError, storage
 from sessrotate.formats import claude
 from sessrotate.report import Session
 from sessrotate.session import open_session
-from sessrotate.tally import Counts, Tally, told_by
+from sessrotate.tally import Counts, Tally
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -44,7 +44,7 @@ def of_session(path: Path, progress: Progress, *, kinds: Counts | None = None) -
         found = parted.of_session(session, where, known, is_counted=kinds is None)
         if kinds is None:
             return _report(session.id, session.client, session.path, where, found)
-        tally = Tally(session.id, told_by(session.reader), session.bytes_of)
+        tally = Tally(session.id, session.reader, session.bytes_of)
         found = replace(found, parts=tuple(_tallied(session, found.parts, tally, progress)))
         kinds.add(tally.counts)
         report = _report(session.id, session.client, session.path, where, found)
@@ -111,8 +111,7 @@ def _tallied(
             continue
         try:
             told = _watched(session.pieces(part.index), start, progress)
-            records = session.reader.records(told, part.index)
-            lines, size = tally.segment(records, start)
+            lines, size = tally.segment(told, part.index, start)
             yield replace(part, start=start, lines=lines, bytes=size)
             start += size
         except (DamagedError, StorageError) as error:

@@ -11,9 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+import xxhash
+
 from sessrotate import kinds
 from sessrotate.formats.client import Quick
 from sessrotate.growth import Days
+from sessrotate.records import Record, split
 from sessrotate.report import Contents, Large, Share
 from sessrotate.unique import Known
 
@@ -22,11 +25,10 @@ if TYPE_CHECKING:
 
     from sessrotate.formats.client import Reader
     from sessrotate.kinds import Gist
-    from sessrotate.records import Record
     from sessrotate.report import Day
 
-    Told = Callable[[Record], tuple[Gist, bytes | None]]
-    """Gives a record's gist, and what it is known by."""
+    Told = tuple[Gist, bytes | None, bytes, int, int]
+    """A record's gist, what it is known by, its line's digest, where it is and how large."""
 
 CALLS: Final = 20_000
 TOOLS: Final = 1_000
@@ -92,47 +94,38 @@ def _shares(found: dict[str, list[int]]) -> tuple[Share, ...]:
     return tuple(sorted(shares, key=lambda share: (-share.bytes, share.name)))
 
 
-def told_by(reader: Reader) -> Told:
-    """Return what tells the records of a client: the reader at a glance, or by their views."""
-
-    def parsed(record: Record) -> tuple[Gist, bytes | None]:
-        return kinds.of_view(reader.view(record)), reader.key(record)
-
-    if not isinstance(reader, Quick):
-        return parsed
-    glance = reader.gist
-
-    def told(record: Record) -> tuple[Gist, bytes | None]:
-        return glance(record) or parsed(record)
-
-    return told
-
-
 class Tally:
     """Counts the records of one session, segment by segment, in their order."""
 
     def __init__(
-        self, session: str, told: Told, bytes_of: Callable[[Record], Iterator[bytes]]
+        self, session: str, reader: Reader, bytes_of: Callable[[Record], Iterator[bytes]]
     ) -> None:
         self.counts: Final = Counts()
         self._session: Final = session
-        self._told: Final = told
+        self._reader: Final = reader
         self._known: Final = Known(bytes_of)
         self._calls: Final[dict[str, str]] = {}
         self._tools: Final[dict[str, str]] = {}
         self._days: Final = Days()
 
-    def segment(self, records: Iterable[Record], start: int) -> tuple[int, int]:
+    def segment(
+        self, pieces: Iterable[bytes | memoryview], index: int, start: int
+    ) -> tuple[int, int]:
         """Count a segment that begins at `start` of the history; return its lines and bytes.
 
         If reading it fails, nothing of it is counted.
         """
         counts, days = Counts(), Days()
-        shares, told, is_new = counts.kinds, self._told, self._known.is_new
+        shares, is_new = counts.kinds, self._known.is_new_line
         smallest = -1
-        for record in records:  # everything here is done a million times
-            size = record.size + record.is_ended
-            (kind, time, calls, result), key = told(record)
+        reader = self._reader
+        told = (
+            self._at_a_glance(reader, pieces, index)
+            if isinstance(reader, Quick)
+            else map(self._parsed, reader.records(pieces, index))
+        )
+        # Everything here is done a million times.
+        for (kind, time, calls, result), key, digest, at, size in told:
             try:
                 share = shares[kind]
             except KeyError:
@@ -140,7 +133,7 @@ class Tally:
             share[0] += 1
             share[1] += size
             days.add(size, time)
-            if not is_new(record, key):
+            if not is_new(digest, key):
                 counts.copies[0] += 1
                 counts.copies[1] += size
             for call in calls:
@@ -150,13 +143,41 @@ class Tally:
                 tool = self._calls.get(result or "", UNKNOWN_TOOL)
                 _count(counts.tools, tool, 1, size)
             if size > smallest:
-                at = record.offset
-                counts.keep(Large(self._session, record.segment, start + at, at, size, kind, tool))
+                counts.keep(Large(self._session, index, start + at, at, size, kind, tool))
                 smallest = counts.largest[-1].bytes if len(counts.largest) == LARGEST else -1
         self.counts.add(counts)
         self._days.extend(days)
         return sum(share[0] for share in shares.values()), sum(
             share[1] for share in shares.values()
+        )
+
+    def _at_a_glance(
+        self, reader: Quick, pieces: Iterable[bytes | memoryview], index: int
+    ) -> Iterator[Told]:
+        """Yield the lines without parsing them, nor making records, where the reader can."""
+        gist, digest_of, at = reader.gist, xxhash.xxh3_128_digest, 0
+        seen, view = b"", memoryview(b"")
+        for data, start, to, size, is_ended in split(pieces):
+            is_whole = to - start == size
+            found = gist(data, start, to, is_whole=is_whole)
+            if found is None or not is_whole:
+                record = Record(index, at, data[start:to], size, is_ended)
+                gist_, key, digest, _, _ = self._parsed(record)
+                found = found or (gist_, key)
+            else:
+                if data is not seen:
+                    seen, view = data, memoryview(data)
+                digest = digest_of(view[start:to])
+            yield *found, digest, at, size + is_ended
+            at += size + is_ended
+
+    def _parsed(self, record: Record) -> Told:
+        return (
+            kinds.of_view(self._reader.view(record)),
+            self._reader.key(record),
+            self._known.digest(record),
+            record.offset,
+            record.size + record.is_ended,
         )
 
     def growth(self) -> tuple[Day, ...]:

@@ -68,7 +68,14 @@ class Known:
 
     def is_new(self, record: Record, key: bytes | None) -> bool:
         """Note a record, and tell whether it is the first of its kind; `key` is its own."""
-        line = _digest(record, self._bytes_of)
+        return self.is_new_line(self.digest(record), key)
+
+    def digest(self, record: Record) -> bytes:
+        """Return the digest of a record's line: XXH3, 128 bits."""
+        return _digest(record, self._bytes_of)
+
+    def is_new_line(self, line: bytes, key: bytes | None) -> bool:
+        """Do as `is_new` does, with the digest of the line."""
         # Another seed, or a line that is just some row's key would pass for that row.
         known_by = xxhash.xxh3_128_digest(key, seed=1) if key else line
         mark = self._seen.add(known_by, line[-_MARK:])

@@ -13,16 +13,27 @@ from hypothesis import strategies as st
 
 import generate_session
 from sessrotate import kinds
-from sessrotate.formats import claude_reader
-from sessrotate.formats.claude_kinds import gist
+from sessrotate.formats import claude_kinds, claude_reader
 from sessrotate.kinds import Gist
 from sessrotate.records import Record
 
 FIXTURES = sorted((Path(__file__).parents[2] / "fixtures" / "claude").glob("*/projects/**/*.jsonl"))
 
 
+OTHER = (
+    b'\0,"type":"assistant","uuid":"x","timestamp":"t","message":"y","sessionId":"s","type":"z"}'
+)
+
+
 def record(line: bytes, size: int | None = None) -> Record:
     return Record(0, 0, line, len(line) if size is None else size)
+
+
+def gist(of: Record) -> tuple[Gist, bytes | None] | None:
+    """Tell a row that stands between others, of which nothing must be seen."""
+    data = OTHER + b"\n" + of.line + b"\n" + OTHER
+    begin = len(OTHER) + 1
+    return claude_kinds.gist(data, begin, begin + len(of.line), is_whole=of.is_whole)
 
 
 def parsed(line: bytes) -> tuple[Gist, bytes | None]:
@@ -158,8 +169,43 @@ USER = objects(
         ("toolUseResult", VALUES),
     ]
 )
+REAL = st.sampled_from(["5a3c0e1e-0000-4000-8000-000000000001", "u"])
+WHEN = st.just("2026-03-01T12:00:00.000Z")
+SESSION = [("userType", st.just("external")), ("sessionId", REAL), ("slug", TEXTS)]
+NOTED = st.one_of(VALUES, raw(objects([("type", st.just("text")), ("file", VALUES)])))
+SPOKEN = raw(
+    objects(
+        [("type", st.just("message")), ("role", TEXTS), ("content", CONTENT), ("usage", VALUES)]
+    )
+)
+"""As clients write them, so that the rest is passed over."""
+USUAL = st.one_of(
+    objects(
+        [
+            ("parentUuid", IDS),
+            ("type", st.just("user")),
+            ("message", MESSAGES),
+            ("uuid", REAL),
+            ("timestamp", WHEN),
+            ("toolUseResult", NOTED),
+            *SESSION,
+        ]
+    ),
+    objects(
+        [
+            ("parentUuid", IDS),
+            ("message", SPOKEN),
+            ("requestId", TEXTS),
+            ("type", st.just("assistant")),
+            ("uuid", REAL),
+            ("timestamp", WHEN),
+            *SESSION,
+        ]
+    ),
+)
 ROWS = st.one_of(
     USER,
+    USUAL,
     objects([("type", st.just("user")), ("message", MESSAGES), ("uuid", IDS)]),
     objects(
         [
@@ -205,18 +251,57 @@ def test_what_is_told_of_a_row_is_what_its_view_says(line: bytes) -> None:
         assert found == parsed(line)
 
 
-@given(ROWS, st.data())
-@settings(max_examples=300, deadline=None)
+WHOLE = [
+    (
+        b'{"type":"user","message":{"role":"user","content":[{"tool_use_id":"t","type":'
+        b'"tool_result","content":"words"}]},"uuid":"u","timestamp":"2026-03-01T12:00:00.000Z",'
+        b'"toolUseResult":{"type":"text","file":{"content":"words"}},"cwd":"/srv",'
+        b'"sessionId":"s","version":"2.1.112"}'
+    ),
+    (
+        b'{"parentUuid":"p","message":{"type":"message","role":"assistant","content":[{"type":'
+        b'"text","text":"words"}],"usage":{"input_tokens":4}},"requestId":"r",'
+        b'"type":"assistant","uuid":"u","timestamp":"2026-03-01T12:00:00.000Z","cwd":"/srv",'
+        b'"sessionId":"s","version":"2.1.112"}'
+    ),
+]
+"""What stands behind the message of these is passed over."""
+NEXT = [
+    b'{"type":"last-prompt","lastPrompt":"words","sessionId":"s"}',
+    b'{"type":"summary","summary":"words","leafUuid":"u"}',
+    (
+        b'{"parentUuid":null,"attachment":{"type":"file"},"type":"attachment","uuid":"u",'
+        b'"timestamp":"2026-03-01T12:00:00.000Z","sessionId":"s"}'
+    ),
+]
+
+
+@given(st.one_of(ROWS, USUAL.map(str.encode)), st.data())
+@settings(max_examples=600, deadline=None)
 def test_of_a_row_that_a_crash_left_nothing_is_told(line: bytes, data: st.DataObject) -> None:
     at = data.draw(st.integers(0, len(line) - 1))
     other = data.draw(
-        st.sampled_from([b"", b'{"type":"user","uuid":"u"}', b"\0", line, b"\0" + line[at + 1 :]])
+        st.one_of(
+            st.sampled_from([b"", b'{"type":"user","uuid":"u"}', b"\0", line]),
+            st.just(b"\0" + line[at + 1 :]),
+            st.sampled_from([*NEXT, *WHOLE]),
+        )
     )
     torn = line[:at] + other
     try:
         json.loads(torn)
     except ValueError:
         assert gist(record(torn)) is None
+
+
+@pytest.mark.parametrize("line", WHOLE, ids=["user", "assistant"])
+@pytest.mark.parametrize("other", [b"", *NEXT, *WHOLE], ids=lambda other: other[:12] or b"end")
+def test_wherever_a_crash_cut_a_row_nothing_is_told_of_what_is_left(
+    line: bytes, other: bytes
+) -> None:
+    assert gist(record(line)) == parsed(line)
+    for at in range(1, len(line)):
+        assert gist(record(line[:at] + other)) is None, line[:at]
 
 
 def test_of_a_row_with_zeros_in_it_nothing_is_told() -> None:

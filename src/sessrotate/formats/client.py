@@ -136,10 +136,15 @@ class Reader(Protocol):
 
 @runtime_checkable
 class Quick(Protocol):
-    """What a reader may have besides: the gist of records without parsing them."""
+    """What a reader of lines may have besides: the gist of a line without parsing it."""
 
-    def gist(self, record: Record) -> tuple[Gist, bytes | None] | None:
-        """Return what `kinds.of_view` says of a record's view, and its `key`; None if in doubt."""
+    def gist(
+        self, data: bytes, begin: int, to: int, *, is_whole: bool
+    ) -> tuple[Gist, bytes | None] | None:
+        """Return what `kinds.of_view` says of a record's view, and its `key`; None if in doubt.
+
+        The line is what stands within [begin, to), or its beginning unless `is_whole`.
+        """
 
 
 @runtime_checkable
