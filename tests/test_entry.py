@@ -29,6 +29,27 @@ def test_a_short_name_finds_one_session_and_no_shorter_one_would(names: list[str
         assert longest or told == name[: entries.SHORTEST]
 
 
+def test_files_that_share_the_name_of_a_session_go_by_their_own_ids() -> None:
+    found = [
+        entry("session-1-aa6eaa51", name="aa6eaa51-1111"),
+        entry("session-2-aa6eaa51", name="aa6eaa51-1111"),
+        entry("session-1-7f04451b", name="7f04451b-1111"),
+        entry("session-2-7f04451b", name="7f04451b-1111", standing="empty"),
+        entry("session-1-9fb551bb", name="9fb551bb-1111"),
+        entry("same", path="/p/one"),
+        entry("same", path="/p/other"),
+    ]
+    assert [each.name for each in entries.told_apart(found)] == [
+        "session-1-aa6eaa51",
+        "session-2-aa6eaa51",
+        "7f04451b-1111",
+        "session-2-7f04451b",
+        "9fb551bb-1111",
+        "same",
+        "same",
+    ]
+
+
 def test_sessions_come_largest_first_by_the_live_file_then_by_the_archive() -> None:
     found = [
         entry("a", bytes=0, is_live=False, archived_bytes=None),

@@ -6,7 +6,8 @@ Rule: a figure is exact, or None where it was not cheap to know; nothing is esti
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
@@ -110,6 +111,23 @@ def in_order(entries: Iterable[Entry]) -> list[Entry]:
         entries,
         key=lambda each: (-each.bytes, -(each.archived_bytes or 0), each.session, each.path),
     )
+
+
+def told_apart(entries: Iterable[Entry]) -> list[Entry]:
+    """Return the entries, those by their files' ids whose names others have as well.
+
+    Gemini CLI names a session by a uuid that several files have: one that was resumed from the
+    older format, and the stubs that 0.61.0 leaves. Of stubs, in which nobody has said anything,
+    the name is not taken.
+    """
+    every = [*entries]
+    used = Counter(each.name for each in every if each.standing == "session")
+    return [
+        each
+        if each.name == each.session or used[each.name] + (each.standing != "session") <= 1
+        else replace(each, name=each.session)
+        for each in every
+    ]
 
 
 def short_names(names: Iterable[str]) -> dict[str, str]:

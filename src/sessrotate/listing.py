@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import discovery, inuse, retention
-from sessrotate.entry import Continues, Entry
+from sessrotate.entry import Continues, Entry, told_apart
 from sessrotate.errors import SessrotateError
 
 if TYPE_CHECKING:
@@ -53,14 +53,14 @@ def _entries(unread: Unread) -> list[Entry]:
     configs = {each.place.config for each in found if each.place is not None}
     running = {(config, session) for config in configs for session in inuse.running(config)}
     written = inuse.written({each.file for each in found if each.file is not None})
-    return [
+    return told_apart(
         _entry(
             each,
             is_running=each.file in written
             or (each.place is not None and (each.place.config, each.session) in running),
         )
         for each in found
-    ]
+    )
 
 
 def _entry(listed: Listed, *, is_running: bool) -> Entry:
