@@ -181,7 +181,7 @@ _COLUMNS: Final = (
 def table(entries: Sequence[Entry], names: Iterable[str], look: Look) -> Iterator[str]:
     """Yield the lines of the table, each with its newline.
 
-    `names` are those of all sessions that a command would look through, shown or not.
+    `names` are all that sessions are looked up by, shown or not.
     """
     shown = _Shown(look, short_names(names), len({entry.client for entry in entries}))
     cells = {column.name: [column.cell(each, shown) for each in entries] for column in _COLUMNS}

@@ -198,6 +198,24 @@ def test_what_is_shown_of_an_id_finds_the_session_again(home: Home) -> None:
     assert sorted(len(name) for name in names) == [8] * 4 + [36] * 5
 
 
+def test_what_is_shown_of_files_that_share_a_uuid_finds_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    homes.home(tmp_path, monkeypatch, DATA)
+    monkeypatch.setenv("GEMINI_SESSIONS_DIR", str(tmp_path / "gemini"))
+    chats = tmp_path / "gemini" / "project" / "chats"
+    chats.mkdir(parents=True)
+    head = {"projectHash": "0" * 64, "startTime": "2026-03-01T12:00:00.000Z", "kind": "main"}
+    said = {"id": "1", "timestamp": head["startTime"], "type": "user", "content": [{"text": "Hi"}]}
+    for name, uuid in (("52-7f04451b", 7), ("53-7f04451b", 7), ("52-9fb551bb", 9)):
+        rows = [{"sessionId": f"{name[3:]}-000{uuid}", **head}, said]
+        lines = "".join(f"{json.dumps(row)}\n" for row in rows)
+        (chats / f"session-2026-03-01T12-{name}.jsonl").write_text(lines)
+    shown = called("list", "--client", "gemini").out.split("\n")[1:-2]
+    found = {find.path_of(line.split()[0]) for line in shown}
+    assert found == {*chats.iterdir()}
+
+
 # ── people ───────────────────────────────────────────────────────────────────────────────────
 
 

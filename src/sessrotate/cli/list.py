@@ -118,7 +118,8 @@ def _show(shown: list[entry.Entry], known: list[entry.Entry], now: float) -> Non
         colour=pager.colours(),
         home=str(Path.home()),
     )
-    table = "".join(render_list.table(shown, (each.name for each in known), look))
+    names = (name for each in known for name in (each.name, each.session))
+    table = "".join(render_list.table(shown, names, look))
     text = table + render_list.total(shown, hidden, look)
     if look.width is None:
         streams.write(text)
