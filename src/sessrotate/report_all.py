@@ -84,7 +84,10 @@ def of_machine(
         except SessrotateError as error:
             errors.failed(path, error)
         else:
-            sessions.append(replace(report, contents=None))
+            folder = (
+                report.folder or each.edges.folder
+            )  # what a client calls it, where no row tells
+            sessions.append(replace(report, contents=None, folder=folder))
         before += size([each], kinds=kinds)
     ids = Counter(session.id for session in sessions)
     sessions = [reporter.by_path(each) if ids[each.id] > 1 else each for each in sessions]

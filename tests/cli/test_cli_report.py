@@ -61,6 +61,18 @@ def test_the_schema_is_one() -> None:
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
 
 
+def test_all_has_a_project_by_what_its_client_calls_it_where_no_row_names_its_folder(
+    place: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (fixture, *_) = sorted((Path(__file__).parents[2] / "fixtures/gemini/0.61.0").rglob("*.jsonl"))
+    monkeypatch.setenv("GEMINI_SESSIONS_DIR", str(tmp_path / "gemini"))
+    write(tmp_path / "gemini" / "harbour" / "chats" / fixture.name, fixture.read_bytes())
+    found = valid(called("report", "--all", "--json"))
+    sizes = {each["name"]: each["bytes"] for each in found["projects"]}
+    assert sizes["harbour"] == fixture.stat().st_size
+    assert place.live.exists()
+
+
 def test_json_has_the_keys_of_the_contract(place: Home) -> None:
     data = place.live.read_bytes()
     found = valid(called("report", ID, "--json"))
