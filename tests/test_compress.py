@@ -216,7 +216,7 @@ def test_of_two_forms_the_one_that_counts_stays_if_it_is_whole(home: Home) -> No
     assert other.read_bytes() == plain
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(st.integers(0, 3000), min_size=1, max_size=6), st.sampled_from([1, 3, 19]))
 def test_any_session_stays_what_it_was(sizes: list[int], level: int) -> None:
     data = b"".join(

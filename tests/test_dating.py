@@ -44,7 +44,7 @@ def slowly(data: bytes) -> list[str]:
 
 
 @given(ROWS, st.sampled_from([b"", b"\n"]), st.binary(max_size=9))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_the_times_are_the_first_and_the_last_of_the_span(
     rows: list[bytes], end: bytes, around: bytes
 ) -> None:

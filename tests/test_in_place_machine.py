@@ -283,8 +283,8 @@ class SessionInPlace(RuleBasedStateMachine):
             shutil.rmtree(self.folder)
 
 
-QUICK: Final = settings(max_examples=80, stateful_step_count=40, deadline=None)
-LONG: Final = settings(max_examples=300, stateful_step_count=60, deadline=None)
+QUICK: Final = settings(max_examples=80, stateful_step_count=40)
+LONG: Final = settings(max_examples=300, stateful_step_count=60)
 
 
 def test_no_byte_is_lost_whatever_happens_in_whatever_order() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sessrotate import intent, manifest
@@ -78,19 +78,16 @@ def intents(draw: st.DrawFn) -> Intent:
 
 
 @given(intents())
-@settings(deadline=None)
 def test_what_is_written_is_read(begun: Intent) -> None:
     assert intent.parse(intent.dump(begun)) == begun
 
 
 @given(manifests())
-@settings(deadline=None)
 def test_an_archives_manifest_is_read_as_it_was_written(listed: Manifest) -> None:
     assert manifest.parse(manifest.dump(listed)) == listed
 
 
 @given(st.binary(max_size=400), intents(), st.data())
-@settings(deadline=None)
 def test_any_bytes_are_an_intent_or_damage(data: bytes, begun: Intent, draw: st.DataObject) -> None:
     whole = intent.dump(begun)
     at = draw.draw(st.integers(0, len(whole)))
@@ -103,7 +100,6 @@ def test_any_bytes_are_an_intent_or_damage(data: bytes, begun: Intent, draw: st.
 
 
 @given(st.binary(max_size=400), manifests(), st.data())
-@settings(deadline=None)
 def test_any_bytes_are_a_manifest_or_damage(
     data: bytes, listed: Manifest, draw: st.DataObject
 ) -> None:

@@ -39,7 +39,7 @@ def buffer(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> i
 
 
 @given(st.lists(json_texts(), max_size=6), st.integers(1, 40), st.booleans())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_the_elements_of_an_array_are_those_that_a_parser_finds(
     texts: list[str], size: int, small: bool
 ) -> None:

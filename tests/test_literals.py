@@ -75,7 +75,7 @@ ATOMS = st.sampled_from(
 RELATIVES = "\u0131\u017f\u212a"  # of i, s and k, where case is ignored
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(
     atoms=st.lists(ATOMS, max_size=6),
     flags=st.sampled_from(["", "(?i)", "(?s)", "(?x)"]),

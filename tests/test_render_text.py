@@ -168,7 +168,7 @@ ODD = st.text(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(odd=ODD, name=ODD)
 def test_no_control_character_of_a_session_comes_out(odd: str, name: str) -> None:
     data = b"".join(

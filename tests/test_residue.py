@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sessrotate.intent import Batch, Mark, Swap
@@ -236,7 +236,6 @@ def test_lines_and_batches_may_be_as_long_as_they_like(tmp_path: Path, size: int
     st.integers(0, 6),
     st.integers(0, 3),
 )
-@settings(deadline=None)
 def test_whole_lines_that_were_brought_over_are_not_late(
     tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], done: int, torn: int
 ) -> None:

@@ -36,7 +36,7 @@ def scanned(path: Path, progress: Callable[[int], None] = sets.nothing) -> Scan:
     threads=st.booleans(),
     small=st.sampled_from([-1, 60, 1 << 18]),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_the_boundaries_are_those_of_the_whole_file(
     data: bytes, read: int, block: int, threads: bool, small: int
 ) -> None:

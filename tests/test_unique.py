@@ -59,7 +59,7 @@ def lines(draw: st.DrawFn) -> bytes:
 
 
 @given(st.lists(lines(), max_size=12).flatmap(lambda some: st.permutations(some * 2)))
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 def test_each_record_comes_once_as_a_dictionary_of_parsed_rows_has_it(some: list[bytes]) -> None:
     found = list(records([b"".join(line + b"\n" for line in some)], 0))
     copies = Copies()

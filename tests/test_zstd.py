@@ -6,7 +6,7 @@ import contextlib
 import io
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sessrotate import zstd
@@ -23,7 +23,6 @@ def decompressed(data: bytes, most: int = 1 << 16) -> bytes:
 
 
 @given(st.binary(max_size=3_000) | st.just(b"abc" * 100_000), st.integers(1, 100_000))
-@settings(deadline=None)
 def test_bytes_come_back_in_pieces_no_larger_than_asked(data: bytes, most: int) -> None:
     pieces = list(zstd.decompressed(io.BytesIO(compressed(data)).read, most))
     assert b"".join(pieces) == data
@@ -31,7 +30,6 @@ def test_bytes_come_back_in_pieces_no_larger_than_asked(data: bytes, most: int) 
 
 
 @given(st.binary(max_size=300), st.data())
-@settings(deadline=None)
 def test_a_changed_or_cut_frame_is_damaged_or_gives_the_same(
     data: bytes, drawn: st.DataObject
 ) -> None:

@@ -106,7 +106,7 @@ def _sessions(draw: st.DrawFn, specimen: Specimen) -> bytes:
 
 @_every
 @given(st.data(), st.sampled_from(LAYOUTS), st.sampled_from(CODECS))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_any_session_is_cut_where_its_client_would_and_comes_back(
     specimen: Specimen, data: st.DataObject, layout: Layout, codec: Codec
 ) -> None:
@@ -270,7 +270,7 @@ def _in_memory(specimen: Specimen, segments: list[bytes]) -> Session:
 
 @_every
 @given(st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_no_line_is_too_odd_to_be_read(specimen: Specimen, data: st.DataObject) -> None:
     path = data.draw(st.sampled_from(specimen.files))
     segments = _odd(data, specimen, path.read_bytes())

@@ -30,7 +30,7 @@ def _any_bytes_are_a_session() -> object:
 
 
 @given(sessions(), st.sampled_from(LAYOUTS), st.sampled_from(CODECS), st.booleans())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_any_bytes_come_back(data: bytes, layout: Layout, codec: Codec, keep: bool) -> None:
     with TemporaryDirectory() as name:
         path, folder = Path(name, "s.jsonl"), Path(name, "out")
@@ -83,7 +83,7 @@ def test_the_samples_have_the_compactions_that_were_made_in_them() -> None:
 
 
 @given(sessions(), st.sampled_from(LAYOUTS))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_plain_segment_is_its_header_and_the_sources_own_bytes(
     data: bytes, layout: Layout
 ) -> None:

@@ -484,7 +484,6 @@ def text_of(found: str) -> str:
     return page.all("main")[0].text
 
 
-@settings(deadline=None)
 @given(ANYTHING)
 def test_any_text_is_text_again_but_for_what_is_harmful(text: str) -> None:
     expected, rest = "", re.sub(r"\x1b\[[0-?]*[ -/]*[@-~]", "", text).replace("\r\n", "\n")
@@ -501,7 +500,6 @@ def test_any_text_is_text_again_but_for_what_is_harmful(text: str) -> None:
     assert page.all("time")[0].attributes["datetime"] == expected
 
 
-@settings(deadline=None)
 @given(ANYTHING, st.integers(2, 40))
 def test_a_short_text_is_one_line_of_at_most_so_many_characters(text: str, limit: int) -> None:
     shown = text_of(f"<b>{html_text.short(text, limit)}</b>")
@@ -509,7 +507,6 @@ def test_a_short_text_is_one_line_of_at_most_so_many_characters(text: str, limit
     assert len(shown) <= limit
 
 
-@settings(deadline=None)
 @given(ANYTHING | MARKED_UP)
 def test_markup_adds_only_elements_of_ours_and_loses_only_marks(text: str) -> None:
     shown = html_text.prose(text)
@@ -538,7 +535,7 @@ def without_fences(text: str) -> str:
     return "\n".join(kept)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.floats() | st.integers() | ANYTHING,

@@ -156,7 +156,7 @@ PIECES = st.lists(
 ).map("".join)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(text=PIECES)
 def test_prose_keeps_its_words_and_gains_no_markup(text: str) -> None:
     for dialect in DIALECTS:
@@ -178,7 +178,7 @@ def test_code_in_prose_stays_code_to_its_end() -> None:
     ]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(text=PIECES)
 def test_a_fence_holds_whatever_is_in_it(text: str) -> None:
     for dialect in DIALECTS:

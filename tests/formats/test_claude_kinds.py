@@ -224,7 +224,7 @@ ROWS = st.one_of(
 
 
 @given(ROWS)
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=1500)
 @example(b'{"type":"user","message":{"content":"x"},"type":"mode"}')
 @example(b'{"type":"user","message":{"content":"x","content":[]}}')
 @example(b'{"type":"user","message":{"content":[{"type":"text","type":"image"}]}}')
@@ -277,7 +277,7 @@ NEXT = [
 
 
 @given(st.one_of(ROWS, USUAL.map(str.encode)), st.data())
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 def test_of_a_row_that_a_crash_left_nothing_is_told(line: bytes, data: st.DataObject) -> None:
     at = data.draw(st.integers(0, len(line) - 1))
     other = data.draw(

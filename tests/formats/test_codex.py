@@ -112,13 +112,13 @@ def compacted(draw: st.DrawFn) -> bytes:
 
 
 @given(compacted(), st.integers(1, 400))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_a_valid_line_is_told_by_its_ends_as_a_parser_tells_it(data: bytes, piece: int) -> None:
     assert told(data, piece) == oracle(data)
 
 
 @given(any_lines() | broken(compacted()), st.integers(1, 100))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_a_line_of_any_bytes_is_a_boundary_or_none_or_opaque(data: bytes, piece: int) -> None:
     found = told(data, piece)
     expected = oracle(data)

@@ -36,7 +36,7 @@ def found(data: bytes, size: int, offset: int = 0) -> list[Record]:
     st.integers(1, 200),
     st.booleans(),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_the_items_are_those_that_a_parser_finds(
     history: list[Any],
     around: dict[str, Any],

@@ -120,7 +120,7 @@ STEPS = st.lists(
 
 
 @given(STEPS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_turns_that_were_taken_back_are_undone_with_their_compactions(
     steps: list[str | int],
 ) -> None:

@@ -146,7 +146,7 @@ def test_of_a_compressed_session_the_beginning_is_in_sight() -> None:
 
 
 @given(st.lists(any_lines() | st.just(begun().lines[0]), max_size=5), st.booleans())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_no_bytes_are_too_odd_to_be_looked_at(lines: list[bytes], is_whole: bool) -> None:
     data = b"\n".join(lines)
     seen = sight(data, data, is_whole=is_whole)

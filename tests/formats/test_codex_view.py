@@ -287,7 +287,7 @@ def test_events_that_nothing_else_tells_are_told(payload: dict[str, Any], text: 
 
 
 @given(any_lines())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_no_line_is_too_odd(line: bytes) -> None:
     found = view(record(line))
     assert found is None or isinstance(found, View)
@@ -358,7 +358,7 @@ TYPES = st.sampled_from(
         max_size=5,
     ),
 )
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_no_value_is_too_odd(kind: str, payload_type: str, payload: dict[str, Any]) -> None:
     payload["type"] = payload_type
     line = as_line({"timestamp": 5, "type": kind, "payload": payload})

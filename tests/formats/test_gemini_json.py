@@ -68,7 +68,7 @@ _MESSAGES = st.builds(
     st.integers(1, 200),
     st.booleans(),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_any_file_has_its_messages(
     several: list[Any], indent: Any, piece: int, is_ascii: bool
 ) -> None:
@@ -79,7 +79,6 @@ def test_any_file_has_its_messages(
 
 
 @given(st.lists(_MESSAGES, min_size=1, max_size=4), st.data())
-@settings(deadline=None)
 def test_a_file_that_is_cut_short_has_the_messages_before_the_cut(
     several: list[Any], data: st.DataObject
 ) -> None:

@@ -305,7 +305,7 @@ INTENT: Final = (
 
 @pytest.mark.parametrize("where", MANIFEST, ids=str)
 @given(value=st.sampled_from(VALUES))
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=6)
 def test_a_forged_manifest_is_an_error_or_right(
     tmp_path_factory: pytest.TempPathFactory, where: tuple[int, tuple[str, ...]], value: object
 ) -> None:
@@ -317,7 +317,7 @@ def test_a_forged_manifest_is_an_error_or_right(
 
 @pytest.mark.parametrize("where", INTENT, ids=str)
 @given(value=st.sampled_from(VALUES))
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=6)
 def test_a_forged_intent_is_an_error_or_right(
     tmp_path_factory: pytest.TempPathFactory, where: tuple[int, tuple[str, ...]], value: object
 ) -> None:
@@ -340,7 +340,7 @@ FORGED_MERGE: Final = [
 @pytest.mark.parametrize("operation", MERGING)
 @pytest.mark.parametrize("keys", FORGED_MERGE, ids=".".join)
 @given(value=st.sampled_from([*VALUES, "rotate", "restore", "late", "insert", 4096]))
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=6)
 def test_a_forged_intent_of_a_merge_is_an_error_or_loses_nothing(
     tmp_path_factory: pytest.TempPathFactory, operation: str, keys: tuple[str, ...], value: object
 ) -> None:
@@ -360,7 +360,7 @@ def test_an_archive_under_another_sessions_name_is_not_taken_for_its_own(home: H
 
 
 @given(data=st.binary(max_size=200))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_any_bytes_may_be_an_intent_or_a_manifest(
     tmp_path_factory: pytest.TempPathFactory, data: bytes
 ) -> None:

@@ -157,7 +157,7 @@ def test_a_set_of_one_gives_its_source_unless_nothing_says_that_it_is_whole(
 
 @every_kind
 @given(st.data())
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, suppress_health_check=list(HealthCheck))
 def test_a_changed_byte_is_found_wherever_it_is(kind: Kind, data: st.DataObject) -> None:
     made = sample(kind)
     index = data.draw(st.integers(0, len(made.segments) - 1), label="segment")
@@ -724,7 +724,7 @@ def test_a_hostile_manifest_costs_no_memory(data: bytes, tmp_path: Path) -> None
 
 
 @given(st.data())
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, suppress_health_check=list(HealthCheck))
 def test_a_changed_byte_in_the_manifest_never_gives_other_bytes(data: st.DataObject) -> None:
     made = sample(KINDS[0])
     changed = bytearray(made.files["manifest.json"])
