@@ -64,6 +64,10 @@ class Script:
         self._parent = uuid
         self.lines.append(json.dumps(row, ensure_ascii=True).encode())
 
+    def metadata(self, kind: str, **more: Any) -> None:
+        """Write what is no row of the conversation: clients begin it with its type."""
+        self.lines.append(json.dumps({"type": kind, **more}, ensure_ascii=True).encode())
+
     def user(self, content: Any, **more: Any) -> None:
         """Write what a user says."""
         self.row("user", message={"role": "user", "content": content}, **more)
@@ -250,7 +254,7 @@ def _said(script: Script, trick: str, number: int) -> None:
     script.answer(thinking(trick), text(trick), message=trick)
     script.row("system", subtype=trick, content=trick)
     script.row(trick)
-    script.row("custom-title", customTitle=trick, aiTitle=trick)
+    script.metadata("custom-title", customTitle=trick, aiTitle=trick)
 
 
 def _called(script: Script, trick: str, identity: str) -> None:

@@ -449,7 +449,7 @@ def test_a_session_whose_title_is_hostile_has_a_title_all_the_same(tmp_path: Pat
     script = sessions.Script()
     script.user("hello")
     name = "<script>alert(1)<!-- & TITLE \N{RIGHT-TO-LEFT OVERRIDE}\x1b[31m"
-    script.row("custom-title", customTitle=name)
+    script.metadata("custom-title", customTitle=name)
     page = page_of(tmp_path, script.bytes())
     assert page.all("title")[0].text.startswith("<script>alert(1)<!-- & TITLE")
     assert page.all("h1")[0].text == page.all("title")[0].text
