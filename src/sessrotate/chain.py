@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from sessrotate import formats, header, jsonline, names
 from sessrotate.errors import DamagedError, NotASessionError, WrongUsageError, printable, storage
-from sessrotate.model import CODECS, Codec, Layout
+from sessrotate.model import CODECS, Boundary, Codec, Layout, Span
 from sessrotate.scan import MAX_BOUNDARIES
 from sessrotate.segments import (
     Part,
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
+    from sessrotate.formats.client import Client
     from sessrotate.header import Header
     from sessrotate.live import LiveHeader
 
@@ -272,6 +273,9 @@ def _contradictions(claim: _Claim, parts: list[Part]) -> Iterator[Problem]:
         if index >= claim.count:
             name = printable(file)
             yield Problem("header", f"Segment {index} ({name}) is one more than there were.", index)
+    # Of whom the session is, its beginning tells; a later segment's first line may be torn.
+    told = next((part for part in parts if part.file is not None), parts[0])
+    client = formats.of_set(None, lambda: beginning(claim.folder, told, formats.HEAD))
     for part in parts[1:]:
         if part.file is None:
             continue
@@ -281,11 +285,11 @@ def _contradictions(claim: _Claim, parts: list[Part]) -> Iterator[Problem]:
         elif head is None:
             yield Problem("header", f"{describe(part)} has no header of ours.", part.index)
         else:
-            for reason in _wrong(claim, head, part):
+            for reason in _wrong(claim, client, head, part):
                 yield Problem("header", f"{describe(part)}: {reason}.", part.index)
 
 
-def _wrong(claim: _Claim, head: Header, part: Part) -> Iterator[str]:
+def _wrong(claim: _Claim, client: Client, head: Header, part: Part) -> Iterator[str]:
     index = part.index
     parent = names.parent_name(claim.session, claim.layout, index)
     following = claim.head(index + 1)
@@ -306,24 +310,39 @@ def _wrong(claim: _Claim, head: Header, part: Part) -> Iterator[str]:
         yield "its digest is not the one that the next segment's header gives"
     if head.start > (following.start if following is not None else claim.source_bytes):
         yield "its header says that it begins behind its end"
-    if not _is_time_of_first_line(claim.folder, part, head.timestamp):
+    if not _is_time_of_first_line(client, claim.folder, part, head.timestamp):
         yield "its header gives another time than its first line"
 
 
-def _is_time_of_first_line(folder: Path, part: Part, time: str | None) -> bool:
+def _is_time_of_first_line(client: Client, folder: Path, part: Part, time: str | None) -> bool:
     """Tell whether a header's time is its boundary's; what cannot be read is judged elsewhere."""
     try:
-        client = formats.of_set(None, lambda: beginning(folder, part, formats.HEAD))
-        return client.timestamp(_first_line(folder, part), jsonline.SMALL + 1) == time
+        line, size = _FirstLine(folder, part), jsonline.SMALL + 1
+        # As `split` saw it: a format may tell a boundary by its two ends, whatever is between.
+        opening = client.boundary(line, Span(0, size))
+        told = opening.timestamp if isinstance(opening, Boundary) else client.timestamp(line, size)
     except DamagedError:
         return True
+    return told == time
 
 
-def _first_line(folder: Path, part: Part) -> Iterator[bytes]:
-    for buffer, start, end in body_pieces(folder, part):
-        newline = buffer.find(b"\n", start, end)
-        stop = end if newline < 0 else newline
-        for at in range(start, stop, _PIECE):
-            yield bytes(buffer[at : min(at + _PIECE, stop)])
-        if newline >= 0:
-            return
+class _FirstLine:
+    """The first line of a segment's body in pieces, as often as wanted; backwards, its end."""
+
+    def __init__(self, folder: Path, part: Part) -> None:
+        self._folder, self._part = folder, part
+
+    def __iter__(self) -> Iterator[bytes]:
+        for buffer, start, end in body_pieces(self._folder, self._part):
+            newline = buffer.find(b"\n", start, end)
+            stop = end if newline < 0 else newline
+            for at in range(start, stop, _PIECE):
+                yield bytes(buffer[at : min(at + _PIECE, stop)])
+            if newline >= 0:
+                return
+
+    def __reversed__(self) -> Iterator[bytes]:
+        end = b""
+        for piece in self:
+            end = (end + piece)[-_PIECE:]
+        yield end

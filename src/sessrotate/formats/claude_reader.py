@@ -13,17 +13,16 @@ from sessrotate.formats.claude_edges import look as sight
 from sessrotate.formats.claude_glance import DOUBT, UUID
 from sessrotate.formats.claude_kinds import gist
 from sessrotate.formats.claude_view import view
+from sessrotate.formats.opaque_reader import said
 from sessrotate.formats.sight import EDGE
 from sessrotate.records import records
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterator
 
     from sessrotate.formats.client import Reading
     from sessrotate.formats.sight import Agent, Title
     from sessrotate.records import Record
-
-    BytesOf = Callable[[Record], Iterator[bytes]]
 
 __all__ = (
     "agents",
@@ -49,11 +48,6 @@ def key(record: Record) -> bytes | None:
         return uuid
     value = claude_live.text(claude_live.row_of(record) or {}, "uuid")
     return None if value is None else value.encode("utf-8", "surrogatepass")
-
-
-def said(records: Iterable[Record], _bytes_of: BytesOf) -> Iterator[Record]:
-    """Yield the records as they are: each says something of its own."""
-    return iter(records)
 
 
 def live(session: Reading) -> Iterator[Record]:

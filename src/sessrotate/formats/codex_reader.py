@@ -12,16 +12,13 @@ from sessrotate.formats.codex_live import conversation, live
 from sessrotate.formats.codex_rows import is_bare
 from sessrotate.formats.codex_titles import sight, title
 from sessrotate.formats.codex_view import view
+from sessrotate.formats.opaque_reader import said
 from sessrotate.records import records
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
     from sessrotate.formats.client import Reading
     from sessrotate.formats.sight import Agent
     from sessrotate.records import Record
-
-    BytesOf = Callable[[Record], Iterator[bytes]]
 
 __all__ = (
     "agents",
@@ -44,11 +41,6 @@ def key(record: Record) -> bytes | None:
     twice, has the same bytes: each is known by its place.
     """
     return b"%d:%d" % (record.segment, record.offset) if is_bare(record) else None
-
-
-def said(records: Iterable[Record], _bytes_of: BytesOf) -> Iterator[Record]:
-    """Yield the records as they are: a compaction's copy of the history is shown as one thing."""
-    return iter(records)
 
 
 def agents(_session: Reading) -> list[Agent]:

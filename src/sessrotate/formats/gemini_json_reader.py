@@ -16,12 +16,13 @@ from sessrotate.formats import gemini_sight
 from sessrotate.formats.gemini_reader import folder, key, side_bytes, sight
 from sessrotate.formats.gemini_rows import id_at, is_sent, prompt, row_of, text
 from sessrotate.formats.gemini_view import view as view_of
+from sessrotate.formats.opaque_reader import said
 from sessrotate.formats.sight import EDGE
 from sessrotate.jsonparts import Cursor, Value
 from sessrotate.records import LONGEST, Record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from sessrotate.formats.client import Reading
     from sessrotate.formats.sight import Agent, Title
@@ -86,14 +87,6 @@ def view(record: Record) -> View | None:
 
 def _quoted(name: str) -> bytes:
     return json.dumps(name).encode()
-
-
-def said(
-    lines: Iterable[Record],
-    bytes_of: Callable[[Record], Iterable[bytes]],  # noqa: ARG001 - the seam's
-) -> Iterator[Record]:
-    """Yield the records as they are: a message is in the file once, as it was said last."""
-    return iter(lines)
 
 
 def live(session: Reading) -> Iterator[Record]:

@@ -29,7 +29,7 @@ def said(
     records: Iterable[Record],
     _bytes_of: Callable[[Record], Iterator[bytes]],
 ) -> Iterator[Record]:
-    """Yield the records as they are."""
+    """Yield the records as they are: each says something of its own, and says it once."""
     return iter(records)
 
 
