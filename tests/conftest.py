@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
-from export import browser as chromium
+from support.export import browser as chromium
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from export.browser import Browser
+    from support.export.browser import Browser
 
 # No deadline: it would measure the machine, and what else it does.
 settings.register_profile(

@@ -11,8 +11,8 @@ import duckdb
 import pytest
 
 import generate_session
-import homes
-from support_cli import ID, piped, write
+from support import homes
+from support.command_line import ID, piped, write
 
 PAGE = Path(__file__).parents[1] / "docs" / "analysis.md"
 

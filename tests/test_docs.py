@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import generate_session
-from sessrotate import config_keys, steps
+from sessrotate.job import config_keys, steps
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -360,17 +360,29 @@ def test_a_module_opens_with_what_it_promises(path: Path) -> None:
 @pytest.mark.parametrize(
     ("code", "absent"),
     [
-        ("import sessrotate", {"typer", "rich", "sessrotate.formats.claude", "ijson", "json"}),
+        (
+            "import sessrotate",
+            {"typer", "rich", "sessrotate.clients.claude.client", "ijson", "json"},
+        ),
         (
             "import sys; sys.argv[1:] = ['--version']; import sessrotate.cli as c; c.main()",
-            {"typer", "rich", "sessrotate.formats.claude", "ijson"},
+            {"typer", "rich", "sessrotate.clients.claude.client", "ijson"},
         ),
         (
             "import sys; sys.argv[1:] = ['hook']; import sessrotate.cli as c; c.main()",
-            {"typer", "rich", "sessrotate.formats.claude", "sessrotate.in_place", "filelock"},
+            {
+                "typer",
+                "rich",
+                "sessrotate.clients.claude.client",
+                "sessrotate.in_place.operations",
+                "filelock",
+            },
         ),
         ("import sessrotate.cli.split, sessrotate.cli.stitch", {"rich", "ijson", "ctypes"}),
-        ("import sessrotate.archive, sessrotate.split, sessrotate.stitch", {"typer", "rich"}),
+        (
+            "import sessrotate.segments.load, sessrotate.segments.split, sessrotate.reading.stitch",
+            {"typer", "rich"},
+        ),
     ],
 )
 def test_nothing_is_loaded_before_it_is_needed(code: str, absent: set[str]) -> None:

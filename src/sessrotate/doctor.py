@@ -9,29 +9,22 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sessrotate import (
-    cold_file,
-    cold_moves,
-    hook_notes,
-    hook_settings,
-    live,
-    place,
-    prune,
-    recover,
-    run_log,
-    schedule,
-    shelf,
-    state,
-)
+from sessrotate.archive import place, put_away_file, state
+from sessrotate.clients.claude import client as claude
 from sessrotate.errors import RequestError, SessrotateError, printable
-from sessrotate.formats import claude
-from sessrotate.source import Source
+from sessrotate.hook import notes
+from sessrotate.hook import settings as hook_settings
+from sessrotate.in_place import recover
+from sessrotate.job import run_log, schedule
+from sessrotate.retention import prune, put_away_moves, sealed
+from sessrotate.segments import live_header
+from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sessrotate.place import Place
-    from sessrotate.state import State
+    from sessrotate.archive.place import Place
+    from sessrotate.archive.state import State
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +78,7 @@ def _hook() -> Iterator[Finding]:
                 f"The hook calls {printable(program)}, and that is not there any more: "
                 "`sessrotate hook install` has it call this one.",
             )
-    for note in hook_notes.notes():
+    for note in notes.notes():
         said = "It was ended before it was done." if note.said is None else note.said
         yield Finding(
             note.where.session,
@@ -99,7 +92,7 @@ def _hook() -> Iterator[Finding]:
 def _is_rotated(where: Place) -> bool:
     try:
         with Source(where.live) as source:
-            return live.parse(state.first_line(source), where.session) is not None
+            return live_header.parse(state.first_line(source), where.session) is not None
     except (SessrotateError, OSError):
         return False
 
@@ -152,7 +145,7 @@ def _shelf(where: Place) -> Iterator[tuple[str, str]]:
             f"{found.left} `sessrotate prune --empty-trash {name}` puts that right.",
         )
     if found.strangers:
-        folder = printable(str(shelf.trash(where)))
+        folder = printable(str(sealed.trash(where)))
         many = f"{len(found.strangers):,} file{'' if len(found.strangers) == 1 else 's'}"
         yield (
             "trash",
@@ -162,11 +155,11 @@ def _shelf(where: Place) -> Iterator[tuple[str, str]]:
 
 def _away(found: State) -> Iterator[tuple[str, str]]:
     """Yield what is wrong with a session that was put away: mostly nothing."""
-    where, note = found.place, cold_file.note(found.place)
+    where, note = found.place, put_away_file.note(found.place)
     name = printable(where.session)
     is_half = note is None or note.standing != "archived"
     try:
-        cold_moves.check_single(where) if is_half else cold_moves.check_away(where)
+        put_away_moves.check_single(where) if is_half else put_away_moves.check_away(where)
     except RequestError as error:
         yield "doubled", str(error)
         return

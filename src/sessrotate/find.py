@@ -9,21 +9,19 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from sessrotate import formats, packed
-from sessrotate import place as places
+from sessrotate import clients
+from sessrotate.archive import place as places
+from sessrotate.clients.claude import client as claude
 from sessrotate.errors import (
-    NotASessionError,
     RefusedError,
     SessrotateError,
     WrongUsageError,
     printable,
 )
-from sessrotate.formats import claude
+from sessrotate.segments import compressed
 
 if TYPE_CHECKING:
-    from sessrotate.formats.client import Client
-    from sessrotate.place import Place
-    from sessrotate.source import Source
+    from sessrotate.archive.place import Place
 
 SHORTEST_PREFIX: Final = 4
 """Characters of an id from which on its beginning is taken for it."""
@@ -44,7 +42,7 @@ def path_of(session: str) -> Path:
             f"There is no file {printable(session)}; to be found by the beginning of its id, a "
             f"session needs at least {SHORTEST_PREFIX} characters of it."
         )
-    matches = {path: client for client in formats.clients() for path in client.sessions(session)}
+    matches = {path: client for client in clients.clients() for path in client.sessions(session)}
     # A session whose live file is gone, or put away, is found by its archive.
     for place in places.archives(session):
         matches.setdefault(place.live, claude)
@@ -54,7 +52,7 @@ def path_of(session: str) -> Path:
         return found[0]
     if not found:
         folder = printable(str(claude.projects_folder()))
-        others = ", ".join(dict.fromkeys(row.name for row in formats.CLIENTS[1:]))
+        others = ", ".join(each for each in clients.CLIENTS if each != claude.NAME)
         nor = f", nor is it one of {others}" if others else ""
         raise WrongUsageError(
             f"There is no file or session {printable(session)} (in {folder}{nor})."
@@ -72,34 +70,14 @@ def path_of(session: str) -> Path:
     )
 
 
-def client_of(source: Source) -> Client:
-    """Return whose session an open file is, by its first bytes; an empty one is Claude Code's.
-
-    Raises NotASessionError if it is nobody's that is known.
-    """
-    found = recognised(source)
-    if found is None:
-        name = printable(str(source.path))
-        raise NotASessionError(f"{name} is no session of a client that sessrotate knows.")
-    return found
-
-
-def recognised(source: Source) -> Client | None:
-    """Return whose session an open file is, None if it is nobody's that is known."""
-    size = source.size()
-    if not size:
-        return formats.first()
-    return formats.of(source.read_at(0, min(formats.HEAD, size)), is_whole=size <= formats.HEAD)
-
-
 def live_of(path: Path) -> Place:
     """Return the place of a live file that may be changed in place.
 
     Raises RefusedError if it is of a client whose files are not, or as `place.of_live` does.
     """
     try:
-        with packed.opened(path) as source:
-            client = recognised(source)
+        with compressed.opened(path) as source:
+            client = clients.recognised(source)
     except SessrotateError:  # gone, or no file: who needs it says so
         client = None
     if client is not None and client.NOT_IN_PLACE is not None:

@@ -12,17 +12,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import sets
-from conformance import mutating
-from conformance.specimen import Specimen, specimens
-from sessrotate import dating, discovery, find, formats, jsonline, open_session, plan, scan
-from sessrotate.bodies import Body, SegmentInfo
+from sessrotate import clients, find, open_session
+from sessrotate.clients.preview import EDGE, Sight, Title
+from sessrotate.clients.view import View
 from sessrotate.export import html, jsonl, markdown
-from sessrotate.formats.sight import EDGE, Sight, Title
 from sessrotate.model import CODECS, LAYOUTS, Boundary, Codec, Layout, Span
-from sessrotate.session import Session
-from sessrotate.source import Source
-from sessrotate.view import View
+from sessrotate.parsing import json_line
+from sessrotate.reading.holders import Body, SegmentInfo
+from sessrotate.reading.session import Session
+from sessrotate.reports import discovery
+from sessrotate.segments import dating, plan, scan
+from sessrotate.system.source import Source
+from support import sets
+from support.conformance import mutating
+from support.conformance.specimen import Specimen, specimens
 
 SPECIMENS = specimens()
 FILES = [(specimen, path) for specimen in SPECIMENS for path in specimen.files]
@@ -34,7 +37,7 @@ _every_file = pytest.mark.parametrize(
 
 
 def test_every_format_has_a_specimen() -> None:
-    known = [row.client() for row in formats.CLIENTS]
+    known = [*clients.clients()]
     assert len(known) == len(SPECIMENS)
     assert all(any(each.client is client for each in SPECIMENS) for client in known)
 
@@ -53,19 +56,19 @@ def test_a_specimen_is_worth_something(specimen: Specimen) -> None:
 @_every_file
 def test_a_session_is_recognised_as_its_own_clients_alone(specimen: Specimen, path: Path) -> None:
     data = path.read_bytes()
-    head, is_whole = data[: formats.HEAD], len(data) <= formats.HEAD
+    head, is_whole = data[: clients.HEAD], len(data) <= clients.HEAD
     for other in SPECIMENS:
         is_its_own = other.client.recognise(head, is_whole=is_whole)
         assert is_its_own == (other is specimen), other.name
-    assert formats.of(head, is_whole=is_whole) is specimen.client
+    assert clients.of(head, is_whole=is_whole) is specimen.client
 
 
 @_every
 def test_a_session_that_was_begun_and_is_long_is_recognised(specimen: Specimen) -> None:
     data = specimen.made(2)
     for cut in (data, data + data[: len(data) // 3]):
-        assert formats.of(cut, is_whole=True) is specimen.client
-        assert formats.of(cut, is_whole=False) is specimen.client
+        assert clients.of(cut, is_whole=True) is specimen.client
+        assert clients.of(cut, is_whole=False) is specimen.client
 
 
 @_every
@@ -147,7 +150,7 @@ def test_a_segment_reaches_from_its_first_to_its_last_dated_line(
     for start, end in pairwise(cuts):
         lines = data[start:end].split(b"\n")
         # Long lines are asked only where no other knows.
-        for some in ([line for line in lines if jsonline.is_small(len(line))], lines):
+        for some in ([line for line in lines if json_line.is_small(len(line))], lines):
             times = [time for line in some if (time := specimen.time(line)) is not None]
             if times:
                 break
@@ -240,7 +243,7 @@ def test_an_export_has_each_record_once(specimen: Specimen, path: Path) -> None:
 
 @_every
 def test_no_value_is_too_odd_for_the_record_that_has_it(specimen: Specimen) -> None:
-    client, reader = specimen.client, formats.reader(specimen.client)
+    client, reader = specimen.client, clients.reader(specimen.client)
     whole = [path.read_bytes() for path in specimen.files]
     lines = [line for data in whole for line in data.split(b"\n")] if specimen.has_lines else whole
     tried = 0
@@ -280,7 +283,7 @@ def test_no_line_is_too_odd_to_be_read(specimen: Specimen, data: st.DataObject) 
         assert isinstance(specimen.client.boundary([line], span), (Boundary, bool))
         assert isinstance(specimen.client.timestamp([line], len(line)), (str, type(None)))
     assert isinstance(specimen.client.recognise(whole, is_whole=data.draw(st.booleans())), bool)
-    sight = formats.reader(specimen.client).sight(whole[:EDGE], whole[-EDGE:], is_whole=True)
+    sight = clients.reader(specimen.client).sight(whole[:EDGE], whole[-EDGE:], is_whole=True)
     assert isinstance(sight, Sight)
     assert "\n" not in sight.title.text
     session = _in_memory(specimen, segments)

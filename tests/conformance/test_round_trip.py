@@ -11,12 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import oracle
-import sets
-from lines import sessions
-from sessrotate import writer
-from sessrotate.formats import claude
+from sessrotate.clients.claude import client as claude
 from sessrotate.model import CODECS, LAYOUTS, Codec, Layout
+from sessrotate.segments import write
+from support import oracle, sets
+from support.lines import sessions
 
 FIXTURES = sorted((Path(__file__).parents[2] / "fixtures" / "claude").rglob("*.jsonl"))
 
@@ -120,7 +119,7 @@ def test_a_session_is_split_the_same_when_it_is_read_in_tiny_pieces(
 ) -> None:
     path = next(path for path in FIXTURES if "A-2.0.28" in path.parts and "agent" not in path.name)
     sets.made(path, tmp_path / "one")
-    monkeypatch.setattr(writer, "BUFFER", 37)
+    monkeypatch.setattr(write, "BUFFER", 37)
     sets.made(path, tmp_path / "two")
     for file in (tmp_path / "one").iterdir():
         assert file.read_bytes() == (tmp_path / "two" / file.name).read_bytes()

@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from crash.judging import crashes, recovered
-from crash.late import late_states
-from crash.power import JUDGE, Judge, Recorded, demands, recorded
-from crash.scenes import CHANGED, ID, LATE, MEANWHILE, NAMES, OPENING, scene
-from crash.simulator import ROOT, Event
-from sessrotate import swap
+from sessrotate.archive.late_lines import Residue
+from sessrotate.in_place import swap
 from sessrotate.model import Span
-from sessrotate.residue import Residue
+from support.crash.judging import crashes, recovered
+from support.crash.late import late_states
+from support.crash.power import JUDGE, Judge, Recorded, demands, recorded
+from support.crash.scenes import CHANGED, ID, LATE, MEANWHILE, NAMES, OPENING, scene
+from support.crash.simulator import ROOT, Event
 
 if TYPE_CHECKING:
-    from crash.disk import Image
-    from sessrotate.intent import Intent, Swap
-    from sessrotate.place import Place
-    from sessrotate.source import Source
+    from sessrotate.archive.intent import Intent, Swap
+    from sessrotate.archive.place import Place
+    from sessrotate.system.source import Source
+    from support.crash.disk import Image
 
 ARCHIVE: Final = f"sessrotate/p/{ID}"
 
@@ -50,7 +50,7 @@ def without_room() -> Recorded:
     """Return a second rotation that seals one segment after the other."""
     of = scene(SECOND)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sessrotate.seal._PLENTY", 1 << 60)
+        patch.setattr("sessrotate.in_place.seal._PLENTY", 1 << 60)
         return recorded(f"{SECOND}, little room", of.before, of.history, of.run, "synced")
 
 
@@ -373,5 +373,5 @@ def test_late_lines_are_not_told_by_whether_the_same_are_there(
 
     run = recording(f"recovery of a {FIRST}")
     assert Judge().first_fault(run) is None
-    monkeypatch.setattr("sessrotate.state.residue", residue)
+    monkeypatch.setattr("sessrotate.archive.state.residue", residue)
     assert Judge().first_fault(run) is not None

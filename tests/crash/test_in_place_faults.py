@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from crash.changes import CHANGING, Faults, ShortWrites, Watch
-from crash.disk import Image
-from crash.judging import check_recovered, check_whole, crashes, recovered
-from crash.scenes import NAMES, Session, laid_out, scene
 from sessrotate import fs
 from sessrotate.errors import SessrotateError
+from support.crash.changes import CHANGING, Faults, ShortWrites, Watch
+from support.crash.disk import Image
+from support.crash.judging import check_recovered, check_whole, crashes, recovered
+from support.crash.scenes import NAMES, Session, laid_out, scene
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from crash.changes import Faults, Killed
-from crash.disk import Image
-from crash.judging import check_recovered, check_whole, crashes, recovered, seen_of
-from crash.late import Client, appended_late, late_states
-from crash.scenes import CHANGED, LATE, MEANWHILE, NAMES, Session, laid_out, scene
+from support.crash.changes import Faults, Killed
+from support.crash.disk import Image
+from support.crash.judging import check_recovered, check_whole, crashes, recovered, seen_of
+from support.crash.late import Client, appended_late, late_states
+from support.crash.scenes import CHANGED, LATE, MEANWHILE, NAMES, Session, laid_out, scene
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-import support_cli
-from crash.judging import check_whole
-from crash.scenes import NAMES, Scene, scene
+from support import command_line
+from support.crash.judging import check_whole
+from support.crash.scenes import NAMES, Scene, scene
 
 if TYPE_CHECKING:
-    from crash.scenes import Session
+    from support.crash.scenes import Session
 
 FIRST, SECOND, RESTORE, INSERT, _, GONE = NAMES
 
@@ -62,17 +62,17 @@ def arguments(of: Scene, found: Session) -> list[str]:
 def traced(of: Scene, found: Session, options: list[str], log: str = "/dev/null") -> int:
     """Run the command under strace; return its exit code, negative for a signal."""
     done = subprocess.run(
-        ["strace", "-f", "-qq", "-o", log, *options, support_cli.COMMAND, *arguments(of, found)],
+        ["strace", "-f", "-qq", "-o", log, *options, command_line.COMMAND, *arguments(of, found)],
         # Or the interpreter's own files, once after each change of a module, would be counted too.
         env={
-            **support_cli.ENVIRONMENT,
+            **command_line.ENVIRONMENT,
             "CLAUDE_CONFIG_DIR": str(found.root),
             "PYTHONDONTWRITEBYTECODE": "1",
         },
         stdin=subprocess.DEVNULL,
         capture_output=True,
         check=False,
-        timeout=support_cli.SECONDS,
+        timeout=command_line.SECONDS,
     )
     assert b"Traceback" not in done.stderr
     return done.returncode

@@ -15,16 +15,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-import oracle
-from crash.changes import Faults, Killed, Watch
-from crash.disk import Image
-from crash.judging import seen_of
-from crash.power import recorded
-from crash.scenes import ID, MORE, OPENING, Session, laid_out
-from crash.simulator import Disk
-from sessrotate import compress, prune, shelf, state, stitch, zstd
+from sessrotate.archive import state
 from sessrotate.errors import RefusedError, SessrotateError
-from sessrotate.retention import DAY, Policy
+from sessrotate.reading import stitch
+from sessrotate.retention import compress, prune, sealed
+from sessrotate.retention.policy import DAY, Policy
+from sessrotate.system import zstd
+from support import oracle
+from support.crash.changes import Faults, Killed, Watch
+from support.crash.disk import Image
+from support.crash.judging import seen_of
+from support.crash.power import recorded
+from support.crash.scenes import ID, MORE, OPENING, Session, laid_out
+from support.crash.simulator import Disk
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -138,7 +141,7 @@ def check_nothing_lost(found: Session, deed: Deed) -> None:
     for index in set(ARCHIVED) - deed.freed:
         name = f"{ID}.{index}.jsonl" if index else f"{ID}.jsonl"
         contents = []
-        for folder in (found.where.archive, shelf.trash(found.where)):
+        for folder in (found.where.archive, sealed.trash(found.where)):
             if (plain := folder / name).is_file():
                 contents.append(plain.read_bytes())
             if (packed := folder / f"{name}.zst").is_file():
@@ -317,7 +320,7 @@ def test_a_full_disk_leaves_everything_as_it_was(deed: Deed) -> None:
     while True:
         at += 1
         with laid_out(before(deed)) as found:
-            with shelf.changing(found.where, 1):  # the lock's folders are there
+            with sealed.changing(found.where, 1):  # the lock's folders are there
                 pass
             was = found.image()
             fault = partial(OSError, errno.ENOSPC, os.strerror(errno.ENOSPC))

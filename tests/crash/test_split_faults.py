@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import sets
-from lines import session
-from sessrotate import archive, stitch
 from sessrotate.errors import DamagedError, StorageError
 from sessrotate.model import CODECS
+from sessrotate.reading import stitch
+from sessrotate.segments import load
+from support import sets
+from support.lines import session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -82,7 +83,7 @@ def check_recognisable(folder: Path, data: bytes) -> None:
     if "intent.json" not in found:
         assert sets.stitched(folder) == data
         return
-    problems = stitch.verify(archive.load(folder), sets.nothing)
+    problems = stitch.verify(load.load(folder), sets.nothing)
     assert problems[0].kind == "unfinished"
     with pytest.raises(DamagedError, match="unfinished"):
         sets.stitched(folder)

@@ -13,15 +13,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import homes
-import support_cli
-from export import sessions
-from export.pages import Page, parsed, written
-from homes import Home
 from sessrotate.errors import DamagedError
-from sessrotate.export import html_record, html_text
-from sessrotate.records import LONGEST
-from support_cli import ID, write
+from sessrotate.export import html_record
+from sessrotate.parsing.records import LONGEST
+from sessrotate.render import html_text
+from support import command_line, homes
+from support.command_line import ID, write
+from support.export import sessions
+from support.export.pages import Page, parsed, written
+from support.homes import Home
 
 
 def page_of(tmp_path: Path, data: bytes) -> Page:
@@ -337,10 +337,10 @@ def test_an_agents_transcript_is_folded_behind_the_call_that_started_it(
 def test_the_page_is_the_same_wherever_the_session_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    home: Home = homes.home(tmp_path, monkeypatch, support_cli.session(boundaries=3))
+    home: Home = homes.home(tmp_path, monkeypatch, command_line.session(boundaries=3))
     whole = written(home.live)
     assert whole.count(b"<article") == len(home.live.read_bytes().splitlines())
-    assert support_cli.piped("split", home.live, "--out", tmp_path / "set", "--compress").code == 0
+    assert command_line.piped("split", home.live, "--out", tmp_path / "set", "--compress").code == 0
     home.rotate()
     assert written(home.live) == whole
     assert body(written(tmp_path / "set")) == body(whole)
@@ -354,7 +354,7 @@ def body(page: bytes) -> bytes:
 def test_a_segment_that_is_gone_has_its_place_where_gaps_are_allowed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    home: Home = homes.home(tmp_path, monkeypatch, support_cli.session(boundaries=3))
+    home: Home = homes.home(tmp_path, monkeypatch, command_line.session(boundaries=3))
     home.rotate()
     (home.archive / f"{ID}.1.jsonl").unlink()
     with pytest.raises(DamagedError, match="Segment 1"):
@@ -367,8 +367,8 @@ def test_a_segment_that_is_gone_has_its_place_where_gaps_are_allowed(
 
 
 def test_a_segment_that_is_gone_at_the_end_has_its_place_too(tmp_path: Path) -> None:
-    source = write(tmp_path / f"{ID}.jsonl", support_cli.session(boundaries=3))
-    assert support_cli.piped("split", source, "--out", tmp_path / "set").code == 0
+    source = write(tmp_path / f"{ID}.jsonl", command_line.session(boundaries=3))
+    assert command_line.piped("split", source, "--out", tmp_path / "set").code == 0
     (tmp_path / "set" / f"{ID}.3.jsonl").unlink()
     told: list[str] = []
     page = parsed(written(tmp_path / "set", on_gap=told.append))

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from export import pages, sessions
-from export.browser import Browser
-from export.pages import written
-from support_cli import ID, write
+from support.command_line import ID, write
+from support.export import pages, sessions
+from support.export.browser import Browser
+from support.export.pages import written
 
 pytestmark = pytest.mark.browser
 

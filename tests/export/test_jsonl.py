@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from homes import Home
-from homes import home as made_home
-from sessrotate.bodies import Body, SegmentInfo
+from sessrotate.clients.claude import client as claude
 from sessrotate.export import jsonl
-from sessrotate.formats import claude
-from sessrotate.records import LONGEST
-from sessrotate.session import Session, open_session
-from sessrotate.unique import Copies
-from support_cli import ID, boundary, row, session, write
+from sessrotate.parsing.records import LONGEST
+from sessrotate.reading.deduplicate import Copies
+from sessrotate.reading.holders import Body, SegmentInfo
+from sessrotate.reading.session import Session, open_session
+from support.command_line import ID, boundary, row, session, write
+from support.homes import Home
+from support.homes import home as made_home
 
 FIXTURES = sorted((Path(__file__).parents[2] / "fixtures" / "claude").glob("*/projects/**/*.jsonl"))
 

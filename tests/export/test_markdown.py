@@ -19,8 +19,8 @@ from markdown_it.token import Token
 from sessrotate import open_session
 from sessrotate.export import markdown
 from sessrotate.export.markdown_text import fenced, inline, prose
-from support_cli import ID, boundary, row, write
-from talks import answer, call, prompt, result, summary, talk, thinking
+from support.command_line import ID, boundary, row, write
+from support.talks import answer, call, prompt, result, summary, talk, thinking
 
 DIALECTS = ("commonmark", "gfm-like")
 OURS = {"details", "/details", "summary", "/summary"}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from generate_gemini import Options, generate
-from support_limits import MIB, weighed
+from support.limits import MIB, weighed
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-import homes
-from homes import Home
-from race.writers import append, take_back
-from sessrotate import fs, lease, swap
+from sessrotate import fs
 from sessrotate.errors import InUseError
-from support_cli import boundary, row
+from sessrotate.in_place import swap
+from sessrotate.system import lease
+from support import homes
+from support.command_line import boundary, row
+from support.homes import Home
+from support.race.writers import append, take_back
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-import homes
-from homes import Crash, Home, Meanwhile
-from race.writers import take_back, written_anew
-from sessrotate import fs, inuse, lease, seal, swap
+from sessrotate import fs
 from sessrotate.errors import DamagedError, InUseError, SessrotateError
-from support_cli import ID, boundary, row
+from sessrotate.in_place import seal, swap
+from sessrotate.system import in_use, lease
+from support import homes
+from support.command_line import ID, boundary, row
+from support.homes import Crash, Home, Meanwhile
+from support.race.writers import take_back, written_anew
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,7 +51,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
 def _nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Have no processes to look through."""
     (tmp_path / "proc").mkdir()
-    monkeypatch.setattr(inuse, "_PROC", tmp_path / "proc")
+    monkeypatch.setattr(in_use, "_PROC", tmp_path / "proc")
 
 
 @dataclass

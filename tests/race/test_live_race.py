@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-import homes
-import support_cli
-from homes import snapshot
-from race.checking import faults
-from race.racing import Race, Result, run
-from race.writers import Wrote, compaction, row
-from support_cli import assert_one_sentence, piped
+from support import command_line, homes
+from support.command_line import assert_one_sentence, piped
+from support.homes import snapshot
+from support.race.checking import faults
+from support.race.racing import Race, Result, run
+from support.race.writers import Wrote, compaction, row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -123,10 +122,10 @@ def held(path: Path) -> Iterator[int]:
 def test_a_writer_that_holds_the_file_is_named_and_nothing_is_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, was_rotated: bool
 ) -> None:
-    home = homes.home(tmp_path, monkeypatch, support_cli.session(boundaries=2))
+    home = homes.home(tmp_path, monkeypatch, command_line.session(boundaries=2))
     if was_rotated:
         home.rotate()
-        home.append(support_cli.boundary(80) + support_cli.row(81))
+        home.append(command_line.boundary(80) + command_line.row(81))
     before = snapshot(home.config)
     with held(home.live) as pid:
         for arguments in (["split", "--in-place", "--live", "--wait", "0.3"], ["restore"]):

@@ -16,21 +16,23 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from homes import silent
-from race.checking import faults
-from race.mutants import MUTANTS, without_drain, without_second_lease
-from race.racing import ID, history
-from race.rotators import rotated
-from race.writers import Wrote, append, compaction, is_same, row
-from sessrotate import fs, in_place, insert, lease, swap
-from sessrotate.place import Place
+from sessrotate import fs
+from sessrotate.archive.place import Place
+from sessrotate.in_place import merge_late, operations, swap
+from sessrotate.system import lease
+from support.homes import silent
+from support.race.checking import faults
+from support.race.mutants import MUTANTS, without_drain, without_second_lease
+from support.race.racing import ID, history
+from support.race.rotators import rotated
+from support.race.writers import Wrote, append, compaction, is_same, row
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from sessrotate.residue import Residue
-    from sessrotate.state import State
+    from sessrotate.archive.late_lines import Residue
+    from sessrotate.archive.state import State
 
 pytestmark: Final = pytest.mark.skipif(
     not sys.platform.startswith("linux"), reason="only Linux has leases"
@@ -67,7 +69,7 @@ def wrote(rows: int) -> dict[int, Wrote]:
 
 def rotate(where: Place) -> str | None:
     """Rotate once; return why it is not sealed yet."""
-    done = in_place.rotate_session(where, 5, silent, live=True)
+    done = operations.rotate_session(where, 5, silent, live=True)
     assert done.refusal is None
     assert done.seconds is not None
     return done.pending
@@ -154,20 +156,20 @@ def between(where: Place) -> list[str]:
     with client.at_work():
         pending = rotate(where)
     if pending is not None:
-        in_place.rotate_session(where, 5, silent, live=True)
+        operations.rotate_session(where, 5, silent, live=True)
     return faults(history(where), wrote(BEFORE + 2))
 
 
 @pytest.fixture
 def merges(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Have each merge of late lines told, by how many bytes there are."""
-    keep, found = insert.keep, list[int]()
+    keep, found = merge_late.keep, list[int]()
 
     def keeping(state: State, residue: Residue) -> None:
         found.append(residue.span.size)
         keep(state, residue)
 
-    monkeypatch.setattr(insert, "keep", keeping)
+    monkeypatch.setattr(merge_late, "keep", keeping)
     return found
 
 

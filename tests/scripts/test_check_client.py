@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from clients import check
-from clients.client import VERSIONS, install
-from clients.installing import UnavailableError
+from support.real_clients import check
+from support.real_clients.client import VERSIONS, install
+from support.real_clients.installing import UnavailableError
 
 REPOSITORY = Path(__file__).parents[2]
 SCRIPT = REPOSITORY / "scripts" / "check-client"
@@ -22,7 +22,7 @@ SCRIPT = REPOSITORY / "scripts" / "check-client"
 def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "tests"), **variables}
     return subprocess.run(
-        [sys.executable, "-m", "clients.check", *arguments],
+        [sys.executable, "-m", "support.real_clients.check", *arguments],
         env=environment,
         capture_output=True,
         text=True,

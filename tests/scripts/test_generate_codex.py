@@ -11,10 +11,10 @@ import pytest
 
 import generate_codex
 from generate_codex import Options, Truth
-from sessrotate.formats import codex
-from sessrotate.formats.codex_reader import sight, view
-from sessrotate.formats.sight import EDGE
-from sessrotate.records import records
+from sessrotate.clients.codex import client as codex
+from sessrotate.clients.codex.reader import sight, view
+from sessrotate.clients.preview import EDGE
+from sessrotate.parsing.records import records
 
 SIZE = 3 << 20
 EVERY = (

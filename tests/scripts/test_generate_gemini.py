@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 import generate_gemini
-from formats.gemini_sessions import Held
 from generate_gemini import Options, Truth, generate
-from sessrotate.formats import gemini_json_reader, gemini_reader
+from sessrotate.clients.gemini import json_reader
+from sessrotate.clients.gemini import reader as gemini_reader
+from support.gemini_sessions import Held
 
 KIB = 1 << 10
 APPENDED = Options(size=900 * KIB, resumes=4, history=120 * KIB, big=80 * KIB)
@@ -71,7 +72,7 @@ def test_an_object_is_indented_as_the_client_does_it() -> None:
 @pytest.mark.parametrize("options", [APPENDED, WHOLE], ids=["jsonl", "json"])
 def test_a_resume_sends_what_the_generator_says(options: Options) -> None:
     data, truth = made(options)
-    reader = gemini_reader if options.format == "jsonl" else gemini_json_reader
+    reader = gemini_reader if options.format == "jsonl" else json_reader
     session = Held(data, reader=None if reader is gemini_reader else reader)
     sent = [json.loads(record.line)["id"] for record in reader.conversation(session)]
     assert tuple(sent) == truth.live

@@ -31,9 +31,9 @@ def _run(arguments: list[str]) -> int:
 
         return streams.guarded(lambda: streams.write(f"sessrotate {__version__}\n"))
     if arguments[:1] == ["hook"] and arguments[1:2] not in _PARTS_OF_HOOK:
-        from sessrotate import hook  # noqa: PLC0415 - without typer: a client waits for it
+        from sessrotate.hook import call  # noqa: PLC0415 - without typer: a client waits for it
 
-        streams.complain(hook.call(arguments[1:]))
+        streams.complain(call.call(arguments[1:]))
         return 0
     from sessrotate.cli.app import run  # noqa: PLC0415 - 40 ms of typer
 

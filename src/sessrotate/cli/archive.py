@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sessrotate import cold, cold_fleet, compress, find, names, render_cold
+from sessrotate import find, names
 from sessrotate.cli import streams
 from sessrotate.cli.options import DryRun, Json, ManySessions, Quiet, Wait, age
 from sessrotate.errors import WrongUsageError, printable
+from sessrotate.render import put_away as render_put_away
+from sessrotate.retention import compress, put_away, put_away_fleet
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sessrotate.place import Place
+    from sessrotate.archive.place import Place
 
 
 def command(
@@ -46,26 +48,26 @@ def command(
     if older_than is None:
         wanted = [find.live_of(find.path_of(name)) for name in sessions or []]
     else:
-        wanted = cold.wanted(older_than, None, time.time())
+        wanted = put_away.wanted(older_than, None, time.time())
     number = itertools.count(1)
 
     def action(where: Place) -> int:
         if len(wanted) > 1 and not quiet and not as_json:
             streams.message(f"{next(number)} of {len(wanted)}: {printable(where.session)}")
         with streams.progress("Compressing", 0, quiet=quiet) as progress:
-            freed = cold.archive(where, wait, progress)
+            freed = put_away.archive(where, wait, progress)
             _compress_sealed(where, wait, progress)
             return freed
 
-    done = cold_fleet.planned(wanted) if dry_run else cold_fleet.archive(wanted, action)
+    done = put_away_fleet.planned(wanted) if dry_run else put_away_fleet.archive(wanted, action)
     outcomes = [*done]
     if as_json:
-        streams.write(render_cold.as_json(outcomes, dry_run=dry_run))
+        streams.write(render_put_away.as_json(outcomes, dry_run=dry_run))
     elif len(wanted) != 1 or outcomes[0].error is None:
-        streams.write(render_cold.outcomes(outcomes, dry_run=dry_run))
+        streams.write(render_put_away.outcomes(outcomes, dry_run=dry_run))
     if len(wanted) == 1 and outcomes[0].error is not None and sessions:
         raise outcomes[0].error
-    code = cold_fleet.exit_code(outcomes, named=bool(sessions))
+    code = put_away_fleet.exit_code(outcomes, named=bool(sessions))
     if code:
         raise typer.Exit(code)
 

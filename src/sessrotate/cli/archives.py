@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sessrotate import find, place
+from sessrotate import find
+from sessrotate.archive import place
 from sessrotate.cli import streams
 from sessrotate.errors import WrongUsageError, worst
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from sessrotate.archive.place import Place
     from sessrotate.errors import SessrotateError
-    from sessrotate.place import Place
 
 
 def named(sessions: Sequence[str] | None, *, every: bool) -> list[Place]:

@@ -6,10 +6,12 @@ from typing import Annotated
 
 import typer
 
-from sessrotate import compress, render_compress, zstd
 from sessrotate.cli import archives, streams
 from sessrotate.cli.options import Every, Json, ManySessions, Quiet, Wait
 from sessrotate.errors import DamagedError, SessrotateError
+from sessrotate.render import compress as render_compress
+from sessrotate.retention import compress
+from sessrotate.system import zstd
 
 
 def command(

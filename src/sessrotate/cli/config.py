@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import typer
 
-from sessrotate import config_file, render_run
 from sessrotate.cli import streams
 from sessrotate.cli.options import Config, Json
 from sessrotate.errors import printable
+from sessrotate.job import config_file
+from sessrotate.render import run as render_run
 
 group = typer.Typer(
     help="Write or show the settings of `run`.",

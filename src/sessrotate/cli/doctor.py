@@ -6,10 +6,11 @@ from dataclasses import asdict
 
 import typer
 
-from sessrotate import doctor, render
+from sessrotate import doctor
 from sessrotate.cli import streams
 from sessrotate.cli.options import Json
 from sessrotate.errors import printable
+from sessrotate.render import common
 
 
 def command(*, as_json: Json = False) -> None:
@@ -24,7 +25,7 @@ def command(*, as_json: Json = False) -> None:
             "settings": {setting.name: setting.value for setting in settings},
             "findings": [asdict(finding) for finding in found],
         }
-        streams.write(render.as_json(document))
+        streams.write(common.as_json(document))
     else:
         lines = [f"{setting.name}: {printable(setting.value)}" for setting in settings]
         lines += [f"{printable(finding.path)}: {finding.detail}" for finding in found]

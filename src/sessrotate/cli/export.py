@@ -16,13 +16,13 @@ from sessrotate import fs, harmless
 from sessrotate.cli import streams, to_file
 from sessrotate.cli.options import AllowGaps, Quiet, Sessions
 from sessrotate.errors import WrongUsageError, printable, storage
-from sessrotate.session import open_session
+from sessrotate.reading.session import open_session
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
-    from sessrotate.session import Session
-    from sessrotate.unique import Copies
+    from sessrotate.reading.deduplicate import Copies
+    from sessrotate.reading.session import Session
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,14 +9,17 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from sessrotate import find, fleet, fs, in_place, render, render_in_place
+from sessrotate import find, fs
 from sessrotate.cli import streams
 from sessrotate.errors import printable
+from sessrotate.in_place import fleet, operations
+from sessrotate.render import common
+from sessrotate.render import in_place as render_in_place
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from sessrotate.place import Place
+    from sessrotate.archive.place import Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,7 @@ def run(path: Path, options: Options) -> None:
         _dry_run(where, options)
         return
     shown = progress(quiet=options.quiet)
-    done = in_place.rotate_session(
+    done = operations.rotate_session(
         where, options.wait, shown, live=options.live, adopt=options.adopt
     )
     if done.recovered.sentence:
@@ -51,7 +54,7 @@ def run(path: Path, options: Options) -> None:
         raise done.refusal
 
 
-def progress(*, quiet: bool) -> in_place.Progress:
+def progress(*, quiet: bool) -> operations.Progress:
     """Return what the library calls to have a bar drawn."""
     return lambda what, total: streams.progress(what, total, quiet=quiet)
 
@@ -60,7 +63,7 @@ def _dry_run(where: Place, options: Options) -> None:
     """Show the plan; end with the refusal that the run would end with."""
     begun = time.monotonic()
     shown = progress(quiet=options.quiet)
-    done = in_place.plan_session(where, shown, live=options.live, adopt=options.adopt)
+    done = operations.plan_session(where, shown, live=options.live, adopt=options.adopt)
     seconds = time.monotonic() - begun
     if options.as_json:
         streams.write_all(
@@ -83,16 +86,16 @@ def run_all(least: int, options: Options) -> None:
     shown = progress(quiet=options.quiet)
     number = itertools.count(1)
 
-    def action(where: Place) -> in_place.Rotated:
+    def action(where: Place) -> operations.Rotated:
         if not options.quiet and not options.as_json:
             streams.message(f"{next(number)} of {len(wanted)}: {printable(where.session)}")
         if options.dry_run:
-            return in_place.plan_session(where, shown, live=options.live)
-        return in_place.rotate_session(where, options.wait, shown, live=options.live)
+            return operations.plan_session(where, shown, live=options.live)
+        return operations.rotate_session(where, options.wait, shown, live=options.live)
 
     outcomes = [*fleet.rotate(wanted, action, live=options.live)]
     if options.as_json:
-        streams.write(render.as_json(render_in_place.outcomes_json(outcomes)))
+        streams.write(common.as_json(render_in_place.outcomes_json(outcomes)))
     else:
         streams.write(render_in_place.outcomes(outcomes))
     code = fleet.exit_code(outcomes, live=options.live)

@@ -10,11 +10,14 @@ from typing import Annotated, Final
 
 import typer
 
-from sessrotate import entry, formats, listing, render_list
+from sessrotate import clients
 from sessrotate.cli import pager, streams
 from sessrotate.cli.options import Json, Quiet, age, size
 from sessrotate.errors import WrongUsageError, printable
-from sessrotate.render import count
+from sessrotate.render import list as render_list
+from sessrotate.render.common import count
+from sessrotate.reports import listing
+from sessrotate.reports import row as rows
 
 _TOLD: Final = 3
 """What cannot be read is named so many times; then it is counted."""
@@ -77,13 +80,13 @@ def command(
     read; what that does not tell is left open (`-`, or `5+` compactions) unless --deep says to
     read on. The id is cut to what other commands need to find the session.
     """
-    names = list(dict.fromkeys(row.name for row in formats.CLIENTS))
+    names = list(clients.CLIENTS)
     if client is not None and client not in names:
         raise WrongUsageError(
             f"There is no client {printable(client)}: it is one of {', '.join(names)}."
         )
     now = time.time()
-    wanted = entry.Wanted(
+    wanted = rows.Wanted(
         client=client,
         project=project,
         paths=_paths(project),
@@ -94,7 +97,7 @@ def command(
     )
     unread: dict[str, str] = {}
     known = listing.entries(unread.__setitem__)
-    shown = entry.in_order(filter(wanted.takes, known))
+    shown = rows.in_order(filter(wanted.takes, known))
     if deep:
         total = sum(each.bytes for each in shown if listing.is_to_scan(each))
         with streams.progress("Scanning", total, quiet=quiet) as progress:
@@ -106,7 +109,7 @@ def command(
     _tell(unread)
 
 
-def _show(shown: list[entry.Entry], known: list[entry.Entry], now: float) -> None:
+def _show(shown: list[rows.Entry], known: list[rows.Entry], now: float) -> None:
     listed = {each.path for each in shown}
     hidden = sum(each.standing != "session" and each.path not in listed for each in known)
     if not shown:
@@ -136,12 +139,12 @@ def _paths(project: str | None) -> frozenset[str]:
     return frozenset({path, os.path.realpath(path)})
 
 
-def _nothing(known: list[entry.Entry], hidden: int) -> str:
+def _nothing(known: list[rows.Entry], hidden: int) -> str:
     """Return the sentences for a list without a row."""
     if len(known) > hidden:
         others = count(len(known) - hidden, "session")
         return f"No session is like that. Without the options there would be {others}."
-    folders = [printable(str(each.sessions_folder())) for each in formats.clients()]
+    folders = [printable(str(each.sessions_folder())) for each in clients.clients()]
     looked = " and ".join([", ".join(folders[:-1]), folders[-1]] if folders[1:] else folders)
     more = f" {hidden:,} that nobody used: --hidden shows them." if hidden else ""
     return f"There are no sessions in {looked}.{more}"

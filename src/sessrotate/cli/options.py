@@ -10,13 +10,13 @@ from typing import Annotated
 
 import typer
 
-from sessrotate import sizes
+from sessrotate import units
 from sessrotate.errors import SessrotateError
 
 
 def size(text: str) -> int:
     """Return the bytes that a size such as `50M` means, in powers of 1024."""
-    found = sizes.parsed(text)
+    found = units.parsed(text)
     if found is None:
         raise typer.BadParameter(f"{text!r} is no size such as 500K, 50M or 2G.")
     return found
@@ -24,19 +24,19 @@ def size(text: str) -> int:
 
 def age(text: str) -> float:
     """Return the seconds that an age such as `30d` means."""
-    found = sizes.age(text)
+    found = units.age(text)
     if found is None:
         raise typer.BadParameter(f"{text!r} is no age such as 12h, 30d or 6w.")
     return found
 
 
 def _complete_session(incomplete: str) -> list[str]:
-    from sessrotate import formats  # noqa: PLC0415 - wanted by a shell, not by a command
+    from sessrotate import clients  # noqa: PLC0415 - wanted by a shell, not by a command
 
     try:
         return [
             client.session_of(path.name)
-            for client in formats.clients()
+            for client in clients.clients()
             for path in client.sessions(incomplete)
         ]
     except (OSError, SessrotateError):

@@ -6,10 +6,12 @@ from typing import Annotated
 
 import typer
 
-from sessrotate import find, place, prune
+from sessrotate import find
+from sessrotate.archive import place
 from sessrotate.cli import streams
 from sessrotate.cli.options import Session, Wait
 from sessrotate.errors import printable
+from sessrotate.retention import prune
 
 
 def command(

@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sessrotate import prune, render_prune
 from sessrotate.cli import archives, streams
 from sessrotate.cli.options import DryRun, Every, Json, ManySessions, Quiet, Wait, age, size
 from sessrotate.errors import SessrotateError, WrongUsageError
-from sessrotate.retention import Policy
+from sessrotate.render import prune as render_prune
+from sessrotate.retention import prune
+from sessrotate.retention.policy import Policy
 
 if TYPE_CHECKING:
-    from sessrotate.place import Place
-    from sessrotate.prune import PrunePlan
-    from sessrotate.render_prune import Shown
+    from sessrotate.archive.place import Place
+    from sessrotate.render.prune import Shown
+    from sessrotate.retention.prune import PrunePlan
 
 
 def command(

@@ -11,19 +11,20 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from sessrotate import render, render_text, select
 from sessrotate.cli import pager, streams
 from sessrotate.cli.options import AllowGaps, Quiet, Session
 from sessrotate.errors import WrongUsageError
-from sessrotate.parts import parts
-from sessrotate.records import on_one_line
-from sessrotate.session import open_session
+from sessrotate.parsing.records import on_one_line
+from sessrotate.reading import select
+from sessrotate.reading.session import open_session
+from sessrotate.reading.turns import parts
+from sessrotate.render import common, conversation
 
 if TYPE_CHECKING:
     from sessrotate.model import Boundary
-    from sessrotate.parts import Item
-    from sessrotate.records import Record
-    from sessrotate.session import Session as Opened
+    from sessrotate.parsing.records import Record
+    from sessrotate.reading.session import Session as Opened
+    from sessrotate.reading.turns import Item
 
 BATCH: Final = 64 * 1024
 """Bytes that are written at once, but for the first, and for what a search finds."""
@@ -192,7 +193,7 @@ def _show(
             write(piece)
             shown += 1
     if unsearched and not quiet:
-        count = render.count(unsearched, "line")
+        count = common.count(unsearched, "line")
         streams.warn(f"{count} of over 8 MiB could not be searched.")
     if not shown and not quiet:
         streams.warn("There is nothing to show.")
@@ -219,16 +220,16 @@ def _batches(pieces: Iterator[bytes], choice: select.Choice) -> Iterator[bytes]:
 
 def _text(session: Opened, items: Iterator[Item], choice: select.Choice) -> Iterator[bytes]:
     columns = streams.terminal_width()
-    style = render_text.Style(
-        width=max(NARROWEST, columns or render_text.WIDEST),
+    style = conversation.Style(
+        width=max(NARROWEST, columns or conversation.WIDEST),
         colour=pager.colours(),
         whole_tools="tools" in (choice.include or ()),
         wraps=columns is not None,
     )
     if choice.grep is not None and not choice.turns:
-        lines = render_text.hits(items, choice.grep, style)
+        lines = conversation.hits(items, choice.grep, style)
     else:
-        lines = render_text.conversation(parts(items), _boundaries(session), style)
+        lines = conversation.conversation(parts(items), _boundaries(session), style)
     encoding = sys.stdout.encoding or "utf-8"
     return (f"{line}\n".encode(encoding, "replace") for line in lines)
 

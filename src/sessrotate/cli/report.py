@@ -8,17 +8,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sessrotate import find, render, render_report, report_all, report_json, report_page, reporter
+from sessrotate import find
 from sessrotate.cli import pager, streams, to_file
 from sessrotate.cli.options import Json, ManySessions, Quiet
-from sessrotate.columns import Canvas
 from sessrotate.errors import SessrotateError, WrongUsageError, printable, worst
-from sessrotate.tally import Counts
+from sessrotate.render import common, report_json, report_page
+from sessrotate.render import report as render_report
+from sessrotate.render.columns import Canvas
+from sessrotate.reports import machine_report, session_report
+from sessrotate.reports.counting import Counts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from sessrotate.report import Machine, Session, Unread
+    from sessrotate.reports.model import Machine, Session, Unread
 
 
 def command(
@@ -64,7 +67,7 @@ def command(
         document = report_json.session(reports[0])
         if len(reports) > 1:
             document = report_json.sessions(reports)
-        streams.write(render.as_json(document))
+        streams.write(common.as_json(document))
     elif html is None:
         for number, report in enumerate(reports):
             lines = render_report.session(report, _canvas())
@@ -75,24 +78,24 @@ def _one(name: str, *, kinds: bool, quiet: bool) -> Session:
     path = find.path_of(name)
     size = path.stat().st_size if path.is_file() else 0
     with streams.progress("Reading", size, quiet=quiet) as progress:
-        report = reporter.of_session(path, progress, kinds=Counts() if kinds else None)
+        report = session_report.of_session(path, progress, kinds=Counts() if kinds else None)
     try:
         find.path_of(report.id)
     except SessrotateError:
-        return reporter.by_path(report)
+        return session_report.by_path(report)
     return report
 
 
 def _all(*, kinds: bool, as_json: bool, html: Path | None, quiet: bool) -> None:
-    errors = report_all.Errors(_complain)
-    listed = report_all.found(errors)
-    size = report_all.size(listed, kinds=kinds)
+    errors = machine_report.Errors(_complain)
+    listed = machine_report.found(errors)
+    size = machine_report.size(listed, kinds=kinds)
     with streams.progress("Reading", size, quiet=quiet) as progress:
-        report = report_all.of_machine(listed, progress, errors, kinds=kinds)
+        report = machine_report.of_machine(listed, progress, errors, kinds=kinds)
     if html is not None:
         _page(report, html, quiet=quiet)
     if as_json:
-        streams.write(render.as_json(report_json.machine(report)))
+        streams.write(common.as_json(report_json.machine(report)))
     elif html is None:
         _write(render_report.machine(report, _canvas()))
     failure = worst(errors.failures)

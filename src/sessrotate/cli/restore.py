@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from sessrotate import find, in_place, render_in_place, restore, state
+from sessrotate import find
+from sessrotate.archive import state
 from sessrotate.cli import streams
 from sessrotate.cli.in_place import progress
 from sessrotate.cli.options import DryRun, Quiet, Session, Wait
+from sessrotate.in_place import operations, restore
+from sessrotate.render import in_place as render_in_place
 
 
 def command(
@@ -24,5 +27,5 @@ def command(
         with state.opened(where) as found:
             planned = restore.prepare(found)
     else:
-        planned = in_place.restore_session(where, wait, progress(quiet=quiet))
+        planned = operations.restore_session(where, wait, progress(quiet=quiet))
     streams.write(render_in_place.restored(where.session, planned, dry_run=dry_run) + "\n")

@@ -6,10 +6,11 @@ import time
 
 import typer
 
-from sessrotate import config_file, render_run, run
 from sessrotate.cli import streams
 from sessrotate.cli.in_place import progress
 from sessrotate.cli.options import Config, DryRun, Json, Quiet
+from sessrotate.job import config_file, run
+from sessrotate.render import run as render_run
 
 
 def command(

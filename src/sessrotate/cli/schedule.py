@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from sessrotate import schedule
 from sessrotate.cli import streams
 from sessrotate.errors import printable
-from sessrotate.schedule import Command, Plan
-from sessrotate.schedule.work import Every
+from sessrotate.job import schedule
+from sessrotate.job.schedule import Command, Plan
+from sessrotate.job.schedule.work import Every
 
 group = typer.Typer(
     help="Have `run` started by systemd, launchd or cron.",

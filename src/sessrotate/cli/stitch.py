@@ -8,16 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sessrotate import archive, find, packed, place, state, stitch
+from sessrotate import clients, find
+from sessrotate.archive import place, state
 from sessrotate.cli import streams, to_file
 from sessrotate.cli.options import AllowPruned, Quiet, Segments
 from sessrotate.errors import WrongUsageError, printable
 from sessrotate.model import Span
+from sessrotate.reading import stitch
+from sessrotate.segments import compressed, load
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sessrotate.stitch import OnGap
+    from sessrotate.reading.stitch import OnGap
 
 
 def command(
@@ -67,12 +70,12 @@ def _opened(path: Path, on_gap: OnGap | None) -> Iterator[tuple[int, Iterator[me
                 size = sum(piece.span.size for piece in found.history())
                 yield size, stitch.history(found, on_gap)
                 return
-    segments = archive.find(path)
+    segments = load.find(path)
     if segments is not None:
         yield segments.source_bytes, stitch.stream(segments, on_gap)
         return
-    with packed.opened(path) as source:
-        find.client_of(source)
+    with compressed.opened(path) as source:
+        clients.client_of(source)
         # A session that was never split is its own history.
         whole = Span(0, source.size())
         yield whole.size, (memoryview(data) for data in source.pieces(whole))

@@ -15,8 +15,9 @@ from contextlib import contextmanager, suppress
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, Final
 
-from sessrotate import fs, render
+from sessrotate import fs
 from sessrotate.errors import SessrotateError, StorageError, printable
+from sessrotate.render import common
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -61,9 +62,9 @@ def show_table(rows: Sequence[Sequence[str]], shares: Sequence[float]) -> None:
     """Show a table of segments: drawn on a terminal, as text elsewhere."""
     width = terminal_width()
     if width is not None:
-        _draw(render.rich_table(render.COLUMNS, rows, shares, width))
+        _draw(common.rich_table(common.COLUMNS, rows, shares, width))
     else:
-        write(render.plain_table(render.COLUMNS, rows))
+        write(common.plain_table(common.COLUMNS, rows))
 
 
 def _draw(table: Table) -> None:

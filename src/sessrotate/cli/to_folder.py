@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sessrotate import fs, packed, render, split
+from sessrotate import fs
 from sessrotate.cli import streams
 from sessrotate.errors import RequestError, printable
+from sessrotate.render import common
+from sessrotate.segments import compressed, split
 
 if TYPE_CHECKING:
     from sessrotate.model import Codec, Layout, SplitPlan
@@ -29,8 +31,8 @@ class Options:
 
 def run(path: Path, options: Options) -> None:
     """Split the session at `path` into a folder, or show what that would do."""
-    with packed.opened(path) as source:
-        if packed.is_session(path.name) and not options.quiet:
+    with compressed.opened(path) as source:
+        if compressed.is_session(path.name) and not options.quiet:
             name = printable(path.name)
             streams.message(f"sessrotate: {name} is compressed; segments hold what is in it.")
         with streams.progress("Reading", source.size(), quiet=options.quiet) as progress:
@@ -55,9 +57,9 @@ def run(path: Path, options: Options) -> None:
         with streams.progress("Writing", planned.source_bytes, quiet=options.quiet) as progress:
             split.execute(planned, source, folder, progress)
         if options.as_json:
-            streams.write_all(render.split_json(planned, path, folder, dry_run=False))
+            streams.write_all(common.split_json(planned, path, folder, dry_run=False))
         else:
-            streams.write("\n".join(render.split_done(planned, folder)) + "\n")
+            streams.write("\n".join(common.split_done(planned, folder)) + "\n")
 
 
 def _dry_run(planned: SplitPlan, path: Path, folder: Path, *, as_json: bool) -> None:
@@ -70,13 +72,13 @@ def _dry_run(planned: SplitPlan, path: Path, folder: Path, *, as_json: bool) -> 
         refusal = error
     if as_json:
         reasons = [str(refusal)] if refusal is not None else []
-        streams.write_all(render.split_json(planned, path, folder, dry_run=True, refused=reasons))
+        streams.write_all(common.split_json(planned, path, folder, dry_run=True, refused=reasons))
     else:
-        streams.write(render.split_heading(planned) + "\n")
+        streams.write(common.split_heading(planned) + "\n")
         shares = [segment.span.size / (planned.source_bytes or 1) for segment in planned.segments]
-        streams.show_table(render.split_rows(planned), shares)
+        streams.show_table(common.split_rows(planned), shares)
         if refusal is None:
-            would = render.split_would(planned, folder, fs.free_bytes(folder), len(leftovers.files))
+            would = common.split_would(planned, folder, fs.free_bytes(folder), len(leftovers.files))
             streams.write("\n".join(would) + "\n")
     if refusal is not None:
         raise refusal

@@ -6,11 +6,13 @@ from typing import Annotated
 
 import typer
 
-from sessrotate import find, place, prune
+from sessrotate import find
+from sessrotate.archive import place
 from sessrotate.cli import streams
 from sessrotate.cli.options import Session, Wait
 from sessrotate.errors import printable
-from sessrotate.render import count
+from sessrotate.render.common import count
+from sessrotate.retention import prune
 
 
 def command(

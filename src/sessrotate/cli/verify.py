@@ -7,16 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from sessrotate import archive, find, packed, place, render, state, stitch
+from sessrotate import clients, find
+from sessrotate.archive import place, state
 from sessrotate.cli import streams
 from sessrotate.cli.options import Every, Json, ManySegments, Quiet
 from sessrotate.errors import DamagedError, WrongUsageError, printable
-from sessrotate.segments import Problem
+from sessrotate.reading import stitch
+from sessrotate.render import common
+from sessrotate.segments import compressed, load
+from sessrotate.segments.files import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from sessrotate.state import State
+    from sessrotate.archive.state import State
 
 
 def command(
@@ -45,7 +49,7 @@ def command(
             streams.write(_lines(path, found, summary))
     is_well = all(problem["kind"] == "pruned" for problem in problems)
     if as_json:
-        streams.write(render.as_json({"ok": is_well, "problems": problems}))
+        streams.write(common.as_json({"ok": is_well, "problems": problems}))
     if not is_well:
         raise typer.Exit(1)
 
@@ -57,17 +61,17 @@ def _check(path: Path, *, quiet: bool) -> tuple[list[Problem], str]:
             with state.opened(where) as found:
                 if found.is_rotated:
                     return _check_history(found, quiet=quiet)
-        segments = archive.find(path)
+        segments = load.find(path)
     except DamagedError as error:
         return [Problem("manifest", str(error))], ""
     if segments is None:
-        with packed.opened(path) as source:
-            find.client_of(source)
+        with compressed.opened(path) as source:
+            clients.client_of(source)
         return [], "one file that was never split: nothing to check"
     with streams.progress("Verifying", segments.source_bytes, quiet=quiet) as progress:
         problems = stitch.verify(segments, progress)
-    many = render.count(len(segments.parts), "segment")
-    return problems, f"{many}, {render.size(segments.source_bytes)}: whole"
+    many = common.count(len(segments.parts), "segment")
+    return problems, f"{many}, {common.size(segments.source_bytes)}: whole"
 
 
 def _check_history(found: State, *, quiet: bool) -> tuple[list[Problem], str]:
@@ -78,9 +82,9 @@ def _check_history(found: State, *, quiet: bool) -> tuple[list[Problem], str]:
     with streams.progress("Verifying", size, quiet=quiet) as progress:
         problems = stitch.verify_history(found, progress)
     listed = found.listed.segments if found.listed else ()
-    many = render.count(sum(entry.pruned is None for entry in listed), "archived segment")
+    many = common.count(sum(entry.pruned is None for entry in listed), "archived segment")
     live = "the live file is gone" if found.is_gone else "the live file"
-    return problems, f"{many} and {live}, {render.size(size)}: whole"
+    return problems, f"{many} and {live}, {common.size(size)}: whole"
 
 
 def _lines(path: Path, problems: Iterable[Problem], summary: str) -> str:

@@ -11,18 +11,19 @@ from dataclasses import replace
 from importlib import resources
 from typing import TYPE_CHECKING, Final
 
-from sessrotate import html_head, unique
+from sessrotate.clients.view import ToolCall
 from sessrotate.errors import SessrotateError
 from sessrotate.export import html_record
-from sessrotate.export.html_text import short
-from sessrotate.view import ToolCall
+from sessrotate.reading import deduplicate
+from sessrotate.render import html_head
+from sessrotate.render.html_text import short
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sessrotate.bodies import SegmentInfo
-    from sessrotate.session import Session
-    from sessrotate.view import View
+    from sessrotate.clients.view import View
+    from sessrotate.reading.holders import SegmentInfo
+    from sessrotate.reading.session import Session
 
 
 _TOGETHER: Final = 40
@@ -46,7 +47,7 @@ def _parts(session: Session) -> Iterator[str]:
     coming = deque(segments)
     info = None
     shown = unreadable = 0
-    for record in unique.once(session.said(session.history()), session.key):
+    for record in deduplicate.once(session.said(session.history()), session.key):
         if shown and not shown % _TOGETHER:
             yield "</section>\n<section>\n"
         while info is None or info.index < record.segment:
@@ -96,7 +97,7 @@ class _Agents:
         hint = f"<b>Agent</b> {short(agent.id, 60)} {asked}"
         yield f'<details class="agent"><summary>{hint}</summary>'
         try:
-            for record in unique.once(self._session.records_of(agent), self._session.key):
+            for record in deduplicate.once(self._session.records_of(agent), self._session.key):
                 view = self._session.view(record)
                 if view is None:
                     yield renderer.broken(record)

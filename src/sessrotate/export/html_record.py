@@ -12,18 +12,18 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from sessrotate.export.html_text import escape, prose, short, structure
-from sessrotate.prompts import as_typed, is_of_client, is_prompt
-from sessrotate.records import LONGEST
-from sessrotate.render import size
-from sessrotate.view import Image, Text, Thinking, ToolCall, ToolResult, Unknown
+from sessrotate.clients.prompts import as_typed, is_of_client, is_prompt
+from sessrotate.clients.view import Image, Text, Thinking, ToolCall, ToolResult, Unknown
+from sessrotate.parsing.records import LONGEST
+from sessrotate.render.common import size
+from sessrotate.render.html_text import escape, prose, short, structure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from sessrotate.clients.view import Block, Tokens, View
     from sessrotate.model import Boundary
-    from sessrotate.records import Record
-    from sessrotate.view import Block, Tokens, View
+    from sessrotate.parsing.records import Record
 
 LARGEST_PICTURE: Final = 5 * 1024 * 1024
 """Bytes of base64 of a picture that is shown; a larger one is named."""

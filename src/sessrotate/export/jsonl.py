@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sessrotate.records import on_one_line
-from sessrotate.unique import Copies, once
+from sessrotate.parsing.records import on_one_line
+from sessrotate.reading.deduplicate import Copies, once
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from sessrotate.session import Session
+    from sessrotate.reading.session import Session
 
 _PIECE: Final = 256 * 1024
 """Bytes that are put out together."""

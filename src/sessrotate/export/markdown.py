@@ -8,23 +8,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sessrotate import harmless, render, told
+from sessrotate import harmless
+from sessrotate.clients.prompts import as_typed, is_prompt
+from sessrotate.clients.view import Text, Thinking
 from sessrotate.errors import SessrotateError
 from sessrotate.export.markdown_text import fenced, in_html, inline, prose
-from sessrotate.parts import Compaction, Exchange, Said, Unread, parts
-from sessrotate.prompts import as_typed, is_prompt
-from sessrotate.select import Choice, chosen
-from sessrotate.unique import once
-from sessrotate.view import Text, Thinking
+from sessrotate.reading.deduplicate import once
+from sessrotate.reading.select import Choice, chosen
+from sessrotate.reading.turns import Compaction, Exchange, Said, Unread, parts
+from sessrotate.render import common, phrases
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from sessrotate.formats.sight import Agent
+    from sessrotate.clients.preview import Agent
+    from sessrotate.clients.view import View
     from sessrotate.model import Boundary
-    from sessrotate.parts import Item, Part
-    from sessrotate.session import Session
-    from sessrotate.view import View
+    from sessrotate.reading.session import Session
+    from sessrotate.reading.turns import Item, Part
 
 _EXPORTED: Final = Choice(include=frozenset({"sidechains", "thinking", "tools"}))
 
@@ -78,7 +79,7 @@ def _encoded(blocks: Iterable[str]) -> Iterator[bytes]:
 
 def _head(title: str, segments: int, compactions: int) -> Iterator[str]:
     yield f"# {inline(harmless.line(title))}\n"
-    count = f"{render.count(segments, 'segment')}, {render.count(compactions, 'compaction')}"
+    count = f"{common.count(segments, 'segment')}, {common.count(compactions, 'compaction')}"
     yield f"A session of {count}.\n"
 
 
@@ -89,17 +90,17 @@ def _body(shown: Iterable[Part], boundaries: Mapping[int, Boundary]) -> Iterator
         match part:
             case Compaction():
                 speaking = None
-                words = told.compaction(part, boundaries.get(part.record.segment))
+                words = phrases.compaction(part, boundaries.get(part.record.segment))
                 yield f"---\n\n**{inline(harmless.line(words))}**\n"
             case Unread():
                 speaking = None
                 yield from _unread(part)
             case Said() if is_prompt(part.view) and part.block is part.view.blocks[0]:
                 number += 1
-                speaking = told.speaker(part.view), None
+                speaking = phrases.speaker(part.view), None
                 yield from _prompt(number, part)
             case _:
-                by = told.speaker(part.view), told.model(part.view)
+                by = phrases.speaker(part.view), phrases.model(part.view)
                 if by != speaking and (isinstance(part, Said) or part.call is not None):
                     speaking = by
                     yield _speaker(part.view)
@@ -107,7 +108,7 @@ def _body(shown: Iterable[Part], boundaries: Mapping[int, Boundary]) -> Iterator
 
 
 def _prompt(number: int, part: Said) -> Iterator[str]:
-    words = as_typed(told.words(part.block))
+    words = as_typed(phrases.words(part.block))
     title = harmless.clipped(words, _HEADING)
     yield f"## {number}. {inline(title)}\n"
     if part.view.time:
@@ -117,18 +118,18 @@ def _prompt(number: int, part: Said) -> Iterator[str]:
 
 
 def _speaker(view: View) -> str:
-    who = f"**{inline(harmless.clipped(told.speaker(view), 60))}**"
+    who = f"**{inline(harmless.clipped(phrases.speaker(view), 60))}**"
     details = _details(view)
     return f"{who} · {details}\n" if details else f"{who}\n"
 
 
 def _details(view: View) -> str:
-    details = [told.model(view), view.time and render.time(view.time)]
+    details = [phrases.model(view), view.time and common.time(view.time)]
     return " · ".join(inline(harmless.clipped(each, 60)) for each in details if each)
 
 
 def _said(part: Said) -> Iterator[str]:
-    words = told.words(part.block)
+    words = phrases.words(part.block)
     if isinstance(part.block, Thinking):
         yield from _folded("Thinking", [prose(words)])
     elif part.view.is_summary:
@@ -141,22 +142,22 @@ def _said(part: Said) -> Iterator[str]:
 
 def _exchange(part: Exchange) -> Iterator[str]:
     call, result = part.call, part.result
-    words = "Result" if call is None else f"{call.name} {told.about(call)[:400]}"
+    words = "Result" if call is None else f"{call.name} {phrases.about(call)[:400]}"
     title = harmless.clipped(words, 100)
     if result is not None:
-        title += f" → {harmless.clipped(told.outcome(result), 60)}"
+        title += f" → {harmless.clipped(phrases.outcome(result), 60)}"
     blocks = []
-    for name, value in told.arguments(call) if call is not None else ():
+    for name, value in phrases.arguments(call) if call is not None else ():
         label = harmless.clipped(name, 60)
         blocks += [prose(f"{label}:")] if label else []
         blocks.append(fenced(value))
     if result is not None:
-        blocks += ["Result:\n", fenced(told.given(result))]
+        blocks += ["Result:\n", fenced(phrases.given(result))]
     yield from _folded(title, blocks)
 
 
 def _unread(part: Unread) -> Iterator[str]:
-    yield f"**✗ {inline(told.unread(part))}**\n"
+    yield f"**✗ {inline(phrases.unread(part))}**\n"
     if part.record.is_whole:
         yield fenced(part.record.line.decode("utf-8", "replace"))
 

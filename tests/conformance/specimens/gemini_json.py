@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
-from conformance.specimen import FIXTURES, Specimen
-from conformance.specimens.gemini import ID, _environment
-from formats.gemini_sessions import message, metadata
-from sessrotate.formats import gemini_json
+from sessrotate.clients.gemini import json_client as gemini_json
+from support.conformance.specimen import FIXTURES, Specimen
+from support.conformance.specimens.gemini import ID, _environment
+from support.gemini_sessions import message, metadata
 
 if TYPE_CHECKING:
     from pathlib import Path

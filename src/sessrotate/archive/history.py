@@ -1,0 +1,74 @@
+"""Where every byte of a session's history is, at any moment of a rotation or restoration. Pure.
+
+Rule: this is the one answer to that question. Reading, stitching, verifying and restoring take it
+from here, so that a byte that is found here is found by all of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from sessrotate.model import Span
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from sessrotate.archive.intent import Intent
+    from sessrotate.segments.manifest import Manifest
+
+Where = Literal["sealed", "pruned", "pack", "live", "late"]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of the history: a sealed segment's body, or bytes of one of the other files.
+
+    What was pruned has no bytes. `index` is the segment's, None for what is not one yet.
+    """
+
+    where: Where
+    index: int | None
+    span: Span
+
+
+def pieces(
+    *,
+    listed: Manifest | None,
+    intent: Intent | None,
+    was_swapped: bool,
+    sealed: Collection[int],
+    live: Span,
+    late: Piece | None = None,
+    at: int = 0,
+) -> tuple[Piece, ...]:
+    """Return the history in order.
+
+    `listed` is what the live file goes on from, and `was_swapped` says whether that is the new
+    one of the intent. `sealed` are the numbers of the segments whose files are there, `live` is
+    the body of the live file, in its own offsets. `late` is what came late to a replaced file
+    and the live file has yet to get, at its offset `at`: whoever wrote to the replaced file did
+    so before anything that it wrote to the new one.
+    """
+    found: list[Piece] = []
+    is_rotation = intent is not None and was_swapped and intent.operation == "rotate"
+    for entry in listed.segments if listed is not None else ():
+        index, span = entry.segment.index, entry.segment.span
+        if entry.pruned is not None:
+            found.append(Piece("pruned", index, Span(0, 0)))
+        elif intent is None or not is_rotation or index < intent.first or index in sealed:
+            found.append(Piece("sealed", index, Span(0, span.size)))
+        else:
+            found.append(Piece("pack", index, intent.in_pack(span)))
+    if late is None:
+        return (*found, *_filled(Piece("live", None, live)))
+    at = max(live.start, min(at, live.end))
+    before, behind = Span(live.start, at), Span(at, live.end)
+    return (
+        *found,
+        *_filled(Piece("live", None, before), late, Piece("live", None, behind)),
+    )
+
+
+def _filled(*parts: Piece) -> tuple[Piece, ...]:
+    return tuple(part for part in parts if part.span.size)

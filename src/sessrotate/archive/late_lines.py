@@ -1,0 +1,148 @@
+"""What a replaced live file has that the new one has yet to get, and where. Only reads.
+
+Rule: decided by position, then by whole lines, never by "lines that are not there yet": clients
+write identical lines. Whatever is not surely in the new file counts as residue, so that the worst
+that can happen is a line twice.
+
+What a client appends to the new file between a crash and the next run can be the very bytes that
+came late to the old one; nothing tells those apart. Rows of the conversation have a uuid.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from sessrotate.archive.intent import HEAD
+from sessrotate.model import Span
+from sessrotate.system.digest import Fingerprint
+
+if TYPE_CHECKING:
+    from sessrotate.archive.intent import Mark, Swap
+    from sessrotate.system.source import Source
+
+_PIECE: Final = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Residue:
+    """Bytes at the end of the pack, and the offset of the live file where they belong."""
+
+    span: Span
+    at: int
+
+
+def residue(swap: Swap, pack: Source, live: Source) -> Residue:
+    """Return which bytes of the pack the live file has yet to get.
+
+    `live` is the new file of the swap. Up to the tail that it had when it took its place, both
+    are known to agree; behind that, clients may have appended to either. A client that has found
+    the new file never opens the old one again, so what is late comes before all that was only
+    written to the new one.
+    """
+    size = pack.size()
+    if size <= swap.cut:
+        return Residue(Span(size, size), live.size())  # dropped, after all of it was copied
+    start, other = _agreed(swap, pack, live)
+    same = _common_lines(pack, start, live, other)
+    span = Span(min(size, start + same), size)
+    return Residue(span, _at(swap, pack, span.start, live, other + same))
+
+
+def _at(swap: Swap, pack: Source, start: int, live: Source, at: int) -> int:
+    """Return this offset of the live file; its end, if a client took back what led up to it."""
+    size = max(0, min(HEAD, start - swap.cut, at - swap.prefix))
+    if at <= live.size() and pack.read_at(start - size, size) == live.read_at(at - size, size):
+        return at
+    is_rest = start and pack.read_at(start - 1, 1) != b"\n"  # of a line that a crash tore
+    return live.size() if is_rest else end_of_lines(live, swap.prefix)
+
+
+def end_of_lines(live: Source, floor: int) -> int:
+    """Return where whole lines can be put behind all others: a torn one must not begin theirs."""
+    return live.line_start(live.size(), floor)
+
+
+def _agreed(swap: Swap, pack: Source, live: Source) -> tuple[int, int]:
+    """Return up to where either file is known to hold the same."""
+    if swap.batch is not None:
+        span, floor = swap.batch.span, swap.batch.floor
+        at = find(live, floor, pack.read_at(span.start, span.size))
+        return (span.start, floor) if at is None else (span.end, at + span.size)
+    if is_at(pack, swap.cut, swap.tail):
+        return swap.cut + swap.tail.size, swap.prefix + swap.tail.size
+    return _behind_an_edit(swap, pack, live)
+
+
+def _behind_an_edit(swap: Swap, pack: Source, live: Source) -> tuple[int, int]:
+    """Return the same where a client that still had the old file took a row of its tail back.
+
+    It writes again what followed the row (`removeMessageByUuid`, 2.0.76 and later). If the new
+    file has the tail as it was, that is not late: all of it is there.
+    """
+    if not is_at(live, swap.prefix, swap.tail):
+        return swap.cut, swap.prefix
+    same = _common_lines(pack, swap.cut, live, swap.prefix)
+    size = swap.tail.size - same
+    if not 0 < size <= _PIECE:
+        return swap.cut, swap.prefix
+    start = swap.cut + same
+    theirs = live.read_at(swap.prefix + same, size)
+    ours = pack.read_at(start, min(size, pack.size() - start))
+    at = 0
+    while not ours.startswith(theirs[at:]):
+        at = theirs.find(b"\n", at) + 1 or size
+    return start + size - at, swap.prefix + swap.tail.size
+
+
+def find(source: Source, start: int, data: bytes) -> int | None:
+    """Return where these bytes first begin, from an offset on; None if nowhere."""
+    window, position = b"", start
+    for piece in source.pieces(Span(start, source.size())):
+        window += piece
+        at = window.find(data)
+        if at >= 0:
+            return position + at
+        drop = max(0, len(window) - len(data) + 1)
+        window, position = window[drop:], position + drop
+    return None
+
+
+def is_at(source: Source, offset: int, mark: Mark) -> bool:
+    """Tell whether the bytes of a mark stand at this offset."""
+    if source.size() < offset + mark.size:
+        return False
+    found = Fingerprint()
+    for piece in source.pieces(Span(offset, offset + mark.size)):
+        found.update(piece)
+    return found.digest == mark.digest
+
+
+def _common_lines(pack: Source, start: int, live: Source, other: int) -> int:
+    """Return how many bytes both have in common from these offsets on, in whole lines.
+
+    Two different lines of a client begin alike, so half a line in common means nothing, unless
+    a file ends there: then it is what a crash left of our own copying.
+    """
+    most = max(0, min(pack.size() - start, live.size() - other))
+    lines = done = 0
+    while done < most:
+        size = min(_PIECE, most - done)
+        ours, theirs = pack.read_at(start + done, size), live.read_at(other + done, size)
+        same = size if ours == theirs else common(ours, theirs)
+        newline = ours.rfind(b"\n", 0, same)
+        if newline >= 0:
+            lines = done + newline + 1
+        if same < size:
+            return lines
+        done += size
+    return most
+
+
+def common(one: bytes, other: bytes) -> int:
+    """Return how many bytes two runs of the same length begin with in common."""
+    low, high = 0, len(one)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if one[:middle] == other[:middle] else (low, middle - 1)
+    return low

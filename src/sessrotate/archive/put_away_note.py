@@ -1,0 +1,105 @@
+"""`cold.json` of an archive: its session is put away, or on its way there or back. Pure.
+
+Rule: what it names is compared with what is there, and never opened by it. It is on the disk
+before the first file moves and until the last is back.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from sessrotate.errors import DamagedError
+from sessrotate.segments.header import is_count
+from sessrotate.system.digest import is_digest
+
+FORMAT: Final = 1
+
+Standing = Literal["archiving", "archived", "unarchiving"]
+
+STANDINGS: Final[tuple[Standing, ...]] = ("archiving", "archived", "unarchiving")
+
+MAX_BYTES: Final = 64 * 1024 * 1024
+
+MOST: Final = 50_000
+"""Files of a session that are compressed: so many fit into a note of `MAX_BYTES`."""
+
+_LATEST_NS: Final = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """A file that is to be compressed, by its path in the folder `cold`, and its size in bytes.
+
+    `digest` is of its bytes; it is None until the compressed one is complete.
+    """
+
+    file: str
+    size: int
+    digest: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Where a session stands, and since when (ISO 8601, UTC).
+
+    `folders` are those whose files are compressed, by their paths, and when they were changed
+    before, in nanoseconds since 1970.
+    """
+
+    session: str
+    standing: Standing
+    at: str
+    packed: tuple[Packed, ...] = ()
+    folders: tuple[tuple[str, int], ...] = ()
+
+
+def dump(note: Note) -> bytes:
+    """Return the note as a file's content. All ASCII, so that any name fits in."""
+    document = {
+        "format": FORMAT,
+        "session": note.session,
+        "standing": note.standing,
+        "at": note.at,
+        "packed": [[entry.file, entry.size, entry.digest] for entry in note.packed],
+        "folders": [list(entry) for entry in note.folders],
+    }
+    return json.dumps(document, separators=(",", ":")).encode() + b"\n"
+
+
+def parse(data: bytes, session: str) -> Note:
+    """Return what a note says; raise DamagedError if it is none of `session`."""
+    try:
+        found: Any = json.loads(data)
+        packed = [tuple(entry) for entry in found["packed"]]
+        folders = [tuple(entry) for entry in found["folders"]]
+        is_ours = (
+            isinstance(found["packed"], list)
+            and isinstance(found["folders"], list)
+            and found["format"] == FORMAT
+            and found["session"] == session
+            and found["standing"] in STANDINGS
+            and isinstance(found["at"], str)
+            and all(_is_packed(*entry) for entry in packed)
+            and all(_is_folder(*entry) for entry in folders)
+        )
+        if is_ours:
+            return Note(
+                session=session,
+                standing=found["standing"],
+                at=found["at"],
+                packed=tuple(Packed(*entry) for entry in packed),
+                folders=tuple((path, time) for path, time in folders),
+            )
+    except (ValueError, TypeError, KeyError, RecursionError):
+        pass
+    raise DamagedError("The cold.json is damaged: put the one of a backup in its place.")
+
+
+def _is_packed(file: object, size: object, digest: object) -> bool:
+    return isinstance(file, str) and is_count(size) and (digest is None or is_digest(digest))
+
+
+def _is_folder(path: object, time: object) -> bool:
+    return isinstance(path, str) and type(time) is int and abs(time) < _LATEST_NS

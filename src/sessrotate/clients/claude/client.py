@@ -1,0 +1,204 @@
+"""Claude Code: what its session files (`projects/<slug>/<uuid>.jsonl`) mean.
+
+Rule: the client decides. Every statement here was seen in a real file or in the client's own
+code; the versions are named where they matter. Verified with 2.0.28 to 2.1.330.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from sessrotate import names
+from sessrotate.model import Boundary
+from sessrotate.parsing import json_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from sessrotate.model import Span
+
+NAME: Final = "claude"
+
+MARKER: Final = b'compact_boundary"'
+"""Bytes that every boundary line has. The closing quote keeps most quoted copies out.
+
+Spelling the word with `\\u` escapes would be JSON too; no client writes it, and it is not found.
+"""
+
+NOT_IN_PLACE: Final[str | None] = None
+
+SUFFIX: Final = ".jsonl"
+
+AGENT: Final = "agent-"
+"""What agents' transcripts begin with, which 2.0.x keeps beside the sessions."""
+
+CLEANUP_DAYS: Final = 30
+"""After how many days without a change the client deletes a session, unless it is told."""
+
+_ENDLESS: Final = 10_000_000
+
+_BOUNDARY: Final[json_line.Shape] = {
+    "type": None,
+    "subtype": None,
+    "uuid": None,
+    "timestamp": None,
+    "compactMetadata": {"trigger": None, "preTokens": None},
+}
+
+_DATED: Final[json_line.Shape] = {"timestamp": None}
+
+_TIMESTAMP: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)")
+
+# A row of any version names its kind in `type` and belongs to a session, a message or a leaf.
+_ROW: Final[json_line.Shape] = dict.fromkeys(
+    ("type", "sessionId", "uuid", "messageId", "leafUuid", "payload", "sessrotate")
+)
+_BELONGS_TO: Final = {"sessionId", "uuid", "messageId", "leafUuid", "sessrotate"}
+
+_FOREIGN: Final = (b'"payload":', b'"projectHash":')
+"""Keys at the beginning of a long line of Codex, or of a session of Gemini in one line."""
+_NEAR: Final = 1024
+
+
+def boundary(line: Iterable[bytes], span: Span) -> Boundary | bool:
+    """Say whether a line that holds `MARKER` is a compaction record.
+
+    `line` yields the bytes of `span`, which leaves the newline out. Returns the boundary; False
+    for JSON that is none (the words stand inside a value); True for a line that is opaque: no
+    JSON object, so that no client takes it for a boundary either.
+
+    A compaction record is an object with type `system` and subtype `compact_boundary` of its
+    own (all versions; `microcompact_boundary`, 2.1.30 and later, resets nothing).
+    """
+    found = json_line.values(line, span.size, _BOUNDARY)
+    if found is None:
+        return True
+    if found.get("type") != "system" or found.get("subtype") != "compact_boundary":
+        return False
+    metadata = found.get("compactMetadata")
+    if not isinstance(metadata, dict):
+        metadata = {}
+    trigger, tokens, uuid = metadata.get("trigger"), metadata.get("preTokens"), found.get("uuid")
+    return Boundary(
+        offset=span.start,
+        uuid=uuid if isinstance(uuid, str) else None,
+        timestamp=_timestamp(found),
+        trigger=trigger if isinstance(trigger, str) else None,
+        pre_tokens=tokens if type(tokens) is int and tokens >= 0 else None,
+    )
+
+
+def timestamp(line: Iterable[bytes], size: int) -> str | None:
+    """Return the time of one record (ISO 8601, as the client wrote it), None if it has none.
+
+    `line` yields its `size` bytes. Metadata rows (titles, modes, file-history snapshots) have no
+    time of their own.
+    """
+    return _timestamp(json_line.values(line, size, _DATED) or {})
+
+
+def recognise(head: bytes, *, is_whole: bool) -> bool:
+    """Tell by the first bytes of a file whether it is a session of this client.
+
+    One row that belongs to a session is enough: the lines around it may be torn or foreign. A
+    first line too long for `head` (which then is not the whole file) is taken at its beginning.
+    """
+    *lines, rest = head.split(b"\n")
+    if any(_is_row(line) for line in lines):
+        return True
+    if is_whole or lines:
+        return _is_row(rest)
+    is_object = re.match(rb'\s*\{\s*"\w+"\s*:', rest) is not None
+    return is_object and not any(key in rest[:_NEAR] for key in _FOREIGN)
+
+
+def _is_row(line: bytes) -> bool:
+    found = json_line.values([line], len(line), _ROW) or {}
+    # `payload` marks the rows of Codex, which have a type and a time too.
+    return (
+        isinstance(found.get("type"), str)
+        and "payload" not in found
+        and not _BELONGS_TO.isdisjoint(found)
+    )
+
+
+def _timestamp(found: json_line.Values) -> str | None:
+    text = found.get("timestamp")
+    return text if isinstance(text, str) and _TIMESTAMP.fullmatch(text) else None
+
+
+# ── where sessions live ──────────────────────────────────────────────────────────────────────
+
+
+def projects_folder() -> Path:
+    """Return the folder that holds one folder for each project.
+
+    `CLAUDE_PROJECTS_DIR` names it outright; else it is `projects` in `CLAUDE_CONFIG_DIR`, which
+    is the client's own variable, default `~/.claude`.
+    """
+    if folder := os.environ.get("CLAUDE_PROJECTS_DIR"):
+        return Path(folder)
+    return config_folder() / "projects"
+
+
+def sessions_folder() -> Path:
+    """Return the folder in which its sessions are looked for, whether it is there or not."""
+    return projects_folder()
+
+
+def settings_file() -> Path:
+    """Return where the client keeps its user's settings, its hooks among them."""
+    return config_folder() / "settings.json"
+
+
+def cleanup_period() -> float:
+    """Return after how many seconds without a change the client deletes a session.
+
+    `cleanupPeriodDays` in the user's settings, 30 days without it: all versions (facts of 2.0.28
+    to 2.1.330), at their start or soon after it.
+    """
+    import json  # noqa: PLC0415 - not needed at start-up
+
+    try:
+        days: Any = json.loads(settings_file().read_bytes()).get("cleanupPeriodDays")
+    except (OSError, ValueError, AttributeError, RecursionError):
+        days = None
+    is_number = isinstance(days, (int, float)) and not isinstance(days, bool)
+    return (days if is_number and 0 <= days < _ENDLESS else CLEANUP_DAYS) * 86_400.0
+
+
+def config_folder() -> Path:
+    """Return the client's own folder."""
+    return Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")
+
+
+def session_of(file_name: str) -> str:
+    """Return a session's id: its file's name (all versions)."""
+    return names.session_of(file_name)
+
+
+def sessions(prefix: str = "") -> Iterator[Path]:
+    """Yield the session files of all projects whose id begins with `prefix`, in sorted order.
+
+    Agents' transcripts are no sessions.
+    Folders that cannot be read are passed over: a look-up by id is not the place to complain.
+    """
+    for project in listed(projects_folder()):
+        if not project.is_dir():
+            continue
+        for entry in listed(project):
+            name = entry.name
+            wanted = name.startswith(prefix) and name.endswith(SUFFIX)
+            if wanted and not name.startswith(AGENT) and entry.is_file():
+                yield entry
+
+
+def listed(path: Path) -> list[Path]:
+    """Return what a folder holds, in order of the names; nothing if it cannot be read."""
+    try:
+        return sorted(path.iterdir())
+    except OSError:
+        return []

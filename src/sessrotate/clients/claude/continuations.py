@@ -1,0 +1,126 @@
+"""Which Claude Code session continues which other one, as far as their edges tell. Pure.
+
+Rule: a guess is called one. A fork or a resumed clone repeats rows of its parent, uuids included
+(2.0.28 to 2.1.330; a fork begins with the parent's last compaction), so that the same rows are
+proof; else only a session of the same branch with the same title of the user's, begun within
+minutes, is taken for the next one. 2.1.330 has rows for that too (`derived-from`, `continued-in`),
+but no sample of them is known.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from sessrotate.clients.preview import Sight
+
+SOON: Final = timedelta(minutes=10)
+"""How soon after the end of a session the next one begins, for it to be its continuation."""
+
+Reason = Literal["first", "same rows", "same title"]
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A session in a chain, and why it is taken to continue another one."""
+
+    session: str
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """What is in sight of a session: its edges, and the uuids in them."""
+
+    edges: Sight
+    uuids: frozenset[str]
+
+
+def continued(session: str, project: Mapping[str, Neighbour]) -> tuple[Link, ...]:
+    """Return the chain that a session is in: what it continues, itself, and what continues it.
+
+    `project` are the sessions of its project by id, this one too. What continues it are all
+    sessions that do, in the order of their ends: a session may have been forked twice.
+    """
+    links = parents(project)
+    way, here = [session], session
+    while (link := links.get(here)) is not None and link.session not in way:
+        here = link.session
+        way.insert(0, here)
+    children = defaultdict(list)
+    for child, link in links.items():
+        children[link.session].append(child)
+    followers = _new(children[session], way)
+    for each in followers:  # grows while it is gone through
+        followers += _new(children[each], {*way, *followers})
+    followers.sort(key=lambda each: (_when(project[each].edges.ended), each))
+    reasons = {child: link.reason for child, link in links.items()}
+    first = way[0]
+    return tuple(
+        Link(each, "first" if each == first else reasons[each]) for each in (*way, *followers)
+    )
+
+
+def _new(found: Collection[str], known: Collection[str]) -> list[str]:
+    return [each for each in found if each not in known]
+
+
+def parents(project: Mapping[str, Neighbour]) -> dict[str, Link]:
+    """Return for each session that continues another one which that is, and why."""
+    holders: dict[str, list[str]] = defaultdict(list)
+    titled: dict[tuple[str, str | None], list[str]] = defaultdict(list)
+    for session, sight in sorted(project.items()):
+        for uuid in sight.uuids:
+            holders[uuid].append(session)
+        if sight.edges.title.source == "custom":
+            titled[sight.edges.title.text, sight.edges.branch].append(session)
+    parents: dict[str, Link] = {}
+    for session, sight in project.items():
+        holding = holders.get(sight.edges.first or "", [])
+        older = [each for each in holding if _is_before(project, each, session)]
+        if older:
+            parents[session] = Link(max(older, key=lambda each: _rank(project, each)), "same rows")
+            continue
+        alike = titled.get((sight.edges.title.text, sight.edges.branch), [])
+        before = [each for each in alike if each != session and _is_next(project, each, session)]
+        if sight.edges.title.source == "custom" and before:
+            parents[session] = Link(
+                max(before, key=lambda each: _rank(project, each)), "same title"
+            )
+    return parents
+
+
+def _rank(project: Mapping[str, Neighbour], session: str) -> tuple[datetime, str]:
+    return _when(project[session].edges.ended), session
+
+
+def _is_before(project: Mapping[str, Neighbour], one: str, other: str) -> bool:
+    """Tell whether a session that has the other's first row is the elder of the two.
+
+    It is if the row is not its first; where both begin alike, it is the one that ended first.
+    """
+    if one == other:
+        return False
+    if project[one].edges.first != project[other].edges.first:
+        return True
+    return _rank(project, one) < _rank(project, other)
+
+
+def _is_next(project: Mapping[str, Neighbour], one: str, other: str) -> bool:
+    ended, started = project[one].edges.ended, project[other].edges.started
+    if ended is None or started is None:
+        return False
+    return timedelta(0) <= _when(started) - _when(ended) <= SOON
+
+
+def _when(time: str | None) -> datetime:
+    """Return a time; one that is none is before all others."""
+    try:
+        return datetime.fromisoformat(time or "")
+    except ValueError:
+        return datetime.fromisoformat("0001-01-01T00:00:00+00:00")

@@ -1,0 +1,92 @@
+"""What the records of a Claude Code session say: `formats.client.Reader`, put together.
+
+Rule: no fact of its own. Each answer is that of the module that knows it: `claude_view`,
+`claude_kinds`, `claude_live`, `claude_thread`, `claude_titles`, `claude_agents`, `claude_edges`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sessrotate.clients.claude import agents as claude_agents
+from sessrotate.clients.claude import live as claude_live
+from sessrotate.clients.claude import thread, titles
+from sessrotate.clients.claude.identity import DOUBT, UUID
+from sessrotate.clients.claude.kinds import gist
+from sessrotate.clients.claude.preview import look as sight
+from sessrotate.clients.claude.view import view
+from sessrotate.clients.opaque.reader import said
+from sessrotate.clients.preview import EDGE
+from sessrotate.parsing.records import records
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sessrotate.clients.preview import Agent, Title
+    from sessrotate.clients.protocol import Reading
+    from sessrotate.parsing.records import Record
+
+__all__ = (
+    "agents",
+    "conversation",
+    "gist",
+    "key",
+    "live",
+    "records",
+    "said",
+    "side_bytes",
+    "sight",
+    "title",
+    "view",
+)
+
+
+def key(record: Record) -> bytes | None:
+    """Return a row's own uuid, None if it has none. Parsed only where a glance does not tell."""
+    if not record.is_whole:
+        return None
+    uuid = UUID.own(record.line)
+    if uuid is not DOUBT:
+        return uuid
+    value = claude_live.text(claude_live.row_of(record) or {}, "uuid")
+    return None if value is None else value.encode("utf-8", "surrogatepass")
+
+
+def live(session: Reading) -> Iterator[Record]:
+    """Yield what a resume would load, in the order of the file.
+
+    That is the newest segment, from its compaction on, and before it the rows of the
+    conversation that it still needs (`claude_live`). Older segments are opened only if such
+    rows are not in the live file.
+    """
+    if session.newest:
+        needed = claude_live.needed_by(session.segment(session.newest))
+        yield from claude_live.found(needed, session.older())
+    yield from session.segment(session.newest)
+
+
+def conversation(session: Reading) -> Iterator[Record]:
+    """Yield the rows that a resume sends (`claude_thread`): the live rows are read several times.
+
+    They are `live` without agents' rows and branches that the user left; what a compaction
+    preserved stands behind its summary.
+    """
+    return thread.conversation(lambda: live(session))
+
+
+def title(session: Reading) -> Title:
+    """Return the title; all of a file that was never split is read for it."""
+    return titles.exact(lambda: session.titled(EDGE))
+
+
+def agents(session: Reading) -> list[Agent]:
+    """Return the agents' transcripts.
+
+    The history is read once where that takes to tell which tool call started which agent.
+    """
+    return claude_agents.with_calls(claude_agents.of(session.path, session.id), session.history)
+
+
+def side_bytes(session: Reading) -> int:
+    """Return how many bytes of tools' results the client keeps in files of their own."""
+    return claude_agents.side_bytes(session.path.parent / session.id / claude_agents.RESULTS)

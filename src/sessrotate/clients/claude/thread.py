@@ -1,0 +1,283 @@
+"""The conversation in a Claude Code session's rows: which of them a resume sends, in which order.
+
+Rule: the rows are a tree, and the conversation is the way from its newest leaf back to the root;
+agents' rows and branches that the user left are no part of it. The client decides which leaf that
+is, and tests/clients compares with what 2.0.28, 2.1.112 and 2.1.330 send. Two passes: the first
+keeps about 350 bytes of each row, the second yields the records.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from sessrotate.clients.claude.lasting import TRANSCRIPT
+from sessrotate.clients.claude.live import row_of, text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from sessrotate.clients.claude.live import Row
+    from sessrotate.parsing.records import Record
+
+ROOM: Final = 16 * 1024 * 1024
+"""Bytes of records that are held until it is their turn; where that is too little, the records
+are read once more."""
+
+_NEAR: Final = 5000
+"""Milliseconds by which a row may be older that one follows whose parent is nowhere."""
+
+_NOWHERE: Final = -1
+_SILENT: Final = -2
+"""The number of a row that is a link of the tree and says nothing: `progress`, up to 2.1.80."""
+
+
+def conversation(records: Callable[[], Iterator[Record]]) -> Iterator[Record]:
+    """Yield the records of the conversation, in its order.
+
+    `records` gives the rows that a resume loads, in the order of the file, as often as it is
+    called; what it raises goes through. A uuid that stands there twice is its last row, as for
+    the clients. A row whose parent is nowhere follows the row before it by time, if that is at most
+    five seconds older (2.1.112 and 2.1.330;
+    older clients begin the conversation there).
+    """
+    tree = _Tree()
+    for number, record in enumerate(records()):
+        row = row_of(record)
+        if row is not None:
+            tree.add(number, row)
+    yield from _in_order(records, tree.order())
+
+
+@dataclass(slots=True)
+class _Tree:
+    """Rows by node: a node is a uuid that a row has, or that another names as its parent."""
+
+    nodes: dict[str, int] = field(default_factory=dict)
+    numbers: array[int] = field(default_factory=lambda: array("q"))
+    """The number of the node's record, `_NOWHERE` if there is none."""
+    parents: array[int] = field(default_factory=lambda: array("q"))
+    answers: array[int] = field(default_factory=lambda: array("q"))
+    """Which answer of the model the row is a part of, by its hash; `_NOWHERE` if of none."""
+    times: array[float] = field(default_factory=lambda: array("d"))
+    """Seconds since 1970, 0 where the row has no time."""
+    spoken: array[int] = field(default_factory=lambda: array("q"))
+    """The nodes of rows of the conversation that are no agent's, in the order of the file."""
+    results: set[int] = field(default_factory=set)
+    """The nodes that bring results of tools."""
+    checkpoint: str | None = None
+    boundary: Row | None = None
+    cut: int = _NOWHERE
+    by_time: list[int] | None = None
+
+    def add(self, number: int, row: Row) -> None:
+        """Note a row."""
+        kind, uuid = text(row, "type"), text(row, "uuid")
+        if kind == "last-prompt":
+            self.checkpoint = text(row, "leafUuid") or self.checkpoint
+        if uuid is None:
+            return
+        node = self._node(uuid)
+        parent = text(row, "parentUuid")
+        self.parents[node] = _NOWHERE if parent is None else self._node(parent)
+        self.numbers[node] = number if kind in TRANSCRIPT else _SILENT
+        if kind not in TRANSCRIPT:
+            return
+        if row.get("isSidechain") is True:
+            return
+        self.spoken.append(node)
+        self.times[node] = _seconds(text(row, "timestamp"))
+        self.checkpoint = None  # what was written down before is out of date
+        if kind in {"user", "assistant"}:
+            self._say(node, row)
+        elif row.get("subtype") == "compact_boundary":
+            self.boundary, self.cut = row, number
+
+    def _say(self, node: int, row: Row) -> None:
+        message = row.get("message")
+        message = message if isinstance(message, dict) else {}
+        if row["type"] == "assistant":
+            if (answer := text(message, "id")) is not None:
+                self.answers[node] = hash(answer)  # never -1, in CPython
+        elif _has_result(message.get("content")):
+            self.results.add(node)
+
+    def _node(self, uuid: str) -> int:
+        node = self.nodes.setdefault(uuid, len(self.numbers))
+        if node == len(self.numbers):
+            for column in (self.numbers, self.parents, self.answers):
+                column.append(_NOWHERE)
+            self.times.append(0)
+        return node
+
+    # ── the way back ─────────────────────────────────────────────────────────────────────────
+
+    def order(self) -> array[int]:
+        """Return the numbers of the conversation's records, in its order."""
+        self.spoken = array("q", sorted(set(self.spoken), key=self.numbers.__getitem__))
+        self._relink()
+        way = self._way(self._leaf())
+        beside = self._beside(way)
+        found = array("q")
+        for node in way:
+            found.extend(self.numbers[each] for each in (node, *beside.get(node, ())))
+        return found
+
+    def _leaf(self) -> int:
+        """Return the leaf: the end that 2.1.330 wrote down, else the last row without a child.
+
+        2.1.80 and 2.1.112 take the newest such row by its time, and 2.0.28 the newest of all. In
+        what they write the last is the newest, but for the output of `/compact`, of which 2.0.28
+        loses the turns behind it.
+        """
+        node = self._known(self.checkpoint)
+        if node != _NOWHERE:
+            return node
+        parents = set(self.parents)
+        ends = (node for node in reversed(self.spoken) if node not in parents)
+        return next(ends, self.spoken[-1] if self.spoken else _NOWHERE)
+
+    def _way(self, node: int) -> list[int]:
+        way, seen = [], set[int]()
+        while node != _NOWHERE and node not in seen:
+            seen.add(node)
+            if self.numbers[node] >= 0:
+                way.append(node)
+            is_gone = self.numbers[node] == _NOWHERE
+            node = self._before(way[-1], seen) if is_gone else self.parents[node]
+        return way[::-1]
+
+    def _before(self, node: int, seen: set[int]) -> int:
+        """Return the row before this one by time, as 2.1.112 and 2.1.330 do.
+
+        Of rows of one time that is the first in the file; it is not on the way yet.
+        """
+        if self.by_time is None:
+            self.by_time = sorted(self.spoken, key=self._when)
+        time = self.times[node]
+        at = bisect_right(self.by_time, time, key=self.times.__getitem__)
+        while at and self.by_time[at - 1] in seen:
+            at -= 1
+        before = self.by_time[at - 1] if at else _NOWHERE
+        is_near = (
+            at and self.times[before] > 0 and round(1000 * (time - self.times[before])) <= _NEAR
+        )
+        return before if is_near else _NOWHERE
+
+    def _when(self, node: int) -> tuple[float, int]:
+        return self.times[node], -self.numbers[node]
+
+    def _beside(self, way: list[int]) -> dict[int, list[int]]:
+        """Return what belongs beside the way: node → the nodes that follow it.
+
+        From 2.1.30 on each tool call of an answer is the parent of its own result, so that the
+        way goes through one of them only. The others follow the last part of the answer that is
+        on the way: first the calls, then the results.
+        """
+        last = {self.answers[node]: node for node in way if self.answers[node] != _NOWHERE}
+        on_way = set(way)
+        parts = {node for node in self.spoken if self.answers[node] in last}
+        found: dict[int, list[int]] = {}
+        for is_result in (False, True):
+            for node in self.spoken:
+                part = self.parents[node] if is_result else node
+                is_of_answer = part in parts and (not is_result or node in self.results)
+                if is_of_answer and node not in on_way:
+                    on_way.add(node)
+                    found.setdefault(last[self.answers[part]], []).append(node)
+        return found
+
+    # ── what a compaction preserved ──────────────────────────────────────────────────────────
+
+    def _relink(self) -> None:
+        """Put the rows that the last compaction preserved behind its summary, all or none.
+
+        So do 2.1.112 to 2.1.330: what followed the summary then follows the preserved rows, and
+        all else from before the compaction is gone. What went back to it follows the preserved rows
+        too in 2.1.330, and the row before it by time in 2.1.112.
+        """
+        metadata = _object(self.boundary or {}, "compactMetadata")
+        told = _object(metadata, "preservedMessages")
+        listed = told.get("uuids")
+        if not isinstance(listed, list):
+            told = _object(metadata, "preservedSegment")
+            listed = self._segment(text(told, "headUuid"), text(told, "tailUuid"))
+        anchor = self._known(text(told, "anchorUuid"))
+        kept = [self._known(uuid) for uuid in listed]
+        if not kept or _NOWHERE in (anchor, *kept):
+            return
+        gone = {node for node in self.spoken if self.numbers[node] < self.cut} - {*kept}
+        for node in gone:
+            self.numbers[node] = _NOWHERE
+        self.spoken = array("q", (node for node in self.spoken if node not in gone))
+        left = {anchor, *gone}
+        for node in self.spoken:
+            if self.parents[node] in left:
+                self.parents[node] = kept[-1]
+        for parent, node in zip([anchor, *kept], kept, strict=False):
+            self.parents[node] = parent
+
+    def _segment(self, head: str | None, tail: str | None) -> list[Any]:
+        """Return the uuids from `head` to `tail`, by their parents; none if that breaks."""
+        names = {node: uuid for uuid, node in self.nodes.items()}
+        first, node = self._known(head), self._known(tail)
+        way: list[Any] = []
+        while _NOWHERE not in {first, node} and len(way) <= len(self.numbers):
+            way.append(names[node])
+            if node == first:
+                return way[::-1]
+            node = self.parents[node]
+        return []
+
+    def _known(self, uuid: Any) -> int:
+        """Return the node of a row, `_NOWHERE` if it is not there."""
+        node = self.nodes.get(uuid, _NOWHERE) if isinstance(uuid, str) else _NOWHERE
+        return node if node != _NOWHERE and self.numbers[node] >= 0 else _NOWHERE
+
+
+def _in_order(records: Callable[[], Iterable[Record]], order: array[int]) -> Iterator[Record]:
+    """Yield the records with these numbers in this order, in as few passes as `ROOM` allows."""
+    ranks = array("q", [_NOWHERE]) * (max(order, default=0) + 1)
+    for rank, number in enumerate(order):
+        ranks[number] = rank
+    rank = 0
+    while rank < len(order):
+        held: dict[int, Record] = {}
+        room, before = ROOM, rank
+        for number, record in enumerate(records()):
+            mine = ranks[number] if number < len(ranks) else _NOWHERE
+            if mine == rank:
+                yield record
+                rank += 1
+                while (following := held.pop(rank, None)) is not None:
+                    room += len(following.line)
+                    yield following
+                    rank += 1
+                if rank == len(order):
+                    return
+            elif mine > rank and len(record.line) <= room:
+                held[mine] = record
+                room -= len(record.line)
+        if rank == before:
+            return  # there are fewer than there were: somebody else changed the session
+
+
+def _seconds(time: str | None) -> float:
+    try:
+        return datetime.fromisoformat(time or "").timestamp()
+    except (ValueError, OverflowError):
+        return 0
+
+
+def _has_result(content: Any) -> bool:
+    return isinstance(content, list) and any(
+        isinstance(block, dict) and block.get("type") == "tool_result" for block in content
+    )
+
+
+def _object(row: Row, name: str) -> Row:
+    value = row.get(name)
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,188 @@
+"""What a Claude Code session is called, as the client's own list shows it.
+
+Rule: the client decides, from most to least: the title that the user gave, the one that the model
+gave, the last prompt, the summary of a leaf of this session, the first real prompt (2.1.80 to
+2.1.330 in this order; 2.0.x knows only the last two). What the client said in the user's name,
+summaries and the output of commands are no prompts.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final
+
+from sessrotate.clients.claude.live import parsed, row_of, text
+from sessrotate.clients.preview import Title
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from sessrotate.clients.claude.live import Row
+    from sessrotate.clients.preview import TitleSource
+    from sessrotate.parsing.records import Record
+
+LONGEST: Final = 200
+"""Characters of a title that are kept."""
+
+WARM_UP: Final = "Warmup"
+"""What 2.0.x asks its agents, and nobody else, at the start of a session."""
+
+
+_UNTITLED: Final = Title("", "none")
+
+_TITLES: Final[dict[str, tuple[TitleSource, str]]] = {
+    "custom-title": ("custom", "customTitle"),
+    "ai-title": ("ai", "aiTitle"),
+    "last-prompt": ("last prompt", "lastPrompt"),
+}
+"""Rows whose last one counts: their type, and the field."""
+
+_TITLED: Final = re.compile(rb'"type":\s*"(?:custom-title|ai-title|last-prompt|summary)"')
+_CONVERSATION: Final = b'{"parentUuid":'
+"""What most rows begin with, and none that has a title (2.0.28 to 2.1.330)."""
+
+_USER: Final = re.compile(rb'"type":\s*"user"')
+
+# Commands, their output, notes of the client and of editors are elements; `[…]` is a key press.
+_NO_PROMPT: Final = re.compile(
+    r"\s*(?:<[a-z][\w-]*[\s>]|\[Request interrupted|Caveat: The messages)"
+)
+_COMMAND: Final = re.compile(r"<command-name>\s*([^<]+?)\s*</command-name>")
+_REMINDER: Final = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
+
+
+def title(head: bytes, tail: bytes) -> Title:
+    """Return a session's title by the first and the last 64 KiB of its file.
+
+    They may overlap; of a short file `head` is all. A line that is cut counts for nothing. A
+    summary counts if its leaf is in sight.
+    """
+    found = _Found()
+    for edge in (head, tail):
+        for line in _titled(edge):
+            found.entitle(parsed(line) or {})
+    for leaf in found.summaries:
+        name = b'"uuid":"%s"' % leaf.encode("utf-8", "surrogatepass")
+        if name in head or name in tail:
+            found.leaves.add(leaf)
+    if (told := found.title()).text:
+        return told  # whatever the prompts are, and they are dear to find
+    for line in chain(_lines_with(_USER, head), _lines_with(_USER, tail)):
+        found.ask(parsed(line) or {})
+        if found.first:
+            break
+    return found.title()
+
+
+def exact(records: Callable[[], Iterable[Record]]) -> Title:
+    """Return the title by all of a session's records, which `records` gives as often as needed."""
+    found = _Found()
+    for record in records():
+        line = record.line
+        if not line.startswith(_CONVERSATION) and _TITLED.search(line):
+            found.entitle(row_of(record) or {})
+        if not found.first and _USER.search(line):
+            found.ask(row_of(record) or {})
+    if found.summaries:
+        for record in records():
+            uuid = text(row_of(record) or {}, "uuid")
+            if uuid in found.summaries:
+                found.leaves.add(uuid)
+    return found.title()
+
+
+def prompt(row: Row) -> str | None:
+    """Return what the user asked in a row, None if it is no prompt of a user.
+
+    Both shapes of contents count: a text, and blocks (pictures beside a text change nothing).
+    """
+    if text(row, "type") != "user" or any(row.get(name) is True for name in _NOT_THE_USERS):
+        return None
+    said = (_REMINDER.sub("", each).strip() for each in _texts(row))
+    return next((each for each in said if each and not _NO_PROMPT.match(each)), None)
+
+
+_NOT_THE_USERS: Final = ("isMeta", "isCompactSummary", "isSidechain", "isVisibleInTranscriptOnly")
+
+
+@dataclass(slots=True)
+class _Found:
+    """What was found so far; a later title of a kind replaces an earlier one."""
+
+    titles: dict[TitleSource, str] = field(default_factory=dict)
+    summaries: dict[str, str] = field(default_factory=dict)
+    leaves: set[str] = field(default_factory=set)
+    first: str = ""
+    command: str = ""
+
+    def entitle(self, row: Row) -> None:
+        kind = text(row, "type") or ""
+        if kind in _TITLES:
+            source, name = _TITLES[kind]
+            self.titles[source] = on_one_line(text(row, name) or "")
+        elif kind == "summary":
+            self.summaries[text(row, "leafUuid") or ""] = on_one_line(text(row, "summary") or "")
+
+    def ask(self, row: Row) -> None:
+        if text(row, "type") == "user":
+            self.first = on_one_line(prompt(row) or "")
+            named = _COMMAND.search("\n".join(_texts(row)))
+            self.command = self.command or (named[1][:LONGEST] if named else "")
+
+    def title(self) -> Title:
+        told = [said for leaf, said in self.summaries.items() if leaf in self.leaves]
+        by_rank: tuple[tuple[TitleSource, str], ...] = (
+            ("custom", self.titles.get("custom", "")),
+            ("ai", self.titles.get("ai", "")),
+            ("last prompt", self.titles.get("last prompt", "")),
+            ("summary", told[-1] if told else ""),
+            ("first prompt", self.first),
+            ("command", self.command),
+        )
+        return next((Title(said, source) for source, said in by_rank if said), _UNTITLED)
+
+
+def _titled(edge: bytes) -> Iterator[bytes]:
+    """Yield the lines that may be rows with titles.
+
+    Newlines are found four times as fast as what is looked for between them.
+    """
+    begin, size = 0, len(edge)
+    while begin < size:
+        end = edge.find(b"\n", begin)
+        end = end if end >= 0 else size
+        if not edge.startswith(_CONVERSATION, begin) and _TITLED.search(edge, begin, end):
+            yield edge[begin:end]
+        begin = end + 1
+
+
+def _lines_with(pattern: re.Pattern[bytes], edge: bytes) -> Iterator[bytes]:
+    """Yield the lines that the pattern is found in.
+
+    Looking through all of the edge at once is ten times as fast as looking into each line.
+    """
+    match = pattern.search(edge)
+    while match is not None:
+        end = edge.find(b"\n", match.end())
+        end = end if end >= 0 else len(edge)
+        yield edge[edge.rfind(b"\n", 0, match.start()) + 1 : end]
+        match = pattern.search(edge, end)
+
+
+def _texts(row: Row) -> list[str]:
+    message = row.get("message")
+    content: Any = message.get("content") if isinstance(message, dict) else None
+    if isinstance(content, str):
+        return [content]
+    if not isinstance(content, list):
+        return []
+    blocks = (block for block in content if isinstance(block, dict))
+    return [text(block, "text") or "" for block in blocks if block.get("type") == "text"]
+
+
+def on_one_line(said: str) -> str:
+    """Return a text as a title: one line of at most `LONGEST` characters."""
+    said = " ".join(said[: 20 * LONGEST].split())
+    return said if len(said) <= LONGEST else said[: LONGEST - 1] + "…"

@@ -1,0 +1,272 @@
+"""Codex CLI: what its session files (`sessions/YYYY/MM/DD/rollout-<time>-<uuid>.jsonl`) mean.
+
+Rule: the client decides. Every statement here was seen in files of the client's versions 0.20 to
+0.169, or in its source (openai/codex, `codex-rs/rollout`); versions are named where they matter.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
+
+from sessrotate.model import Boundary
+from sessrotate.parsing import json_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Reversible
+
+    from sessrotate.model import Span
+
+NAME: Final = "codex"
+
+MARKER: Final = b'"compacted"'
+"""Bytes that every boundary line has. Copies that a text quotes have a backslash in them."""
+
+NOT_IN_PLACE: Final = (
+    "Codex keeps byte offsets into this file: in its database of turns, from 0.150 on, and in the "
+    "sessions that were forked from this one. Rotating it in place comes later; `split` leaves "
+    "the file as it is."
+)
+
+CARRIES: Final = "with history"
+"""The trigger of a compaction whose record holds the whole history that replaces the older one."""
+
+CARRIES_NOT: Final = "without history"
+
+SUFFIXES: Final = (".jsonl", ".jsonl.zst")
+"""What a rollout's name ends with; 0.169 compresses some that were not touched for a week."""
+
+_UUID: Final = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_NAME: Final = re.compile(
+    rf"rollout-\d{{4}}-\d\d-\d\dT\d\d-\d\d-\d\d-({_UUID}(?:_{_UUID})?)\.jsonl(?:\.zst)?"
+)
+
+_DEEPEST: Final = 3
+"""Folders between `sessions` and a rollout: year, month, day."""
+
+_TIMESTAMP: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)")
+
+_DATED: Final[json_line.Shape] = {"timestamp": None}
+
+_BOUNDARY: Final[json_line.Shape] = {
+    "type": None,
+    "timestamp": None,
+    "payload": {
+        "replacement_history": None,
+        "latest_token_usage_record": {"usage": {"input_tokens": None}},
+    },
+}
+
+# Rows are envelopes from 0.36 on. Before that they were bare items, the first with the session's
+# id, and notes of the client's state.
+_ROW: Final[json_line.Shape] = dict.fromkeys(
+    ("timestamp", "type", "payload", "record_type", "id", "instructions")
+)
+_LONG_FIRST: Final = re.compile(
+    rb'\{"timestamp":"[^"\\]{1,64}",(?:"ordinal":\d{1,15},)?"type":"\w{1,64}","payload":'
+    rb'|\{"id":"[^"\\]{1,64}","timestamp":"[^"\\]{1,64}","instructions":'
+)
+
+# ── boundaries ───────────────────────────────────────────────────────────────────────────────
+
+_HEAD: Final = re.compile(
+    rb'\{"timestamp":"([^"\\]{0,128})",(?:"ordinal":[0-9]{1,15},)?'
+    rb'"type":"compacted","payload":\{'
+)
+"""How every version writes the beginning of a compacted record."""
+
+# Possessive, so that it never goes back.
+_MESSAGE: Final = re.compile(rb'"message":"[^"\\]*+(?:\\.[^"\\]*+)*+"(,"replacement_history":|\})')
+
+_MESSAGE_PIECES: Final = 16
+"""Pieces of 64 KiB within which the summary that a compacted record begins with ends."""
+
+_END: Final = 32 * 1024
+"""Bytes of the end that are looked at; what 0.169 writes behind the history has 2 to 5 KB."""
+
+_USED: Final = re.compile(
+    rb'"latest_token_usage_record":\{(?:"[a-z_]+":"[^"\\]*+",)*+'
+    rb'"usage":\{"input_tokens":([0-9]{1,15})[,}]'
+)
+_SPACE: Final = b" \t\r"
+
+
+def boundary(line: Reversible[bytes], span: Span) -> Boundary | bool:
+    """Say whether a line that holds `MARKER` is a compaction: type `compacted` of its own.
+
+    `line` yields the bytes of `span`, which leaves the newline out. Returns the boundary; False
+    for JSON that is none; True for a line that is opaque: no JSON object.
+
+    Such a record may have hundreds of megabytes, so it is told by its two ends: by the beginning
+    that all versions write, and by the braces that close it. What stands between them is not
+    read. A line that was torn, and that the client went on with, is therefore taken for the
+    boundary that it was to be; one that is torn at its end is opaque. Whatever begins or ends
+    otherwise is parsed.
+
+    `trigger` says whether the record carries the history that replaces the older one (0.105 and
+    later): a resume can start there. `pre_tokens` is what the compaction was sent (0.155 and
+    later name it).
+    """
+    told = _by_its_ends(line, span)
+    if told is not None:
+        return told
+    found = json_line.values(line, span.size, _BOUNDARY)
+    if found is None:
+        return True
+    payload = found.get("payload")
+    if found.get("type") != "compacted" or not isinstance(payload, dict):
+        return False
+    usage: json_line.Values = payload
+    for name in ("latest_token_usage_record", "usage"):
+        inner = usage.get(name)
+        usage = inner if isinstance(inner, dict) else {}
+    tokens = usage.get("input_tokens")
+    return Boundary(
+        offset=span.start,
+        timestamp=_timestamp(found.get("timestamp")),
+        trigger=CARRIES if "replacement_history" in payload else CARRIES_NOT,
+        pre_tokens=tokens if type(tokens) is int and tokens >= 0 else None,
+    )
+
+
+def _by_its_ends(line: Reversible[bytes], span: Span) -> Boundary | Literal[True] | None:
+    """Return the boundary, True for one that is torn; None where only a parser knows."""
+    head = b""
+    for piece in islice(line, _MESSAGE_PIECES):
+        head += piece
+        begins = _HEAD.match(head)
+        if begins is None:
+            return None
+        message = _MESSAGE.match(head, begins.end())
+        if message is not None:
+            break
+    else:
+        return None
+    end = b""
+    for piece in reversed(line):
+        end = piece + end
+        if len(end) >= _END:
+            break
+    end = end.rstrip(_SPACE)
+    if not end.endswith(b"}"):
+        return True if end else None
+    if not end[:-1].rstrip(_SPACE).endswith(b"}"):
+        return None
+    used = None
+    if (at := end.rfind(b'"latest_token_usage_record":{')) >= 0:
+        used = _USED.match(end, at)
+    return Boundary(
+        offset=span.start,
+        timestamp=_timestamp(begins[1].decode("utf-8", "replace")),
+        trigger=CARRIES_NOT if message[1] == b"}" else CARRIES,
+        pre_tokens=int(used[1]) if used is not None else None,
+    )
+
+
+# ── rows and files ───────────────────────────────────────────────────────────────────────────
+
+
+def timestamp(line: Iterable[bytes], size: int) -> str | None:
+    """Return the time of one record (ISO 8601, as the client wrote it), None if it has none.
+
+    `line` yields its `size` bytes. Bare rows (0.20 to 0.29) have none, but for the first.
+    """
+    return _timestamp((json_line.values(line, size, _DATED) or {}).get("timestamp"))
+
+
+def recognise(head: bytes, *, is_whole: bool) -> bool:
+    """Tell by the first bytes of a file whether it is a session of this client.
+
+    One row is enough: the lines around it may be torn or foreign. A first line too long for
+    `head` (which then is not the whole file) is taken at its beginning.
+    """
+    *lines, rest = head.split(b"\n")
+    if any(_is_row(line) for line in lines):
+        return True
+    if is_whole or lines:
+        return _is_row(rest)
+    return _LONG_FIRST.match(rest) is not None
+
+
+def _is_row(line: bytes) -> bool:
+    if line[:1] not in {b"{", b" ", b"\t"}:
+        return False
+    found = json_line.values([line], len(line), _ROW) or {}
+    is_dated = isinstance(found.get("timestamp"), str)
+    if isinstance(found.get("type"), str) and "payload" in found:
+        return is_dated
+    if isinstance(found.get("record_type"), str):
+        return True
+    return is_dated and isinstance(found.get("id"), str) and "instructions" in found
+
+
+def _timestamp(text: object) -> str | None:
+    return text if isinstance(text, str) and _TIMESTAMP.fullmatch(text) else None
+
+
+# ── where sessions live ──────────────────────────────────────────────────────────────────────
+
+
+def config_folder() -> Path:
+    """Return the client's own folder: `CODEX_HOME`, default `~/.codex`."""
+    return Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex")
+
+
+def sessions_folder() -> Path:
+    """Return the folder of sessions: `CODEX_SESSIONS_DIR`, or `sessions` in the client's own."""
+    if folder := os.environ.get("CODEX_SESSIONS_DIR"):
+        return Path(folder)
+    return config_folder() / "sessions"
+
+
+def archived_folder() -> Path:
+    """Return where `codex archive` moves sessions to: it is beside the folder of sessions."""
+    return sessions_folder().parent / "archived_sessions"
+
+
+def session_of(file_name: str) -> str:
+    """Return the id of the session whose file has this name: the uuid in it.
+
+    A revert writes a second file of the same session, `<uuid>_<uuid of the segment>` (0.169):
+    that is all of it. Of any other name, it is what stands before the suffix.
+    """
+    named = _NAME.fullmatch(file_name)
+    if named is not None:
+        return named[1]
+    return file_name.removesuffix(".zst").removesuffix(".jsonl")
+
+
+def sessions(prefix: str = "") -> Iterator[Path]:
+    """Yield the session files whose id begins with `prefix`, archived ones last, in sorted order.
+
+    Of a file that stands there compressed too, only the plain one. Folders that cannot be read
+    are passed over: a look-up by id is not the place to complain.
+    """
+    for folder in (sessions_folder(), archived_folder()):
+        for path in _rollouts(folder, _DEEPEST):
+            if session_of(path.name).startswith(prefix) and not _is_copy(path):
+                yield path
+
+
+def _rollouts(folder: Path, depth: int) -> Iterator[Path]:
+    for entry in _listed(folder):
+        if _NAME.fullmatch(entry.name):
+            if entry.is_file():
+                yield entry
+        elif depth and entry.name.isdigit() and entry.is_dir():
+            yield from _rollouts(entry, depth - 1)
+
+
+def _is_copy(path: Path) -> bool:
+    return path.suffix == ".zst" and path.with_suffix("").is_file()
+
+
+def _listed(path: Path) -> list[Path]:
+    """Return what a folder holds, in order of the names; nothing if it cannot be read."""
+    try:
+        return sorted(path.iterdir())
+    except OSError:
+        return []

@@ -1,0 +1,185 @@
+"""What a resume of a Codex session loads, and what of it is sent.
+
+Rule: the client decides. A compaction that carries its history is a complete base, and what came
+before it does not matter (0.105 and later; `codex-rs/core`, rollout_reconstruction). Without one,
+everything is loaded: a compaction leaves what the user asked, and its summary (0.36 to 0.101).
+"""
+
+from __future__ import annotations
+
+from array import array
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from sessrotate.clients.codex import speakers
+from sessrotate.clients.codex.history import items
+from sessrotate.clients.codex.rows import Row, row_of, text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sessrotate.clients.protocol import Reading
+    from sessrotate.parsing.records import Record
+
+_ROLLED_BACK: Final = b'"thread_rolled_back"'
+_STARTED: Final = b'"task_started"'
+
+_NOT_SENT: Final = frozenset({"ghost_snapshot", "other"})
+"""Items that the client keeps for itself."""
+
+_TOO_LONG: Final = Row("response_item", {})
+"""Stands for an item that is too long to be held."""
+
+
+def live(session: Reading) -> Iterator[Record]:
+    """Yield what a resume would load, in the order of the file.
+
+    That is the session's first row, and all from the last compaction on that carries its history,
+    whose items follow it.
+    """
+    base = _base(session)
+    rows = session.segment(base)
+    if base:
+        yield from islice(session.segment(0), 1)
+        for compaction in islice(rows, 1):
+            yield compaction
+            yield from items(compaction, session.bytes_of(compaction))
+    yield from rows
+    for index in range(base + 1, session.newest + 1):
+        yield from session.segment(index)
+
+
+def conversation(session: Reading) -> Iterator[Record]:
+    """Yield what a resume sends, in the order of the conversation: messages, calls, results.
+
+    The items of a compaction's history are records of their own, which stand inside its line.
+    Turns that the user took back are left out. The live records are read several times.
+    """
+    wanted = iter(_kept(session))
+    number = next(wanted, None)
+    for here, (record, _, _) in enumerate(_rows(session)):
+        if here == number:
+            yield record
+            number = next(wanted, None)
+
+
+def _base(session: Reading) -> int:
+    """Return the segment with which a resume can start; 0 where it needs all.
+
+    Clients from 0.118 to 0.145 take back turns with the compactions in them: then an older one is
+    the base.
+    """
+    for index in range(session.newest, 0, -1):
+        first = next(session.segment(index), None)
+        row = row_of(first) if first is not None else None
+        if row is not None and _carries(row) and _is_never_undone(session, index):
+            return index
+    return 0
+
+
+def _is_never_undone(session: Reading, start: int) -> bool:
+    """Tell whether the turn with which a segment begins is not taken back by what follows."""
+    turns, is_begun = 0, False
+    for index in range(start, session.newest + 1):
+        for record in session.segment(index):
+            if _ROLLED_BACK in record.line:
+                turns -= _rolled_back(row_of(record))
+                if turns < 0:
+                    return False
+            elif _STARTED in record.line:
+                is_begun = True
+            elif is_begun and (row := row_of(record)) is not None and _is_prompt(row):
+                turns, is_begun = turns + 1, False
+    return True
+
+
+def _carries(row: Row) -> bool:
+    return row.type == "compacted" and "replacement_history" in row.payload
+
+
+def _is_prompt(row: Row) -> bool:
+    return row.type == "response_item" and speakers.prompt(row) is not None
+
+
+def _rolled_back(row: Row | None) -> int:
+    """Return how many turns a row takes back."""
+    if row is None or row.type != "event_msg" or text(row.payload, "type") != "thread_rolled_back":
+        return 0
+    number = row.payload.get("num_turns")
+    return number if type(number) is int and number > 0 else 0
+
+
+def _rows(session: Reading) -> Iterator[tuple[Record, Row, bool]]:
+    """Yield the rows that make up the history, each compaction's own items behind it.
+
+    Each with whether it is such an item.
+    """
+    for index in range(_base(session), session.newest + 1):
+        for record in session.segment(index):
+            row = row_of(record)
+            if row is None:
+                continue
+            yield record, row, False
+            if _carries(row):
+                for item in items(record, session.bytes_of(record)):
+                    yield item, row_of(item) or _TOO_LONG, True
+
+
+def _kept(session: Reading) -> array[int]:
+    """Return the numbers of the rows that are sent, in order."""
+    history = _History()
+    for number, (_, row, is_left) in enumerate(_rows(session)):
+        kind = text(row.payload, "type")
+        if row.type == "compacted":
+            history.compact(None if _carries(row) else number)
+        elif row.type == "response_item" and kind not in _NOT_SENT:
+            history.add(number, is_prompt=_is_prompt(row), is_left=is_left)
+        elif row.type == "event_msg" and kind == "task_started":
+            history.begin_turn()
+        else:
+            history.take_back(_rolled_back(row))
+    return history.sent
+
+
+class _History:
+    """What is sent, by numbers, and what was sent before each turn of the user."""
+
+    def __init__(self) -> None:
+        self.sent = array("Q")
+        self._asked = array("Q")  # those of them that the user asked
+        self._replaced: list[tuple[array[int], array[int]]] = []
+        self._turns: list[tuple[int, int, int]] = []
+        self._begun: tuple[int, int, int] | None = None
+
+    def begin_turn(self) -> None:
+        """Note that a turn begins; it is the user's if he asks something in it."""
+        self._begun = len(self._replaced), len(self.sent), len(self._asked)
+
+    def add(self, number: int, *, is_prompt: bool, is_left: bool) -> None:
+        """Add an item; `is_left`: a compaction left it."""
+        if is_prompt:
+            if self._begun is not None and not is_left:
+                self._turns.append(self._begun)
+                self._begun = None
+            self._asked.append(number)
+        self.sent.append(number)
+
+    def compact(self, summary: int | None) -> None:
+        """Replace the history: by items to come, or by what was asked and the summary."""
+        self._replaced.append((self.sent, self._asked))
+        kept = array("Q") if summary is None else self._asked
+        self.sent, self._asked = kept[:], kept[:]
+        if summary is not None:
+            self.sent.append(summary)
+
+    def take_back(self, count: int) -> None:
+        """Undo so many of the user's turns, with the compactions in them."""
+        if not count or not self._turns:
+            return
+        replaced, sent, asked = self._turns[-min(count, len(self._turns))]
+        del self._turns[-count:]
+        if replaced < len(self._replaced):
+            self.sent, self._asked = self._replaced[replaced]
+            del self._replaced[replaced:]
+        del self.sent[sent:]
+        del self._asked[asked:]

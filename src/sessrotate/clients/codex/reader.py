@@ -1,0 +1,53 @@
+"""What the records of a Codex session say: `formats.client.Reader`, put together.
+
+Rule: no fact of its own. Each answer is that of the module that knows it: `codex_view`,
+`codex_live`, `codex_titles`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sessrotate.clients.codex.live import conversation, live
+from sessrotate.clients.codex.rows import is_bare
+from sessrotate.clients.codex.titles import sight, title
+from sessrotate.clients.codex.view import view
+from sessrotate.clients.opaque.reader import said
+from sessrotate.parsing.records import records
+
+if TYPE_CHECKING:
+    from sessrotate.clients.preview import Agent
+    from sessrotate.clients.protocol import Reading
+    from sessrotate.parsing.records import Record
+
+__all__ = (
+    "agents",
+    "conversation",
+    "key",
+    "live",
+    "records",
+    "said",
+    "side_bytes",
+    "sight",
+    "title",
+    "view",
+)
+
+
+def key(record: Record) -> bytes | None:
+    """Return what makes two records copies of one: all their bytes.
+
+    No client copies rows within a file. Bare rows have no time, so that the same thing, asked
+    twice, has the same bytes: each is known by its place.
+    """
+    return b"%d:%d" % (record.segment, record.offset) if is_bare(record) else None
+
+
+def agents(_session: Reading) -> list[Agent]:
+    """Return nothing: an agent's rollout is a session of its own, and its source says so."""
+    return []
+
+
+def side_bytes(_session: Reading) -> int:
+    """Return 0: nothing is kept beside a session."""
+    return 0

@@ -1,0 +1,166 @@
+"""What a Codex session is called, and what its first and last 64 KiB say.
+
+Rule: the client decides: the name that the user gave (`session_index.jsonl`, the last line of an
+id counts), else the first thing that the user asked, which its own list shows as the preview.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import suppress
+from functools import lru_cache
+from io import BytesIO
+from typing import TYPE_CHECKING, Final
+
+from sessrotate.clients.codex import lineage, speakers
+from sessrotate.clients.codex.client import config_folder
+from sessrotate.clients.codex.rows import Row, inner, row_of, text
+from sessrotate.clients.preview import EDGE, Sight, Title
+from sessrotate.errors import DamagedError
+from sessrotate.harmless import clipped
+from sessrotate.parsing.records import records
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from sessrotate.clients.protocol import Reading
+    from sessrotate.parsing.records import Record
+
+LONGEST: Final = 200
+"""Characters of a title that are kept."""
+
+_INDEX: Final = "session_index.jsonl"
+_LARGEST_INDEX: Final = 64 * 1024 * 1024
+
+_MAY_ASK: Final = re.compile(rb'"(?:user_message|UserMessage)"|"role":\s*"user"')
+
+_PATIENCE: Final = 8
+"""Messages of the user among which an event is looked for that tells which he typed."""
+
+_ZSTD: Final = b"\x28\xb5\x2f\xfd"
+_CUT_PROMPT: Final = re.compile(
+    rb'"role":"user","content":\[(\{"type":"input_text","text":"(?:[^"\\]|\\.)*")'
+)
+_FOLDER: Final = re.compile(rb'"cwd":("(?:[^"\\]|\\.)*")')
+_TIME: Final = re.compile(rb'"timestamp":"(\d{4}-\d\d-\d\dT[0-9:.]+Z)"')
+_LINE_TIME: Final = re.compile(rb'^\{"timestamp":"(\d{4}-\d\d-\d\dT[0-9:.]+Z)"', re.MULTILINE)
+
+
+def title(session: Reading) -> Title:
+    """Return what a session is called; its records are read as far as its first prompt."""
+    name = named(_home(session.path)).get(session.id.partition("_")[0])
+    return Title(name, "custom") if name else _by_prompt(session.titled(EDGE))
+
+
+def sight(head: bytes, tail: bytes, *, is_whole: bool) -> Sight:
+    """Return what a file's first and last bytes say; `is_whole`: `head` is all of it.
+
+    Of a rollout that is compressed, only the beginning is in sight.
+    """
+    if head.startswith(_ZSTD):
+        head, tail, is_whole = _unpacked(head), b"", False
+    whole = head if is_whole else head[: head.rfind(b"\n") + 1]
+    first = next(records([whole], 0), None)
+    meta = (row_of(first) if first is not None else None) or Row("", {})
+    payload = meta.payload if meta.type == "session_meta" else {}
+    session = text(payload, "id")
+    found = _by_prompt(records([whole], 0))
+    if not found.text and (cut := _CUT_PROMPT.search(head, len(whole))) is not None:
+        # The text of a prompt stands before its pictures.
+        line = b'{"type":"message","role":"user","content":[%b}]}' % cut[1]
+        found = _by_prompt(records([line], 0))
+    if name := named(config_folder()).get(session or ""):
+        found = Title(name, "custom")
+    is_agent = bool(inner(payload, "source").get("subagent"))
+    started = _TIME.search(head)
+    ended = _LINE_TIME.findall(tail or (head if is_whole else b""))
+    return Sight(
+        title=found,
+        standing="agent" if is_agent else "empty" if is_whole and not found.text else "session",
+        folder=text(payload, "cwd") or _folder(head),
+        branch=text(inner(payload, "git"), "branch"),
+        started=started[1].decode() if started is not None else None,
+        ended=ended[-1].decode() if ended else None,
+        first=session,
+        origin=lineage.origin(meta),
+    )
+
+
+def named(home: Path) -> dict[str, str]:
+    """Return the names that users gave to sessions of this folder of the client, by id.
+
+    Clients write a line for each renaming (0.105 and later). What is no such line is left out.
+    """
+    try:
+        status = (home / _INDEX).stat()
+    except OSError:
+        return {}
+    return _names(home / _INDEX, status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(maxsize=4)
+def _names(path: Path, _modified: int, size: int) -> dict[str, str]:
+    if size > _LARGEST_INDEX or not path.is_file():
+        return {}
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return {}
+    names = {}
+    for line in data.split(b"\n"):
+        try:
+            entry = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(entry, dict) and (session := text(entry, "id")) is not None:
+            names[session] = clipped(text(entry, "thread_name") or "", LONGEST)
+    return names
+
+
+def _home(path: Path) -> Path:
+    """Return the client's folder that holds a session file."""
+    above = (each for each in path.parents if each.name in {"sessions", "archived_sessions"})
+    folder = next(above, None)
+    return config_folder() if folder is None else folder.parent
+
+
+def _by_prompt(rows: Iterable[Record]) -> Title:
+    """Return the title by the first prompt: as an event, which is the client's own choice."""
+    said: list[str] = []
+    for record in rows:
+        if _MAY_ASK.search(record.line) is None or (row := row_of(record)) is None:
+            continue
+        asked = speakers.prompt(row)
+        if asked is None:
+            continue
+        if row.type == "event_msg":
+            said = [asked]
+            break
+        said.append(asked)
+        if len(said) >= _PATIENCE:
+            break
+    return Title(clipped(said[0], LONGEST), "first prompt") if said else Title("", "none")
+
+
+def _folder(head: bytes) -> str | None:
+    found = _FOLDER.search(head)
+    try:
+        folder = json.loads(found[1].decode("utf-8", "replace")) if found is not None else None
+    except ValueError:
+        return None
+    return folder if isinstance(folder, str) else None
+
+
+def _unpacked(head: bytes) -> bytes:
+    """Return the first `EDGE` bytes of what is compressed, as far as they are in sight."""
+    from sessrotate.system import zstd  # noqa: PLC0415 - few sessions are compressed
+
+    data = b""
+    with suppress(DamagedError):
+        for piece in zstd.decompressed(BytesIO(head).read, EDGE):
+            data += piece
+            if len(data) >= EDGE:
+                break
+    return data[:EDGE]

@@ -1,0 +1,199 @@
+"""Where Gemini CLI keeps its sessions, and what else is there of a project.
+
+Rule: only reads, and only what the client's own names lead to; what cannot be read is passed over.
+Below `~/.gemini/tmp` there is a folder for each project, named by the SHA-256 of the project's
+path (0.11 to 0.28) or by a word that `projects.json` has for it (0.29 to 0.61), and in that:
+
+    chats/session-<minute>-<8 characters of the id>.jsonl   0.39 and later; .json before
+    chats/<session's id>/<agent's id>.jsonl                 transcripts of agents
+    logs.json, checkpoint-<tag>.json                        all prompts; what `/chat save` wrote
+    tool-outputs/session-<id>/, logs/session-<id>.jsonl, <session's id>/
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from contextlib import suppress
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+PREFIX: Final = "session-"
+SUFFIXES: Final = (".jsonl", ".json")
+CHATS: Final = "chats"
+
+SHORT: Final = 8
+"""Characters of a session's id that its file's name ends with; of a hash, that name a project."""
+
+_HASH: Final = re.compile(r"[0-9a-f]{64}")
+_HEAD: Final = 64 * 1024
+_MAP_BYTES: Final = 16 * 1024 * 1024
+_ROOT: Final = ".project_root"
+_LONGEST_PATH: Final = 16 * 1024
+
+
+def sessions_folder() -> Path:
+    """Return the folder that holds one folder for each project.
+
+    `GEMINI_SESSIONS_DIR` names it outright; else it is `.gemini/tmp` in `GEMINI_CLI_HOME`, which
+    is the client's own variable, default the user's home.
+    """
+    if folder := os.environ.get("GEMINI_SESSIONS_DIR"):
+        return Path(folder)
+    return Path(os.environ.get("GEMINI_CLI_HOME") or Path.home()) / ".gemini" / "tmp"
+
+
+def session_of(file_name: str) -> str:
+    """Return the id of the session whose file has this name: the name without its suffix."""
+    name = file_name.removesuffix(".zst")
+    return next((name.removesuffix(end) for end in SUFFIXES if name.endswith(end)), name)
+
+
+def sessions(prefix: str, suffix: str) -> Iterator[Path]:
+    """Yield the session files of all projects whose id begins with `prefix`, in sorted order.
+
+    A session's id is its file's name; the client's users know it by the uuid in the file, or by
+    the eight characters of that which the name ends with, so the beginning of the uuid finds it
+    too. Found so, a file in which nobody has said anything does not count: 0.61.0 leaves such a
+    one, of the same uuid, at each resume.
+    """
+    for project in listed(sessions_folder()):
+        for path in listed(project / CHATS):
+            name = path.name
+            if name.startswith(PREFIX) and name.endswith(suffix) and path.is_file():
+                stem = name.removesuffix(suffix)
+                if stem.startswith(prefix) or _is_known_as(path, stem, prefix):
+                    yield path
+
+
+def _is_known_as(path: Path, stem: str, prefix: str) -> bool:
+    if not stem[-SHORT:].startswith(prefix[:SHORT]):
+        return False
+    from sessrotate.clients.gemini import preview  # noqa: PLC0415 - few look-ups come here
+
+    head = beginning(path, _HEAD)
+    seen = preview.look(head, b"", is_whole=len(head) < _HEAD)
+    return (seen.id or "").startswith(prefix) and seen.standing == "session"
+
+
+def listed(path: Path) -> list[Path]:
+    """Return what a folder holds, in order of the names; nothing if it cannot be read."""
+    try:
+        return sorted(path.iterdir())
+    except OSError:
+        return []
+
+
+def beginning(path: Path, size: int) -> bytes:
+    """Return a file's first `size` bytes; none of one that cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return file.read(size)
+    except OSError:
+        return b""
+
+
+# ── which project ────────────────────────────────────────────────────────────────────────────
+
+
+def short_name(project: Path) -> str:
+    """Return what to call a project whose folder nothing tells: its word, or part of its hash."""
+    return project.name[:SHORT] if _HASH.fullmatch(project.name) else project.name
+
+
+@lru_cache(maxsize=65536)
+def hash_of(folder: str) -> str:
+    """Return the SHA-256 by which the client knows a project's folder."""
+    return sha256(folder.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def folder_of(project: Path, digest: str | None, known: Iterable[str] = ()) -> str | None:
+    """Return the folder that a project's sessions were run in, None where nothing tells.
+
+    `project` is the project's folder below `sessions_folder`, and `digest` the hash that its
+    sessions name, where one does. A path counts if it has this hash: the one in the folder
+    itself (0.29 and later), those that the client lists, and those that are `known`, of other
+    clients' sessions, say.
+    """
+    digest = digest or project.name
+    marked = beginning(project / _ROOT, _LONGEST_PATH).decode("utf-8", "surrogateescape").strip()
+    for folder in (marked, *_registered(project.parent.parent / "projects.json"), *known):
+        if folder and hash_of(folder) == digest:
+            return folder
+    return None
+
+
+def _registered(path: Path) -> list[str]:
+    """Return the folders that the client's list of projects names."""
+    with suppress(ValueError, RecursionError):
+        found = json.loads(beginning(path, _MAP_BYTES))
+        projects = found.get("projects") if isinstance(found, dict) else None
+        return [*projects] if isinstance(projects, dict) else []
+    return []
+
+
+# ── what is beside a session ─────────────────────────────────────────────────────────────────
+
+
+def agents_of(live: Path, session: str) -> list[Path]:
+    """Return the transcripts of a session's agents; `session` is the uuid in its file.
+
+    They are in a folder of that name beside the session's file (0.39 and later).
+    """
+    if not _is_name(session):
+        return []
+    return [path for path in listed(live.parent / session) if path.suffix == SUFFIXES[0]]
+
+
+def side_bytes_of(live: Path, session: str) -> int:
+    """Return how many bytes the client keeps beside a session, without its agents' transcripts.
+
+    What belongs to the project and to no session alone (`logs.json`, checkpoints) counts with the
+    newest session of it, so that the sum over all sessions is right.
+    """
+    project = live.parent.parent
+    if live.parent.name != CHATS:
+        return 0
+    found = 0
+    if _is_name(session):
+        own = f"{PREFIX}{session}"
+        found += _size(project / "logs" / f"{own}.jsonl")
+        found += _size(project / "tool-outputs" / own) + _size(project / session)
+    newest = max((path.name for path in listed(live.parent) if _is_session(path)), default="")
+    if live.name == newest:
+        found += sum(_size(path) for path in listed(project) if _is_shared(path.name))
+    return found
+
+
+def _is_session(path: Path) -> bool:
+    return path.name.startswith(PREFIX) and path.suffix in SUFFIXES
+
+
+def _is_shared(name: str) -> bool:
+    return name == "logs.json" or (name.startswith("checkpoint-") and name.endswith(".json"))
+
+
+def _is_name(text: str) -> bool:
+    """Tell whether a text out of a file is harmless as the name of one."""
+    return text not in {"", ".", "..", CHATS, "logs", "tool-outputs"} and not {"/", "\\", "\0"} & {
+        *text
+    }
+
+
+def _size(path: Path) -> int:
+    """Return how many bytes a file, or all that is in a folder, holds."""
+    found = 0
+    with suppress(OSError, ValueError):
+        if not path.is_dir() or path.is_symlink():
+            return path.lstat().st_size
+    for top, _, files in os.walk(path):
+        for file in files:
+            with suppress(OSError):
+                found += os.lstat(os.path.join(top, file)).st_size  # noqa: PTH118 - thousands
+    return found

@@ -1,0 +1,86 @@
+"""Gemini CLI from 0.11 to 0.38: what its session files (`tmp/<project>/chats/session-*.json`) mean.
+
+Rule: one JSON object, `{"sessionId", "projectHash", "startTime", "lastUpdated", "messages"}` and
+since 0.38 `kind`, which the client writes anew and whole at each change, so there is no boundary
+in it: a session is one segment, and its bytes are the file's. Files of 0.24.0 and 0.38.2; later
+clients read them too (0.61.0), and go on in a `.jsonl` of the same name beside it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from sessrotate.clients.gemini import home
+from sessrotate.clients.gemini.client import NAME, NOT_IN_PLACE, session_of, sessions_folder
+from sessrotate.parsing.json_stream import Cursor
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Reversible
+    from pathlib import Path
+
+    from sessrotate.model import Boundary, Span
+
+__all__ = (
+    "MARKER",
+    "NAME",
+    "NOT_IN_PLACE",
+    "boundary",
+    "recognise",
+    "session_of",
+    "sessions",
+    "sessions_folder",
+    "timestamp",
+)
+
+MARKER: Final = b""
+
+SUFFIX: Final = ".json"
+
+_LONGEST: Final = 64 * 1024
+_TIME: Final = re.compile(
+    rb'"(?:timestamp|lastUpdated|startTime)"\s*:\s*'
+    rb'"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d))"'
+)
+
+
+def boundary(line: Reversible[bytes], span: Span) -> Boundary | bool:  # noqa: ARG001 - the seam's
+    """Return False: no line of this format is a boundary."""
+    return False
+
+
+def timestamp(line: Iterable[bytes], size: int) -> str | None:
+    """Return the time that a line of the file has, None if it has none.
+
+    `line` yields its `size` bytes. As the client indents the file, a time stands on a line of its
+    own; a file without line breaks is one line, in which nobody looks far.
+    """
+    if size > _LONGEST:
+        return None
+    found = _TIME.search(b"".join(line))
+    return found[1].decode() if found is not None else None
+
+
+def recognise(head: bytes, *, is_whole: bool) -> bool:  # noqa: ARG001 - the seam's
+    """Tell by the first bytes of a file whether it is a session of this format.
+
+    That is an object with `sessionId` and `projectHash` and an array of `messages`, in any order,
+    as far as the beginning of that array is in sight.
+    """
+    names: set[str | None] = set()
+    cursor = Cursor((head,))
+    for name in cursor.members():
+        is_array = cursor.next() == b"["
+        names.add(name)
+        if name == "messages" and is_array and {"sessionId", "projectHash"} <= names:
+            return True
+        cursor.value()
+    return False
+
+
+def sessions(prefix: str = "") -> Iterator[Path]:
+    """Yield the session files of all projects whose id begins with `prefix`, in sorted order.
+
+    See `gemini_home.sessions`, also for what else finds one.
+    """
+    return home.sessions(prefix, SUFFIX)

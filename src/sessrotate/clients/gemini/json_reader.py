@@ -1,0 +1,122 @@
+"""What Gemini CLI's monolithic sessions (`.json`, 0.11 to 0.38) say.
+
+Rule: a record is a message: an element of `messages`, wherever its line breaks are, with the place
+and the bytes that it has in the file. Every other member of the object is a record too, with braces
+put around it, so that a record is JSON by itself. A file that is cut short, or is no JSON, has the
+records that it has; of `messages` that are there twice the last counts, as in `JSON.parse`.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from sessrotate.clients.gemini import preview
+from sessrotate.clients.gemini.reader import folder, key, side_bytes, sight
+from sessrotate.clients.gemini.rows import id_at, is_sent, prompt, row_of, text
+from sessrotate.clients.gemini.view import view as view_of
+from sessrotate.clients.opaque.reader import said
+from sessrotate.clients.preview import EDGE
+from sessrotate.parsing.json_stream import Cursor, Value
+from sessrotate.parsing.records import LONGEST, Record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from sessrotate.clients.preview import Agent, Title
+    from sessrotate.clients.protocol import Reading
+    from sessrotate.clients.view import View
+
+__all__ = (
+    "agents",
+    "conversation",
+    "folder",
+    "key",
+    "live",
+    "records",
+    "said",
+    "side_bytes",
+    "sight",
+    "title",
+    "view",
+)
+
+AGAIN: Final = b'{"messages":[]}'
+"""The record that stands where `messages` begin another time, and what was there is void."""
+
+_SUMMARY: Final = b'{"summary":'
+
+
+def records(pieces: Iterable[bytes | memoryview], segment: int) -> Iterator[Record]:
+    """Yield the messages of a session, and its other members, in the order of the file."""
+    cursor = Cursor(pieces)
+    is_again = False
+    for name in cursor.members():
+        opening = cursor.next()
+        if name == "messages" and opening == b"[":
+            if is_again:
+                yield Record(segment, cursor.offset, AGAIN, len(AGAIN))
+            is_again = True
+            cursor.skip()
+            for value in cursor.elements():
+                yield _record(segment, value)
+        else:
+            yield _member(segment, name, cursor.value())
+    if cursor.next():  # it is no object, or goes on behind one
+        yield _record(segment, cursor.rest())
+
+
+def _record(segment: int, value: Value) -> Record:
+    return Record(segment, value.offset, value.text, value.size, is_ended=value.is_ended)
+
+
+def _member(segment: int, name: str | None, value: Value) -> Record:
+    if name is None or value.size != len(value.text) or value.size > LONGEST // 2:
+        return _record(segment, value)
+    line = b"{%b:%b}" % (_quoted(name), value.text)
+    return Record(segment, value.offset, line, len(line), is_ended=value.is_ended)
+
+
+def view(record: Record) -> View | None:
+    """Return what a record says: a message, or a member of the object beside them."""
+    found = view_of(record)
+    is_member = found is not None and found.kind == "other" and not found.type
+    return replace(found, type="metadata") if found is not None and is_member else found
+
+
+def _quoted(name: str) -> bytes:
+    return json.dumps(name).encode()
+
+
+def live(session: Reading) -> Iterator[Record]:
+    """Yield the records that a resume would load: all of them."""
+    return session.history()
+
+
+def conversation(session: Reading) -> Iterator[Record]:
+    """Yield the messages that a resume sends, in its order. The file is read twice."""
+    skipped = sum(record.line == AGAIN for record in session.history())
+    for record in session.history():
+        if record.line == AGAIN:
+            skipped -= 1
+            continue
+        row = row_of(record)
+        if not skipped and (is_sent(row) if row is not None else id_at(record.line) is not None):
+            yield record
+
+
+def agents(session: Reading) -> list[Agent]:  # noqa: ARG001 - the seam's
+    """Return none: transcripts of agents came with the other format."""
+    return []
+
+
+def title(session: Reading) -> Title:
+    """Return what the client lists the session as: its summary, or else its first prompt."""
+    summary = first = None
+    for record in session.titled(EDGE):
+        if record.line.startswith(_SUMMARY):
+            summary = text(row_of(record) or {}, "summary") or summary
+        elif first is None and b'"user"' in record.line:
+            first = prompt(row_of(record) or {})
+    return preview.titled(summary, first)

@@ -1,0 +1,162 @@
+"""The lines of a Gemini CLI session → what was said, each message once and in its order. Pure.
+
+Rule: the first place and, there, the last word. The client appends a message again each time it
+learns more of it (what its tools gave); that is always the last message (0.61.0: `getLastMessage`),
+so of lines of one id that stand together the last one counts. An update that replaces all messages
+repeats what was said, mostly under the same ids, after a compression under new ones; so of that
+only what is new counts: what a compression left of the conversation. What was said before stands
+as it was; later copies have long results cut. What `$rewindTo` takes back was said, and stays.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import xxhash
+
+from sessrotate.clients.gemini.live import UPDATED
+from sessrotate.clients.gemini.rows import (
+    id_at,
+    identity,
+    is_update,
+    messages,
+    replaces,
+    row_of,
+    rows,
+    text,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from sessrotate.clients.gemini.rows import Row
+    from sessrotate.parsing.records import Record
+
+    BytesOf = Callable[[Record], Iterable[bytes]]
+
+_BETWEEN: Final = 64
+"""Small updates that may stand between two lines of one message."""
+
+
+def said(lines: Iterable[Record], bytes_of: BytesOf) -> Iterator[Record]:
+    """Yield the messages, each once, and the small lines between them.
+
+    A message that only an update has is a record of its own, with the place and the bytes that it
+    has there. The update itself comes before it as a record that `is_carried`, a copy of what is
+    there already; of several with nothing new between them the last. What a tool gave is left out
+    where the message that called it has that too (0.44 and later write both). `bytes_of` gives
+    all bytes of a line that is too long to be held. Memory grows with the number of messages.
+    """
+    told = _Told()
+    for line in lines:
+        if is_update(line.line) or replaces(line, bytes_of):
+            yield from told.update(line, bytes_of)
+        else:
+            yield from told.line(line)
+    yield from told.rest()
+
+
+class _Told:
+    """What was told so far, and what waits because more of it may come."""
+
+    def __init__(self) -> None:
+        self._known: set[str] = set()  # ids of messages
+        self._parts: set[bytes] = set()  # what messages consist of: texts, calls, results
+        self._update: Record | None = None
+        self._waiting: list[Record] = []  # a message, and the small lines behind it
+        self._last: str | None = None  # the id of that message
+        self._held: set[bytes] = set()  # its parts
+
+    def line(self, line: Record) -> Iterator[Record]:
+        """Take the next line; yield what need not wait any longer."""
+        name = identity(line)
+        if name is None:
+            self._waiting.append(line)
+            if len(self._waiting) > _BETWEEN:
+                yield from self._let_go()
+            return
+        parts = {*_parts(row_of(line) or {})}
+        if name == self._last and self._waiting:
+            self._waiting[0], self._held = line, parts
+            return
+        yield from self._let_go()
+        self._known.add(name)
+        is_result = bool(parts) and all(part[:1] == _RESULT for part in parts)
+        if not (is_result and parts <= self._parts):
+            yield from self._let_update_go()
+            self._waiting, self._last, self._held = [line], name, parts
+
+    def update(self, line: Record, bytes_of: BytesOf) -> Iterator[Record]:
+        """Take an update that replaces all messages; yield what waited, and what is new in it."""
+        yield from self._let_go()
+        self._update = replace(line, is_carried=True)
+        for elements in messages(line, bytes_of, UPDATED):
+            for each in elements:
+                if self._is_new(each):
+                    yield from self._let_update_go()
+                    yield each
+
+    def rest(self) -> Iterator[Record]:
+        """Yield what still waits."""
+        yield from self._let_go()
+        yield from self._let_update_go()
+
+    def _is_new(self, message: Record) -> bool:
+        name = id_at(message.line)  # most are known by that, and need not be parsed
+        if name is None or name in self._known:
+            return False
+        parts = {*_parts(row_of(message) or {})}
+        if parts <= self._parts and message.is_whole:
+            return False
+        self._known.add(name)
+        self._parts |= parts
+        return True
+
+    def _let_go(self) -> Iterator[Record]:
+        waiting, self._waiting, self._last = self._waiting, [], None
+        self._parts |= self._held
+        yield from waiting
+
+    def _let_update_go(self) -> Iterator[Record]:
+        if self._update is not None:
+            yield self._update
+            self._update = None
+
+
+_TEXT: Final = b"t"
+_CALL: Final = b"c"
+_RESULT: Final = b"r"
+
+
+def _parts(row: Row) -> Iterator[bytes]:
+    """Yield what a message consists of, each part as 17 bytes that only equal parts share.
+
+    A call and its result are known by the call's id, whether they are fields of the message or
+    parts of its content. Thoughts do not count: only some copies have them.
+    """
+    for call in rows(row.get("toolCalls")):
+        name = text(call, "id") or ""
+        yield _digest(_CALL, name)
+        if call.get("result"):
+            yield _digest(_RESULT, name)
+    content = row.get("content")
+    for part in content if isinstance(content, list) else [content]:
+        called, given = _inner(part, "functionCall"), _inner(part, "functionResponse")
+        if called is not None:
+            yield _digest(_CALL, text(called, "id") or "")
+        elif given is not None:
+            yield _digest(_RESULT, text(given, "id") or "")
+        elif part and not (isinstance(part, dict) and part.get("thought")):
+            words = text(part, "text") if isinstance(part, dict) else part
+            yield _digest(_TEXT, words if isinstance(words, str) else json.dumps(part))
+
+
+def _inner(part: Any, name: str) -> Row | None:
+    found = part.get(name) if isinstance(part, dict) else None
+    return found if isinstance(found, dict) else None
+
+
+def _digest(kind: bytes, words: str) -> bytes:
+    return kind + xxhash.xxh3_128_digest(words.encode("utf-8", "surrogatepass"))

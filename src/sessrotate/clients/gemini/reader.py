@@ -1,0 +1,152 @@
+"""What the records of Gemini CLI's append-only sessions (`.jsonl`, 0.39 and later) say.
+
+Rule: a record is a line. What a resume makes of the lines is in `gemini_live`, and what people
+read of them in `gemini_said`.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from sessrotate.clients.gemini import live as gemini_live
+from sessrotate.clients.gemini import messages as gemini_said
+from sessrotate.clients.gemini import preview
+from sessrotate.clients.gemini.home import (
+    agents_of,
+    beginning,
+    folder_of,
+    session_of,
+    short_name,
+    side_bytes_of,
+)
+from sessrotate.clients.gemini.rows import (
+    identity,
+    kind_of,
+    messages,
+    prompt,
+    replaces,
+    row_of,
+    rows,
+    text,
+)
+from sessrotate.clients.gemini.view import view as view_of
+from sessrotate.clients.preview import EDGE, Agent
+from sessrotate.parsing.records import records
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from sessrotate.clients.preview import Title
+    from sessrotate.clients.protocol import Reading
+    from sessrotate.parsing.records import Record
+
+__all__ = [
+    "agents",
+    "conversation",
+    "folder",
+    "key",
+    "live",
+    "records",
+    "said",
+    "side_bytes",
+    "sight",
+    "title",
+    "view",
+]
+
+_METADATA: Final = 64
+"""Lines among which a session names itself."""
+
+view = view_of
+live = gemini_live.live
+conversation = gemini_live.conversation
+sight = preview.look
+said = gemini_said.said
+
+
+def key(record: Record) -> bytes | None:
+    """Return a message's id, None for any other line, which only an equal one is a copy of."""
+    found = identity(record) if record.is_whole else None
+    return None if found is None else found.encode("utf-8", "surrogatepass")
+
+
+# ── of the session ───────────────────────────────────────────────────────────────────────────
+
+
+def title(session: Reading) -> Title:
+    """Return what the client lists the session as: its summary, or else its first prompt."""
+    summary = first = None
+    for record in session.titled(EDGE):
+        if first is None and replaces(record, session.bytes_of):
+            for elements in messages(record, session.bytes_of, gemini_live.UPDATED):
+                for each in elements:
+                    first = first or prompt(row_of(each) or {})
+        elif b'"summary"' in record.line or (first is None and b'"user"' in record.line):
+            row = row_of(record) or {}
+            changed = row.get("$set") if kind_of(row) == "update" else row
+            if kind_of(row) == "message":
+                first = first or prompt(row)
+            elif isinstance(changed, dict):
+                summary = text(changed, "summary") or summary
+    return preview.titled(summary, first)
+
+
+def agents(session: Reading) -> list[Agent]:
+    """Return the transcripts of the session's agents, in the order of their ids.
+
+    A tool call says which agent it started, by `agentId` (0.45 and later).
+    """
+    found = agents_of(session.path, _own_id(session) or "")
+    calls = _calls(session) if found else {}
+    return [_agent(path, calls) for path in found]
+
+
+def folder(path: Path, head: bytes, known: Iterable[str]) -> str:
+    """Return the folder in which a session was run, or what its project is called (`gemini_home`).
+
+    That is the word that the client has for it, or the first characters of its hash.
+    """
+    project, digest = path.parent.parent, preview.project_hash(head)
+    return _told(project, digest) or folder_of(project, digest, known) or short_name(project)
+
+
+# The client's own notes of where projects are are read once for each, not for each session.
+@lru_cache(maxsize=4096)
+def _told(project: Path, digest: str | None) -> str | None:
+    return folder_of(project, digest)
+
+
+def side_bytes(session: Reading) -> int:
+    """Return how many bytes the client keeps beside the session: see `gemini_home`."""
+    return side_bytes_of(session.path, _own_id(session) or "")
+
+
+def _agent(path: Path, calls: dict[str, str]) -> Agent:
+    name = session_of(path.name)
+    seen = preview.look(beginning(path, EDGE), b"", is_whole=False)
+    asked = seen.title.text if seen.title.source == "first prompt" else None
+    return Agent(name, path, path.stat().st_size, calls.get(name), asked)
+
+
+def _calls(session: Reading) -> dict[str, str]:
+    """Return the calls that started agents, by the agent's id."""
+    found: dict[str, str] = {}
+    for record in session.history():
+        if b'"agentId"' in record.line:
+            for call in rows((row_of(record) or {}).get("toolCalls")):
+                agent, name = text(call, "agentId"), text(call, "id")
+                if agent is not None and name is not None:
+                    found[agent] = name
+    return found
+
+
+def _own_id(session: Reading) -> str | None:
+    """Return the uuid that a session names itself with, None where its beginning has none."""
+    for record in islice(session.history(), _METADATA):
+        row = row_of(record) or {}
+        if kind_of(row) == "metadata":
+            return text(row, "sessionId")
+    return None

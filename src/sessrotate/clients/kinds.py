@@ -1,0 +1,145 @@
+"""What a line mostly is: talk, thinking, tools, pictures, or what a client notes itself. Pure.
+
+Rule: a line is counted once, whole, under one kind. A message is what most characters of its blocks
+are, the first on a tie; a picture in what a tool gave is a picture. What is no message is told by
+the client's word for it, and what nobody can read is unknown. What a client writes down besides
+(the result of a tool once more, for its own display) follows the message that it is with.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+
+from sessrotate.clients.view import Image, Text, Thinking, ToolCall, ToolResult
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sessrotate.clients.view import Block, View
+    from sessrotate.clients.view import Kind as Speaker
+
+
+Kind = Literal[
+    "user text",
+    "assistant text",
+    "thinking",
+    "tool calls",
+    "tool results",
+    "images",
+    "attachments",
+    "file-history",
+    "progress",
+    "metadata",
+    "unknown",
+]
+"""What a line mostly is."""
+
+
+class Gist(NamedTuple):
+    """What counts of one record; a tuple, for there are millions.
+
+    `time` is ISO 8601 as the client wrote it. `calls` are the tools called, each with the id and
+    the name, and `result` is the id of the call whose result this is, of several the first.
+    """
+
+    kind: Kind
+    time: str | None = None
+    calls: tuple[tuple[str, str], ...] = ()
+    result: str | None = None
+
+
+UNKNOWN: Final = Gist("unknown")
+
+SAID: Final[Mapping[Speaker, Kind]] = {"user": "user text", "assistant": "assistant text"}
+"""Whose text is whose; a message without blocks is that, too."""
+
+_NOTED: Final[Mapping[Speaker, Kind]] = {"system": "metadata", "attachment": "attachments"}
+
+_BEGINNINGS: Final[tuple[tuple[str, Kind], ...]] = (
+    ("file-history", "file-history"),
+    ("progress", "progress"),
+    ("", "metadata"),
+)
+"""Clients' words for what belongs to no conversation, by how they begin."""
+
+_BLOCKS: Final[Mapping[type, Kind]] = {
+    Thinking: "thinking",
+    ToolCall: "tool calls",
+    ToolResult: "tool results",
+    Image: "images",
+}
+
+_RESULT: Final = "tool_result"
+"""How types of blocks end that are results of a provider's own tools (`web_search_tool_result`)."""
+
+
+def of_view(view: View | None) -> Gist:
+    """Return the gist of what a record says; of one that has no view, that it is unknown."""
+    if view is None:
+        return UNKNOWN
+    if view.kind not in SAID:
+        return Gist(of_note(view.kind, view.type), view.time)
+    results = (block.id for block in view.blocks if isinstance(block, ToolResult))
+    return Gist(
+        of_blocks(SAID[view.kind], view.blocks),
+        view.time,
+        tuple((block.id, block.name) for block in view.blocks if isinstance(block, ToolCall)),
+        next(results, None),
+    )
+
+
+def of_note(speaker: Speaker, word: str) -> Kind:
+    """Return the kind of a record that is no message, by the client's word for it."""
+    if speaker in _NOTED:
+        return _NOTED[speaker]
+    if not word:
+        return "unknown"
+    return next(kind for beginning, kind in _BEGINNINGS if word.startswith(beginning))
+
+
+def of_blocks(said: Kind, blocks: tuple[Block, ...]) -> Kind:
+    """Return the kind of a message whose texts are `said`."""
+    weights: dict[Kind, int] = {}
+    for block in blocks:
+        kind = _of_block(said, block)
+        weights[kind] = weights.get(kind, 0) + _weight(block)
+        for each in block.blocks if isinstance(block, ToolResult) else ():
+            inner: Kind = "images" if isinstance(each, Image) else kind
+            weights[inner] = weights.get(inner, 0) + _weight(each)
+    return max(weights, key=lambda kind: weights[kind], default=said)
+
+
+def _of_block(said: Kind, block: Block) -> Kind:
+    if isinstance(block, Text):
+        return said
+    if type(block) in _BLOCKS:
+        return _BLOCKS[type(block)]
+    return "tool results" if getattr(block, "type", "").endswith(_RESULT) else "unknown"
+
+
+def _weight(block: Block) -> int:
+    match block:
+        case Text(text) | Thinking(text):
+            return len(text)
+        case ToolCall():
+            return _characters(block.arguments)
+        case Image():
+            return len(block.data) + len(block.address)
+        case ToolResult():
+            return 0
+        case _:
+            return _characters(block.value)
+
+
+def _characters(value: Any) -> int:
+    """Return how many characters the texts in a JSON value have together."""
+    found, todo = 0, [value]
+    while todo:
+        each = todo.pop()
+        if isinstance(each, str):
+            found += len(each)
+        elif isinstance(each, dict):
+            todo += each.values()
+        elif isinstance(each, list):
+            todo += each
+    return found

@@ -1,0 +1,177 @@
+"""What sessrotate asks of a client: a format, a reader, and where its sessions live.
+
+Rule: two modules a format and nothing else knows its record types. The `Client` is what every
+command needs and costs nothing to import; the `Reader` is loaded by those who show what records
+say. A module is the object: mypy holds each against its protocol where its client lists it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Reversible
+    from pathlib import Path
+
+    from sessrotate.clients.kinds import Gist
+    from sessrotate.clients.preview import Agent, Sight, Title
+    from sessrotate.clients.view import View
+    from sessrotate.model import Boundary, Span
+    from sessrotate.parsing.records import Record
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A format of a client: the client's name, and the modules that are its two objects."""
+
+    name: str
+    client_module: str
+    reader_module: str
+
+    def client(self) -> Client:
+        """Load and return the format's `Client`."""
+        return cast("Client", import_module(self.client_module))
+
+    def reader(self) -> Reader:
+        """Load and return the format's `Reader`."""
+        return cast("Reader", import_module(self.reader_module))
+
+
+class Client(Protocol):
+    """A client's format, as far as cutting and finding its sessions needs it."""
+
+    @property
+    def NAME(self) -> str:  # noqa: N802 - a constant of the module
+        """What the client is called in reports, manifests and options: `claude`."""
+
+    @property
+    def MARKER(self) -> bytes:  # noqa: N802 - a constant of the module
+        """Bytes that every boundary line has; empty where the format knows no boundary."""
+
+    @property
+    def NOT_IN_PLACE(self) -> str | None:  # noqa: N802 - a constant of the module
+        """Why its sessions are not rotated in place, as a sentence; None where they are."""
+
+    def recognise(self, head: bytes, *, is_whole: bool) -> bool:
+        """Tell by the first bytes of a file whether it is a session of this client."""
+
+    def boundary(self, line: Reversible[bytes], span: Span) -> Boundary | bool:
+        """Say whether a line that holds `MARKER` is a boundary.
+
+        `line` yields the bytes of `span`, which leaves the newline out, in pieces: from the first
+        or, reversed, from the last. Returns the boundary;
+        False for a line that is surely none; True for one that is opaque.
+        """
+
+    def timestamp(self, line: Iterable[bytes], size: int) -> str | None:
+        """Return the time of one record (ISO 8601, as the client wrote it), None if without."""
+
+    def session_of(self, file_name: str) -> str:
+        """Return the id of the session whose file has this name, as the client's users know it."""
+
+    def sessions_folder(self) -> Path:
+        """Return the folder in which its sessions are looked for, whether it is there or not."""
+
+    def sessions(self, prefix: str = "") -> Iterator[Path]:
+        """Yield the session files whose id begins with `prefix`, in sorted order.
+
+        Folders that cannot be read are passed over.
+        """
+
+
+class Reading(Protocol):
+    """An open session, as a reader sees it. Its iterators raise as `Session.history` does."""
+
+    @property
+    def id(self) -> str:
+        """The session's id."""
+
+    @property
+    def path(self) -> Path:
+        """The live file, or what stands for it."""
+
+    @property
+    def newest(self) -> int:
+        """The number of the last segment; 0 where there was never a boundary."""
+
+    def segment(self, index: int) -> Iterator[Record]:
+        """Yield the records of one segment."""
+
+    def history(self) -> Iterator[Record]:
+        """Yield all records of all segments."""
+
+    def bytes_of(self, record: Record) -> Iterator[bytes]:
+        """Yield a record's line in pieces, however long it is."""
+
+    def older(self) -> Iterator[Callable[[], Iterator[Record]]]:
+        """Yield what holds rows from before the newest segment, the nearest first."""
+
+    def titled(self, edge: int) -> Iterator[Record]:
+        """Yield the records that may give it a title: the live ones, and the first `edge` bytes."""
+
+
+class Reader(Protocol):
+    """What the records of a client say."""
+
+    def records(self, pieces: Iterable[bytes | memoryview], segment: int) -> Iterator[Record]:
+        """Yield the records of a segment's body: its lines, for all formats made of lines."""
+
+    def said(
+        self, records: Iterable[Record], bytes_of: Callable[[Record], Iterator[bytes]]
+    ) -> Iterator[Record]:
+        """Yield what people read of these records, in its order: the same, for most formats.
+
+        Where a record repeats what others have, only what is new in it comes, as records of their
+        own, and the record itself as one that `is_carried`. `bytes_of` gives all bytes of one
+        that is too long to be held.
+        """
+
+    def view(self, record: Record) -> View | None:
+        """Return what a record says, None where nobody can tell."""
+
+    def key(self, record: Record) -> bytes | None:
+        """Return what makes two records copies of one (a uuid), None where only equal bytes do."""
+
+    def live(self, session: Reading) -> Iterator[Record]:
+        """Yield the records that a resume would load, in the order of the file."""
+
+    def conversation(self, session: Reading) -> Iterator[Record]:
+        """Yield the records that a resume sends, in the order of the conversation."""
+
+    def title(self, session: Reading) -> Title:
+        """Return what the session is called, as its client shows it."""
+
+    def agents(self, session: Reading) -> list[Agent]:
+        """Return the transcripts of the session's agents."""
+
+    def side_bytes(self, session: Reading) -> int:
+        """Return how many bytes the client keeps beside the session (long results of tools)."""
+
+    def sight(self, head: bytes, tail: bytes, *, is_whole: bool) -> Sight:
+        """Return what a file's first and last 64 KiB say; `is_whole`: `head` is all of it."""
+
+
+@runtime_checkable
+class Quick(Protocol):
+    """What a reader of lines may have besides: the gist of a line without parsing it."""
+
+    def gist(
+        self, data: bytes, begin: int, to: int, *, is_whole: bool
+    ) -> tuple[Gist, bytes | None] | None:
+        """Return what `kinds.of_view` says of a record's view, and its `key`; None if in doubt.
+
+        The line is what stands within [begin, to), or its beginning unless `is_whole`.
+        """
+
+
+@runtime_checkable
+class Placing(Protocol):
+    """What a reader may have besides: the project of a session that does not name its folder."""
+
+    def folder(self, path: Path, head: bytes, known: Iterable[str]) -> str:
+        """Return the folder in which the session at `path` was run, or another name for it.
+
+        `head` is the file's first 64 KiB; `known` are folders in which clients were run.
+        """

@@ -1,0 +1,198 @@
+"""Claude Code's call at the end of a session → a rotation that nobody waits for.
+
+What the client gives on standard input (2.0.28 to 2.1.330) is in docs/clients.md. It still lives
+then, and may still write to the session, so this is a rotation as with `--live`.
+
+Rule: the client must not notice. Whatever comes in and whatever fails, a call ends soon, with 0,
+and with nothing on standard output. What it reads is data: a path counts only if it is that of a
+session in the client's own folder. What is to be done is done by a process of its own, which the
+client neither waits for nor ends.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import stat
+import time
+from contextlib import AbstractContextManager, nullcontext, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from sessrotate import units
+from sessrotate.errors import SessrotateError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from sessrotate.archive.place import Place
+
+LEAST: Final = "50M"
+"""From which size on a session is rotated, if nothing else is said."""
+
+EVENT: Final = "SessionEnd"
+
+_LARGEST: Final = 1 << 20
+"""Bytes of a document that are read at most; the client's has less than a thousand."""
+
+_PATIENCE: Final = 1.0
+"""Seconds to wait for the document, which the client writes at once."""
+
+_WAIT: Final = 60.0
+"""Seconds to wait for another sessrotate, and for the ending client's last lines."""
+
+
+def call(arguments: Sequence[str]) -> str | None:
+    """Do what a call with these arguments is for; return a complaint, if there is one.
+
+    Never raises, and never returns in the process that rotates.
+    """
+    try:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the user's second Ctrl-C is for the client
+        least = _least(arguments)
+        if least is None:
+            return f"The hook does not know {' '.join(arguments)!r}: `sessrotate hook --help`."
+        if os.isatty(0):
+            return "This is for Claude Code to call: `sessrotate hook install` has it do so."
+        where = wanted(read(0), least)
+        if where is not None and not _apart(lambda: rotate(where, least)):
+            return "The hook could not start a process to rotate the session."
+    except Exception as error:  # noqa: BLE001 - the rule of this module
+        return f"The hook failed: {_bug(error)}."
+    return None
+
+
+def _least(arguments: Sequence[str]) -> int | None:
+    match arguments:
+        case []:
+            return units.parsed(LEAST)
+        case ["--min-size", text]:
+            return units.parsed(text)
+        case _:
+            return None
+
+
+# ── what is asked ────────────────────────────────────────────────────────────────────────────
+
+
+def read(fd: int) -> bytes:
+    """Return what there is to read, up to its end; nothing if that is too much or too late."""
+    pieces: list[bytes] = []
+    size = 0
+    deadline = time.monotonic() + _PATIENCE
+    while size <= _LARGEST:
+        if not select.select([fd], [], [], max(0.0, deadline - time.monotonic()))[0]:
+            break
+        piece = os.read(fd, 1 << 16)
+        if not piece:
+            return b"".join(pieces)
+        pieces.append(piece)
+        size += len(piece)
+    return b""
+
+
+def wanted(data: bytes, least: int) -> Place | None:
+    """Return the session that has ended, if it has at least so many bytes; None for all else."""
+    try:
+        found: Any = json.loads(data)
+        event, session, path = (
+            found[key] for key in ("hook_event_name", "session_id", "transcript_path")
+        )
+        if event != EVENT or not isinstance(path, str) or not os.path.isabs(path):  # noqa: PTH117 - text
+            return None
+        status = os.lstat(path)
+    except (ValueError, TypeError, KeyError, RecursionError, OSError):
+        return None
+    if not stat.S_ISREG(status.st_mode) or status.st_size < least:
+        return None
+    from sessrotate import find  # noqa: PLC0415 - 10 ms, for large sessions only
+
+    try:
+        where = find.live_of(Path(path))
+    except SessrotateError:
+        return None
+    return where if where.session == session else None
+
+
+# ── doing it ─────────────────────────────────────────────────────────────────────────────────
+
+
+def rotate(where: Place, least: int) -> None:
+    """Rotate a session, and leave a note for `doctor` unless that goes well."""
+    from sessrotate.hook import notes  # noqa: PLC0415 - as above
+    from sessrotate.in_place import operations  # noqa: PLC0415 - as above
+
+    with suppress(OSError):  # a full disk is no reason not to try
+        notes.write(where, least, None)
+    said: str | None
+    try:
+        done = operations.rotate_session(where, _WAIT, _silent, live=True)
+        said = None if done.refusal is None else str(done.refusal)
+    except SessrotateError as error:
+        said = str(error)
+    except Exception as error:  # noqa: BLE001 - nobody else would ever hear of it
+        said = f"sessrotate itself failed: {_bug(error)}."
+    with suppress(OSError):
+        if said is None:
+            notes.clear(where)
+        else:
+            notes.write(where, least, said)
+
+
+def _silent(_what: str, _total: int) -> AbstractContextManager[Callable[[int], None]]:
+    return nullcontext(lambda _done: None)
+
+
+def _bug(error: Exception) -> str:
+    """Say where an error that nobody expected came from, without what it says of any content."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    name = type(error).__name__
+    return name if trace is None else f"{name} in {trace.tb_frame.f_code.co_name}"
+
+
+def _apart(work: Callable[[], None]) -> bool:
+    """Have something done by a process that belongs to nobody; return whether it was started.
+
+    It leads no session and has no terminal, so that neither the end of one nor a signal to the
+    client's group reaches it, and it holds nothing open that the client might wait for.
+    """
+    if not hasattr(os, "fork"):
+        return False
+    try:
+        child = os.fork()
+    except OSError:
+        return False
+    if child:
+        with suppress(ChildProcessError):  # whoever called us wants to hear of no child's end
+            return os.waitpid(child, 0)[1] == 0
+        return True
+    code = 1
+    try:
+        os.setsid()
+        if os.fork() == 0:
+            _let_go()
+            work()
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def _let_go() -> None:
+    """Hold nothing open any more but /dev/null."""
+    os.chdir("/")
+    for fd in _open_fds():
+        with suppress(OSError):
+            os.close(fd)
+    for _ in range(3):
+        os.open(os.devnull, os.O_RDWR)
+
+
+def _open_fds() -> list[int]:
+    try:
+        return [int(name) for name in os.listdir("/dev/fd")]  # noqa: PTH208 - numbers, no paths
+    except OSError:
+        return [*range(1024)]

@@ -1,0 +1,92 @@
+"""What became of rotations that Claude Code's hook began, of which nobody saw what they said.
+
+Rule: one small file for each session, ours alone, without a word of its content: written before a
+rotation, rewritten when it failed, gone when it did not. So what is there says what is wrong, also
+where the process was ended half-way, and there are never more files than sessions.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from sessrotate import fs
+from sessrotate.archive import place
+from sessrotate.errors import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sessrotate.archive.place import Place
+
+_LARGEST: Final = 64 * 1024
+_LONGEST: Final = 1000
+"""Characters of a message that are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A rotation that began at a time (ISO 8601) and failed; or did not end, if `said` is None.
+
+    `least` is the hook's limit: a session that is smaller now was dealt with in another way.
+    """
+
+    where: Place
+    at: str
+    least: int
+    said: str | None
+
+
+def write(where: Place, least: int, said: str | None) -> None:
+    """Note that a rotation begins, or what it said when it failed. Raises OSError."""
+    note = {
+        "at": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+        "min_size": least,
+        "said": None if said is None else printable(said, _LONGEST),
+    }
+    fs.create_folder(where.note.parent)
+    fs.create_file_at_once(where.note, json.dumps(note).encode() + b"\n")
+
+
+def clear(where: Place) -> None:
+    """Forget what was noted. Raises OSError."""
+    fs.remove_files(where.note.parent, [where.note.name])
+
+
+def notes() -> Iterator[Note]:
+    """Yield what is noted of sessions that are still there and as large, and no longer at work."""
+    for where in place.noted():
+        note = _read(where)
+        if note is None or not _is_as_large(note):
+            continue
+        if note.said is not None or not _is_at_work(where):
+            yield note
+
+
+def _read(where: Place) -> Note | None:
+    try:
+        with where.note.open("rb") as file:
+            found: Any = json.loads(file.read(_LARGEST))
+        at, least, said = str(found["at"]), int(found["min_size"]), found["said"]
+    except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
+        return None
+    return Note(where, at, least, None if said is None else str(said))
+
+
+def _is_as_large(note: Note) -> bool:
+    try:
+        return note.where.live.stat().st_size >= note.least
+    except OSError:
+        return False
+
+
+def _is_at_work(where: Place) -> bool:
+    try:
+        with fs.held(where.lock):
+            return False
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False

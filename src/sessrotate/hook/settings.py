@@ -1,0 +1,174 @@
+"""Our hook in the user's settings of Claude Code: what is there, and changing that.
+
+Rule: a change is planned from what was read and made only if that is still there, at once, and
+with a copy of what was there before the first one beside it. A link stays a link: dotfiles often
+are such.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from sessrotate import fs
+from sessrotate.clients.claude import client as claude
+from sessrotate.errors import InUseError, RefusedError, printable, storage
+from sessrotate.hook import settings_text
+from sessrotate.system import executable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_BACKUP: Final = ".bak-sessrotate"
+"""Behind the name of the settings: what they were before our hook was first put in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a file of settings holds and is to hold; None is no file.
+
+    `target` is the file itself where `path` is a link. `backup` is where `before` is copied to.
+    """
+
+    path: Path
+    target: Path
+    before: bytes | None
+    after: bytes | None
+    backup: Path | None
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether all is as it is to be."""
+        return self.before == self.after
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """Our hooks in the settings: their command lines, and whether the client runs any hook."""
+
+    path: Path
+    commands: tuple[str, ...]
+    is_disabled: bool
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The programs that these call and that are not there any more."""
+        programs = [settings_text.program_of(line) for line in self.commands]
+        return tuple(name for name in programs if name is not None and shutil.which(name) is None)
+
+
+def installed() -> Installed:
+    """Return what is installed. Raises RefusedError if the settings cannot be understood."""
+    path = claude.settings_file()
+    with storage("read the settings"):
+        data = _content(path)
+    if data is None:
+        return Installed(path, (), is_disabled=False)
+    with _named(path):
+        text = _text(data)
+        return Installed(path, tuple(settings_text.commands(text)), settings_text.is_disabled(text))
+
+
+def plan_install(least: str) -> Change:
+    """Return the change that has the hook called for sessions of at least that size, as `50M`.
+
+    Raises RefusedError if the settings cannot be understood.
+    """
+    path, target, before = _read()
+    line = settings_text.command(executable.path(), least)
+    with _named(path):
+        text = "{}\n" if before is None else _text(before)
+        try:
+            after = settings_text.install(text, line).encode()
+        except UnicodeEncodeError:
+            raise RefusedError(f"{printable(line)} is no UTF-8, which JSON must be.") from None
+        is_first = before is not None and not settings_text.commands(text)
+    return Change(path, target, before, after, _backup(path) if is_first else None)
+
+
+def plan_remove() -> Change:
+    """Return the change that takes the hook out. Raises as `plan_install`."""
+    path, target, before = _read()
+    if before is None:
+        return Change(path, target, None, None, None)
+    with storage("read the copy of the settings"):
+        first = _content(_backup(path))
+    with _named(path):
+        text = _text(before)
+        known = None if first is None else first.decode(errors="replace")
+        left = settings_text.remove(text, known)
+        is_ours_alone = left != text and settings_text.is_empty(left) and not path.is_symlink()
+    if is_ours_alone and (known is None or not _is_empty(known)):
+        return Change(path, target, before, None, None)
+    return Change(path, target, before, left.encode(), None)
+
+
+def execute(change: Change) -> None:
+    """Make a change. Raises InUseError if the settings are not any more what was read."""
+    if change.is_nothing:
+        return
+    with storage("change the settings"):
+        if change.before is None:
+            fs.create_folder(change.target.parent)
+        if change.backup is not None and change.before is not None:
+            fs.create_file_at_once(change.backup, change.before)
+        if not fs.rewrite(change.target, change.before, change.after):
+            raise InUseError(
+                f"{printable(str(change.path))} was changed by another process meanwhile, and was "
+                "left as it is: try again."
+            )
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Say in every refusal which file it is about."""
+    try:
+        yield
+    except RefusedError as error:
+        raise RefusedError(f"{printable(str(path))} is left as it is. {error}") from None
+
+
+def _read() -> tuple[Path, Path, bytes | None]:
+    """Return the path of the settings, the file it leads to, and what that holds."""
+    path = claude.settings_file()
+    with storage("read the settings"):
+        path = path.absolute()
+        target = Path(os.path.realpath(path))
+        data = _content(target)
+        if data is not None and target.stat().st_nlink > 1:
+            raise RefusedError(
+                f"{printable(str(target))} has another name (a hard link), which would keep the "
+                "old settings: put a copy or a symbolic link in its place."
+            )
+    return path, target, data
+
+
+def _content(path: Path) -> bytes | None:
+    if path.exists() and not path.is_file():
+        raise RefusedError(f"{printable(str(path))} is no file: put one there, or nothing.")
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+
+
+def _text(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise RefusedError("It is no UTF-8, which JSON must be: mend that first.") from None
+
+
+def _is_empty(text: str) -> bool:
+    try:
+        return settings_text.is_empty(text)
+    except RefusedError:
+        return False
+
+
+def _backup(path: Path) -> Path:
+    return path.with_name(path.name + _BACKUP)

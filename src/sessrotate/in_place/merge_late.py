@@ -1,0 +1,178 @@
+"""Late lines, kept safe and put where they belong in a live file that has grown since.
+
+Rule: what a client wrote to the replaced file comes before all that it wrote to the new one. So
+late lines are put in the middle of the live file, by a swap like any other; until that is done
+they have a file of their own, which the intent tells of, and readers take them from there.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from sessrotate import fs, names
+from sessrotate.archive import late_file, state
+from sessrotate.archive.intent import HEAD, NO_SWAP, Intent, Late, Mark, Swap
+from sessrotate.archive.late_file import Counted
+from sessrotate.archive.late_lines import find
+from sessrotate.errors import DamagedError, RefusedError, SessrotateError, printable
+from sessrotate.in_place import swap
+from sessrotate.in_place.obstacles import obstacles
+from sessrotate.model import Span
+from sessrotate.system.source import Source
+
+if TYPE_CHECKING:
+    from sessrotate.archive.late_lines import Residue
+    from sessrotate.archive.place import Place
+    from sessrotate.archive.state import State
+
+_NEAR: Final = 8 * 1024 * 1024
+"""Bytes of the live file's end in which late lines of a run that died are looked for."""
+
+
+def keep(found: State, residue: Residue) -> None:
+    """Give late lines a file of their own, and say so in the intent.
+
+    From then on the pack is not needed for them.
+    """
+    begun, pack, live = found.intent, found.pack, found.live
+    if begun is None or pack is None or live is None:
+        return
+    copied = Counted(pack.pieces(residue.span))
+    fs.create_file_at_once(found.place.late, copied)
+    late = Late(residue.at, copied.mark, _edge(live, residue.at), end=pack.size())
+    swap.write_intent(found.place, replace(begun, late=late))
+
+
+def forget_outdated(found: State) -> Intent | None:
+    """Let late lines go that were kept, if more came to the pack since; return the intent now.
+
+    All of them are still in the pack and are looked at again. Whoever appends them to the live
+    file, instead of keeping them anew, would otherwise see the kept ones inserted once more.
+    """
+    begun = found.intent
+    if begun is None or begun.late is None or not begun.late.end or found.pending is not None:
+        return begun
+    late = None
+    if begun.operation == "insert" and found.live is not None:
+        late = Late(begun.swap.cut, begun.swap.new, _edge(found.live, begun.swap.cut))
+    swap.write_intent(found.place, now := replace(begun, late=late))
+    fs.remove_files(found.place.archive, [names.LATE])
+    return now
+
+
+def _edge(live: Source, at: int) -> Mark:
+    size = min(HEAD, at)
+    return Mark.of(live.read_at(at - size, size))
+
+
+def close(found: State, *files: str) -> None:
+    """Remove what is not needed any more after a swap, with these files.
+
+    The intent goes last; or stays, if late lines wait to be inserted.
+    """
+    folder, begun, pending = found.place.archive, found.intent, found.pending
+    partial = sorted(name for name in found.listing if name.endswith(names.PARTIAL))
+    is_named = begun is not None and begun.late
+    late = [names.LATE] if pending is None and (is_named or _is_superfluous(found)) else []
+    fs.remove_files(folder, [*files, names.PACK, names.DRAFT, *late, *partial])
+    if begun is not None and pending is not None:
+        swap.write_intent(found.place, _waiting(begun, pending))
+        return
+    fs.remove_files(folder, [names.INTENT])
+    if begun is not None and begun.operation != "rotate":
+        fs.remove_folder(folder / names.TRASH)
+        fs.remove_folder(folder)
+
+
+def _is_superfluous(found: State) -> bool:
+    """Tell whether late lines that no intent names are in the live file: a run died between."""
+    if names.LATE not in found.listing or found.live is None:
+        return False
+    with suppress(OSError, SessrotateError), Source(found.place.late) as late:
+        size, near = late.size(), max(0, found.live.size() - _NEAR)
+        return 0 < size <= _NEAR and find(found.live, near, late.read_at(0, size)) is not None
+    return False
+
+
+def _waiting(begun: Intent, late: Late) -> Intent:
+    """Return the intent that says of nothing but late lines."""
+    return Intent(
+        "late",
+        NO_SWAP,
+        len(begun.manifest.segments),
+        begun.manifest,
+        replace(late, end=0),
+    )
+
+
+def take_back(found: State) -> None:
+    """Remove what was made for an insertion that did not take place; the late lines stay."""
+    place, begun = found.place, found.intent
+    if begun is None or begun.late is None:
+        return
+    if found.is_gone and found.pack is not None:  # it is the live file that was there before
+        fs.create_folder(place.live.parent)
+        fs.add_name(place.pack, place.live)
+    if begun.operation == "insert":
+        swap.write_intent(place, _waiting(begun, begun.late))
+    files = {name for name in found.listing if name.endswith(names.PARTIAL)}
+    fs.remove_files(place.archive, sorted(files | ({names.PACK} & found.listing)))
+
+
+def execute(place: Place, wait: float) -> bool:
+    """Put late lines in their place, if there are any; tell whether a swap was done for it.
+
+    `wait` is how many seconds to wait for a moment without a writer. Raises as `swap.swap` does,
+    RefusedError if the live file must not be replaced, DamagedError if there is none, or the
+    late lines are not what they were.
+    """
+    with state.opened(place) as found:
+        begun, source = found.intent, found.live
+        if begun is None or begun.operation != "late" or begun.late is None:
+            return False
+        if source is None:
+            raise DamagedError(
+                f"{printable(str(place.live))} is gone, and lines that came to it last are only "
+                f"in {printable(str(place.late))}: put a copy of that in its place."
+            )
+        reasons = [*obstacles(place, source, 0)]
+        if reasons:
+            raise RefusedError(" ".join(reasons))
+        was = source.identity()
+
+        def taking_back(_place: Place) -> None:
+            fs.remove_files(place.archive, [names.DRAFT])  # a full disk needs the room
+            swap.write_intent(place, begun)
+            fs.remove_files(place.archive, [names.PACK])
+
+        with swap.undone_unless_swapped(place, source, taking_back), fs.Draft(place.draft) as draft:
+            doing = _write(found, begun, begun.late, source, draft)
+            swap.begin(place, source, doing)
+            swap.swap(place, source, draft, doing, was=was, wait=wait)
+            return True
+
+
+def _write(found: State, begun: Intent, late: Late, source: Source, draft: fs.Draft) -> Intent:
+    """Write the new live file, on the disk when this returns; return what is going to happen."""
+    at, end = found.place_of(late), source.size()
+    tail = Counted(source.pieces(Span(at, end)))
+    for pieces in (source.pieces(Span(0, at)), late_file.kept(found), tail):
+        for piece in pieces:
+            draft.append(piece)
+    draft.become_like(source.fd)
+    draft.take_times(source.fd)
+    draft.sync()
+    return replace(
+        begun,
+        operation="insert",
+        swap=Swap(
+            old=Mark.of(source.read_at(0, min(HEAD, at))),
+            new=late.mark,
+            cut=at,
+            prefix=at + late.mark.size,
+            tail=tail.mark,
+        ),
+        late=replace(late, at=at, edge=_edge(source, at)),
+    )

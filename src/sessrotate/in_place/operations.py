@@ -1,0 +1,176 @@
+"""What the commands do to a session where it lives, each from its lock to the last byte sealed.
+
+Rule: lock, recover, look, plan, execute, finish, always in this order. What a crash left is dealt
+with before anything new begins.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from sessrotate.archive import state
+from sessrotate.errors import (
+    RefusedError,
+    RequestError,
+    SessrotateError,
+    StorageError,
+    printable,
+    storage,
+)
+from sessrotate.in_place import aside, recover, restore, rotate, seal
+from sessrotate.in_place.seal import NotQuietError
+from sessrotate.system import locks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+
+    from sessrotate.archive.place import Place
+    from sessrotate.archive.state import State
+    from sessrotate.in_place.recover import Recovery
+    from sessrotate.in_place.restore import RestorePlan
+    from sessrotate.in_place.rotate import RotationPlan
+
+    Progress = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
+    """Given what is being done and how many bytes there are, shows how many are done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rotated:
+    """What a rotation came to: its plan, what was recovered before, and how it went.
+
+    `seconds` is how long a client would have had to wait, None if nothing was done: there was
+    nothing to cut, or the `refusal`. `pending` says why the history is not sealed yet.
+    """
+
+    plan: RotationPlan
+    recovered: Recovery
+    seconds: float | None = None
+    refusal: RequestError | None = None
+    pending: str | None = None
+
+
+def plan_session(
+    where: Place, progress: Progress, *, live: bool = False, adopt: bool = False
+) -> Rotated:
+    """Return what `rotate_session` would do, and what would keep it from that; change nothing.
+
+    `recovered` says what it would do first. Raises as `rotate.prepare` and `recover.plan` do.
+    """
+    with storage("read the session"), state.opened(where) as found:
+        _check_here(found)
+        recovery = recover.plan(found)
+        size = found.live.size() if found.live is not None else 0
+        with progress("Reading", size) as reading:
+            planned = rotate.prepare(found, reading, adopt=adopt)
+    try:
+        rotate.check(planned, where, live=live)
+    except RequestError as error:
+        return Rotated(planned, recovery, refusal=error)
+    return Rotated(planned, recovery)
+
+
+def rotate_session(
+    where: Place, wait: float, progress: Progress, *, live: bool = False, adopt: bool = False
+) -> Rotated:
+    """Move a session's history to its archive.
+
+    `wait` is how many seconds to wait for another sessrotate, and for a moment without a writer;
+    `live` is as in `rotate.check`, `adopt` as in `rotate.prepare`. Raises as `rotate.prepare`,
+    `rotate.execute` and `recover` do, but for what keeps the plan from being carried out, which
+    is returned with it.
+    """
+    with locks.alone(where, wait):
+        recovered = _recover(where, wait, progress)
+        with state.opened(where) as found:
+            _check_here(found)
+            size = found.live.size() if found.live is not None else 0
+            with progress("Reading", size) as reading:
+                planned = rotate.prepare(found, reading, adopt=adopt)
+            if planned.live is None and not planned.refusals:
+                return Rotated(planned, recovered)
+            try:
+                rotate.check(planned, where, live=live)
+                with _aside(where, planned), progress("Checking", planned.end) as checking:
+                    seconds = rotate.execute(planned, found, wait, checking, live=live)
+            except RequestError as error:
+                return Rotated(planned, recovered, refusal=error)
+        moved = sum(segment.span.size for segment in planned.segments)
+        try:
+            with _after_the_swap(), progress("Sealing", moved) as sealing:
+                seal.finish(where, wait, sealing)
+        except NotQuietError as error:
+            return Rotated(planned, recovered, seconds, pending=str(error))
+        return Rotated(planned, recovered, seconds)
+
+
+def restore_session(where: Place, wait: float, progress: Progress) -> RestorePlan | None:
+    """Put a session's full history back; return None if none of it is archived.
+
+    Raises as `restore.prepare`, `restore.execute` and `recover` do.
+    """
+    with locks.alone(where, wait):
+        _recover(where, wait, progress)
+        with state.opened(where) as found:
+            _check_here(found)
+            planned = restore.prepare(found)
+            if planned is None:
+                return None
+            with progress("Restoring", planned.manifest.source_bytes) as writing:
+                restore.execute(planned, found, wait, writing)
+        try:
+            with _after_the_swap():
+                seal.finish(where, wait, lambda _done: None)
+        except NotQuietError as error:
+            return replace(planned, pending=str(error))
+        return planned
+
+
+def recover_session(where: Place, wait: float, progress: Progress) -> Recovery:
+    """Finish or undo what an interrupted run left of a session; return what that was.
+
+    Raises as `recover` does.
+    """
+    with locks.alone(where, wait):
+        return _recover(where, wait, progress)
+
+
+def _check_here(found: State) -> None:
+    """Raise RefusedError if the session was put away: nothing of it is where its client looks."""
+    if found.is_cold:
+        name = printable(found.place.session)
+        raise RefusedError(f"{name} is put away: `sessrotate unarchive {name}` brings it back.")
+
+
+@contextmanager
+def _aside(where: Place, planned: RotationPlan) -> Iterator[None]:
+    """Have the archive out of the way in the block, and back if that fails before the swap."""
+    folder = aside.put_aside(where) if planned.puts_aside else None
+    try:
+        yield
+    except BaseException:
+        if folder is not None:
+            with suppress(SessrotateError):
+                aside.put_back(where, folder)
+        raise
+
+
+def _recover(where: Place, wait: float, progress: Progress) -> Recovery:
+    with storage("finish what an interrupted run began"), progress("Sealing", 0) as sealing:
+        return recover.recover(where, wait, sealing)
+
+
+@contextmanager
+def _after_the_swap() -> Iterator[None]:
+    """Say with every failure that the session is safe, and who goes on."""
+    try:
+        with storage("put the history away"):
+            yield
+    except NotQuietError:
+        raise
+    except SessrotateError as error:
+        raise StorageError(
+            f"{error} The session itself is done and nothing is lost: the next run finishes."
+        ) from error

@@ -1,0 +1,177 @@
+"""The inverse of a rotation: the full history is the live file again.
+
+Rule: the same swap as a rotation's, with an intent of its own, and the archive goes only after
+it. Every byte is verified on its way into the new file.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sessrotate import fs
+from sessrotate.archive.intent import HEAD, Intent, Mark, Swap
+from sessrotate.errors import (
+    DamagedError,
+    InUseError,
+    RefusedError,
+    StorageError,
+    printable,
+    storage,
+)
+from sessrotate.in_place import swap
+from sessrotate.in_place.obstacles import obstacles
+from sessrotate.model import Span
+from sessrotate.segments import load
+from sessrotate.segments.files import HARMLESS, body
+from sessrotate.system import in_use
+from sessrotate.system.digest import Fingerprint
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sessrotate.archive.place import Place
+    from sessrotate.archive.state import State
+    from sessrotate.segments.manifest import Manifest
+    from sessrotate.system.source import Source
+
+
+@dataclass(frozen=True, slots=True)
+class RestorePlan:
+    """A whole restoration, decided and not yet done.
+
+    `tail` is what the live file has, in bytes; `pending`, when it was carried out, why the archive
+    is still there, None if it is not.
+    """
+
+    manifest: Manifest
+    prefix: int
+    tail: int
+    room: int | None
+    pending: str | None = None
+
+    @property
+    def size(self) -> int:
+        """How large the live file will be, in bytes; so many must be free."""
+        return self.manifest.source_bytes + self.tail
+
+
+def prepare(found: State) -> RestorePlan | None:
+    """Return the plan of putting a session's history back; None if it has no archive.
+
+    Raises RefusedError if the live file does not go on from its archive.
+    """
+    problem = found.problem()
+    if problem is not None:
+        raise RefusedError(
+            f"{problem} Put the right file back, or go on with this one by `split --in-place "
+            "--unsafe-adopt`, which puts the archive aside."
+        )
+    if found.listed is None:
+        return None
+    if any(entry.pruned for entry in found.listed.segments):
+        raise RefusedError(
+            "Some of the history was pruned, so the session cannot be whole again: `undelete` "
+            "brings back what is still in the trash."
+        )
+    if found.live is not None:
+        reasons = [*obstacles(found.place, found.live, int(found.pack is not None))]
+        if reasons:
+            raise RefusedError(" ".join(reasons))
+    tail = found.live.size() - found.prefix if found.live is not None else 0
+    return RestorePlan(found.listed, found.prefix, tail, fs.free_bytes(found.place.archive))
+
+
+def execute(
+    planned: RestorePlan, found: State, wait: float, progress: Callable[[int], None]
+) -> None:
+    """Carry out a plan on the session that it was made for, whose lock is held.
+
+    Raises as `rotate.execute` does, and DamagedError if the archive is not what it was.
+    """
+    place = found.place
+    if planned.room is not None and planned.room < planned.size:
+        raise StorageError(
+            f"The history needs {planned.size:,} bytes and {planned.room:,} are free: nothing was "
+            "changed."
+        )
+    with storage("restore the session"):
+        if found.live is None:
+            _bring_back(planned, found, progress)
+            return
+        here = found.live.identity()
+        in_use.check_unused(place, here, or_live=False)
+        with swap.undone_unless_swapped(place, found.live), fs.Draft(place.draft) as draft:
+            _write_history(planned, found, draft, progress)
+            tail = _write_tail(planned, found.live, draft)
+            draft.become_like(found.live.fd)
+            draft.sync()
+            begun = Intent(
+                operation="restore",
+                swap=Swap(
+                    old=Mark.of(found.live.read_at(0, min(HEAD, planned.prefix))),
+                    new=Mark.of(draft.read_at(0, min(HEAD, planned.manifest.source_bytes))),
+                    cut=planned.prefix,
+                    prefix=planned.manifest.source_bytes,
+                    tail=tail,
+                ),
+                first=len(planned.manifest.segments),
+                manifest=planned.manifest,
+            )
+            swap.begin(place, found.live, begun)
+            swap.swap(place, found.live, draft, begun, was=here, wait=wait)
+
+
+def _write_history(
+    planned: RestorePlan, found: State, draft: fs.Draft, progress: Callable[[int], None]
+) -> Mark:
+    segments = load.of_manifest(found.place.archive, found.listing, planned.manifest)
+    for problem in segments.problems:
+        if problem.kind not in HARMLESS:
+            raise DamagedError(problem.detail)
+    whole, done = Fingerprint(), 0
+    for part in segments.parts:
+        for piece in body(segments, part):
+            draft.append(piece)
+            whole.update(piece)
+            done += len(piece)
+            progress(done)
+    return Mark(done, whole.digest)
+
+
+def _write_tail(planned: RestorePlan, source: Source, draft: fs.Draft) -> Mark:
+    tail = Fingerprint()
+    for piece in source.pieces(Span(planned.prefix, planned.prefix + planned.tail)):
+        tail.update(piece)
+        draft.append(piece)
+    return Mark(planned.tail, tail.digest)
+
+
+def _bring_back(planned: RestorePlan, found: State, progress: Callable[[int], None]) -> None:
+    """Make a live file where there is none any more, of what is archived."""
+    place: Place = found.place
+    try:
+        with fs.Draft(place.draft) as draft:
+            whole = _write_history(planned, found, draft, progress)
+            draft.sync()
+        # All of it is the mark: whatever appears under the name meanwhile must not pass for it.
+        begun = Intent(
+            operation="restore",
+            swap=Swap(Mark.of(b""), whole, 0, whole.size, Mark.of(b"")),
+            first=len(planned.manifest.segments),
+            manifest=planned.manifest,
+        )
+        swap.write_intent(place, begun)
+        fs.create_folder(place.live.parent)
+        fs.add_name(place.draft, place.live)
+    except FileExistsError:
+        swap.undo(place)
+        name = printable(str(place.live))
+        raise InUseError(f"{name} appeared meanwhile: nothing was changed.") from None
+    except OSError:
+        with suppress(OSError):
+            if not os.path.lexists(place.live):
+                swap.undo(place)
+        raise

@@ -1,0 +1,350 @@
+"""A rotation in place: read and planned, then carried out.
+
+Rule: what a resume needs stays where the client looks, everything else goes to the archive, and
+until the swap nothing is touched but our own new files. `prepare()` says all that will be done, and
+what speaks against it; a dry run shows the same plan.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, Final
+
+from sessrotate import clients, fs, names
+from sessrotate.archive.intent import HEAD, Intent, Mark, Swap
+from sessrotate.clients.claude import client as claude
+from sessrotate.clients.claude import contract as claude_contract
+from sessrotate.errors import DamagedError, InUseError, RefusedError, printable, storage
+from sessrotate.in_place import swap
+from sessrotate.in_place.obstacles import obstacles
+from sessrotate.model import Scan, SealedSegment, Segment, Span
+from sessrotate.segments import dating, live_header, plan, scan, sealed_file
+from sessrotate.segments.live_header import LiveHeader
+from sessrotate.segments.manifest import Manifest
+from sessrotate.system import in_use
+from sessrotate.system.digest import ZERO, Fingerprint, Tally
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from sessrotate.archive.place import Place
+    from sessrotate.archive.state import State
+    from sessrotate.clients.claude.contract import LivePlan
+    from sessrotate.model import Boundary, FileIdentity
+    from sessrotate.system.source import Source
+
+BUFFER: Final = 256 * 1024
+
+_LATER: Final = "Mostly that is so until the next compaction: try again after it."
+
+
+@dataclass(frozen=True, slots=True)
+class RotationPlan:
+    """A whole rotation, decided and not yet done.
+
+    `prefix` is how many bytes of the live file are no part of the history. `archived` are the
+    segments that are in the archive already, `segments` those that go there, in offsets of the
+    whole history, and `newest` is the one that stays live. `live` says where to cut and what to
+    carry, in offsets of the live file; it is None if there is nothing to cut. `puts_aside` says
+    that the live file is taken for the whole history, whatever the archive holds.
+    """
+
+    session: str
+    client: str
+    source: FileIdentity
+    end: int
+    prefix: int
+    archived: tuple[SealedSegment, ...]
+    segments: tuple[Segment, ...]
+    newest: Segment
+    live: LivePlan | None
+    opaque_lines: int
+    puts_aside: bool
+    refusals: tuple[str, ...]
+
+    @property
+    def start(self) -> int:
+        """Where in the history the live file's body begins, in bytes."""
+        return self.archived[-1].segment.span.end if self.archived else 0
+
+    @property
+    def carried_bytes(self) -> int:
+        """How many bytes are in the archive and stay live too."""
+        return sum(entry.span.size + 1 for entry in self.live.carried) if self.live else 0
+
+    @property
+    def bytes_after(self) -> int:
+        """How large the live file will be, in bytes."""
+        if self.live is None:
+            return self.end
+        head = len(live_header.line(_header(self, ZERO, ZERO, ZERO)))
+        return head + self.carried_bytes + self.newest.span.size
+
+    @property
+    def room(self) -> int:
+        """How many bytes must be free at most at once: for the new live file, then for sealing."""
+        copied = [part.span.size for part in self.segments if part.index or self.prefix]
+        return max(self.bytes_after, *copied, 0)
+
+
+def prepare(found: State, progress: Callable[[int], None], *, adopt: bool = False) -> RotationPlan:
+    """Read a session once and return the plan of its rotation; nothing is written.
+
+    `progress` is told how many bytes are done. With `adopt`, a live file that does not go on from
+    its archive is taken for the whole history. Raises NotASessionError if the file is no session
+    of a known client, InUseError if it shrinks or is replaced meanwhile.
+    """
+    source = _source(found)
+    identity = source.identity()
+    with storage("read the session"):
+        problem = found.problem()
+    archived = found.listed.segments if found.listed is not None and problem is None else ()
+    prefix = 0 if problem is not None else found.prefix
+    with storage("read the session"):
+        scanned = scan.scan(source, claude, progress)
+        if not scanned.boundaries:
+            clients.client_of(source)
+        segments = _segments(source, scanned, prefix, archived)
+        contract = None
+        if scanned.boundaries and scanned.boundaries[-1].offset > prefix:
+            start = scanned.boundaries[-1].offset
+            line = Span(start, source.line_end(start, scanned.end))
+            history = segments[-1].span.end
+            contract = claude_contract.plan(
+                source, line, scanned.end, history, _older(found, archived)
+            )
+            _check_unshifted(source, scanned.boundaries[-1], scanned.end)
+        refusals = [*obstacles(found.place, source, int(found.pack is not None))]
+    if contract is not None:
+        refusals += [
+            f"{reason} {_LATER}" for reason in (*contract.refusals, *_copied(archived, segments))
+        ]
+        problem = problem or _strangers(found, segments[:-1])
+    if problem is not None and not adopt:
+        refusals.append(f"{problem} --unsafe-adopt puts that archive aside and starts a new one.")
+    return RotationPlan(
+        session=found.place.session,
+        client=claude.NAME,
+        source=identity,
+        end=scanned.end,
+        prefix=prefix,
+        archived=archived,
+        segments=tuple(segments[:-1]),
+        newest=segments[-1],
+        live=contract,
+        opaque_lines=scanned.opaque_lines,
+        puts_aside=problem is not None and adopt,
+        refusals=tuple(refusals),
+    )
+
+
+def _segments(
+    source: Source, scanned: Scan, prefix: int, archived: tuple[SealedSegment, ...]
+) -> list[Segment]:
+    parts = plan.spans(scanned, prefix)
+    shift = (archived[-1].segment.span.end if archived else 0) - prefix
+    return [
+        Segment(
+            index=len(archived) + number,
+            span=Span(span.start + shift, span.end + shift),
+            boundary=boundary,
+            first_timestamp=first,
+            last_timestamp=last,
+        )
+        for number, ((span, boundary), (first, last)) in enumerate(
+            zip(parts, dating.times(source, claude, parts), strict=True)
+        )
+    ]
+
+
+def _copied(archived: tuple[SealedSegment, ...], segments: list[Segment]) -> Iterator[str]:
+    """Say if the last boundary is an earlier one, written again (2.1.112): the newest is before."""
+    parts = [*(entry.segment for entry in archived), *segments]
+    *earlier, last = (part.boundary and part.boundary.uuid for part in parts)
+    if last is not None and last in earlier:
+        yield "The last compaction in the file is a copy of an earlier one."
+
+
+def _older(
+    found: State, archived: tuple[SealedSegment, ...]
+) -> Iterator[tuple[int, Source | None]]:
+    """Yield the sealed segments, the newest first; None for one that cannot be looked into."""
+    for entry in reversed(archived):
+        with sealed_file.sealed(found.place.archive, found.place.session, entry) as source:
+            yield entry.segment.index, source
+
+
+def _source(found: State) -> Source:
+    if found.live is None:
+        name = printable(str(found.place.live))
+        raise RefusedError(f"{name} is gone: `restore` brings it back from its archive.")
+    return found.live
+
+
+def _check_unshifted(source: Source, boundary: Boundary | None, end: int) -> None:
+    """Raise InUseError if what was read before a compaction is not where it was.
+
+    A client that takes a message back from before it (`removeMessageByUuid`, 2.0.76 and later)
+    moves all that follows, and nothing moves it back.
+    """
+    if boundary is None:
+        return
+    start = boundary.offset
+    line = Span(start, source.line_end(start, end))
+    is_begun = not start or source.read_at(start - 1, 1) == b"\n"
+    if not is_begun or claude.boundary(source.pieces(line), line) != boundary:
+        raise InUseError("The session was changed while it was read; try again.")
+
+
+def _strangers(found: State, segments: list[Segment]) -> str | None:
+    """Return what stands where a segment is to go: nothing that we do not know is overwritten."""
+    wanted = {names.segment_file(found.place.session, "numbered", part.index) for part in segments}
+    files = sorted(wanted & found.listing)
+    if not files:
+        return None
+    folder = printable(str(found.place.archive))
+    listed = ", ".join(printable(file) for file in files[:3])
+    more = f" and {len(files) - 3} more" if len(files) > 3 else ""  # noqa: PLR2004 - as above
+    return f"{folder} holds {listed}{more}, which no {names.MANIFEST} lists."
+
+
+# ── carrying it out ──────────────────────────────────────────────────────────────────────────
+
+
+def execute(
+    planned: RotationPlan,
+    found: State,
+    wait: float,
+    progress: Callable[[int], None],
+    *,
+    live: bool = False,
+) -> float:
+    """Carry out a plan on the session that it was made for, whose lock is held.
+
+    Returns for how many seconds a client may have had to wait. `wait` is how many seconds to wait
+    for a moment without a writer; `progress` is told how many bytes of the live file are done.
+    Raises RefusedError if the plan must not be carried out, InUseError if somebody uses the
+    session, StorageError as the system reports. Until the swap everything is undone then; after
+    it, the next run finishes.
+    """
+    source, place = _source(found), found.place
+    check(planned, place, live=live)
+    with storage("rotate the session"):
+        sealed = _sealed(planned, source, progress)
+        with swap.undone_unless_swapped(place, source):
+            fs.create_folder(place.archive)
+            with fs.Draft(place.draft) as draft:
+                begun = _write(planned, place, source, sealed, draft)
+                swap.begin(place, source, begun)
+                return swap.swap(place, source, draft, begun, was=planned.source, wait=wait)
+
+
+def check(planned: RotationPlan, place: Place, *, live: bool) -> None:
+    """Raise what keeps a plan from being carried out now: RefusedError, or InUseError.
+
+    With `live`, a client may run: that nobody writes is then left to the lease to prove.
+    """
+    if planned.refusals:
+        raise RefusedError(" ".join(planned.refusals))
+    if planned.live is not None and not live:
+        in_use.check_unused(place, planned.source)
+
+
+def _sealed(
+    planned: RotationPlan, source: Source, progress: Callable[[int], None]
+) -> tuple[SealedSegment, ...]:
+    """Return the segments that go to the archive with their digests, read once more for it."""
+    shift = planned.prefix - planned.start
+    buffer, sealed = bytearray(BUFFER), []
+    with memoryview(buffer) as view:
+        for segment in planned.segments:
+            tally, end = Tally(), segment.span.end + shift
+            for start in range(segment.span.start + shift, end, BUFFER):
+                size = min(BUFFER, end - start)
+                source.fill(view[:size], start)
+                tally.update(buffer, size)
+                progress(start + size)
+            sealed.append(SealedSegment(segment, tally.digest, tally.lines, "plain"))
+    return tuple(sealed)
+
+
+def _header(planned: RotationPlan, parent: str, carried: str, boundary: str) -> LiveHeader:
+    opening = planned.newest.boundary
+    return LiveHeader(
+        root=planned.session,
+        index=planned.newest.index,
+        timestamp=opening.timestamp if opening else None,
+        start=planned.newest.span.start,
+        parent_digest=parent,
+        carried_bytes=planned.carried_bytes,
+        carried_digest=carried,
+        boundary_digest=boundary,
+    )
+
+
+def _carried(planned: RotationPlan, place: Place, live_file: Source) -> Iterator[bytes]:
+    """Yield the carried lines, newlines included, from wherever they stand."""
+    carried = planned.live.carried if planned.live is not None else ()
+    for index, group in groupby(carried, key=lambda entry: entry.segment):
+        spans = [Span(entry.span.start, entry.span.end + 1) for entry in group]
+        if index is None:
+            for span in spans:
+                yield from live_file.pieces(span)
+            continue
+        with sealed_file.sealed(place.archive, place.session, planned.archived[index]) as segment:
+            if segment is None:
+                raise DamagedError(f"Segment {index} cannot be read any more.")
+            for span in spans:
+                yield from segment.pieces(span)
+
+
+def _write(
+    planned: RotationPlan,
+    place: Place,
+    source: Source,
+    sealed: tuple[SealedSegment, ...],
+    draft: fs.Draft,
+) -> Intent:
+    """Write the new live file, on the disk when this returns; return what is going to happen."""
+    contract = planned.live
+    if contract is None:
+        raise DamagedError("There is nothing to cut.")
+    carried = Fingerprint()
+    for piece in _carried(planned, place, source):
+        carried.update(piece)
+    line = Span(contract.cut, source.line_end(contract.cut, planned.end) + 1)
+    boundary = Mark.of(source.read_at(line.start, line.size))
+    head = live_header.line(_header(planned, sealed[-1].digest, carried.digest, boundary.digest))
+    draft.append(head)
+    for piece in _carried(planned, place, source):
+        draft.append(piece)
+    tail = Fingerprint()
+    for piece in source.pieces(Span(contract.cut, planned.end)):
+        tail.update(piece)
+        draft.append(piece)
+    draft.become_like(source.fd)
+    draft.take_times(source.fd)
+    draft.sync()
+    fs.sync_data(source.fd)
+    _check_unshifted(source, planned.newest.boundary, planned.end)
+    old = planned.prefix or min(HEAD, contract.cut)
+    return Intent(
+        operation="rotate",
+        swap=Swap(
+            old=Mark.of(source.read_at(0, min(HEAD, old))),
+            new=Mark.of(head),
+            cut=contract.cut,
+            prefix=len(head) + planned.carried_bytes,
+            tail=Mark(planned.end - contract.cut, tail.digest),
+        ),
+        first=len(planned.archived),
+        manifest=Manifest(
+            session=planned.session,
+            client=planned.client,
+            layout="numbered",
+            source_bytes=planned.newest.span.start,
+            source_digest=None,
+            segments=(*planned.archived, *sealed),
+        ),
+    )

@@ -1,0 +1,335 @@
+"""What follows a swap: late lines, sealing, the manifest, and in the end no intent any more.
+
+Rule: it may be begun again after a crash anywhere. A segment is on the disk under its name before
+the pack loses its bytes; the pack is cut from its end, so that what is still in it stays where it
+was; the intent goes when nothing is left to do. After a restoration nothing is sealed: the
+archive goes. Late lines go where they belong: before all that came to the new file since.
+"""
+
+from __future__ import annotations
+
+import stat
+import time
+from contextlib import ExitStack, suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, Literal
+
+from sessrotate import fs, names
+from sessrotate.archive import state
+from sessrotate.archive.intent import Batch, Mark
+from sessrotate.archive.late_lines import is_at
+from sessrotate.errors import DamagedError, InUseError, printable
+from sessrotate.in_place import merge_late
+from sessrotate.in_place.aside import put_aside
+from sessrotate.in_place.swap import write_intent
+from sessrotate.model import Span
+from sessrotate.segments import header, load, manifest
+from sessrotate.segments.files import check
+from sessrotate.system import in_use, lease
+from sessrotate.system.digest import ZERO, Fingerprint
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from sessrotate.archive.intent import Intent
+    from sessrotate.archive.place import Place
+    from sessrotate.archive.state import State
+    from sessrotate.model import SealedSegment
+    from sessrotate.system.source import Source
+
+BUFFER: Final = 256 * 1024
+
+_BATCH: Final = 64 * 1024 * 1024
+"""Bytes of segments that reach the disk together: one by one, each would wait for it alone."""
+
+_MOST: Final = 64
+"""Segments of a batch: each is an open file."""
+
+_PLENTY: Final = 8 * _BATCH
+"""Free bytes from which on batches may be larger than the largest segment."""
+
+_AT_ONCE: Final = 1024 * 1024
+"""Most late bytes that are appended in one batch, unless a single line is longer."""
+
+_Quiet = Literal["proved", "likely", "no"]
+
+_QUIET: Final = 60.0
+"""Seconds without a change after which a pack counts as done with where there are no leases."""
+
+_READERS: Final = 2.0
+"""Seconds to wait for readers of the replaced file, before it is copied instead of cut."""
+
+_LATER: Final = (
+    "This file system cannot tell whether somebody still writes to the replaced file, so a run "
+    "after a minute or more does the rest."
+)
+
+
+class NotQuietError(InUseError):
+    """The swap is done, and somebody may still write to the replaced file: a later run goes on."""
+
+
+def finish(place: Place, wait: float, progress: Callable[[int], None]) -> None:
+    """Do what is left to do after a swap. The session's lock is held.
+
+    `wait` is how many seconds to wait for a writer of the replaced file; `progress` is told how
+    many bytes are sealed. Raises NotQuietError if there still is one, DamagedError if the pack is
+    not what was planned, OSError as the system reports. Nothing is lost by any of them.
+    """
+    while True:
+        _bring_over(place, wait)
+        with state.opened(place) as found:
+            if found.intent is None:
+                return
+            if found.intent.operation == "restore":
+                _remove_archive(found)
+            elif found.intent.operation == "rotate":
+                _seal(found, found.intent, wait, progress)
+            elif found.standing == "after":
+                merge_late.close(found)
+            else:
+                merge_late.take_back(found)
+        try:
+            if not merge_late.execute(place, wait):
+                return
+        except InUseError as error:
+            raise NotQuietError(str(error)) from error
+
+
+def _bring_over(place: Place, wait: float) -> None:
+    """See to what came late to the replaced file; then drop its tail.
+
+    It is appended to the live file where nothing came there since, and is kept for an insertion
+    otherwise, or where nobody can write to either meanwhile.
+    """
+    while True:
+        with state.opened(place) as found:
+            begun, pack = found.intent, found.pack
+            if begun is None or pack is None or found.is_dropped:
+                return
+            if begun.operation in {"late", "insert"} and found.standing != "after":
+                return
+            begun_ns = (place.archive / names.INTENT).lstat().st_mtime_ns
+            quiet = _quiet(pack, begun_ns, wait)
+            size = _looked_again(found, pack)
+            begun = merge_late.forget_outdated(found) or begun
+            try:
+                residue = found.residue
+            except InUseError:
+                continue  # a client took a row back while it was looked at
+            late, is_last = residue.span, residue.at == size
+            if late.size and (quiet == "proved" or (quiet == "likely" and not is_last)):
+                merge_late.keep(found, residue)
+                late = Span(late.end, late.end)
+            if quiet == "no":  # a line under way may still be gone on with
+                late = Span(late.start, pack.line_start(late.end, late.start))
+            if not late.size or not is_last:
+                _drop_tail(found, begun, pack, quiet, wait)
+                return
+            end = min(late.end, late.start + _AT_ONCE)
+            if end < late.end:
+                end = pack.line_start(end, late.start)
+                end = late.end if end == late.start else end
+            data = pack.read_at(late.start, end - late.start)
+        batch = Batch(Span(late.start, end), size)
+        write_intent(place, replace(begun, swap=replace(begun.swap, batch=batch)))
+        fs.append(place.live, data)
+
+
+def _looked_again(found: State, pack: Source) -> int:
+    """Take both files as they are now: who was waited for has written what it had to.
+
+    Returns how large the live file is. Raises DamagedError if that or the pack is not there.
+    """
+    name = printable(str(found.place.pack))
+    if not found.is_pack_known:
+        raise DamagedError(f"{name} is not the file that was replaced: look at it.")
+    if found.live is None or found.is_gone:
+        raise DamagedError(
+            f"{printable(str(found.place.live))} is gone, and what it had last is only in {name}: "
+            "put a copy of that in its place."
+        )
+    for file in (pack, found.live):  # in this order, as in `state`
+        file.freeze()
+    return found.live.size()
+
+
+def _drop_tail(found: State, begun: Intent, pack: Source, quiet: _Quiet, wait: float) -> None:
+    if quiet == "no":
+        raise NotQuietError(_LATER)
+    if begun.operation == "rotate" and _may_shorten(found, pack, wait):
+        fs.shorten(found.place.pack, begun.swap.cut)
+
+
+def _quiet(pack: Source, begun_ns: int, wait: float) -> _Quiet:
+    """Tell whether nobody can write to the replaced file any more.
+
+    Where there are no leases, it is never quiet in the run that replaced it, `begun_ns` nanoseconds
+    after 1970, and never proved. Raises NotQuietError if somebody has it open for writing.
+    """
+    answer = lease.within(wait, lease.read, pack.fd)
+    if answer == "busy":
+        raise NotQuietError(str(in_use.busy([*in_use.writers(pack.identity())])))
+    if answer == "taken":
+        lease.release(pack.fd)
+        return "proved"
+    age = time.time() - max(pack.identity().modified_ns, begun_ns) / 1e9
+    return "likely" if age >= _QUIET else "no"
+
+
+def _may_shorten(found: State, pack: Source, wait: float) -> bool:
+    """Tell whether the pack is ours alone; otherwise it is copied, and left as it is.
+
+    Somebody may have linked it, as a backup. And a client that loads its session (2.0.28, 2.1.112)
+    would take the end of a shortened file for that of the session, and go on from there: readers
+    are waited for, some seconds at most.
+    """
+    status = found.place.pack.lstat()
+    if (
+        not stat.S_ISREG(status.st_mode)
+        or status.st_nlink != 1
+        or (found.live is not None and found.live.identity().inode == status.st_ino)
+    ):
+        return False
+    answer = lease.within(min(wait, _READERS), lease.write, pack.fd)
+    if answer == "taken":
+        lease.release(pack.fd)
+    return answer != "busy"
+
+
+def _seal(found: State, begun: Intent, wait: float, progress: Callable[[int], None]) -> None:
+    place, folder = found.place, found.place.archive
+    new = begun.manifest.segments[begun.first :]
+    pending = [entry for entry in new if _name(found, entry) not in found.listing]
+    _check_sealed(found, begun)
+    may_shorten = found.pack is not None and _may_shorten(found, found.pack, wait)
+    done = 0
+    for batch in _batches(pending, fs.free_bytes(folder)):
+        start, end = _in_pack(begun, batch[-1]).start, _in_pack(begun, batch[0]).end
+        if found.pack is None or found.pack.size() < end:
+            raise DamagedError(f"{printable(str(place.pack))} is not what it was.")
+        if not batch[0].segment.index and may_shorten and len(batch) == 1:
+            # The oldest segment is what is left of the pack: no copy, and no room, is needed.
+            if not is_at(found.pack, start, Mark(end - start, batch[0].digest)):
+                raise _changed(batch[0])
+            fs.shorten(place.pack, end)
+            fs.take_place(place.pack, folder / _name(found, batch[0]))
+        else:
+            _copy(found, begun, batch)
+            if may_shorten:
+                fs.shorten(place.pack, start)
+        done += sum(entry.segment.span.size for entry in batch)
+        progress(done)
+    fs.create_file_at_once(folder / names.MANIFEST, manifest.dump(begun.manifest))
+    merge_late.close(found)
+
+
+def _check_sealed(found: State, begun: Intent) -> None:
+    """Raise DamagedError unless what is under the names of new segments is just that.
+
+    An earlier run has sealed them; the pack goes by what they hold, so a name is not enough.
+    """
+    segments = load.of_manifest(found.place.archive, found.listing, begun.manifest)
+    for number in sorted(found.sealed):
+        check(segments, number)
+
+
+def _changed(entry: SealedSegment) -> DamagedError:
+    return DamagedError(f"Segment {entry.segment.index} has changed in the {names.PACK}.")
+
+
+def _batches(pending: list[SealedSegment], room: int | None) -> Iterator[list[SealedSegment]]:
+    """Yield the segments from the last to the first, as many at once as may be copied at once.
+
+    The first segment of a session is alone, since it needs no copy. On a disk that is almost full
+    a batch is no larger than the largest segment.
+    """
+    largest = max((entry.segment.span.size for entry in pending), default=0)
+    limit = max(largest, _BATCH if room is not None and room > _PLENTY else 0)
+    batch: list[SealedSegment] = []
+    size = 0
+    for entry in reversed(pending):
+        size += entry.segment.span.size
+        if batch and (size > limit or entry.segment.index == 0 or len(batch) == _MOST):
+            yield batch
+            batch, size = [], entry.segment.span.size
+        batch.append(entry)
+    if batch:
+        yield batch
+
+
+def _in_pack(begun: Intent, entry: SealedSegment) -> Span:
+    return begun.in_pack(entry.segment.span)
+
+
+def _name(found: State, entry: SealedSegment) -> str:
+    return names.segment_file(found.place.session, "numbered", entry.segment.index)
+
+
+def _copy(found: State, begun: Intent, batch: list[SealedSegment]) -> None:
+    """Write segments from the pack; they are on the disk under their names when this returns."""
+    folder = found.place.archive
+    files = {f"{_name(found, entry)}{names.PARTIAL}": _name(found, entry) for entry in batch}
+    fs.remove_files(folder, files)
+    try:
+        with ExitStack() as stack:
+            drafts = []
+            for entry, name in zip(batch, files, strict=True):
+                drafts.append(stack.enter_context(fs.NewFile(folder / name)))
+                drafts[-1].append(_header(begun, entry))
+                if _copied(found, _in_pack(begun, entry), drafts[-1]) != entry.digest:
+                    raise _changed(entry)
+                drafts[-1].hasten()
+            for draft in drafts:
+                draft.sync()
+        fs.rename_files(folder, files)
+    except (OSError, DamagedError):
+        with suppress(OSError):
+            fs.remove_files(folder, files)  # a full disk needs the room
+        raise
+
+
+def _header(begun: Intent, entry: SealedSegment) -> bytes:
+    index = entry.segment.index
+    return header.of(
+        entry.segment,
+        session=begun.manifest.session,
+        layout="numbered",
+        digest=entry.digest,
+        parent_digest=begun.manifest.segments[index - 1].digest if index else ZERO,
+        segments=None,
+        source_bytes=None,
+    )
+
+
+def _copied(found: State, span: Span, file: fs.NewFile) -> str:
+    copied, buffer = Fingerprint(), bytearray(BUFFER)
+    pack = found.pack
+    with memoryview(buffer) as view:
+        for start in range(span.start, span.end, BUFFER):
+            size = min(BUFFER, span.end - start)
+            if pack is not None:
+                pack.fill(view[:size], start)
+            copied.update(view[:size])
+            file.append(view[:size])
+    return copied.digest
+
+
+def _remove_archive(found: State) -> None:
+    """Remove the archive of a session that is whole again, what says so last.
+
+    If the live file does not hold what would go, the archive is put aside instead.
+    """
+    begun = found.intent
+    listed = () if begun is None else begun.manifest.segments
+    for entry in listed:
+        mark = Mark(entry.segment.span.size, entry.digest)
+        if found.live is None or not is_at(found.live, entry.segment.span.start, mark):
+            name, aside = printable(str(found.place.live)), put_aside(found.place)
+            raise DamagedError(
+                f"{name} is not the history that was put there: its archive is kept in "
+                f"{printable(str(aside))}."
+            )
+    segments = [_name(found, entry) for entry in listed]
+    codecs = [f"{name}{suffix}" for name in segments for suffix in names.CODEC_SUFFIX.values()]
+    merge_late.close(found, *codecs, names.MANIFEST)

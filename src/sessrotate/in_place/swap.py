@@ -1,0 +1,259 @@
+"""The exchange of a live file for another with the same tail, under the eyes of its client.
+
+Rule: at no moment the client's path names nothing, or a file that lacks a line. The old file gets
+a second name first (the pack), so that a line that still goes there is never lost; the rename is
+the one moment that counts. A lease on the old file proves that no writer has it and lets new ones
+wait; one on the new file keeps their lines behind those that came late.
+
+The order of writes, each on the disk before the next, is in docs/protocol.md.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from sessrotate import fs, names
+from sessrotate.archive import intent as intents
+from sessrotate.archive.intent import Batch, Intent, Mark
+from sessrotate.archive.late_lines import common, is_at
+from sessrotate.errors import InUseError, RefusedError
+from sessrotate.model import Span
+from sessrotate.system import in_use, lease
+from sessrotate.system.digest import Fingerprint
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from sessrotate.archive.place import Place
+    from sessrotate.model import FileIdentity
+    from sessrotate.system.source import Source
+
+_SPARE: Final = 4096
+"""Bytes that an intent may still grow by while it is carried out."""
+
+_PIECE: Final = 256 * 1024
+_GRACE: Final = 0.002
+"""Seconds in which one who had found the old file's name before the rename comes to open it."""
+
+_LATE: Final = 0.8
+"""Seconds for writers to be done with the old file after the rename; then a later run goes on."""
+
+_SETTLE: Final = 0.25
+"""Seconds for a write under way to end where there are no leases."""
+
+
+def begin(place: Place, old: Source, intent: Intent) -> None:
+    """Give the old file its second name and write down what is going to happen.
+
+    Until here, and after, up to the rename, all there is to undo is our own files.
+    """
+    fs.add_name(place.live, place.pack)
+    linked = place.pack.lstat()
+    if (linked.st_dev, linked.st_ino) != (old.identity().device, old.identity().inode):
+        raise _changed()
+    if len(intents.dump(intent)) > intents.MAX_BYTES - _SPARE:
+        raise RefusedError(
+            "The archive has more segments than a manifest can list: `restore` makes it one again."
+        )
+    write_intent(place, intent)
+
+
+def write_intent(place: Place, intent: Intent) -> None:
+    """Put an intent in the place of the one before."""
+    fs.create_file_at_once(place.archive / names.INTENT, intents.dump(intent))
+
+
+def swap(
+    place: Place,
+    old: Source,
+    draft: fs.Draft,
+    intent: Intent,
+    *,
+    was: FileIdentity,
+    wait: float,
+) -> float:
+    """Let the draft take the live file's place, with all that has been written meanwhile.
+
+    Returns for how many seconds a client may have had to wait. `was` is what the old file was
+    when it was planned, `wait` how many seconds to wait for a moment without a writer. Raises
+    InUseError if there is none or the file is not what was planned any more, OSError as the system
+    reports.
+    """
+    return _Swap(place, old, draft, intent).run(was, wait)
+
+
+class _Swap:
+    def __init__(self, place: Place, old: Source, draft: fs.Draft, intent: Intent) -> None:
+        self._place, self._old, self._draft, self._intent = place, old, draft, intent
+        self._tail = intent.swap.tail.size
+        self._batch: Batch | None = None
+        old.thaw()
+
+    def run(self, was: FileIdentity, wait: float) -> float:
+        self._catch_up()
+        self._journal()
+        answer = self._lease_old(wait)
+        begun = time.monotonic()
+        self._catch_up()
+        self._journal()
+        if answer == "taken":
+            # Its only descriptor is ours, and from now on nothing here opens a file of this name.
+            answer = lease.write(self._draft.fd)
+            if answer == "busy":
+                raise _changed()
+        now = self._old.identity()
+        is_edited = now.size == was.size and now.modified_ns != was.modified_ns
+        if is_edited or not _is_live(self._place, self._old):
+            raise _changed()
+        fs.take_place(self._place.draft, self._place.live)
+        if answer == "taken":
+            with suppress(OSError):  # what is left to do is found again, and done, by sealing
+                self._drain()
+            lease.release(self._draft.fd)
+        else:
+            time.sleep(_SETTLE)
+        return time.monotonic() - begun
+
+    def _lease_old(self, wait: float) -> lease.Answer:
+        answer = lease.within(wait, lease.read, self._old.fd)
+        if answer == "busy":
+            raise in_use.busy([*in_use.writers(self._old.identity())])
+        return answer
+
+    def _catch_up(self) -> bool:
+        """Make the new file's tail the same as the old one's; tell whether it was not."""
+        cut, prefix = self._intent.swap.cut, self._intent.swap.prefix
+        same = self._common()
+        size = self._old.size() - cut
+        if same == self._tail == size:
+            return False
+        if not self._is_kept(same):
+            raise _changed()
+        if same < self._tail:  # the client took back what it had written last
+            self._check_unwritten()
+            self._draft.cut_to(prefix + same)
+        self._batch = Batch(Span(cut + same, cut + size), prefix + same) if same < size else None
+        while same < size:
+            data = self._old.read_at(cut + same, min(_PIECE, size - same))
+            self._draft.append(data)
+            same += len(data)
+        self._tail = same
+        return True
+
+    def _is_kept(self, same: int) -> bool:
+        """Tell whether the old file still has what the tail goes on from: a compaction, mostly."""
+        cut, prefix, late = self._intent.swap.cut, self._intent.swap.prefix, self._intent.late
+        if late is not None:
+            return is_at(self._old, cut - late.edge.size, late.edge)
+        return b"\n" in self._draft.read_at(prefix, min(same, _PIECE + 1))
+
+    def _common(self) -> int:
+        cut, prefix = self._intent.swap.cut, self._intent.swap.prefix
+        most = min(self._tail, max(0, self._old.size() - cut))
+        done = 0
+        while done < most:
+            size = min(_PIECE, most - done)
+            ours, theirs = (
+                self._draft.read_at(prefix + done, size),
+                self._old.read_at(cut + done, size),
+            )
+            if ours != theirs:
+                return done + common(ours, theirs)
+            done += size
+        return done
+
+    def _journal(self) -> None:
+        """See to it that the tail, and what the intent says of it, are on the disk."""
+        self._draft.take_times(self._old.fd)
+        if self._tail == self._intent.swap.tail.size and self._mark() == self._intent.swap.tail:
+            return
+        self._draft.sync()
+        self._intent = replace(self._intent, swap=replace(self._intent.swap, tail=self._mark()))
+        write_intent(self._place, self._intent)
+
+    def _size(self) -> int:
+        return self._intent.swap.prefix + self._tail
+
+    def _mark(self) -> Mark:
+        prefix, found = self._intent.swap.prefix, Fingerprint()
+        for start in range(0, self._tail, _PIECE):
+            found.update(self._draft.read_at(prefix + start, min(_PIECE, self._tail - start)))
+        return Mark(self._tail, found.digest)
+
+    def _drain(self) -> None:
+        """Bring over what comes late, until nobody can write to the old file any more.
+
+        Who waits for the old file's lease still gets the old file, so it must be let go first.
+        """
+        lease.release(self._old.fd)
+        deadline = time.monotonic() + _LATE
+        while time.monotonic() < deadline:
+            if lease.read(self._old.fd) == "taken":
+                time.sleep(_GRACE)
+                if not lease.is_wanted(self._old.fd) and self._brought_over():
+                    lease.release(self._old.fd)
+                    return
+                lease.release(self._old.fd)
+            time.sleep(lease.PAUSE)
+
+    def _brought_over(self) -> bool:
+        self._batch = None
+        try:
+            self._check_unwritten()
+            if self._catch_up():
+                self._check_unwritten()
+                # What a client takes back from the new file later must not make this late again.
+                self._journal()
+        except InUseError:
+            # What we copied may stand among a client's lines, or somebody undid the compaction in
+            # the old file: a later run will see.
+            if self._batch is not None:
+                self._intent = replace(
+                    self._intent, swap=replace(self._intent.swap, batch=self._batch)
+                )
+                write_intent(self._place, self._intent)
+            return False
+        return not lease.is_wanted(self._old.fd)
+
+    def _check_unwritten(self) -> None:
+        """Raise InUseError if clients wrote to the new file already.
+
+        Whoever stops us for long (45 s, /proc/sys/fs/lease-break-time) has its lease taken away.
+        """
+        if self._draft.size != self._size():
+            raise _changed()
+
+
+def _changed() -> InUseError:
+    return InUseError("The session was changed while it was read; try again.")
+
+
+@contextmanager
+def undone_unless_swapped(
+    place: Place, old: Source, taking_back: Callable[[Place], None] | None = None
+) -> Iterator[None]:
+    """Remove what the block made, if it fails before the live file was replaced."""
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):
+            if os.path.lexists(place.draft) or _is_live(place, old):
+                (taking_back or undo)(place)
+        raise
+
+
+def undo(place: Place) -> None:
+    """Remove what was made for a swap that did not take place; the intent goes last."""
+    partial = f"{names.INTENT}{names.PARTIAL}"
+    fs.remove_files(place.archive, [names.PACK, names.DRAFT, partial])
+    fs.remove_files(place.archive, [names.INTENT])
+    fs.remove_folder(place.archive)
+
+
+def _is_live(place: Place, old: Source) -> bool:
+    here, there = old.identity(), place.live.lstat()
+    return (there.st_dev, there.st_ino) == (here.device, here.inode)

@@ -1,0 +1,90 @@
+"""What each `sessrotate run` came to: a line of JSON each time, for monitors and for `doctor`.
+
+Rule: numbers and ids, never a word of a session. The file is readable by its owner alone and
+stays small: the newest lines are kept, as many as `MOST_LINES` and `MOST_BYTES` allow.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from sessrotate import fs
+from sessrotate.errors import storage
+from sessrotate.system import user_folders
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+MOST_LINES: Final = 1000
+MOST_BYTES: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class LastRun:
+    """When the newest run began (ISO 8601, UTC), and what it ended with."""
+
+    at: str
+    code: int
+
+
+def add(record: Mapping[str, Any]) -> None:
+    """Append a line; when that makes the file too long, its oldest lines go, at once.
+
+    Raises StorageError.
+    """
+    path = user_folders.log_file()
+    line = json.dumps(record).encode() + b"\n"
+    with storage("write the log of runs"):
+        fs.create_folder(path.parent)
+        before = _tail(path)
+        if before is None:
+            fs.create_file_at_once(path, line)
+            return
+        lines = [*before.splitlines(keepends=True), line]
+        kept = _newest(lines)
+        if len(kept) == len(lines) and path.stat().st_size == len(before):
+            fs.append(path, line)
+        else:
+            fs.create_file_at_once(path, b"".join(kept))
+
+
+def _newest(lines: list[bytes]) -> list[bytes]:
+    """Return the last lines that fit; what is no whole line is left out."""
+    kept: list[bytes] = []
+    size = 0
+    for line in reversed(lines):
+        size += len(line)
+        if len(kept) == MOST_LINES or size > MOST_BYTES:
+            break
+        if line.endswith(b"\n"):
+            kept.append(line)
+    return kept[::-1]
+
+
+def _tail(path: Path) -> bytes | None:
+    """Return the last bytes of the file, as many as it may have; None if there is none."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - MOST_BYTES))
+            return file.read(MOST_BYTES)
+    except FileNotFoundError:
+        return None
+
+
+def last() -> LastRun | None:
+    """Return the newest run, None if none is known. Raises StorageError."""
+    with storage("read the log of runs"):
+        lines = (_tail(user_folders.log_file()) or b"").splitlines()
+    for line in reversed(lines):
+        try:
+            found: Any = json.loads(line)
+            at, code = found["at"], found["code"]
+        except (ValueError, TypeError, KeyError, RecursionError):
+            continue
+        if isinstance(at, str) and isinstance(code, int):
+            return LastRun(at, code)
+    return None

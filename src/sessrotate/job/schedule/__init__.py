@@ -1,0 +1,233 @@
+"""Having `sessrotate run` started by the system: what would be written, doing it, undoing it.
+
+Rule: what is installed is what was shown. Only files with our mark are replaced or removed, and
+doing either twice is doing it once. `remove` takes away what systemd made of ours, too.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from sessrotate import fs
+from sessrotate.errors import RefusedError, StorageError, printable, storage
+from sessrotate.job.schedule import cron, launchd, systemd
+from sessrotate.job.schedule.work import MARK, Work
+from sessrotate.system import executable, user_folders
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sessrotate.job.schedule.work import Every
+
+PLATFORM: Final = sys.platform
+
+BOOTED: Final = Path("/run/systemd/system")
+"""Is there if systemd runs the machine (sd_booted(3))."""
+
+_CARRIED: Final = ("CLAUDE_CONFIG_DIR", "CLAUDE_PROJECTS_DIR", "XDG_CONFIG_HOME", "XDG_STATE_HOME")
+"""What a shell may say about where things are, and the system would not know."""
+
+_SECONDS: Final = 60.0
+"""How long to wait for systemctl or launchctl."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What is to be run; `may_fail` where there may be nothing to do."""
+
+    words: tuple[str, ...]
+    may_fail: bool = False
+
+    def __str__(self) -> str:
+        return shlex.join(self.words)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A schedule: its files, and the commands by which the system hears of them, or forgets them.
+
+    `debris` is what the system makes of them. Without files there is only the `line` for cron.
+    """
+
+    system: str
+    files: tuple[tuple[Path, bytes], ...] = ()
+    debris: tuple[Path, ...] = ()
+    enable: tuple[Command, ...] = ()
+    disable: tuple[Command, ...] = ()
+    forget: tuple[Command, ...] = ()
+    line: str = ""
+
+    @property
+    def is_installed(self) -> bool:
+        """Whether all files are there as planned."""
+        return all(_content(path) == data for path, data in self.files)
+
+    @property
+    def is_absent(self) -> bool:
+        """Whether nothing of it is there."""
+        return not any(os.path.lexists(path) for path, _ in self.files)
+
+
+# ── what would be done ───────────────────────────────────────────────────────────────────────
+
+
+def plan(every: Every) -> Plan:
+    """Return the schedule for this machine; raise RefusedError if it cannot be told a path."""
+    carried = {name: os.environ[name] for name in _CARRIED if os.environ.get(name)}
+    return _SYSTEMS[_system()](Work(executable.path(), carried, every))
+
+
+def _system() -> str:
+    if PLATFORM == "darwin":
+        return "launchd"
+    has_systemd = shutil.which("systemctl") is not None or BOOTED.is_dir()
+    return "systemd" if PLATFORM == "linux" and has_systemd else "cron"
+
+
+def _systemd(work: Work) -> Plan:
+    folder = user_folders.config_home(PLATFORM) / "systemd" / "user"
+    files = systemd.files(work)
+    reload = Command(("systemctl", "--user", "daemon-reload"))
+    return Plan(
+        "systemd",
+        files=tuple((folder / name, text.encode()) for name, text in files.items()),
+        debris=(
+            folder / "timers.target.wants" / systemd.TIMER,
+            user_folders.data_home(PLATFORM) / "systemd" / "timers" / f"stamp-{systemd.TIMER}",
+        ),
+        enable=(reload, Command(("systemctl", "--user", "enable", "--now", systemd.TIMER))),
+        disable=(Command(("systemctl", "--user", "disable", "--now", systemd.TIMER)),),
+        forget=(reload,),
+    )
+
+
+def _launchd(work: Work) -> Plan:
+    path = Path.home() / "Library" / "LaunchAgents" / launchd.FILE
+    domain = f"gui/{os.getuid()}"
+    (text,) = launchd.files(work).values()
+    leave = Command(("launchctl", "bootout", f"{domain}/{launchd.LABEL}"), may_fail=True)
+    return Plan(
+        "launchd",
+        files=((path, text.encode()),),
+        enable=(leave, Command(("launchctl", "bootstrap", domain, str(path)))),
+        disable=(leave,),
+    )
+
+
+def _cron(work: Work) -> Plan:
+    return Plan("cron", line=cron.line(work))
+
+
+_SYSTEMS: Final[dict[str, Callable[[Work], Plan]]] = {
+    "systemd": _systemd,
+    "launchd": _launchd,
+    "cron": _cron,
+}
+
+
+def found() -> Path | None:
+    """Return the file of an installed schedule; None if there is none that is known of."""
+    for folder, name in (
+        (user_folders.config_home(PLATFORM) / "systemd" / "user", systemd.TIMER),
+        (Path.home() / "Library" / "LaunchAgents", launchd.FILE),
+    ):
+        if (folder / name).is_file():
+            return folder / name
+    return None
+
+
+# ── doing it ─────────────────────────────────────────────────────────────────────────────────
+
+
+def install(planned: Plan) -> tuple[Command, ...]:
+    """Write the files and have the system read them; return the commands that are left to a person.
+
+    Raises RefusedError where there is only cron, and for files that are not ours; StorageError if
+    the system does not take them.
+    """
+    if not planned.files:
+        raise RefusedError(
+            "This system has neither systemd nor launchd: add the line that `sessrotate schedule "
+            "show` prints by `crontab -e`."
+        )
+    _check_ours(planned)
+    with storage("write the schedule"):
+        for path, data in planned.files:
+            if _content(path) != data:
+                fs.create_folder(path.parent)
+                fs.create_file_at_once(path, data)
+    return _told(planned.enable)
+
+
+def remove(planned: Plan) -> tuple[Command, ...]:
+    """Remove the files and what was made of them; return the commands that are left to a person.
+
+    Raises RefusedError for files that are not ours, StorageError if the system does not let go
+    of them; they are gone then, too.
+    """
+    if planned.is_absent:
+        return ()
+    _check_ours(planned)
+    try:
+        left = _told(planned.disable)
+    finally:
+        with storage("remove the schedule"):
+            for path in (*planned.debris, *(path for path, _ in planned.files)):
+                if os.path.lexists(path):
+                    fs.remove_files(path.parent, [path.name])
+                with suppress(OSError):  # folders that nobody needs any more, and no more than that
+                    fs.remove_folder(path.parent)
+                    fs.remove_folder(path.parent.parent)
+    return left + _told(planned.forget)
+
+
+def _check_ours(planned: Plan) -> None:
+    for path, _ in planned.files:
+        if os.path.lexists(path) and MARK.encode() not in (_content(path) or b""):
+            raise RefusedError(
+                f"{printable(str(path), 1000)} was not written by sessrotate, and is left as it "
+                "is: move it away."
+            )
+
+
+def _content(path: Path) -> bytes | None:
+    with storage("read the schedule"):
+        return path.read_bytes() if path.is_file() else None
+
+
+def _told(commands: tuple[Command, ...]) -> tuple[Command, ...]:
+    """Run commands; return them instead if there is no such program."""
+    for command in commands:
+        if shutil.which(command.words[0]) is None:
+            return commands
+        said = _run(command)
+        if said is not None and not command.may_fail:
+            raise StorageError(
+                f"The files are as they should be, but `{printable(str(command))}` failed "
+                f"({printable(said)}): run it again where you are logged in."
+            )
+    return ()
+
+
+def _run(command: Command) -> str | None:
+    """Run a command; return what it said if it failed."""
+    try:
+        done = subprocess.run(  # noqa: S603 - our own words, and a path that is one of them
+            command.words,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            timeout=_SECONDS,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return type(error).__name__
+    said = done.stderr.decode(errors="replace").strip().split("\n")[0]
+    return None if done.returncode == 0 else f"{done.returncode}: {said}"

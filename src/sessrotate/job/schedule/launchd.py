@@ -1,0 +1,52 @@
+"""The scheduled job as an agent of launchd, on macOS. Pure.
+
+A start that was missed while the machine slept is made up for as it wakes (launchd.plist(5),
+`StartCalendarInterval`); one that was missed while it was off is not.
+
+Rule: Python's own plistlib writes it, so that nothing needs quoting.
+"""
+
+from __future__ import annotations
+
+import plistlib
+from typing import TYPE_CHECKING, Final
+
+from sessrotate.errors import RefusedError, printable
+from sessrotate.job.schedule.work import HOUR, MARK, MINUTE
+
+if TYPE_CHECKING:
+    from sessrotate.job.schedule.work import Every, Work
+
+LABEL: Final = "sessrotate"
+FILE: Final = f"{LABEL}.plist"
+
+_WHEN: Final[dict[Every, dict[str, int]]] = {
+    "hourly": {"Minute": MINUTE},
+    "daily": {"Minute": MINUTE, "Hour": HOUR},
+    "weekly": {"Minute": MINUTE, "Hour": HOUR, "Weekday": 0},
+}
+
+
+def files(work: Work) -> dict[str, str]:
+    """Return the name of the agent's file and what is in it.
+
+    Raises RefusedError for a path or a variable that cannot stand in such a file.
+    """
+    agent = {
+        "Label": LABEL,
+        "ProgramArguments": [work.program, "run"],
+        "EnvironmentVariables": dict(work.environment),
+        "StartCalendarInterval": _WHEN[work.every],
+        "ProcessType": "Background",
+        "LowPriorityIO": True,
+        "Nice": 19,
+        "Umask": 0o077,
+    }
+    try:
+        text = plistlib.dumps(agent).decode()
+    except ValueError:  # a control character, or a name that is no UTF-8
+        raise RefusedError(
+            f"{printable(work.program)} cannot be written down for launchd: install sessrotate "
+            "elsewhere, or call `sessrotate run` by cron."
+        ) from None
+    return {FILE: text.replace("<plist ", f"<!-- {MARK} -->\n<plist ", 1)}

@@ -1,0 +1,100 @@
+"""The lines of a file, one after the other, seen through a buffer of fixed size.
+
+Rule: no line is copied and none has to fit. A line that the buffer holds is shown in place; of a
+longer one only its offsets are told, and whoever wants to see parts of it has them shown.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sessrotate.model import Span
+from sessrotate.parsing.needle import Finder, memmem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sessrotate.system.source import Source
+
+    Line = tuple[int, int, int]
+    """Where a line starts and ends in the file, without its newline, and in the buffer begins.
+
+    A plain tuple, since there may be millions.
+    """
+
+WINDOW: Final = 1024 * 1024
+"""Bytes of the buffer: larger ones fall out of the processor's cache and are slower."""
+
+LONG: Final = -1
+"""In place of where it begins in the buffer: the line does not fit into it."""
+
+
+LARGE: Final = 16 * 1024 * 1024
+"""Bytes of a file from which on the C library is asked to search: it takes 4 ms to load."""
+
+_WORTH_A_CALL: Final = 2048
+"""Bytes from which on it is faster, the call included."""
+
+
+class Window:
+    """A buffer over a source; what it holds is valid until the next line is asked for."""
+
+    def __init__(self, source: Source, size: int) -> None:
+        self._source: Final = source
+        is_large = source.size() >= LARGE
+        self._finder: Final = Finder(size, memmem=memmem() if is_large else None)
+        self.buffer: Final = self._finder.buffer
+        self.view: Final = self._finder.view
+
+    def show(self, span: Span) -> int:
+        """Fill the buffer with the beginning of `span`; return how many bytes of it that are."""
+        size = min(span.size, len(self.buffer))
+        self._source.fill(self.view[:size], span.start)
+        return size
+
+    def find(self, needle: bytes, start: int, end: int) -> int:
+        """Return where `needle` first lies within [start, end) of the buffer, or -1."""
+        if end - start < _WORTH_A_CALL:
+            return self.buffer.find(needle, start, end)
+        return self._finder.find(needle, start, end)
+
+    def forward(self, span: Span) -> Iterator[Line]:
+        """Yield the lines of `span` that are not empty, from the first to the last."""
+        position = span.start
+        while position < span.end:
+            size = self.show(Span(position, span.end))
+            at = 0
+            while (newline := self.buffer.find(b"\n", at, size)) >= 0:
+                if newline > at:
+                    yield position + at, position + newline, at
+                at = newline + 1
+            if position + size == span.end:
+                if at < size:
+                    yield position + at, span.end, at
+                return
+            if not at:
+                end = self._source.line_end(position + size, span.end)
+                yield position, end, LONG
+                at = end - position
+            # A line cut by the buffer's end is shown again, from its beginning.
+            position += at
+
+    def backward(self, end: int) -> Iterator[Line]:
+        """Yield the lines of the file that are not empty, from the one that ends at `end` back."""
+        while end > 0:
+            base = max(0, end - len(self.buffer))
+            to = self.show(Span(base, end))
+            while (newline := self.buffer.rfind(b"\n", 0, to)) >= 0:
+                if newline + 1 < to:
+                    yield base + newline + 1, base + to, newline + 1
+                to = newline
+            if not base:
+                if to:
+                    yield 0, to, 0
+                return
+            if base + to < end:
+                end = base + to
+            else:
+                start = self._source.line_start(base)
+                yield start, end, LONG
+                end = start - 1

@@ -1,0 +1,320 @@
+"""Which records are shown: when, what kind, whose turn, and what they match. Pure.
+
+Rule: a `Choice` is decided once, before anything is read, and a line that cannot be chosen is
+not parsed. What comes out is in the order in which it came in.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from sessrotate.clients.prompts import is_of_client, is_prompt
+from sessrotate.clients.view import Text, Thinking, ToolCall, ToolResult, Unknown
+from sessrotate.errors import WrongUsageError, printable
+from sessrotate.parsing.literals import sieve
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from sessrotate.clients.view import Block, View
+    from sessrotate.parsing.records import Record
+    from sessrotate.reading.turns import Item
+
+INCLUDABLE: Final = ("sidechains", "meta", "tools", "thinking", "attachments")
+"""What is hidden unless it is asked for; of tools, all but one line each."""
+
+EVERYTHING: Final = frozenset(INCLUDABLE)
+
+_HIDDEN: Final[Mapping[str, Callable[[View], bool]]] = {
+    "sidechains": lambda view: view.is_sidechain,
+    "attachments": lambda view: view.kind == "attachment",
+    "meta": is_of_client,
+}
+"""Records that a word of `INCLUDABLE` stands for."""
+
+_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+_AGE: Final = re.compile(r"(\d{1,6})([hdw])")
+_HOURS: Final = {"h": 1, "d": 24, "w": 24 * 7}
+_PRECISIONS: Final = (
+    (re.compile(r"\d{4}-\d\d-\d\d|\d{8}"), timedelta(days=1)),
+    (re.compile(r".*[T ]\d\d:?\d\d(?:Z|[+-]\d\d:?\d\d)?"), timedelta(minutes=1)),
+    (re.compile(r"[^.,]*"), timedelta(seconds=1)),
+    (re.compile(r".*"), timedelta(microseconds=1)),
+)
+"""How long a moment lasts that is written like this: a day, a minute, a second, no time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A moment in time, up to where it is over: what is written as a date is a whole day."""
+
+    begin: datetime
+    end: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What is to be shown.
+
+    `since` and `until` are moments or the uuid of a record, both themselves included. `include`
+    names what of `INCLUDABLE` is shown; None shows every record there is, also those that belong
+    to no conversation. `turns` keeps of each turn its prompt, its tool exchanges and its answer.
+    """
+
+    since: Moment | str | None = None
+    until: Moment | str | None = None
+    include: frozenset[str] | None = frozenset()
+    turns: bool = False
+    grep: re.Pattern[str] | None = None
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether nothing is left out, so that nothing needs to be looked at."""
+        return self == Choice(include=None)
+
+
+# ── what is typed ────────────────────────────────────────────────────────────────────────────
+
+
+def limit(text: str, now: datetime) -> Moment | str:
+    """Return what a value of --since or --until means; a record's uuid stays a text.
+
+    A time without a zone is UTC, as times are shown. Raises WrongUsageError.
+    """
+    text = text.strip()
+    if _UUID.fullmatch(text):
+        return text.lower()
+    age = _AGE.fullmatch(text)
+    try:
+        if age is not None:
+            begin = now - timedelta(hours=int(age[1]) * _HOURS[age[2]])
+            return Moment(begin, begin)
+        begin = _aware(datetime.fromisoformat(text))
+        precisions = (lasts for written, lasts in _PRECISIONS if written.fullmatch(text))
+        return Moment(begin, begin + next(precisions))
+    except (ValueError, OverflowError):
+        raise WrongUsageError(
+            f"{printable(text)} is no time (2026-03-01, 2026-03-01T10:00:05Z), no age (12h, 30d, "
+            "6w) and no uuid of a record."
+        ) from None
+
+
+def expression(text: str) -> re.Pattern[str]:
+    """Return a value of --grep, ready to search with. Raises WrongUsageError."""
+    try:
+        return re.compile(text)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise WrongUsageError(
+            f"{printable(text)} is no regular expression: {printable(str(error))}."
+        ) from None
+
+
+def included(words: Iterable[str]) -> frozenset[str]:
+    """Return the values of --include, each of which may be several with commas between.
+
+    Raises WrongUsageError.
+    """
+    found = {word.strip() for several in words for word in several.split(",")} - {""}
+    for word in sorted(found - EVERYTHING):
+        raise WrongUsageError(
+            f"{printable(word)} cannot be included: there are {', '.join(INCLUDABLE)}."
+        )
+    return frozenset(found)
+
+
+# ── choosing ─────────────────────────────────────────────────────────────────────────────────
+
+
+def chosen(
+    records: Iterable[Record],
+    view: Callable[[Record], View | None],
+    choice: Choice,
+    unsearched: Callable[[Record], None],
+) -> Iterator[Item]:
+    """Yield the records that are to be shown, each with what of it is.
+
+    `unsearched` is told of each line that is too long to be searched. Raises WrongUsageError, at
+    the end, if a record that `since` or `until` names has not come.
+    """
+    if choice.is_everything:
+        return ((record, None) for record in records)
+    grep = choice.grep
+    times = (choice.since, choice.until)
+    if grep is not None and not choice.turns and not any(isinstance(t, Moment) for t in times):
+        # Only here nothing depends on what stands before: the others need each line's meaning.
+        records = _sieved(records, sieve(grep), {t for t in times if isinstance(t, str)})
+    items = _within(((record, view(record)) for record in records), choice.since, choice.until)
+    if choice.include is not None:
+        items = _shown(items, choice.include)
+    if choice.turns:
+        items = _turns(items)
+    return items if grep is None else _matching(items, grep, unsearched)
+
+
+def _sieved(
+    records: Iterable[Record], may_match: Callable[[bytes], bool], uuids: set[str]
+) -> Iterator[Record]:
+    named = [uuid.encode() for uuid in uuids]
+    for record in records:
+        line = record.line
+        if may_match(line) or not record.is_whole or any(uuid in line for uuid in named):
+            yield record
+
+
+def _within(
+    items: Iterable[Item], since: Moment | str | None, until: Moment | str | None
+) -> Iterator[Item]:
+    """Yield what stands or was written from `since` to `until`.
+
+    A line without a time counts with the dated one before it.
+    """
+    if since is None and until is None:
+        yield from items
+        return
+    begin = since.begin if isinstance(since, Moment) else None
+    end = until.end if isinstance(until, Moment) else None
+    is_begun, is_over = not isinstance(since, str), False
+    now: datetime | None = None
+    for record, view in items:
+        if view is not None:
+            now = time_of(view) or now
+            is_begun = is_begun or view.uuid == since
+        if (
+            is_begun
+            and (begin is None or (now is not None and now >= begin))
+            and (end is None or (now is not None and now < end))
+        ):
+            yield record, view
+        if view is not None and isinstance(until, str) and view.uuid == until:
+            is_over = True
+            break
+    for limit_, is_met in ((since, is_begun), (until, is_over)):
+        if isinstance(limit_, str) and not is_met:
+            raise WrongUsageError(f"No record {limit_} has come: with --history all are read.")
+
+
+def _shown(items: Iterable[Item], include: frozenset[str]) -> Iterator[Item]:
+    hidden = [is_it for word, is_it in _HIDDEN.items() if word not in include]
+    with_thinking = "thinking" in include
+    for record, view in items:
+        if view is None:
+            yield record, view
+            continue
+        if view.kind == "other" or any(is_it(view) for is_it in hidden):
+            continue
+        if not with_thinking and any(isinstance(block, Thinking) for block in view.blocks):
+            kept = tuple(block for block in view.blocks if not isinstance(block, Thinking))
+            if not kept:
+                continue
+            view = replace(view, blocks=kept)  # noqa: PLW2901 - the same record, less of it
+        yield record, view
+
+
+def _turns(items: Iterable[Item]) -> Iterator[Item]:
+    """Yield of each turn its prompt, its tool exchanges, and what was said after the last of them.
+
+    A turn begins with a prompt and ends before the next. Compactions and lines that nobody can
+    read stay.
+    """
+    answer: list[Item] = []
+    for record, view in items:
+        if view is not None and (view.is_sidechain or view.is_summary):
+            continue
+        if view is None or view.is_boundary or is_prompt(view):
+            yield from answer
+            answer = []
+            yield record, view
+            continue
+        tools = _only(view, ToolCall, ToolResult)
+        if tools.blocks:
+            answer = []
+            yield record, tools
+        if view.kind == "assistant":
+            texts = _only(_after_tools(view), Text)
+            if texts.blocks:
+                answer.append((record, texts))
+    yield from answer
+
+
+def _only(view: View, *types: type[Block]) -> View:
+    return replace(view, blocks=tuple(block for block in view.blocks if isinstance(block, types)))
+
+
+def _after_tools(view: View) -> View:
+    last = max(
+        (n for n, block in enumerate(view.blocks) if isinstance(block, ToolCall)), default=-1
+    )
+    return replace(view, blocks=view.blocks[last + 1 :])
+
+
+def _matching(
+    items: Iterable[Item], grep: re.Pattern[str], unsearched: Callable[[Record], None]
+) -> Iterator[Item]:
+    for record, view in items:
+        if not record.is_whole:
+            unsearched(record)
+        elif any(grep.search(text) for text in texts(record, view)):
+            yield record, view
+
+
+# ── what is searched ─────────────────────────────────────────────────────────────────────────
+
+
+def texts(record: Record, view: View | None) -> Iterator[str]:
+    """Yield the decoded texts of a record, one by one; of what is no record, the line itself."""
+    if view is None:
+        yield record.line.decode("utf-8", "replace")
+        return
+    for block in view.blocks:
+        yield from _texts(block)
+
+
+def _texts(block: Block) -> Iterator[str]:
+    match block:
+        case Text(text) | Thinking(text):
+            yield text
+        case ToolCall(_, name, arguments):
+            yield name
+            yield from _strings(arguments)
+        case ToolResult(_, blocks):
+            for inner in blocks:
+                yield from _texts(inner)
+        case Unknown(_, value):
+            yield from _strings(value)
+        case _:
+            pass  # pictures have nothing to read
+
+
+def _strings(value: Any) -> Iterator[str]:
+    """Yield the strings of a JSON value, without recursion: it may be deep.
+
+    Keys are left out: they are the tool's words, not the session's.
+    """
+    left = [value]
+    while left:
+        match left.pop():
+            case str(text):
+                yield text
+            case dict() as members:
+                left += reversed(members.values())
+            case list() as elements:
+                left += reversed(elements)
+            case _:
+                pass
+
+
+def time_of(view: View) -> datetime | None:
+    """Return when a record was written, None where it does not say."""
+    if view.time is None:
+        return None
+    try:
+        return _aware(datetime.fromisoformat(view.time))
+    except ValueError:
+        return None
+
+
+def _aware(moment: datetime) -> datetime:
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)

@@ -1,0 +1,229 @@
+"""What a session says → lines for people, on a terminal or in a pipe. Pure.
+
+Rule: one line in, one line out, so that texts can be searched and copied; only on a terminal is
+what was said wrapped, between words. Everything that came out of a session passes `harmless`
+first; colours come only from here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from sessrotate import harmless
+from sessrotate.clients.prompts import as_typed, is_prompt
+from sessrotate.clients.view import Thinking
+from sessrotate.reading.select import texts
+from sessrotate.reading.turns import Compaction, Exchange, Said, Unread
+from sessrotate.render import common, phrases
+
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from sessrotate.clients.view import ToolCall, ToolResult, View
+    from sessrotate.model import Boundary
+    from sessrotate.parsing.records import Record
+    from sessrotate.reading.turns import Item, Part
+
+_STYLES: Final = {
+    "rule": "1;33",
+    "you": "1;36",
+    "heading": "1",
+    "detail": "2",
+    "wrong": "31",
+    "hit": "1;31",
+    "": "",
+}
+"""What is shown how, as SGR parameters."""
+
+WIDEST: Final = 100
+"""Columns that rules and one-line things take at most: longer lines read badly."""
+
+_SPEAKING: Final = frozenset({"You", "Assistant", "Summary"})
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How lines are drawn: where they can be cut, at most `width` characters (40 or more)."""
+
+    width: int = WIDEST
+    colour: bool = False
+    whole_tools: bool = False
+    wraps: bool = False
+
+    def paint(self, name: str, text: str) -> str:
+        """Return a text in a style of `_STYLES`."""
+        return f"\x1b[{_STYLES[name]}m{text}\x1b[0m" if self.colour and text else text
+
+
+def conversation(
+    parts: Iterable[Part], boundaries: Mapping[int, Boundary], style: Style
+) -> Iterator[str]:
+    """Yield what was said, line by line; `boundaries` are those that open segments, by number."""
+    speaking: tuple[str, str | None] | None = None
+    before: type[Part] | None = None
+    for part in parts:
+        if isinstance(part, Compaction | Unread):
+            speaking = None
+            heading: list[str] = []
+        else:
+            by = phrases.speaker(part.view), phrases.model(part.view)
+            # A tool belongs to whoever called it; a result alone, to the one who speaks already.
+            is_new = by != speaking and (isinstance(part, Said) or part.call is not None)
+            heading = [_heading(part.view, style)] if is_new or _is_prompt(part) else []
+            speaking = by if is_new else speaking
+        if before is not None and (heading or not (before is type(part) is Exchange)):
+            yield ""
+        before = type(part)
+        yield from heading
+        match part:
+            case Compaction():
+                words = phrases.compaction(part, boundaries.get(part.record.segment))
+                yield _rule(words, style)
+            case Unread():
+                yield from _unread(part, style)
+            case Said():
+                yield from _said(part, style)
+            case Exchange():
+                yield from _exchange(part, style)
+
+
+def hits(items: Iterable[Item], grep: re.Pattern[str], style: Style) -> Iterator[str]:
+    """Yield, for each record that matches, where it is and the lines that match."""
+    for record, view in items:
+        yield _where(record, view, style)
+        for text in texts(record, view):
+            for begin, end in _lines_of(text, grep):
+                yield "  " + _excerpt(text[begin:end], grep, style)
+
+
+# ── inside ───────────────────────────────────────────────────────────────────────────────────
+
+
+def _heading(view: View, style: Style) -> str:
+    who = phrases.speaker(view)
+    details = [word for word in (phrases.model(view), view.time and common.time(view.time)) if word]
+    name = harmless.clipped(who, 60)
+    shown = style.paint("you" if who == "You" else "heading", name)
+    rest = "".join(f" · {harmless.clipped(word, 60)}" for word in details)
+    return shown + style.paint("detail", rest)
+
+
+def _rule(words: str, style: Style) -> str:
+    width = min(style.width, WIDEST)
+    shown = harmless.clipped(words, width - 6)
+    return style.paint("rule", f"── {shown} ".ljust(width, "─"))
+
+
+def _unread(part: Unread, style: Style) -> Iterator[str]:
+    yield style.paint("wrong", harmless.clipped(f"✗ {phrases.unread(part)}", style.width))
+    if part.record.is_whole:
+        text = part.record.line[: 8 * style.width].decode("utf-8", "replace")
+        yield "  " + harmless.clipped(text, style.width - 2)
+
+
+def _is_prompt(part: Said | Exchange) -> bool:
+    """Return whether a person begins to speak: each prompt has its own heading, with its time."""
+    return isinstance(part, Said) and is_prompt(part.view) and part.block is part.view.blocks[0]
+
+
+def _said(part: Said, style: Style) -> Iterator[str]:
+    words = phrases.words(part.block)
+    prompt = is_prompt(part.view)
+    if isinstance(part.block, Thinking):
+        yield style.paint("detail", "(thinking)")
+    faint = isinstance(part.block, Thinking) or phrases.speaker(part.view) not in _SPEAKING
+    mark = style.paint("you", ">") + " " if prompt else ""
+    room = style.width - 2 * prompt
+    for line in harmless.lines(as_typed(words) if prompt else words):
+        for shown in _wrapped(line, room) if style.wraps else (line,):
+            yield (mark + (style.paint("detail", shown) if faint else shown)).rstrip(" ")
+
+
+def _wrapped(line: str, width: int) -> Iterator[str]:
+    """Yield a line in pieces that fit, cut at spaces; where there are none it stays whole."""
+    begin = 0
+    while len(line) - begin > width:
+        space = line.rfind(" ", begin + 1, begin + width + 1)
+        if space < 0:
+            break
+        yield line[begin:space]
+        begin = space + 1
+    yield line[begin:]
+
+
+def _exchange(part: Exchange, style: Style) -> Iterator[str]:
+    if style.whole_tools:
+        yield from _whole(part.call, part.result, style)
+        return
+    call, result = part.call, part.result
+    words = []
+    room = style.width - len("  •")
+    if call is not None:
+        name = harmless.clipped(call.name, room // 3)
+        words.append(style.paint("heading", name))
+        room -= len(name) + 1
+    after = ""
+    if result is not None:
+        outcome = phrases.outcome(result)
+        after = "→ " + harmless.clipped(outcome, room - 3 if call is None else room // 2 - 3)
+        room -= len(after) + 1
+    if call is not None and (about := harmless.clipped(phrases.about(call), room - 1)):
+        words.append(about)
+    if result is not None:
+        words.append(style.paint("wrong" if result.is_error else "detail", after))
+    yield " ".join(["  •", *words])
+
+
+def _whole(call: ToolCall | None, result: ToolResult | None, style: Style) -> Iterator[str]:
+    if call is not None:
+        yield "  • " + style.paint("heading", harmless.line(call.name))
+        for name, value in phrases.arguments(call):
+            lines = harmless.lines(value)
+            label = style.paint("detail", f"{harmless.line(name)}:" if name else "")
+            if len(lines) == 1:
+                yield f"    {label} {lines[0]}"
+            else:
+                yield f"    {label}"
+                yield from (f"      {line}".rstrip() for line in lines)
+    if result is not None:
+        yield "  " + style.paint(*(("wrong", "→ error") if result.is_error else ("detail", "→")))
+        yield from (f"    {line}".rstrip() for line in harmless.lines(phrases.given(result)))
+
+
+def _where(record: Record, view: View | None, style: Style) -> str:
+    words = [f"segment {record.segment}, offset {record.offset}"]
+    if record.is_carried:
+        words = [f"live file, offset {record.offset}"]
+    if view is not None:
+        words += [phrases.speaker(view), *([common.time(view.time)] if view.time else [])]
+    else:
+        words.append("no record")
+    return style.paint("rule", harmless.clipped(" · ".join(words), 2 * WIDEST))
+
+
+def _lines_of(text: str, grep: re.Pattern[str]) -> Iterator[tuple[int, int]]:
+    """Yield where the lines begin and end in which matches begin, each once."""
+    done = -1
+    for found in grep.finditer(text):
+        if found.start() <= done:
+            continue
+        begin = text.rfind("\n", 0, found.start()) + 1
+        end = text.find("\n", found.start())
+        done = len(text) if end < 0 else end
+        yield begin, done
+
+
+def _excerpt(text: str, grep: re.Pattern[str], style: Style) -> str:
+    """Return a line, or what fits of it around what matches, with that marked."""
+    room = style.width - 4
+    found = grep.search(text)
+    begin, end = found.span() if found is not None else (0, 0)
+    start = max(0, min(begin - room // 4, len(text) - room)) if end > room else 0
+    shown = harmless.lines(text[start : start + room])[0].strip()
+    again = grep.search(shown)
+    if again is not None:
+        begin, end = again.span()
+        shown = shown[:begin] + style.paint("hit", shown[begin:end]) + shown[end:]
+    return f"{'…' if start else ''}{shown}{'…' if start + room < len(text) else ''}"

@@ -1,0 +1,224 @@
+"""Rotations and restorations → what people and programs read.
+
+Rule: as in `render`: pure text out, and what came out of a session is made printable first.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
+
+from sessrotate import names
+from sessrotate.errors import printable
+from sessrotate.render import common
+from sessrotate.render.common import count, size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from sessrotate.errors import RequestError
+    from sessrotate.in_place.fleet import Outcome
+    from sessrotate.in_place.operations import Rotated
+    from sessrotate.in_place.restore import RestorePlan
+    from sessrotate.in_place.rotate import RotationPlan
+    from sessrotate.model import Segment
+
+_COPIED_PER_SECOND: Final = 300e6
+"""Bytes that a usual disk takes in a second, for the estimate of how long a rotation takes."""
+
+
+def as_json(
+    plan: RotationPlan,
+    path: Path,
+    *,
+    dry_run: bool,
+    refusal: RequestError | None = None,
+    done: Rotated | None = None,
+) -> Iterator[str]:
+    """Yield what `split --in-place --json` prints, a segment at a time: there may be thousands.
+
+    `segments` are those that the live file held, the last of which stays in it.
+    """
+    document: dict[str, Any] = {
+        "session": plan.session,
+        "client": plan.client,
+        "source": {"path": str(path), "bytes": plan.end},
+        "dry_run": dry_run,
+        "opaque_lines": plan.opaque_lines,
+        "archived_segments": len(plan.archived),
+        "live": _live(plan),
+    }
+    if done is not None:
+        refusal = done.refusal
+        document["swap_seconds"] = done.seconds
+        document["pending"] = done.pending
+    if refusal is not None:
+        document["refused"] = [*plan.refusals] or [str(refusal)]
+    yield json.dumps(document, indent=2)[: -len("\n}")] + ',\n  "segments": ['
+    for number, segment in enumerate((*plan.segments, plan.newest)):
+        comma = "," if number else ""
+        file = names.segment_file(plan.session, "numbered", segment.index)
+        if segment is plan.newest:
+            file = path.name
+        yield f"{comma}\n    {json.dumps(common.segment_document(segment, file))}"
+    yield "\n  ]\n}\n"
+
+
+def _live(plan: RotationPlan) -> dict[str, Any] | None:
+    if plan.live is None:
+        return None
+    return {
+        "index": plan.newest.index,
+        "cut": plan.live.cut,
+        "bytes_before": plan.end,
+        "bytes_after": plan.bytes_after,
+        "carried_bytes": plan.carried_bytes,
+        "carried_lines": len(plan.live.carried),
+        "carried": [
+            {"offset": entry.span.start, "bytes": entry.span.size, "reason": entry.reason}
+            for entry in plan.live.carried
+        ],
+    }
+
+
+def heading(plan: RotationPlan) -> str:
+    """Return the line above the table: which session, how large, what is archived already."""
+    line = f"{printable(plan.session)}: {size(plan.end)}"
+    if plan.archived:
+        line += f", {count(len(plan.archived), 'segment')} ({size(plan.start)}) archived before"
+    return line
+
+
+def table(plan: RotationPlan) -> tuple[list[tuple[str, ...]], list[float]]:
+    """Return the rows of the live file's segments, in `render.COLUMNS`, and the share of each."""
+    segments: tuple[Segment, ...] = (*plan.segments, plan.newest)
+    whole = sum(segment.span.size for segment in segments) or 1
+    rows = [common.segment_row(segment, whole) for segment in segments]
+    return rows, [segment.span.size / whole for segment in segments]
+
+
+def would(plan: RotationPlan, seconds: float, room: int | None) -> list[str]:
+    """Return the sentences of a dry run; `seconds` is how long the reading took."""
+    if plan.live is None:
+        return [nothing(plan)]
+    lines = [
+        (
+            f"Would cut at byte {plan.live.cut:,}: {_moved(plan)} to the archive, "
+            f"and the live file goes from {size(plan.end)} to {size(plan.bytes_after)}."
+        ),
+        *_carried(plan),
+    ]
+    copied = sum(part.span.size for part in plan.segments if part.index or plan.prefix)
+    takes = 2 * seconds + (copied + plan.bytes_after) / _COPIED_PER_SECOND
+    needs = f"Takes about {_duration(takes)} and up to {size(plan.room)} of free space meanwhile"
+    if room is None:
+        lines.append(f"{needs}.")
+    else:
+        short = "; that is not enough to finish" if room < plan.room else ""
+        lines.append(f"{needs}; {size(room)} are free{short}.")
+    return lines
+
+
+def _moved(plan: RotationPlan) -> str:
+    moved = sum(segment.span.size for segment in plan.segments)
+    return f"{count(len(plan.segments), 'segment')} ({size(moved)})"
+
+
+def _carried(plan: RotationPlan) -> Iterator[str]:
+    if plan.live is None or not plan.live.carried:
+        return
+    lines = count(len(plan.live.carried), "line")
+    stay = "stays" if len(plan.live.carried) == 1 else "stay"
+    yield f"Of what is archived, {lines} ({size(plan.carried_bytes)}) {stay} in the live file too:"
+    reasons = Counter(entry.reason for entry in plan.live.carried)
+    for reason, number in reasons.most_common():
+        yield f"  {number:,} because {reason}"
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:,.0f} s"  # noqa: PLR2004 - 3 digits
+
+
+def nothing(plan: RotationPlan) -> str:
+    """Return the sentence for a session that has no history to move."""
+    when = "since the last rotation" if plan.archived else "yet"
+    return f"Nothing to cut: {printable(plan.session)} was not compacted {when}."
+
+
+def done(rotated: Rotated) -> list[str]:
+    """Return the sentences that follow a rotation."""
+    plan = rotated.plan
+    if plan.live is None:
+        return [nothing(plan)]
+    lines = [
+        (
+            f"Moved {_moved(plan)} of {printable(plan.session)} to the archive; the live file went "
+            f"from {size(plan.end)} to {size(plan.bytes_after)}."
+        ),
+        *_carried(plan),
+    ]
+    if rotated.pending is not None:
+        lines.append(f"Not sealed yet: {rotated.pending}")
+    return lines
+
+
+_OUTCOMES: Final = ("session", "before", "after", "freed", "result")
+
+
+def outcomes(found: Sequence[Outcome]) -> str:
+    """Return the table of what became of all sessions, and the sum below it."""
+    rows = [
+        (
+            printable(entry.where.session, 40),
+            size(entry.before),
+            size(entry.after),
+            size(entry.freed),
+            entry.result if entry.error is None else f"{entry.result}: {entry.error}",
+        )
+        for entry in found
+    ]
+    results = Counter(entry.result for entry in found)
+    told = ", ".join(f"{number:,} {result}" for result, number in results.most_common())
+    freed = size(sum(entry.freed for entry in found))
+    table = common.plain_table(_OUTCOMES, rows, left={"session", "result"}) if rows else ""
+    return f"{table}{count(len(found), 'session')}{': ' if told else ''}{told}; {freed} freed.\n"
+
+
+def outcomes_json(found: Sequence[Outcome]) -> dict[str, Any]:
+    """Return the same for programs."""
+    return {
+        "sessions": [
+            {
+                "session": entry.where.session,
+                "path": str(entry.where.live),
+                "bytes_before": entry.before,
+                "bytes_after": entry.after,
+                "result": entry.result,
+                "reason": None if entry.error is None else str(entry.error),
+            }
+            for entry in found
+        ],
+        "bytes_freed": sum(entry.freed for entry in found),
+    }
+
+
+def restored(session: str, plan: RestorePlan | None, *, dry_run: bool) -> str:
+    """Return the sentence about a restoration, done or to be done."""
+    name = printable(session)
+    if plan is None:
+        return f"Nothing to restore: {name} has no archive."
+    what = f"{count(len(plan.manifest.segments), 'segment')} ({size(plan.manifest.source_bytes)})"
+    if dry_run:
+        free = "" if plan.room is None else f"; {size(plan.room)} are free"
+        return (
+            f"Would put {what} of {name} back: the live file would have {size(plan.size)}, and "
+            f"the archive would go. Needs that much free space{free}."
+        )
+    gone = (
+        "the archive is gone."
+        if plan.pending is None
+        else f"its archive goes later: {plan.pending}"
+    )
+    return f"Put {what} of {name} back: the live file has {size(plan.size)}, {gone}"

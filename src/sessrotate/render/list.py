@@ -1,0 +1,320 @@
+"""What `list` shows: a table as wide as the terminal, or as text, or JSON. Pure.
+
+Rule: no line is wider than the terminal, and a size or a time is shown whole or not at all:
+columns go, the least telling first, and only a project and a title are shortened. What a session
+says of itself passes `harmless` first; colours come only from here.
+"""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from sessrotate import harmless
+from sessrotate.render import widths
+from sessrotate.render.common import count, size
+from sessrotate.reports.row import short_names
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from sessrotate.reports.row import Entry
+
+_STYLES: Final = {"head": "1", "running": "1;32", "detail": "2", "": ""}
+"""What is shown how, as SGR parameters."""
+
+_AGES: Final = (
+    (3600.0, 60.0, "minute"),
+    (48 * 3600.0, 3600.0, "hour"),
+    (21 * 86_400.0, 86_400.0, "day"),
+    (70 * 86_400.0, 7 * 86_400.0, "week"),
+    (730 * 86_400.0, 30.44 * 86_400.0, "month"),
+    (float("inf"), 365.25 * 86_400.0, "year"),
+)
+"""Below how many seconds an age is told in which unit: its seconds, its name."""
+
+_NOW: Final = 60.0
+"""Seconds for which something is just now."""
+
+_WRITABLE: Final = (-62_135_596_800.0, 253_402_300_799.0)
+"""The times that can be written, in seconds since 1970: the years 1 to 9999."""
+
+_GAP: Final = "  "
+_SMALLEST: Final = {"project": 12, "title": 16}
+"""Columns below which a project or a title says too little; others go before that."""
+
+_LONGEST: Final = 40
+"""Columns that an id may have: more than any client's takes."""
+
+_PROJECT_SHARE: Final = 0.4
+"""What a project may have of the room for it and the title, if both need more."""
+
+_NOT_USED: Final = {
+    "empty": "(empty)",
+    "warm-up": "(warm-up)",
+    "agent": "(agents only)",
+    "session": "",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How the list is drawn: in how many columns, None for as many as it takes; `home` is `~`.
+
+    `now` is in seconds since 1970; ages are told on a terminal, times elsewhere.
+    """
+
+    now: float
+    width: int | None = None
+    colour: bool = False
+    home: str = ""
+
+    def paint(self, style: str, text: str) -> str:
+        """Return a text in a style of `_STYLES`."""
+        return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if self.colour and style else text
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A column: what is in it, its style, and the rank by which it goes when room is short.
+
+    One with an `empty` cell in every row is left out.
+    """
+
+    name: str
+    cell: Callable[[Entry, _Shown], str]
+    rank: int
+    is_right: bool = False
+    style: str = ""
+    empty: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """What cells depend on beside their own session."""
+
+    look: Look
+    names: dict[str, str]
+    clients: int
+
+
+# ── cells ────────────────────────────────────────────────────────────────────────────────────
+
+
+def _name(entry: Entry, shown: _Shown) -> str:
+    return harmless.line(shown.names[entry.name])
+
+
+def _client(entry: Entry, shown: _Shown) -> str:
+    return entry.client if shown.clients > 1 else ""
+
+
+def _size(entry: Entry, _shown: _Shown) -> str:
+    return size(entry.bytes) if entry.is_live else "-"
+
+
+def _archived(entry: Entry, _shown: _Shown) -> str:
+    return size(entry.archived_disk_bytes) if entry.archived_disk_bytes else "-"
+
+
+def _beside(entry: Entry, _shown: _Shown) -> str:
+    return size(entry.side_bytes) if entry.side_bytes else "-"
+
+
+def _compactions(entry: Entry, _shown: _Shown) -> str:
+    if entry.compactions is not None:
+        return f"{entry.compactions:,}"
+    return f"{entry.segments:,}+" if entry.segments else "-"
+
+
+def _tail(entry: Entry, _shown: _Shown) -> str:
+    return "-" if entry.live_tail_bytes is None else size(entry.live_tail_bytes)
+
+
+def _used(entry: Entry, shown: _Shown) -> str:
+    if entry.running:
+        return "running"
+    if shown.look.width is None:
+        return _moment(entry.last_used).strftime("%Y-%m-%d %H:%M:%S")
+    return ago(entry.last_used, shown.look.now)
+
+
+def _continues(entry: Entry, shown: _Shown) -> str:
+    if entry.continues is None:
+        return "-"
+    told = harmless.line(shown.names.get(entry.continues.session, entry.continues.session))
+    return f"{told}?" if entry.continues.reason == "same title" else told
+
+
+def _project(entry: Entry, shown: _Shown) -> str:
+    folder, home = entry.project, shown.look.home
+    if home and (folder == home or folder.startswith(home + "/")):
+        folder = "~" + folder[len(home) :]
+    return harmless.line(folder)
+
+
+def _title(entry: Entry, _shown: _Shown) -> str:
+    return harmless.line(entry.title.text) or _NOT_USED[entry.standing] or "-"
+
+
+_COLUMNS: Final = (
+    _Column("session", _name, 0, style="head"),
+    _Column("client", _client, 6, empty=""),
+    _Column("size", _size, 1, is_right=True),
+    _Column("archived", _archived, 5, is_right=True, empty="-"),
+    _Column("beside", _beside, 7, is_right=True, style="detail", empty="-"),
+    _Column("compactions", _compactions, 9, is_right=True, style="detail", empty="-"),
+    _Column("live tail", _tail, 10, is_right=True, style="detail", empty="-"),
+    _Column("continues", _continues, 8, style="detail", empty="-"),
+    _Column("last used", _used, 3, style="detail"),
+    _Column("project", _project, 4),
+    _Column("title", _title, 2),
+)
+"""In the order in which they are shown; those with the highest rank go first."""
+
+
+# ── the table ────────────────────────────────────────────────────────────────────────────────
+
+
+def table(entries: Sequence[Entry], names: Iterable[str], look: Look) -> Iterator[str]:
+    """Yield the lines of the table, each with its newline.
+
+    `names` are all that sessions are looked up by, shown or not.
+    """
+    shown = _Shown(look, short_names(names), len({entry.client for entry in entries}))
+    cells = {column.name: [column.cell(each, shown) for each in entries] for column in _COLUMNS}
+    told = [column for column in _COLUMNS if set(cells[column.name]) != {column.empty}]
+    needs = {
+        column.name: max(map(widths.width, (column.name, *cells[column.name]))) for column in told
+    }
+    room = _room(told, needs, look.width)
+    kept = [column for column in told if column.name in room]
+    yield _line([(column, column.name, "head") for column in kept], room, look)
+    for number, entry in enumerate(entries):
+        row = []
+        for column in kept:
+            is_running = entry.running and column.cell is _used
+            style = "running" if is_running else column.style
+            row.append((column, cells[column.name][number], style))
+        yield _line(row, room, look)
+
+
+def _line(row: Sequence[tuple[_Column, str, str]], room: dict[str, int], look: Look) -> str:
+    """Return a line of the table: of each cell its column, its text and its style."""
+    parts = []
+    for column, text, style in row:
+        columns = room[column.name]
+        cut = widths.cut_middle if column.cell is _project else widths.cut
+        fitted = widths.padded(cut(text, columns), columns, right=column.is_right)
+        if column is row[-1][0]:
+            fitted = fitted.rstrip()
+        parts.append(look.paint(style, fitted))
+    return _GAP.join(parts).rstrip() + "\n"
+
+
+def _room(told: Sequence[_Column], needs: dict[str, int], width: int | None) -> dict[str, int]:
+    """Return how many columns of the terminal each column of the table has, of those that fit."""
+    if width is None:
+        return needs
+    room = {name: min(need, _SMALLEST.get(name, need)) for name, need in needs.items()}
+    room["session"] = min(room["session"], _LONGEST)
+    for column in sorted(told, key=lambda column: -column.rank):
+        if _sum(room) > width and column.rank:
+            del room[column.name]
+    spare = width - _sum(room)
+    if spare < 0:
+        return dict.fromkeys(room, width)
+    wanted = {name: needs[name] - room[name] for name in _SMALLEST if name in room}
+    if "project" in wanted:
+        most = max(int(spare * _PROJECT_SHARE), spare - wanted.get("title", 0))
+        room["project"] += min(wanted["project"], most)
+        spare = width - _sum(room)
+    if "title" in wanted:
+        room["title"] += min(wanted["title"], spare)
+    return room
+
+
+def _sum(room: dict[str, int]) -> int:
+    """Return how wide a line is, the gaps between its columns included."""
+    return sum(room.values()) + len(_GAP) * (len(room) - 1)
+
+
+def total(shown: Sequence[Entry], hidden: int, look: Look) -> str:
+    """Return what the sessions of the table have together; so many more nobody used."""
+    archived = sum(entry.archived_disk_bytes for entry in shown)
+    beside = sum(entry.side_bytes for entry in shown)
+    running = sum(entry.running for entry in shown)
+    parts = [
+        f"{count(len(shown), 'session')}: {size(sum(entry.bytes for entry in shown))} live",
+        f"{size(archived)} archived" if archived else "",
+        f"{size(beside)} beside" if beside else "",
+        f"{running:,} running" if running else "",
+        f"{hidden:,} that nobody used not shown" if hidden else "",
+    ]
+    told = ", ".join(filter(None, parts))
+    return "".join(f"{line}\n" for line in textwrap.wrap(told, look.width or len(told)))
+
+
+def ago(then: float, now: float) -> str:
+    """Return how long ago a time was, both in seconds since 1970; a later one is told as it is."""
+    age = now - then
+    if age < -_NOW:
+        return _moment(then).strftime("%Y-%m-%d")
+    if age < _NOW:
+        return "just now"
+    unit, name = next((unit, name) for limit, unit, name in _AGES if age < limit)
+    return f"{count(int(age / unit), name)} ago"
+
+
+def _moment(seconds: float) -> datetime:
+    return datetime.fromtimestamp(min(max(seconds, _WRITABLE[0]), _WRITABLE[1]), UTC)
+
+
+# ── for programs ─────────────────────────────────────────────────────────────────────────────
+
+
+def as_json(entries: Iterable[Entry]) -> Iterator[str]:
+    """Yield the document that `list --json` prints: a session a line (docs/schema/list.json)."""
+    lead = "[\n"
+    for entry in entries:
+        yield lead + json.dumps(_document(entry))
+        lead = ",\n"
+    yield "\n]\n" if lead == ",\n" else "[]\n"
+
+
+def _document(entry: Entry) -> dict[str, Any]:
+    return {
+        "session": entry.session,
+        "client": entry.client,
+        "project": entry.project,
+        "path": entry.path,
+        "bytes": entry.bytes,
+        "archived_bytes": entry.archived_bytes,
+        "boundaries": entry.compactions,
+        "live_tail_bytes": entry.live_tail_bytes,
+        "modified": _iso(entry.modified),
+        "running": entry.running,
+        "live": entry.is_live,
+        "title": entry.title.text,
+        "title_source": entry.title.source,
+        "branch": entry.branch,
+        "started": entry.started,
+        "ended": entry.ended,
+        "segments": entry.segments,
+        "archived_disk_bytes": entry.archived_disk_bytes,
+        "side_bytes": entry.side_bytes,
+        "standing": entry.standing,
+        "continues": entry.continues
+        and {
+            "session": entry.continues.session,
+            "reason": entry.continues.reason,
+            "at": entry.continues.at,
+        },
+    }
+
+
+def _iso(seconds: float) -> str:
+    return _moment(seconds).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,156 @@
+"""What renderings say in the same words: who speaks, what a tool did, what was compacted. Pure.
+
+Rule: one line each, of plain words; whoever shows them makes them harmless and escapes them.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from sessrotate.clients.prompts import is_of_client
+from sessrotate.clients.view import Image, Text, Thinking, ToolResult
+from sessrotate.render import common
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from sessrotate.clients.view import Block, ToolCall, View
+    from sessrotate.model import Boundary
+    from sessrotate.reading.turns import Compaction, Unread
+
+_SALIENT: Final = (
+    "command",
+    "file_path",
+    "notebook_path",
+    "path",
+    "pattern",
+    "query",
+    "url",
+    "description",
+    "subject",
+    "prompt",
+)
+"""Arguments that say best what a call is about, the first that is there."""
+
+
+_SPEAKERS: Final[tuple[tuple[str, Callable[[View], bool]], ...]] = (
+    ("Summary", lambda view: view.is_summary),
+    ("Attachment", lambda view: view.kind == "attachment"),
+    ("Client", is_of_client),
+    ("Agent", lambda view: view.is_sidechain and view.kind == "assistant"),
+    ("To the agent", lambda view: view.is_sidechain),
+    ("Assistant", lambda view: view.kind == "assistant"),
+    ("Tool", lambda view: any(isinstance(block, ToolResult) for block in view.blocks)),
+    ("You", lambda view: view.kind == "user"),
+)
+"""Who speaks, the first that is true."""
+
+
+_UPDATES: Final = frozenset({"checkpoint"})
+"""Boundaries that are not always compactions: Gemini CLI writes one at each resume."""
+
+
+def speaker(view: View) -> str:
+    """Return who says this."""
+    who = next((name for name, is_it in _SPEAKERS if is_it(view)), view.type)
+    return f"{who} {view.agent}" if view.is_sidechain and view.agent else who
+
+
+def model(view: View) -> str | None:
+    """Return the model that speaks; what clients invent themselves has none (`<synthetic>`)."""
+    return view.model if view.model and not view.model.startswith("<") else None
+
+
+def compaction(part: Compaction, boundary: Boundary | None) -> str:
+    """Return the words about a compaction: number, time, trigger, tokens before it."""
+    what = part.view.type.capitalize() if part.view.type in _UPDATES else "Compaction"
+    words = [what if boundary is None else f"{what} {part.record.segment}"]
+    time = part.view.time or (boundary and boundary.timestamp)
+    if time:
+        words.append(common.time(time))
+    if boundary is not None and boundary.trigger:
+        words.append(boundary.trigger)
+    if boundary is not None and boundary.pre_tokens is not None:
+        words.append(f"{common.count(boundary.pre_tokens, 'token')} before")
+    return " · ".join(words)
+
+
+def unread(part: Unread) -> str:
+    """Return the words about a line that cannot be shown as what it is."""
+    record = part.record
+    where = f"segment {record.segment}, offset {record.offset}"
+    if record.is_whole:
+        return f"{where}: {common.size(record.size)} that are no record"
+    return f"{where}: a line of {common.size(record.size)}, too long to be shown"
+
+
+def about(call: ToolCall) -> str:
+    """Return the one argument that says what a call is about."""
+    arguments = call.arguments
+    if isinstance(arguments, dict):
+        for name in _SALIENT:
+            value = arguments.get(name)
+            if isinstance(value, str):
+                return value
+            if isinstance(value, list) and all(isinstance(word, str) for word in value):
+                return " ".join(value)  # a command, in words
+        for value in arguments.values():
+            if isinstance(value, str):
+                return value
+    return "" if arguments in ({}, None) else as_json(arguments)
+
+
+def outcome(result: ToolResult) -> str:
+    """Return what a tool gave, in a word: how many lines, or how it failed."""
+    if result.is_error:
+        first = next((b.text for b in result.blocks if isinstance(b, Text) and b.text.strip()), "")
+        return f"error: {first.strip()[:400]}" if first else "error"
+    pictures = sum(not isinstance(block, Text) for block in result.blocks)
+    count = sum(
+        block.text.count("\n") + (not block.text.endswith("\n"))
+        for block in result.blocks
+        if isinstance(block, Text) and block.text
+    )
+    words = [common.count(count, "line")] if count or not pictures else []
+    return ", ".join([*words, *([common.count(pictures, "picture")] if pictures else [])])
+
+
+def words(block: Block) -> str:
+    """Return what a block says that is no tool's; of a picture, that there is one."""
+    match block:
+        case Text(text):
+            return text
+        case Thinking(text):
+            return text or "(not kept by the client)"
+        case Image():
+            return f"[{picture(block)}]"
+        case _:
+            return as_json(getattr(block, "value", None))
+
+
+def picture(image: Image) -> str:
+    """Return the words for a picture or document: its type and its size or address."""
+    what = image.media_type or "picture"
+    return f"{what}, {common.size(len(image.data) * 3 // 4)}" if image.data else image.address
+
+
+def given(result: ToolResult) -> str:
+    """Return all that a tool gave, as text."""
+    return "\n".join(words(block) for block in result.blocks)
+
+
+def arguments(call: ToolCall) -> Iterator[tuple[str, str]]:
+    """Yield what a call was given, by name: texts as they are, other values as JSON."""
+    value = call.arguments
+    members = value.items() if isinstance(value, dict) else [("", value)] if value else []
+    for name, each in members:
+        yield name, each if isinstance(each, str) else as_json(each)
+
+
+def as_json(value: Any) -> str:
+    """Return a JSON value on one line; what is too deep for that, as a dot."""
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except RecursionError:
+        return "…"

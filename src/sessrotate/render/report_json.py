@@ -1,0 +1,151 @@
+"""Reports → the JSON that programs read; `docs/schema/report.json` is its schema.
+
+Rule: the keys are the command line's contract: they are added to, never changed. Sizes are bytes,
+times what the records say.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sessrotate import names
+
+if TYPE_CHECKING:
+    from sessrotate.reports.model import Contents, Day, Large, Machine, Part, Session, Share, Total
+
+
+def session(report: Session) -> dict[str, Any]:
+    """Return the document of one session."""
+    return {
+        **_summary(report),
+        "segments": [_segment(report, part) for part in report.parts],
+        "growth": _growth(report.growth),
+        **_contents(report.contents),
+    }
+
+
+def sessions(reports: list[Session]) -> dict[str, Any]:
+    """Return the document of several sessions that were named."""
+    return {"sessions": [session(report) for report in reports]}
+
+
+def machine(report: Machine) -> dict[str, Any]:
+    """Return the document of all sessions."""
+    return {
+        "bytes": report.bytes,
+        "lines": report.lines,
+        "archived_bytes": report.archived_bytes,
+        "would_free_bytes": report.would_free,
+        "sessions": [_summary(each) for each in report.sessions],
+        "clients": [_total(total) for total in report.clients],
+        "projects": [_total(total) for total in report.projects],
+        "growth": _growth(report.growth),
+        "worth_rotating": [
+            {
+                "session": worth.session,
+                "client": worth.client,
+                "project": worth.folder,
+                "title": worth.title,
+                "bytes": worth.bytes,
+                "would_free_bytes": worth.would_free,
+                "command": worth.command,
+            }
+            for worth in report.worth
+        ],
+        "unreadable": [{"path": each.path, "reason": each.reason} for each in report.unread],
+        **_contents(report.contents),
+    }
+
+
+# ── inside ───────────────────────────────────────────────────────────────────────────────────
+
+
+def _summary(report: Session) -> dict[str, Any]:
+    return {
+        "session": report.id,
+        "client": report.client,
+        "project": report.folder,
+        "path": report.path,
+        "title": report.title,
+        "running": report.is_running,
+        "bytes": report.bytes,
+        "lines": report.lines,
+        "live_bytes": report.live_bytes,
+        "archived_bytes": report.archived_bytes,
+        "compactions": report.compactions,
+        "first_timestamp": report.first_timestamp,
+        "last_timestamp": report.last_timestamp,
+        "live_tail_bytes": report.live_tail,
+        "would_free_bytes": report.would_free,
+        "would_free_reason": report.kept,
+        "command": report.command,
+    }
+
+
+def _segment(report: Session, part: Part) -> dict[str, Any]:
+    boundary, is_last = part.boundary, part is report.parts[-1]
+    is_live = is_last and report.live_bytes is not None
+    file = names.segment_file(report.id, "numbered", part.index)
+    return {
+        "index": part.index,
+        "file": report.path.rpartition("/")[2] if is_live else file,
+        "start": part.start,
+        "end": part.end,
+        "bytes": part.bytes,
+        "lines": part.lines,
+        "boundary": boundary
+        and {
+            "uuid": boundary.uuid,
+            "timestamp": boundary.timestamp,
+            "trigger": boundary.trigger,
+            "pre_tokens": boundary.pre_tokens,
+        },
+        "first_timestamp": part.first_timestamp,
+        "last_timestamp": part.last_timestamp,
+        "standing": part.standing,
+        "problem": part.problem,
+    }
+
+
+def _growth(days: tuple[Day, ...]) -> list[dict[str, Any]]:
+    return [{"day": day.day, "bytes": day.bytes} for day in days]
+
+
+def _total(total: Total) -> dict[str, Any]:
+    return {
+        "name": total.name,
+        "client": total.client,
+        "sessions": total.sessions,
+        "bytes": total.bytes,
+        "archived_bytes": total.archived_bytes,
+        "would_free_bytes": total.would_free,
+    }
+
+
+def _contents(contents: Contents | None) -> dict[str, Any]:
+    """Return the keys that are there only where all lines were read."""
+    if contents is None:
+        return {}
+    return {
+        "kinds": _shares(contents.kinds),
+        "tools": _shares(contents.tools),
+        "duplicate_bytes": contents.duplicate_bytes,
+        "duplicate_lines": contents.duplicate_lines,
+        "largest_lines": [_large(line) for line in contents.largest],
+    }
+
+
+def _shares(shares: tuple[Share, ...]) -> dict[str, Any]:
+    return {share.name: {"lines": share.lines, "bytes": share.bytes} for share in shares}
+
+
+def _large(line: Large) -> dict[str, Any]:
+    return {
+        "session": line.session,
+        "segment": line.segment,
+        "offset": line.offset,
+        "segment_offset": line.within,
+        "bytes": line.bytes,
+        "kind": line.kind,
+        "tool": line.tool,
+    }

@@ -1,0 +1,82 @@
+"""A report as one page for a browser: charts to look at, tables that sort and filter.
+
+Rule: figures and words go into the page as JSON that cannot end its element, and from there, by
+the page's own scripts (`assets`), into text nodes. The page's policy allows nothing else to run.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from importlib import resources
+from typing import TYPE_CHECKING, Any, Final
+
+from sessrotate.render import report_json
+from sessrotate.render.common import size
+from sessrotate.render.html_head import head
+from sessrotate.render.html_text import short
+from sessrotate.reports.model import Machine
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from sessrotate.reports.model import Session
+
+_SCRIPTS: Final = ("draw", "chart", "table", "contents", "session", "all")
+_HARMLESS: Final = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
+_TOGETHER: Final = 500
+"""Sessions that are written at once."""
+
+
+def pieces(report: Machine | Sequence[Session], now: float) -> Iterator[bytes]:
+    """Yield the page, UTF-8, of all sessions or of those that were named; `now` is Unix time.
+
+    Its data are the documents of `--json`: `{"made": time, "machine": …}`, or `"sessions": […]`.
+    """
+    made = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    title, told = _words(report)
+    script = "".join(_asset(f"report_{name}.js") for name in _SCRIPTS)
+    yield head(title, _asset("report.css"), script).encode()
+    yield f"""<body>
+<button id="theme" type="button" aria-label="Light or dark" title="Light or dark (t)">◐</button>
+<main><noscript><h1>{title}</h1><p>{told} The charts and tables of this page need JavaScript, its
+own only; <code>sessrotate report</code> shows the same in a terminal.</p></noscript></main>
+<footer>Made by sessrotate, {made[:16].replace("T", " ")} UTC. Nothing of this page is asked from
+or sent to a network.</footer>
+<script type="application/json" id="data">""".encode()
+    yield f'{{"made":"{made}",'.encode()
+    if isinstance(report, Machine):
+        document = report_json.machine(report)
+        sessions = document.pop("sessions")
+        yield b'"machine":' + _json(document)[:-1]
+        yield b',"sessions":['
+        for start in range(0, len(sessions), _TOGETHER):
+            yield b"," * bool(start) + _json(sessions[start : start + _TOGETHER])[1:-1]
+        yield b"]}"
+    else:
+        yield b'"sessions":['
+        for number, session in enumerate(report):
+            yield b"," * bool(number) + _json(report_json.session(session))
+        yield b"]"
+    yield b"}</script>\n</body>\n</html>\n"
+
+
+def _words(report: Machine | Sequence[Session]) -> tuple[str, str]:
+    """Return the title, and what is said where no script runs, both as HTML text."""
+    if isinstance(report, Machine):
+        told = f"{len(report.sessions):,} sessions, {size(report.bytes)}; rotations would free"
+        return "Coding-agent sessions", f"{told} {size(report.would_free)}."
+    names = ", ".join(str(session.title) or session.id for session in report)
+    whole = sum(session.bytes for session in report)
+    free = sum(session.would_free for session in report)
+    return short(names, 200), f"{size(whole)}; a rotation would free {size(free)}."
+
+
+def _json(value: Any) -> bytes:
+    """Return JSON, ASCII, that holds nothing an HTML parser or an old JavaScript would act on."""
+    return json.dumps(value, separators=(",", ":")).translate(_HARMLESS).encode()
+
+
+def _asset(name: str) -> str:
+    found = resources.files("sessrotate.render").joinpath("assets", name)
+    return found.read_text(encoding="utf-8")

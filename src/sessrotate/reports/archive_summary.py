@@ -1,0 +1,158 @@
+"""What the archive of a session holds, at a glance: sizes, compactions, and the edges of it.
+
+Rule: only reads, and of segments only the edges. The manifest says what they are; sizes on the
+disk are those of all files of the archive, the trash and what was put away among them.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from sessrotate import names
+from sessrotate.archive import put_away_file
+from sessrotate.clients.preview import EDGE
+from sessrotate.errors import DamagedError, SessrotateError
+from sessrotate.reports import file_edges
+from sessrotate.reports.file_edges import Edges
+from sessrotate.segments import load, manifest
+from sessrotate.segments.files import content, opened
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from sessrotate.archive.place import Place
+    from sessrotate.model import Codec, Segment
+    from sessrotate.segments.manifest import Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class Archived:
+    """What an archive holds. Sizes are bytes, times nanoseconds since 1970.
+
+    `content_bytes` is the history that it holds, not compressed and without what was pruned, None
+    if its manifest cannot be read. `away` are the edges of a live file that was put away (of a
+    compressed one only the first), `head` and `tail` those of the oldest and newest segment.
+    """
+
+    content_bytes: int | None
+    disk_bytes: int
+    modified: int
+    segments: tuple[Segment, ...] = ()
+    head: bytes = b""
+    tail: bytes = b""
+    away: Edges | None = None
+
+    @property
+    def compactions(self) -> int:
+        """How many compactions open archived segments."""
+        return sum(segment.boundary is not None for segment in self.segments)
+
+    @property
+    def boundaries(self) -> frozenset[str]:
+        """The uuids of those."""
+        found = (segment.boundary for segment in self.segments)
+        return frozenset(each.uuid for each in found if each is not None and each.uuid is not None)
+
+
+NOTHING: Final = Archived(0, 0, 0)
+"""What a session without an archive has there."""
+
+
+def look(where: Place, unread: Callable[[str, str], None]) -> Archived | None:
+    """Return what the archive of a session holds, None if it is empty; `unread` is told why not."""
+    files, disk_bytes, modified = set[str](), 0, 0
+    try:
+        for name, size in _files(str(where.archive)):
+            files.add(name)
+            disk_bytes += size
+        modified = where.archive.stat().st_mtime_ns
+    except OSError as error:
+        unread(str(where.archive), error.strerror or "")
+        return Archived(None, disk_bytes, modified)
+    if not files:
+        return None
+    found = Archived(0, disk_bytes, modified)
+    try:
+        if names.MANIFEST in files:
+            data = load.read_small(where.archive, names.MANIFEST, manifest.MAX_BYTES)
+            found = _listed(where, manifest.parse(data), found)
+        elif names.COLD_NOTE not in files:
+            found = replace(found, content_bytes=None)
+        if names.COLD_NOTE in files:
+            found = _away(where, found)
+    except SessrotateError as error:
+        unread(str(where.archive), str(error))
+        found = replace(found, content_bytes=None)
+    return found
+
+
+def _files(folder: str) -> list[tuple[str, int]]:
+    """Return the files of an archive and of the folders in it: their names, their sizes."""
+    found = []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            with suppress(FileNotFoundError):
+                if entry.is_dir(follow_symlinks=False):
+                    found += [(f"{entry.name}/{name}", size) for name, size in _files(entry.path)]
+                else:
+                    found.append((entry.name, entry.stat(follow_symlinks=False).st_size))
+    return found
+
+
+def _listed(where: Place, listed: Manifest, found: Archived) -> Archived:
+    kept = [sealed for sealed in listed.segments if sealed.pruned is None]
+    head = tail = b""
+    if kept:
+        first, last = kept[0], kept[-1]
+        head = _beginning(where.archive, _file(where, first.segment, first.codec))
+        if last.codec == "plain":
+            with suppress(OSError):
+                tail = file_edges.of(where.archive / _file(where, last.segment, last.codec)).tail
+    return replace(
+        found,
+        content_bytes=sum(sealed.segment.span.size for sealed in kept),
+        segments=tuple(sealed.segment for sealed in listed.segments),
+        head=head,
+        tail=tail,
+    )
+
+
+def _away(where: Place, found: Archived) -> Archived:
+    source = put_away_file.opened(where)
+    if source is None:
+        return found
+    with source:
+        size = source.size()
+        head = source.read_at(0, min(EDGE, size))
+        is_plain = source.path.name == where.live.name
+        tail = source.read_at(max(0, size - EDGE), min(EDGE, size)) if is_plain else b""
+        identity = source.identity()
+    away = Edges(
+        head=head,
+        tail=head if size <= EDGE else tail,
+        size=size,
+        modified=identity.modified_ns,
+        file=(identity.device, identity.inode),
+    )
+    known = 0 if found.content_bytes is None else found.content_bytes
+    return replace(found, content_bytes=known + size, away=away)
+
+
+def _file(where: Place, segment: Segment, codec: Codec) -> str:
+    return names.segment_file(where.session, "numbered", segment.index, codec)
+
+
+def _beginning(folder: Path, file: str) -> bytes:
+    """Return the first bytes of a segment, compressed or not."""
+    data = b""
+    with suppress(DamagedError, OSError), opened(folder, file) as stream:
+        codec: Codec = "zstd" if file.endswith(names.CODEC_SUFFIX["zstd"]) else "plain"
+        for buffer, size in content(stream, codec):
+            data += buffer[: min(size, EDGE - len(data))]
+            if len(data) == EDGE:
+                break
+    return data

@@ -1,0 +1,196 @@
+"""The records of a session → kinds, tools, copies, the largest, and their days. Pure.
+
+Rule: each record is counted once and none is held; a segment counts when all of it was read, or
+not at all. Memory is bounded but for what tells copies (`unique`): the last `CALLS` tool calls are
+known by name, so that a result far behind its call, or before it, is of an unknown tool, and
+beyond `TOOLS` names all are other tools.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import xxhash
+
+from sessrotate.clients import kinds
+from sessrotate.clients.protocol import Quick
+from sessrotate.parsing.records import Record, split
+from sessrotate.reading.deduplicate import Known
+from sessrotate.reports.growth import Days
+from sessrotate.reports.model import Contents, Large, Share
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from sessrotate.clients.kinds import Gist
+    from sessrotate.clients.protocol import Reader
+    from sessrotate.reports.model import Day
+
+    Told = tuple[Gist, bytes | None, bytes, int, int]
+    """A record's gist, what it is known by, its line's digest, where it is and how large."""
+
+CALLS: Final = 20_000
+TOOLS: Final = 1_000
+LARGEST: Final = 10
+
+_LONGEST: Final = 128
+"""Characters of a tool's name, and of a call's id, that are kept."""
+
+UNKNOWN_TOOL: Final = "unknown tool"
+OTHER_TOOLS: Final = "other tools"
+
+
+@dataclass(slots=True)
+class Counts:
+    """What was counted: of a segment, or of several together. The largest lines come first.
+
+    Kinds and tools have their lines and bytes, in a list each.
+    """
+
+    kinds: dict[str, list[int]] = field(default_factory=dict)
+    tools: dict[str, list[int]] = field(default_factory=dict)
+    copies: list[int] = field(default_factory=lambda: [0, 0])
+    largest: list[Large] = field(default_factory=list)
+
+    def add(self, other: Counts) -> None:
+        """Add what others counted."""
+        for mine, others in ((self.kinds, other.kinds), (self.tools, other.tools)):
+            for name, (lines, size) in others.items():
+                _count(mine, name, lines, size)
+        self.copies = [sum(both) for both in zip(self.copies, other.copies, strict=True)]
+        for line in other.largest:
+            self.keep(line)
+
+    def keep(self, line: Large) -> None:
+        """Keep a line if it is one of the largest; of two of a size the earlier is."""
+        self.largest.append(line)
+        self.largest.sort(key=lambda each: -each.bytes)
+        del self.largest[LARGEST:]
+
+    def contents(self) -> Contents:
+        """Return what was counted, as a report has it."""
+        return Contents(
+            kinds=_shares(self.kinds),
+            tools=_shares(self.tools),
+            duplicate_lines=self.copies[0],
+            duplicate_bytes=self.copies[1],
+            largest=tuple(self.largest),
+        )
+
+
+def _count(shares: dict[str, list[int]], name: str, lines: int, size: int) -> None:
+    share = shares.get(name)
+    if share is None:
+        shares[name] = [lines, size]
+    else:
+        share[0] += lines
+        share[1] += size
+
+
+def _shares(found: dict[str, list[int]]) -> tuple[Share, ...]:
+    """Return what there is by name, largest first."""
+    shares = (Share(name, lines, size) for name, (lines, size) in found.items())
+    return tuple(sorted(shares, key=lambda share: (-share.bytes, share.name)))
+
+
+class Tally:
+    """Counts the records of one session, segment by segment, in their order."""
+
+    def __init__(
+        self, session: str, reader: Reader, bytes_of: Callable[[Record], Iterator[bytes]]
+    ) -> None:
+        self.counts: Final = Counts()
+        self._session: Final = session
+        self._reader: Final = reader
+        self._known: Final = Known(bytes_of)
+        self._calls: Final[dict[str, str]] = {}
+        self._tools: Final[dict[str, str]] = {}
+        self._days: Final = Days()
+
+    def segment(
+        self, pieces: Iterable[bytes | memoryview], index: int, start: int
+    ) -> tuple[int, int]:
+        """Count a segment that begins at `start` of the history; return its lines and bytes.
+
+        If reading it fails, nothing of it is counted.
+        """
+        counts, days = Counts(), Days()
+        shares, is_new = counts.kinds, self._known.is_new_line
+        smallest = -1
+        reader = self._reader
+        told = (
+            self._at_a_glance(reader, pieces, index)
+            if isinstance(reader, Quick)
+            else map(self._parsed, reader.records(pieces, index))
+        )
+        # Everything here is done a million times.
+        for (kind, time, calls, result), key, digest, at, size in told:
+            try:
+                share = shares[kind]
+            except KeyError:
+                share = shares[kind] = [0, 0]
+            share[0] += 1
+            share[1] += size
+            days.add(size, time)
+            if not is_new(digest, key):
+                counts.copies[0] += 1
+                counts.copies[1] += size
+            for call in calls:
+                self._call(*call)
+            tool = None
+            if kind == "tool results":
+                tool = self._calls.get(result or "", UNKNOWN_TOOL)
+                _count(counts.tools, tool, 1, size)
+            if size > smallest:
+                counts.keep(Large(self._session, index, start + at, at, size, kind, tool))
+                smallest = counts.largest[-1].bytes if len(counts.largest) == LARGEST else -1
+        self.counts.add(counts)
+        self._days.extend(days)
+        return sum(share[0] for share in shares.values()), sum(
+            share[1] for share in shares.values()
+        )
+
+    def _at_a_glance(
+        self, reader: Quick, pieces: Iterable[bytes | memoryview], index: int
+    ) -> Iterator[Told]:
+        """Yield the lines without parsing them, nor making records, where the reader can."""
+        gist, digest_of, at = reader.gist, xxhash.xxh3_128_digest, 0
+        seen, view = b"", memoryview(b"")
+        for data, start, to, size, is_ended in split(pieces):
+            is_whole = to - start == size
+            found = gist(data, start, to, is_whole=is_whole)
+            if found is None or not is_whole:
+                record = Record(index, at, data[start:to], size, is_ended)
+                gist_, key, digest, _, _ = self._parsed(record)
+                found = found or (gist_, key)
+            else:
+                if data is not seen:
+                    seen, view = data, memoryview(data)
+                digest = digest_of(view[start:to])
+            yield *found, digest, at, size + is_ended
+            at += size + is_ended
+
+    def _parsed(self, record: Record) -> Told:
+        return (
+            kinds.of_view(self._reader.view(record)),
+            self._reader.key(record),
+            self._known.digest(record),
+            record.offset,
+            record.size + record.is_ended,
+        )
+
+    def growth(self) -> tuple[Day, ...]:
+        """Return the days of what was counted."""
+        return self._days.all()
+
+    def _call(self, identity: str, name: str) -> None:
+        if not identity or len(identity) > _LONGEST:
+            return
+        name = name[:_LONGEST]
+        if len(self._tools) < TOOLS:
+            self._tools.setdefault(name, name)
+        self._calls.pop(identity, None)  # the last use counts: it is dropped last
+        self._calls[identity] = self._tools.get(name, OTHER_TOOLS)
+        if len(self._calls) > CALLS:
+            del self._calls[next(iter(self._calls))]

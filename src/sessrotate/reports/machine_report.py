@@ -1,0 +1,143 @@
+"""All sessions of the machine → one report: who has how much, since when, and what to rotate.
+
+Rule: one session's failure is no other's. What cannot be read, or goes away meanwhile, is told and
+left out, and the others are counted. One session is open at a time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from sessrotate.errors import SessrotateError, StorageError
+from sessrotate.reports import discovery, growth, session_report
+from sessrotate.reports.counting import Counts
+from sessrotate.reports.model import Machine, Total, Unread, Worth
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    from sessrotate.reports.discovery import Listed
+    from sessrotate.reports.model import Session
+
+LEAST: Final = 10 * 1024 * 1024
+"""Bytes that a rotation has to free to be worth a line."""
+
+
+class Errors:
+    """What could not be read, each told once; `failures` are the errors of what is still there."""
+
+    def __init__(self, on_error: Callable[[Unread], None]) -> None:
+        self.failures: list[SessrotateError] = []
+        self._unread: dict[str, Unread] = {}
+        self._on_error: Final = on_error
+
+    @property
+    def unread(self) -> tuple[Unread, ...]:
+        """All that was told."""
+        return tuple(self._unread.values())
+
+    def told(self, path: str, reason: str) -> None:
+        """Note what could not even be listed."""
+        self.failures.append(StorageError(reason))
+        self._note(path, reason)
+
+    def failed(self, path: Path, error: SessrotateError) -> None:
+        """Note a session that could not be read; one that went away is no failure."""
+        if path.exists():
+            self.failures.append(error)
+        self._note(str(path), str(error))
+
+    def _note(self, path: str, reason: str) -> None:
+        if path not in self._unread:
+            self._unread[path] = Unread(path, reason)
+            self._on_error(self._unread[path])
+
+
+def found(errors: Errors) -> list[Listed]:
+    """Return all sessions of all clients, those that nobody used too, largest first."""
+    listed = [*discovery.sessions(hidden=True, unread=errors.told)]
+    return sorted(listed, key=lambda each: (-(each.bytes or 0), each.path))
+
+
+def size(listed: Iterable[Listed], *, kinds: bool) -> int:
+    """Return how many bytes are to be read of them, about."""
+    return sum((each.bytes or 0) + kinds * (each.archived_bytes or 0) for each in listed)
+
+
+def of_machine(
+    listed: Iterable[Listed], progress: Callable[[int], None], errors: Errors, *, kinds: bool
+) -> Machine:
+    """Return the report of these sessions; `progress` is told how many bytes are done."""
+    counts = Counts() if kinds else None
+    sessions: list[Session] = []
+    before = 0
+    for each in listed:
+        path = each.path
+        if each.bytes is None and each.place is not None:
+            path = each.place.archive
+        try:
+            report = session_report.of_session(
+                path, partial(_onward, progress, before), kinds=counts
+            )
+        except SessrotateError as error:
+            errors.failed(path, error)
+        else:
+            folder = (
+                report.folder or each.edges.folder
+            )  # what a client calls it, where no row tells
+            sessions.append(replace(report, contents=None, folder=folder))
+        before += size([each], kinds=kinds)
+    ids = Counter(session.id for session in sessions)
+    sessions = [session_report.by_path(each) if ids[each.id] > 1 else each for each in sessions]
+    sessions.sort(key=lambda session: (-session.bytes, session.path))
+    return Machine(
+        sessions=tuple(sessions),
+        clients=_totals(sessions, lambda session: session.client),
+        projects=_totals(sessions, lambda session: session.folder or ""),
+        growth=growth.together(session.growth for session in sessions),
+        worth=tuple(_worth(sessions)),
+        unread=errors.unread,
+        contents=None if counts is None else counts.contents(),
+    )
+
+
+def _onward(progress: Callable[[int], None], before: int, done: int) -> None:
+    progress(before + done)
+
+
+def _totals(sessions: Iterable[Session], name: Callable[[Session], str]) -> tuple[Total, ...]:
+    """Return the sums by name, and client by client where the names are projects."""
+    groups: dict[tuple[str, str], list[Session]] = {}
+    for session in sessions:
+        groups.setdefault((name(session), session.client), []).append(session)
+    totals = (
+        Total(
+            name=named,
+            client=client,
+            sessions=len(group),
+            bytes=sum(session.bytes for session in group),
+            archived_bytes=sum(session.archived_bytes for session in group),
+            would_free=sum(session.would_free for session in group),
+        )
+        for (named, client), group in groups.items()
+    )
+    return tuple(sorted(totals, key=lambda total: (-total.bytes, total.name, total.client)))
+
+
+def _worth(sessions: Iterable[Session], least: int = LEAST) -> Iterable[Worth]:
+    """Yield what a rotation would free much of, most first, with the command."""
+    for session in sorted(sessions, key=lambda session: (-session.would_free, session.path)):
+        if session.would_free >= least and session.command is not None:
+            yield Worth(
+                session=session.id,
+                client=session.client,
+                folder=session.folder,
+                title=session.title,
+                bytes=session.live_bytes or 0,
+                would_free=session.would_free,
+                command=session.command,
+            )

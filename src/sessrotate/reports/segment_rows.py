@@ -1,0 +1,211 @@
+"""The segments of a session with their lines, and what a rotation would make of them.
+
+Rule: two ways to the same figures. The plan of a rotation has them for a session in its client's
+folder, which is read once for it; whatever else holds a session is opened and counted.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from sessrotate import clients as formats
+from sessrotate.clients.claude import reader
+from sessrotate.clients.preview import EDGE
+from sessrotate.errors import DamagedError, StorageError
+from sessrotate.model import Span
+from sessrotate.parsing import newlines
+from sessrotate.reading import stitch
+from sessrotate.reports.model import Part
+from sessrotate.segments import files
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sessrotate.archive.place import Place
+    from sessrotate.archive.state import State
+    from sessrotate.clients.preview import Sight
+    from sessrotate.in_place.rotate import RotationPlan
+    from sessrotate.model import Segment
+    from sessrotate.reading.session import Session
+    from sessrotate.reports.model import Standing
+    from sessrotate.segments.files import SegmentSet
+    from sessrotate.system.source import Source
+
+_NEVER: Final = "It was not compacted yet."
+_NOT_SINCE: Final = "It was not compacted since the last rotation."
+_NOT_LIVE: Final = "No client's folder holds anything of it that could be moved away."
+_NOT_NOW: Final = "It is in the middle of something: the next run of sessrotate finishes that."
+
+
+@dataclass(frozen=True, slots=True)
+class Parted:
+    """A session's segments in order, what its edges say, and what a rotation would free.
+
+    `live_bytes` is the size of the file that the client reads, None where there is none; `kept`
+    is why nothing would be freed, None where something would.
+    """
+
+    parts: tuple[Part, ...]
+    sight: Sight
+    live_bytes: int | None
+    would_free: int
+    kept: str | None
+
+
+def of_plan(found: State, source: Source, planned: RotationPlan, *, is_counted: bool) -> Parted:
+    """Return what a plan says of the session that it was made for, whose live file is `source`.
+
+    With `is_counted`, the lines of what is live are.
+    """
+    archived, shift = stitch.parts(found), planned.prefix - planned.start
+    parts = [*_sealed(archived)] if archived is not None else []
+    for segment in (*planned.segments, planned.newest):
+        span = Span(segment.span.start + shift, segment.span.end + shift)
+        lines = newlines.count(source.pieces(span)) if is_counted else None
+        parts.append(_part(segment, lines, "live"))
+    kept = " ".join(planned.refusals) or None
+    if planned.live is None:
+        kept = kept or (_NEVER if archived is None else _NOT_SINCE)
+    return Parted(
+        parts=tuple(parts),
+        sight=_in_place(archived, source, planned.end),
+        live_bytes=planned.end,
+        would_free=0 if kept is not None else planned.end - planned.bytes_after,
+        kept=kept,
+    )
+
+
+def of_session(
+    session: Session, where: Place | None, known: Parted | None, *, is_counted: bool
+) -> Parted:
+    """Return what there is of an open session, `where` it has its place, and what a plan knows.
+
+    With `is_counted`, the lines of segments that no manifest has counted are.
+    """
+    parts = tuple(_opened(session, is_counted=is_counted))
+    live = session.path.stat().st_size if session.path.is_file() else None
+    if known is not None:
+        return replace(known, parts=parts, live_bytes=live)
+    kept = _kept(session, where)
+    if kept is None and len(parts) == 1:
+        kept = _NEVER
+    return Parted(
+        parts=parts,
+        sight=_outside(session, parts),
+        live_bytes=live,
+        would_free=0 if kept is not None else parts[-1].start,
+        kept=kept,
+    )
+
+
+# ── segments ─────────────────────────────────────────────────────────────────────────────────
+
+
+def _sealed(archived: SegmentSet) -> Iterator[Part]:
+    problems = files.unreadable(archived)
+    for part in archived.parts:
+        if part.segment is not None:
+            yield _part(part.segment, part.lines, "sealed", problems.get(part.index))
+
+
+def _part(
+    segment: Segment, lines: int | None, standing: Standing, problem: str | None = None
+) -> Part:
+    return Part(
+        index=segment.index,
+        start=segment.span.start,
+        bytes=segment.span.size,
+        lines=lines,
+        boundary=segment.boundary,
+        first_timestamp=segment.first_timestamp,
+        last_timestamp=segment.last_timestamp,
+        standing=standing if problem is None else "absent",
+        problem=problem,
+    )
+
+
+def _opened(session: Session, *, is_counted: bool) -> Iterator[Part]:
+    start = 0
+    for info in session.segments:
+        problem, lines, size = session.problem(info.index), info.lines, info.bytes
+        if problem is None and (size is None or (lines is None and is_counted)):
+            sizes: list[int] = []
+            try:
+                lines = newlines.count(_measured(session.pieces(info.index), sizes))
+                size = sum(sizes)
+            except (DamagedError, StorageError) as error:
+                problem = str(error)
+        yield Part(
+            index=info.index,
+            start=start,
+            bytes=size or 0,
+            lines=lines,
+            boundary=info.boundary,
+            first_timestamp=info.first_timestamp,
+            last_timestamp=info.last_timestamp,
+            standing=info.standing if problem is None else "absent",
+            problem=problem,
+        )
+        start += size or 0
+
+
+def _measured(
+    pieces: Iterator[bytes | memoryview], sizes: list[int]
+) -> Iterator[bytes | memoryview]:
+    for piece in pieces:
+        sizes.append(len(piece))
+        yield piece
+
+
+def _kept(session: Session, where: Place | None) -> str | None:
+    """Return why nothing of a session can be moved out of its client's folder."""
+    if where is not None:
+        return _NOT_NOW if where.live.exists() else _NOT_LIVE
+    clients = (client for client in formats.clients() if session.client == client.NAME)
+    refusal = next((client.NOT_IN_PLACE for client in clients), None)
+    if refusal is not None:
+        return f"It cannot be rotated where it is: {refusal}"
+    return None if session.segments[0].standing == "live" else _NOT_LIVE
+
+
+# ── what is in sight ─────────────────────────────────────────────────────────────────────────
+
+
+def _in_place(archived: SegmentSet | None, source: Source, end: int) -> Sight:
+    size = min(EDGE, end)
+    head, tail = source.read_at(0, size), source.read_at(end - size, size)
+    if archived is None or not archived.parts:
+        return reader.sight(head, tail, is_whole=end <= EDGE)
+    # What a rotation carried stands at the beginning of the live file, titles among it.
+    early = files.beginning(archived.folder, archived.parts[0], EDGE)
+    return reader.sight(early, head + b"\n" + tail, is_whole=False)
+
+
+def _outside(session: Session, parts: tuple[Part, ...]) -> Sight:
+    """Return what is in sight across segments; a gap ends it."""
+    head, tail = b"", b""
+    for part in parts:
+        if part.standing == "absent" or len(head) >= EDGE:
+            break
+        head += _edge(session, part.index)
+    for part in reversed(parts):
+        if part.standing == "absent" or len(tail) >= EDGE:
+            break
+        tail = _edge(session, part.index, is_end=True) + tail
+    is_whole = sum(part.bytes for part in parts) <= EDGE
+    return session.reader.sight(head[:EDGE], tail[-EDGE:], is_whole=is_whole)
+
+
+def _edge(session: Session, index: int, *, is_end: bool = False) -> bytes:
+    """Return the first or the last bytes of a segment, as far as they can be read."""
+    data = b""
+    with suppress(DamagedError, StorageError):
+        for piece in session.pieces(index):
+            data += piece
+            if is_end:
+                data = data[-EDGE:]
+            elif len(data) >= EDGE:
+                break
+    return data

@@ -1,0 +1,131 @@
+"""A session → its report: how large it is, of what, and what a rotation would free.
+
+Rule: only reads. Without kinds an archive's manifest is taken at its word and only what is live is
+read; with kinds all is read, and a segment that turns out to be damaged is told, not counted.
+"""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from sessrotate.archive import place, state
+from sessrotate.clients.claude import client as claude
+from sessrotate.errors import DamagedError, StorageError, storage
+from sessrotate.in_place import rotate
+from sessrotate.reading.session import open_session
+from sessrotate.reports import growth, segment_rows
+from sessrotate.reports.counting import Counts, Tally
+from sessrotate.reports.model import Session
+from sessrotate.system import in_use
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from sessrotate.archive.place import Place
+    from sessrotate.reading.session import Session as Opened
+    from sessrotate.reports.model import Part
+    from sessrotate.reports.segment_rows import Parted
+
+    Progress = Callable[[int], None]
+    """Is told how many bytes are done."""
+
+
+def of_session(path: Path, progress: Progress, *, kinds: Counts | None = None) -> Session:
+    """Return the report of the session that a path stands for (`find.path_of`).
+
+    With `kinds` all of it is read; what is counted is added to them, and is in the report. Raises
+    as `open_session` does.
+    """
+    where = place.of(path)
+    known = None if where is None else _in_place(where, progress, is_counted=kinds is None)
+    if known is not None and where is not None and kinds is None:
+        return _report(where.session, claude.NAME, where.live, where, known)
+    with open_session(path, on_gap=lambda _gap: None) as session:
+        found = segment_rows.of_session(session, where, known, is_counted=kinds is None)
+        if kinds is None:
+            return _report(session.id, session.client, session.path, where, found)
+        tally = Tally(session.id, session.reader, session.bytes_of)
+        found = replace(found, parts=tuple(_tallied(session, found.parts, tally, progress)))
+        kinds.add(tally.counts)
+        report = _report(session.id, session.client, session.path, where, found)
+        return replace(report, growth=tally.growth(), contents=tally.counts.contents())
+
+
+def by_path(report: Session) -> Session:
+    """Return a report whose command names the session by its path: another one has its id."""
+    if report.command is None:
+        return report
+    *words, _ = shlex.split(report.command)
+    return replace(report, command=shlex.join([*words, report.path]))
+
+
+def _command(session: str, path: Path, where: Place | None, *, is_running: bool) -> str:
+    if where is None:
+        return shlex.join(["sessrotate", "split", str(path)])
+    live = ["--live"] if is_running else []
+    return shlex.join(["sessrotate", "split", "--in-place", *live, session])
+
+
+def _report(session: str, client: str, path: Path, where: Place | None, found: Parted) -> Session:
+    is_running = where is not None and any(in_use.clients(where))
+    command = _command(session, path, where, is_running=is_running)
+    return Session(
+        id=session,
+        client=client,
+        path=str(path),
+        folder=found.sight.folder,
+        title=found.sight.title.text,
+        is_running=is_running,
+        live_bytes=found.live_bytes,
+        parts=found.parts,
+        would_free=found.would_free,
+        command=command if found.kept is None else None,
+        kept=found.kept,
+        growth=growth.spread(found.parts),
+    )
+
+
+def _in_place(where: Place, progress: Progress, *, is_counted: bool) -> Parted | None:
+    """Return what the plan of a rotation says of a session; None where none can be made now.
+
+    That takes a live file that goes on from its archive, and nothing that is unfinished.
+    """
+    with storage("read the session"), state.opened(where) as found:
+        if found.live is None or found.is_gone or found.is_cold:
+            return None
+        if found.intent is not None or found.pack is not None or found.problem() is not None:
+            return None
+        planned = rotate.prepare(found, progress)
+        return segment_rows.of_plan(found, found.live, planned, is_counted=is_counted)
+
+
+def _tallied(
+    session: Opened, parts: tuple[Part, ...], tally: Tally, progress: Progress
+) -> Iterator[Part]:
+    """Yield the segments with the lines and bytes that were counted."""
+    start = 0
+    for part in parts:
+        if part.standing == "absent":
+            yield part
+            start = part.end
+            continue
+        try:
+            told = _watched(session.pieces(part.index), start, progress)
+            lines, size = tally.segment(told, part.index, start)
+            yield replace(part, start=start, lines=lines, bytes=size)
+            start += size
+        except (DamagedError, StorageError) as error:
+            yield replace(part, start=start, standing="absent", problem=str(error))
+            start += part.bytes
+
+
+def _watched(
+    pieces: Iterator[bytes | memoryview], done: int, progress: Progress
+) -> Iterator[bytes | memoryview]:
+    for piece in pieces:
+        yield piece
+        done += len(piece)
+        progress(done)

@@ -1,0 +1,259 @@
+"""Segments, a policy and the time → what is kept and what goes, with the reason for each. Pure.
+
+Rule: in doubt, keep. Keep rules are ORed; an age or size rule only ever removes what no keep rule
+holds. With keep rules alone, what none of them holds goes. A session's newest sealed segment
+always stays, and so does what has no date to judge it by, or one in the future: a clock that is
+wrong must not delete anything.
+
+Days, weeks (from Monday) and months are those of UTC, so that a policy decides the same anywhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import groupby
+from typing import TYPE_CHECKING, Final
+
+from sessrotate import units
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from sessrotate.model import Segment
+
+    Key = tuple[str, int]
+
+DAY: Final = 86_400.0
+"""Seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What to keep and what to remove; None where a rule is not given.
+
+    Ages are in seconds: `keep_within` counts back from a session's newest sealed segment,
+    `max_age` from now. `max_size` is in bytes, of all archives together.
+    """
+
+    keep_last: int | None = None
+    keep_within: float | None = None
+    keep_daily: int | None = None
+    keep_weekly: int | None = None
+    keep_monthly: int | None = None
+    max_age: float | None = None
+    max_size: int | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no rule is given."""
+        return self == Policy()
+
+    @property
+    def removes(self) -> bool:
+        """Whether an age or size rule says what goes, rather than whatever no keep rule holds."""
+        return self.max_age is not None or self.max_size is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One sealed segment. `time` is when its last record was written, in seconds since 1970.
+
+    `bytes` is what its file takes. `held` says why it must stay, whatever the policy: it is
+    pinned, it does not verify, a client runs its session.
+    """
+
+    session: str
+    index: int
+    bytes: int
+    time: float | None
+    held: str | None = None
+
+    @property
+    def key(self) -> Key:
+        """What tells it from all others."""
+        return self.session, self.index
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What becomes of a segment, and why."""
+
+    segment: Candidate
+    keep: bool
+    reasons: tuple[str, ...]
+
+
+def plan(segments: Iterable[Candidate], policy: Policy, now: float) -> tuple[Decision, ...]:
+    """Return a decision for each segment, by session and number.
+
+    `now` is in seconds since 1970. The order of `segments` does not matter.
+    """
+    ordered = sorted(segments, key=lambda entry: entry.key)
+    kept: dict[Key, list[str]] = {entry.key: [] for entry in ordered}
+    times: dict[Key, float] = {}
+    for _, group in groupby(ordered, key=lambda entry: entry.session):
+        of_session = list(group)
+        times |= _times(of_session)
+        for entry, reason in _held(of_session, times, policy, now):
+            kept[entry.key].append(reason)
+    free = [entry for entry in ordered if not kept[entry.key]]
+    gone = dict(_removed(free, sum(entry.bytes for entry in ordered), times, policy, now))
+    return tuple(
+        Decision(entry, keep=False, reasons=(gone[entry.key],))
+        if entry.key in gone
+        else Decision(entry, keep=True, reasons=tuple(kept[entry.key]) or ("no rule removes it",))
+        for entry in ordered
+    )
+
+
+def _times(of_session: list[Candidate]) -> dict[Key, float]:
+    """Return when each segment ended; one without a date is no newer than the next that has one."""
+    found: dict[Key, float] = {}
+    following: float | None = None
+    for entry in reversed(of_session):
+        following = entry.time if entry.time is not None else following
+        if following is not None:
+            found[entry.key] = following
+    return found
+
+
+def last_written(segment: Segment) -> float | None:
+    """Return when the last dated record of a segment was written, in seconds since 1970."""
+    return units.seconds(segment.last_timestamp or segment.first_timestamp)
+
+
+# ── what is held ─────────────────────────────────────────────────────────────────────────────
+
+
+def _held(
+    of_session: list[Candidate], times: dict[Key, float], policy: Policy, now: float
+) -> Iterator[tuple[Candidate, str]]:
+    """Yield the segments of one session that stay, each once for every reason."""
+    yield of_session[-1], "the newest of its session"
+    for entry in of_session:
+        if entry.held is not None:
+            yield entry, entry.held
+        if entry.key not in times:
+            yield entry, "nothing in it is dated"
+        elif times[entry.key] > now:
+            yield entry, "dated in the future"
+    last = policy.keep_last or 0
+    for entry in of_session[max(0, len(of_session) - last) :]:
+        yield entry, f"keep-last {last}"
+    dated = [entry for entry in of_session if entry.key in times and times[entry.key] <= now]
+    yield from _within(dated, times, policy.keep_within)
+    for name, count, period in _PERIODS:
+        if wanted := count(policy):
+            yield from _newest_of_each(dated, times, wanted, name, period)
+
+
+def _within(
+    dated: list[Candidate], times: dict[Key, float], age: float | None
+) -> Iterator[tuple[Candidate, str]]:
+    if age is None:
+        return
+    newest = max((times[entry.key] for entry in dated), default=0.0)
+    for entry in dated:
+        if times[entry.key] >= newest - age:
+            yield entry, f"keep-within {span(age)}"
+
+
+def _newest_of_each(
+    dated: list[Candidate],
+    times: dict[Key, float],
+    wanted: int,
+    name: str,
+    period: Callable[[datetime], str],
+) -> Iterator[tuple[Candidate, str]]:
+    """Yield the newest segment of each of the last `wanted` periods that have any."""
+    seen: set[str] = set()
+    for entry in sorted(dated, key=lambda entry: (times[entry.key], entry.index), reverse=True):
+        when = period(datetime.fromtimestamp(times[entry.key], UTC))
+        if when not in seen and len(seen) < wanted:
+            seen.add(when)
+            yield entry, f"{name} {wanted} ({when})"
+
+
+_PERIODS: Final[
+    tuple[tuple[str, Callable[[Policy], int | None], Callable[[datetime], str]], ...]
+] = (
+    ("keep-daily", lambda policy: policy.keep_daily, lambda when: f"{when:%Y-%m-%d}"),
+    ("keep-weekly", lambda policy: policy.keep_weekly, lambda when: f"{when:%G-W%V}"),
+    ("keep-monthly", lambda policy: policy.keep_monthly, lambda when: f"{when:%Y-%m}"),
+)
+
+
+# ── what goes ────────────────────────────────────────────────────────────────────────────────
+
+
+def _removed(
+    free: list[Candidate], total: int, times: dict[Key, float], policy: Policy, now: float
+) -> Iterator[tuple[Key, str]]:
+    """Yield what goes of the segments that nothing holds; `total` is the size of all, in bytes."""
+    oldest_first = sorted(free, key=lambda entry: (times[entry.key], entry.key))
+    if not policy.removes:
+        for entry in oldest_first:
+            yield entry.key, "no keep rule holds it"
+        return
+    for entry in oldest_first:
+        if policy.max_age is not None and times[entry.key] < now - policy.max_age:
+            total -= entry.bytes
+            yield entry.key, f"older than {span(policy.max_age)}"
+        elif policy.max_size is not None and total > policy.max_size:
+            total -= entry.bytes
+            yield entry.key, f"all together are over {policy.max_size:,} bytes"
+
+
+# ── in words ─────────────────────────────────────────────────────────────────────────────────
+
+
+def in_words(policy: Policy) -> str:
+    """Return the policy as a sentence or two for a person."""
+    holds = [
+        text.format(value)
+        for value, text in (
+            (policy.keep_last, "the last {}"),
+            (
+                None if policy.keep_within is None else span(policy.keep_within),
+                "those within {} of the newest",
+            ),
+            (policy.keep_daily, "the newest of each of the last {} days that have any"),
+            (policy.keep_weekly, "the newest of each of the last {} weeks that have any"),
+            (policy.keep_monthly, "the newest of each of the last {} months that have any"),
+        )
+        if value
+    ]
+    goes = []
+    if policy.max_age is not None:
+        goes.append(f"what is older than {span(policy.max_age)}")
+    if policy.max_size is not None:
+        goes.append(f"the oldest until all together are at most {policy.max_size:,} bytes")
+    kept = f"Of each session keep {_and(holds)}." if holds else ""
+    removed = f"Of the rest remove {' and '.join(goes)}." if goes else "Remove the rest."
+    if goes and not holds:
+        removed = f"Remove {' and '.join(goes)}."
+    always = "The newest sealed segment of a session and pinned ones always stay."
+    return " ".join(part for part in (kept, removed, always) if part)
+
+
+def _and(parts: list[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+_UNITS: Final = (
+    (7 * DAY, "week"),
+    (DAY, "day"),
+    (3600.0, "hour"),
+    (60.0, "minute"),
+    (1.0, "second"),
+)
+
+
+def span(seconds: float) -> str:
+    """Return a length of time in the largest unit that gives a whole number."""
+    for size, name in _UNITS:
+        if seconds >= size and seconds % size == 0:
+            count = int(seconds // size)
+            return f"{count} {name}{'s' if count > 1 else ''}"
+    return f"{seconds:g} seconds"

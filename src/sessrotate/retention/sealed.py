@@ -1,0 +1,189 @@
+"""What is done to sealed segments: one archive, under its lock, with nothing half-way in it.
+
+Rule: the manifest decides which file of a segment counts, and is replaced at once. A segment with
+a tombstone belongs into the trash and any other into the archive, in the one form that the
+manifest names; what a crash left otherwise is put right (`settle`) before anything else is done,
+so nothing is ever lost by one.
+"""
+
+from __future__ import annotations
+
+import stat
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from sessrotate import fs, names
+from sessrotate.archive import state
+from sessrotate.errors import DamagedError, InUseError, RefusedError, printable, storage
+from sessrotate.segments import load, manifest
+from sessrotate.segments.files import check
+from sessrotate.system import locks
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+    from pathlib import Path
+
+    from sessrotate.archive.place import Place
+    from sessrotate.archive.state import State
+    from sessrotate.model import SealedSegment
+    from sessrotate.segments.manifest import Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class Unsettled:
+    """Files that an interrupted run left on the wrong side, by name; each may be none.
+
+    `buried` have a tombstone and are in the archive; `risen` have none and are in the trash;
+    `doubles` are the other form of a segment (by its number) that is there compressed and plain;
+    `drafts` were never finished.
+    """
+
+    buried: tuple[str, ...] = ()
+    risen: tuple[str, ...] = ()
+    doubles: tuple[tuple[int, str], ...] = ()
+    drafts: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return self != Unsettled()
+
+    def __str__(self) -> str:
+        """Say what happened, in sentences for a person."""
+        told = []
+        if self.buried:
+            told.append(
+                "A prune, or an undelete, was interrupted: pruned segments are yet to move."
+            )
+        if self.risen:
+            told.append("Segments that are not pruned are in the trash.")
+        if self.doubles or self.drafts:
+            told.append("A compression was interrupted: some files are there twice or unfinished.")
+        return " ".join(told)
+
+
+def trash(where: Place) -> Path:
+    """Return the folder that pruned segments go to."""
+    return where.archive / names.TRASH
+
+
+def file_of(listed: Manifest, entry: SealedSegment) -> str:
+    """Return the name of a segment's file, wherever it is."""
+    return names.segment_file(listed.session, listed.layout, entry.segment.index, entry.codec)
+
+
+def in_trash(where: Place) -> dict[str, int]:
+    """Return the plain files in an archive's trash and their sizes, in bytes.
+
+    Raises DamagedError if something else has the trash's name.
+    """
+    folder = trash(where)
+    try:
+        mode = folder.lstat().st_mode
+    except FileNotFoundError:
+        return {}
+    if not stat.S_ISDIR(mode):
+        raise DamagedError(f"{printable(str(folder))} is no folder: move it away.")
+    found = {path.name: path.lstat() for path in folder.iterdir()}
+    return {name: there.st_size for name, there in found.items() if stat.S_ISREG(there.st_mode)}
+
+
+def check_finished(found: State) -> None:
+    """Raise InUseError while a rotation or restoration of the session is not finished."""
+    if found.intent is not None or names.PACK in found.listing:
+        name = printable(found.place.session)
+        raise InUseError(
+            f"A run on {name} was interrupted or goes on: `sessrotate split --in-place {name}` "
+            "finishes it; then try again."
+        )
+
+
+@contextmanager
+def changing(where: Place, wait: float) -> Iterator[Manifest]:
+    """Hold a session's lock in the block and yield the manifest of its archive, settled.
+
+    `wait` is how many seconds to wait for the lock. Raises InUseError if it is not free, or
+    something is unfinished; RefusedError if nothing is archived.
+    """
+    with locks.alone(where, wait), storage("change the archive"):
+        with state.opened(where) as found:
+            check_finished(found)
+            if found.manifest is None:
+                raise RefusedError(f"{printable(where.session)} has no archive.")
+            listed, listing = found.manifest, found.listing
+        settle(where, listed, listing)
+        yield listed
+
+
+def unsettled(listed: Manifest, listing: Collection[str], trashed: Collection[str]) -> Unsettled:
+    """Return what is on the wrong side, by the names in an archive and in its trash."""
+    buried, risen, doubles = [], [], []
+    drafts = [f"{names.MANIFEST}{names.PARTIAL}"]
+    for entry in listed.segments:
+        file = file_of(listed, entry)
+        if entry.pruned is not None and file in listing:
+            buried.append(file)
+        elif entry.pruned is None and file in trashed and file not in listing:
+            risen.append(file)
+        for codec in names.CODEC_SUFFIX:
+            other = file_of(listed, replace(entry, codec=codec))
+            drafts.append(f"{other}{names.PARTIAL}")
+            is_double = other != file and other in listing and file in listing
+            if is_double and entry.pruned is None:
+                doubles.append((entry.segment.index, other))
+    unfinished = tuple(name for name in drafts if name in listing)
+    return Unsettled(tuple(buried), tuple(risen), tuple(doubles), unfinished)
+
+
+def settle(where: Place, listed: Manifest, listing: frozenset[str]) -> None:
+    """Put right what an interrupted run left. The session's lock is held."""
+    left = unsettled(listed, listing, in_trash(where))
+    if not left:
+        return
+    # The manifest that all of this goes by must be the one that a power loss leaves, too.
+    fs.sync_folder(where.archive)
+    fs.remove_files(where.archive, left.drafts)
+    fs.remove_files(where.archive, _superfluous(where, listed, listing, left))
+    if left.risen:
+        fs.move_files(trash(where), left.risen, where.archive)
+    if left.buried:
+        fs.move_files(where.archive, left.buried, trash(where))
+
+
+def _superfluous(
+    where: Place, listed: Manifest, listing: frozenset[str], left: Unsettled
+) -> list[str]:
+    """Return the files of another form whose segment is whole in the form that counts."""
+    if not left.doubles:
+        return []
+    found = []
+    segments = load.of_manifest(where.archive, listing, listed)
+    for index, other in left.doubles:
+        try:
+            check(segments, index)
+        except DamagedError:
+            continue  # then the other may be all there is
+        found.append(other)
+    return found
+
+
+def replace_segments(
+    where: Place, listed: Manifest, changed: Mapping[int, SealedSegment]
+) -> Manifest:
+    """Put a manifest with these segments changed in the place of the one before; return it.
+
+    Raises RefusedError if it would be larger than any that is read.
+    """
+    segments = tuple(changed.get(entry.segment.index, entry) for entry in listed.segments)
+    changed_manifest = replace(listed, segments=segments)
+    data = manifest.dump(changed_manifest)
+    if len(data) > manifest.MAX_BYTES:
+        raise RefusedError(
+            f"The {names.MANIFEST} has no room for that: shorter notes, or fewer, would leave some."
+        )
+    try:
+        fs.create_file_at_once(where.archive / names.MANIFEST, data)
+    except OSError:
+        with suppress(OSError):  # a full disk needs the room
+            fs.remove_files(where.archive, [f"{names.MANIFEST}{names.PARTIAL}"])
+        raise
+    return changed_manifest

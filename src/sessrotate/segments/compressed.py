@@ -1,0 +1,87 @@
+"""A session file that its client compressed, open like any other: any bytes of it, by offset.
+
+Rule: it is only read. What it decompresses to stands in a file without a name, beside it or where
+temporary files go, which is gone when it is closed, by whatever.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import replace
+from io import FileIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from sessrotate import clients, fs, names
+from sessrotate.errors import InUseError, storage
+from sessrotate.segments.files import content
+from sessrotate.system.source import Source
+
+if TYPE_CHECKING:
+    from sessrotate.model import FileIdentity
+
+_SUFFIX: Final = names.CODEC_SUFFIX["zstd"]
+
+
+def is_session(file_name: str) -> bool:
+    """Tell whether a file of this name is a session that its client compressed, and no segment.
+
+    Segments are called by a session's id; a client that compresses has names of its own (Codex
+    from 0.169 on: `rollout-<time>-<uuid>.jsonl.zst`).
+    """
+    return file_name.endswith(_SUFFIX) and any(
+        client.session_of(file_name) != names.session_of(file_name) for client in clients.clients()
+    )
+
+
+def opened(path: Path) -> Source:
+    """Open a session file, compressed or not. Raises as `Source` does.
+
+    Raises DamagedError if it cannot be decompressed, StorageError if there is no room for that.
+    """
+    return Packed(path) if is_session(path.name) else Source(path)
+
+
+class Packed(Source):
+    """A compressed session: it reads as what is in it."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._packed = self._fd
+        self._was = super().identity()
+        try:
+            self._fd = _scratch(path.parent)
+            try:
+                with FileIO(self._packed, "rb", closefd=False) as stream:
+                    for buffer, size in content(stream, "zstd"):
+                        with memoryview(buffer) as view, storage("decompress the session"):
+                            fs.write_all(self._fd, view[:size])
+            except BaseException:
+                os.close(self._fd)
+                raise
+        except BaseException:
+            os.close(self._packed)
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        super().__exit__()
+        os.close(self._packed)
+
+    def identity(self) -> FileIdentity:
+        """Return which file this is; its size is that of what is in it."""
+        return replace(self._was, size=os.fstat(self._fd).st_size)
+
+    def check_unreplaced(self) -> None:
+        """Raise InUseError unless the file is what it was when it was opened."""
+        super().check_unreplaced()
+        if os.fstat(self._packed).st_mtime_ns != self._was.modified_ns:
+            raise InUseError("The session file was changed while it was read; try again.")
+
+
+def _scratch(folder: Path) -> int:
+    with storage("decompress the session"):
+        try:
+            return fs.scratch(folder)
+        except OSError:  # not to be written to
+            return fs.scratch(Path(tempfile.gettempdir()))

@@ -1,0 +1,211 @@
+"""The segments of one session in one folder: what each must be, and its bytes, verified.
+
+Rule: only reads, and never opens a name that did not come from listing the folder. A link or a
+pipe in place of a segment is damage.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import suppress
+from dataclasses import dataclass
+from io import FileIO
+from itertools import groupby, pairwise
+from typing import TYPE_CHECKING, Final
+
+from sessrotate.errors import DamagedError, StorageError, printable, storage
+from sessrotate.system.digest import Tally
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from sessrotate.model import Codec, Pruned, Segment
+
+READ: Final = 256 * 1024
+"""Bytes handed on at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One segment as it must be. `file` is its name in the folder, None if it is missing there.
+
+    `head` is its header line, byte for byte (empty for segment 0); `size` (bytes), `digest` and
+    `lines` are its body's, None where nothing here says them. `segment` is what its manifest says;
+    with `pruned`, it is not there on purpose.
+    """
+
+    index: int
+    name: str
+    file: str | None
+    codec: Codec
+    size: int | None
+    head: bytes
+    digest: str | None
+    lines: int | None = None
+    segment: Segment | None = None
+    pruned: Pruned | None = None
+
+
+HARMLESS: Final = frozenset({"leftover", "pruned"})
+"""Kinds of problems that say something about a set, while nothing is wrong with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something wrong with a set: its kind in one word, and a sentence for a person.
+
+    Kinds: unfinished, manifest, missing, header, changed; `HARMLESS` ones are no damage. `index`
+    is the segment's, if it is one.
+    """
+
+    kind: str
+    detail: str
+    index: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentSet:
+    """The segments of one session in one folder, in order, and what is wrong without reading on.
+
+    `source_digest` is of all bodies together, `client` the name of whose session it is: only a
+    manifest says either.
+    """
+
+    folder: Path
+    session: str
+    parts: tuple[Part, ...]
+    source_bytes: int
+    source_digest: str | None
+    problems: tuple[Problem, ...]
+    client: str | None = None
+
+
+def unreadable(segments: SegmentSet) -> dict[int | None, str]:
+    """Return what keeps segments from being read, by number; None stands for all of them."""
+    found: dict[int | None, str] = {}
+    for problem in segments.problems:
+        if problem.kind != "leftover":
+            found.setdefault(problem.index, problem.detail)
+    # A sentence about several that were pruned stands at the first of them.
+    for part, following in pairwise(segments.parts):
+        if following.pruned is not None and following.pruned == part.pruned:
+            found[following.index] = found[part.index]
+    return found
+
+
+def body(segments: SegmentSet, part: Part) -> Iterator[memoryview]:
+    """Yield a segment's body in pieces, each valid until the next is asked for.
+
+    Raises DamagedError with a sentence that names the segment as soon as something differs from
+    what the set says, at the latest behind the last piece.
+    """
+    found = Tally()
+    most = segments.source_bytes if part.size is None else part.size
+    try:
+        with storage(f"read segment {part.index}"):
+            for buffer, start, end in body_pieces(segments.folder, part):
+                found.update(buffer, end, start)
+                if found.size > most:
+                    raise DamagedError("it is longer than it was")
+                with memoryview(buffer) as view:
+                    yield view[start:end]
+        if part.size is not None and found.size < part.size:
+            raise DamagedError("it is shorter than it was")
+        if part.digest is not None and found.digest != part.digest:
+            raise DamagedError("its bytes have changed")
+        if part.lines is not None and found.lines != part.lines:
+            raise DamagedError("it has other lines than its manifest says")
+    except DamagedError as error:
+        raise DamagedError(f"{describe(part)} is damaged: {error}.") from None
+
+
+def beginning(folder: Path, part: Part, size: int) -> bytes:
+    """Return the first bytes of a segment's body; nothing of one that cannot be read."""
+    found = bytearray()
+    with suppress(DamagedError, StorageError), storage(f"read segment {part.index}"):
+        for buffer, start, end in body_pieces(folder, part):
+            found += buffer[start : min(end, start + size - len(found))]
+            if len(found) == size:
+                break
+    return bytes(found)
+
+
+def check(segments: SegmentSet, index: int) -> None:
+    """Read a segment and raise, as `body` does, unless it is what the set says."""
+    for _ in body(segments, segments.parts[index]):
+        pass
+
+
+def describe(part: Part) -> str:
+    """Return how a person finds the segment: its number and its file's name."""
+    return f"Segment {part.index} ({printable(part.file or part.name)})"
+
+
+def body_pieces(folder: Path, part: Part) -> Iterator[tuple[bytes | bytearray, int, int]]:
+    """Yield buffers and where in each the body's bytes begin and end, the header checked."""
+    if part.file is None:
+        raise DamagedError("it is missing")
+    head = bytearray()
+    with opened(folder, part.file) as stream:
+        for buffer, size in content(stream, part.codec):
+            start = min(len(part.head) - len(head), size)
+            head += buffer[:start]
+            if not part.head.startswith(head):
+                raise DamagedError("its header has changed")
+            yield buffer, start, size
+    if len(head) < len(part.head):
+        raise DamagedError("it is shorter than its header")
+
+
+def content(stream: FileIO, codec: Codec) -> Iterator[tuple[bytes | bytearray, int]]:
+    """Yield what a segment's file holds, decompressed: a buffer and how much of it is filled.
+
+    A buffer's content is valid until the next is asked for.
+    """
+    if codec == "zstd":
+        from sessrotate.system import zstd  # noqa: PLC0415 - not needed by plain sets
+
+        for piece in zstd.decompressed(stream.read, READ):
+            yield piece, len(piece)
+        return
+    buffer = bytearray(READ)
+    while size := stream.readinto(buffer):
+        yield buffer, size
+
+
+def opened(folder: Path, file: str) -> FileIO:
+    """Open a file of the folder for reading; raise DamagedError if it is no regular file."""
+    flags = os.O_RDONLY
+    for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"):
+        flags |= getattr(os, name, 0)
+    try:
+        fd = os.open(folder / file, flags)
+    except OSError as error:
+        raise DamagedError(f"it cannot be opened ({error.strerror})") from None
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise DamagedError("it is no regular file")
+    return FileIO(fd, "rb")
+
+
+def missing(parts: Iterable[Part]) -> Iterator[Problem]:
+    """Yield a problem for each segment that has no file."""
+    for part in parts:
+        if part.file is None and part.pruned is None:
+            yield Problem("missing", f"{describe(part)} is missing.", part.index)
+
+
+def pruned(parts: Iterable[Part]) -> Iterator[Problem]:
+    """Yield a problem for each run of segments that were pruned at one time by one rule."""
+    for stone, run in groupby(parts, key=lambda part: part.pruned):
+        if stone is not None:
+            graves = [part.index for part in run]
+            named = (
+                f"Segment {graves[0]} was"
+                if len(graves) == 1
+                else f"Segments {graves[0]} to {graves[-1]} were"
+            )
+            detail = f"{named} pruned on {printable(stone.at[:10])} ({printable(stone.rule)})."
+            yield Problem("pruned", detail, graves[0])

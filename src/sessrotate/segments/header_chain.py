@@ -1,0 +1,350 @@
+"""The headers of a folder's segments → the set they prove, where the manifest is lost.
+
+Rule: no header is believed alone. Each must fit its file's name, its neighbours and the others'
+count and size; one forged line can be named, and cannot make a set that passes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+from sessrotate import clients, names
+from sessrotate.errors import DamagedError, NotASessionError, WrongUsageError, printable, storage
+from sessrotate.model import CODECS, Boundary, Codec, Layout, Span
+from sessrotate.parsing import json_line
+from sessrotate.segments import header
+from sessrotate.segments.files import (
+    Part,
+    Problem,
+    SegmentSet,
+    beginning,
+    body_pieces,
+    content,
+    describe,
+    missing,
+    opened,
+)
+from sessrotate.segments.scan import MAX_BOUNDARIES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    from sessrotate.clients.protocol import Client
+    from sessrotate.segments.header import Header
+    from sessrotate.segments.live_header import LiveHeader
+
+_PIECE: Final = 64 * 1024
+
+
+def read_header(folder: Path, file: str) -> tuple[bytes, Header | None] | None:
+    """Return a file's first line if it looks like a header, and what it says if it is ours.
+
+    Raises DamagedError if the file cannot be opened or decompressed.
+    """
+    with opened(folder, file) as stream, storage("read a segment"):
+        start = bytearray()
+        for buffer, size in content(stream, _codec(file)):
+            start += buffer[:size]
+            if b"\n" in start or len(start) > header.MAX_LINE:
+                break
+    line = bytes(start[: start.find(b"\n") + 1])
+    found = header.parse(line)
+    return None if found is None and b'"segment_header"' not in line else (line, found)
+
+
+def _codec(file: str) -> Codec:
+    return "zstd" if file.endswith(names.CODEC_SUFFIX["zstd"]) else "plain"
+
+
+def headers(folder: Path, listing: frozenset[str]) -> list[tuple[str, Header]]:
+    """Return every file of a folder that has one of our headers, with it.
+
+    A segment 0 is left out: if it begins with a header, that is part of the session.
+    """
+    found = []
+    for file in sorted(listing):
+        if file.endswith(names.SUFFIXES):
+            with suppress(DamagedError):
+                read = read_header(folder, file)
+                if read is not None and read[1] is not None:
+                    found.append((file, read[1]))
+    roots = {
+        head.root for file, head in found if _is_name_of(file, head.root, head.layout, head.index)
+    }
+    return [
+        (file, head)
+        for file, head in found
+        if names.session_of(file) not in roots or head.root == names.session_of(file)
+    ]
+
+
+def from_headers(
+    folder: Path, listing: frozenset[str], file: str | None, live: LiveHeader | None = None
+) -> SegmentSet:
+    """Return the set that the headers in `folder` prove, or the one that `file` belongs to.
+
+    Headers in an archive do not say how many there are; there the header of the `live` file
+    does, which goes on from the last. Raises as `archive.load` does.
+    """
+    found = headers(folder, listing)
+    session, layout = _which_session(folder, listing, found, file)
+    mine = [head for _, head in found if head.root == session and head.layout == layout]
+    files = _files(listing, session, layout, mine)
+    # A forged header must not decide how many segments there are: the most common word counts.
+    told = Counter(
+        head.segments for head in mine if head.segments and head.segments <= MAX_BOUNDARIES + 1
+    )
+    sizes = Counter(head.source_bytes for head in mine if head.source_bytes is not None)
+    count = told.most_common(1)[0][0] if told else min(max(files, default=0), MAX_BOUNDARIES) + 1
+    claim = _Claim(
+        folder=folder,
+        session=session,
+        layout=layout,
+        count=live.index if live else count,
+        source_bytes=live.start if live else sizes.most_common(1)[0][0] if sizes else 0,
+        live=live,
+        files=files,
+        heads={index: _head(folder, name) for index, name in files.items() if index},
+    )
+    parts = _parts(claim)
+    return SegmentSet(
+        folder=folder,
+        session=session,
+        parts=tuple(parts),
+        source_bytes=claim.source_bytes,
+        source_digest=None,
+        problems=(*missing(parts), *_contradictions(claim, parts)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    """What the headers of one set say together, and the file of each segment that is there."""
+
+    folder: Path
+    session: str
+    layout: Layout
+    count: int
+    source_bytes: int
+    live: LiveHeader | None
+    files: Mapping[int, str]
+    heads: Mapping[int, _Head]
+
+    def head(self, index: int) -> Header | None:
+        """Return a segment's header, None where it is missing or none of ours."""
+        entry = self.heads.get(index)
+        return entry.says if entry else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """A segment's first line, and what it says; or what keeps it from being read."""
+
+    line: bytes
+    says: Header | None
+    damage: str | None = None
+
+
+def _head(folder: Path, file: str) -> _Head:
+    try:
+        line, says = read_header(folder, file) or (b"", None)
+    except DamagedError as error:
+        return _Head(b"", None, str(error))
+    return _Head(line, says)
+
+
+def _which_session(
+    folder: Path,
+    listing: frozenset[str],
+    found: list[tuple[str, Header]],
+    file: str | None,
+) -> tuple[str, Layout]:
+    """Return the session, and the layout, that the headers (or the file asked for) name."""
+    own = dict(found).get(file) if file is not None else None
+    if own is not None:
+        return own.root, own.layout
+    candidates = Counter((head.root, head.layout) for _, head in found)
+    if file is not None:
+        # A segment whose header is unreadable is still known by its number.
+        named, unnumbered = names.possible_sessions(file)
+        for root, layout in candidates:
+            if root in (named, unnumbered):
+                return root, layout
+        return unnumbered, "numbered"
+    # The name in a header proves nothing as long as no file here fits it.
+    fitting = [
+        (root, layout)
+        for (root, layout) in candidates
+        if any(
+            head.root == root and _is_name_of(name, root, layout, head.index)
+            for name, head in found
+        )
+    ]
+    if len(fitting) == 1:
+        return fitting[0]
+    if len(fitting) > 1:
+        listed = ", ".join(sorted(printable(root) for root, _ in fitting))
+        raise WrongUsageError(f"The folder holds several sessions ({listed}): name a file of one.")
+    return _by_names_alone(folder, listing)
+
+
+def _by_names_alone(folder: Path, listing: frozenset[str]) -> tuple[str, Layout]:
+    """Return the session whose segments a folder's names are, where no header can be read."""
+    pattern = re.compile(r"(.+?)(\.[1-9]\d*)?\.jsonl(?:\.zst)?", re.DOTALL)
+    matches = [match for name in listing if (match := pattern.fullmatch(name))]
+    if not matches:
+        raise NotASessionError(f"There are no segments in {printable(str(folder))}.")
+    for match in matches:
+        if any(names.segment_file(match[1], "linked", 1, codec) in listing for codec in CODECS):
+            return match[1], "linked"
+    roots = {match[1] for match in matches}
+    if len(roots) == 1:
+        return roots.pop(), "numbered"
+    raise WrongUsageError("The folder holds several sessions: name a file of one.")
+
+
+def _is_name_of(file: str, session: str, layout: Layout, index: int) -> bool:
+    return any(names.segment_file(session, layout, index, codec) == file for codec in CODECS)
+
+
+def _files(
+    listing: frozenset[str], session: str, layout: Layout, headers: Iterable[Header]
+) -> dict[int, str]:
+    """Return which file of the listing is which segment, by the names that the set would use."""
+    if layout == "numbered":
+        pattern = re.compile(re.escape(session) + r"\.([1-9]\d{0,5})\.jsonl(?:\.zst)?")
+        matches = (pattern.fullmatch(name) for name in listing)
+        indices = [int(match[1]) for match in matches if match]
+    else:
+        told = {index for head in headers for index in (head.index, (head.segments or 1) - 1)}
+        most = max((index for index in told if index <= MAX_BOUNDARIES), default=1)
+        indices = list(range(1, most + 1))
+    result: dict[int, str] = {}
+    for index in {0, *indices}:
+        for codec in CODECS:
+            name = names.segment_file(session, layout, index, codec)
+            if name in listing:
+                result.setdefault(index, name)
+    return result
+
+
+def _parts(claim: _Claim) -> list[Part]:
+    """Return the segments as the headers have them; where one is missing, as its neighbours do."""
+    starts: list[int | None] = [0]
+    for index in range(1, claim.count):
+        head = claim.head(index)
+        starts.append(head.start if head else None)
+    starts.append(claim.source_bytes)
+    parts: list[Part] = []
+    for index, (start, end) in enumerate(pairwise(starts)):
+        file, head, following = claim.files.get(index), claim.head(index), claim.head(index + 1)
+        digest = head.digest if head else None
+        parts.append(
+            Part(
+                index=index,
+                name=names.segment_file(claim.session, claim.layout, index),
+                file=file,
+                codec=_codec(file or ""),
+                size=None if start is None or end is None else max(0, end - start),
+                head=claim.heads[index].line if index in claim.heads else b"",
+                digest=digest
+                or (following.parent_digest if following else None)
+                or (claim.live.parent_digest if claim.live else None),
+            )
+        )
+    return parts
+
+
+def _contradictions(claim: _Claim, parts: list[Part]) -> Iterator[Problem]:
+    """Yield where a header differs from what its place in the set demands."""
+    if claim.count == 1 and claim.live is None:
+        # Nothing here tells a whole session from the first segment of a set that lost the rest.
+        yield Problem(
+            "missing",
+            f"Only segment 0 of {printable(claim.session)} is here, without a {names.MANIFEST} "
+            "or another segment that would say whether it is all. If it is, it already is the "
+            "session: use the file itself.",
+        )
+    for index, file in sorted(claim.files.items()):
+        if index >= claim.count:
+            name = printable(file)
+            yield Problem("header", f"Segment {index} ({name}) is one more than there were.", index)
+    # Of whom the session is, its beginning tells; a later segment's first line may be torn.
+    told = next((part for part in parts if part.file is not None), parts[0])
+    client = clients.of_set(None, lambda: beginning(claim.folder, told, clients.HEAD))
+    for part in parts[1:]:
+        if part.file is None:
+            continue
+        head, damage = claim.head(part.index), claim.heads[part.index].damage
+        if damage is not None:
+            yield Problem("changed", f"{describe(part)} is damaged: {damage}.", part.index)
+        elif head is None:
+            yield Problem("header", f"{describe(part)} has no header of ours.", part.index)
+        else:
+            for reason in _wrong(claim, client, head, part):
+                yield Problem("header", f"{describe(part)}: {reason}.", part.index)
+
+
+def _wrong(claim: _Claim, client: Client, head: Header, part: Part) -> Iterator[str]:
+    index = part.index
+    parent = names.parent_name(claim.session, claim.layout, index)
+    following = claim.head(index + 1)
+    after = following.parent_digest if following else claim.live and claim.live.parent_digest
+    if head.root != claim.session:
+        yield f"its header names the session {printable(head.root, 60)}"
+    if head.index != index:
+        yield f"its header says that it is segment {head.index}"
+    if head.parent != parent:
+        yield f"its header names the parent {printable(head.parent, 60)}, not {printable(parent)}"
+    if claim.live is not None and (head.segments, head.source_bytes) != (None, None):
+        yield "its header is not that of a segment in an archive"
+    elif claim.live is None and head.segments != claim.count:
+        yield f"its header speaks of {head.segments or 0:,} segments, not {claim.count:,}"
+    elif claim.live is None and head.source_bytes != claim.source_bytes:
+        yield "its header gives another size of the whole session than the others"
+    if after is not None and after != head.digest:
+        yield "its digest is not the one that the next segment's header gives"
+    if head.start > (following.start if following is not None else claim.source_bytes):
+        yield "its header says that it begins behind its end"
+    if not _is_time_of_first_line(client, claim.folder, part, head.timestamp):
+        yield "its header gives another time than its first line"
+
+
+def _is_time_of_first_line(client: Client, folder: Path, part: Part, time: str | None) -> bool:
+    """Tell whether a header's time is its boundary's; what cannot be read is judged elsewhere."""
+    try:
+        line, size = _FirstLine(folder, part), json_line.SMALL + 1
+        # As `split` saw it: a format may tell a boundary by its two ends, whatever is between.
+        opening = client.boundary(line, Span(0, size))
+        told = opening.timestamp if isinstance(opening, Boundary) else client.timestamp(line, size)
+    except DamagedError:
+        return True
+    return told == time
+
+
+class _FirstLine:
+    """The first line of a segment's body in pieces, as often as wanted; backwards, its end."""
+
+    def __init__(self, folder: Path, part: Part) -> None:
+        self._folder, self._part = folder, part
+
+    def __iter__(self) -> Iterator[bytes]:
+        for buffer, start, end in body_pieces(self._folder, self._part):
+            newline = buffer.find(b"\n", start, end)
+            stop = end if newline < 0 else newline
+            for at in range(start, stop, _PIECE):
+                yield bytes(buffer[at : min(at + _PIECE, stop)])
+            if newline >= 0:
+                return
+
+    def __reversed__(self) -> Iterator[bytes]:
+        end = b""
+        for piece in self:
+            end = (end + piece)[-_PIECE:]
+        yield end

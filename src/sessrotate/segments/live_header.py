@@ -1,0 +1,98 @@
+"""The first line of a rotated live file: how the file goes on from its archive. Pure.
+
+Rule: one value, one line of bytes, and a client passes over it. Its type is unknown to every
+client and it has no uuid; as a `system` row it would make 2.0.28 resume an empty conversation
+and 2.0.76 crash. It says what follows it (the carried lines, then the boundary), so that a live
+file that a client rewrote is noticed and never read wrongly.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sessrotate import names
+from sessrotate.segments.header import MAX_LINE, is_count
+from sessrotate.system.digest import is_digest
+
+FORMAT: Final = 1
+
+TYPE: Final = "segment_header"
+
+
+@dataclass(frozen=True, slots=True)
+class LiveHeader:
+    """What the header of a live file says.
+
+    The live file is the newest segment, number `index` of session `root`, and its body begins at
+    `start` bytes of the history. `parent_digest` is of the body before. Behind the header line
+    stand `carried_bytes` bytes of lines that are in the archive too, then the boundary's line;
+    both are told by their digests, the latter with its newline.
+    """
+
+    root: str
+    index: int
+    timestamp: str | None
+    start: int
+    parent_digest: str
+    carried_bytes: int
+    carried_digest: str
+    boundary_digest: str
+
+
+def line(header: LiveHeader) -> bytes:
+    """Return the header as its line, newline included. All ASCII, so that any name fits in."""
+    fields = {
+        "type": TYPE,
+        "parentFile": names.parent_name(header.root, "numbered", header.index),
+        "rootSession": header.root,
+        "segmentIndex": header.index,
+        "timestamp": header.timestamp,
+        "sessrotate": {
+            "format": FORMAT,
+            "start": header.start,
+            "parentDigest": header.parent_digest,
+            "carriedBytes": header.carried_bytes,
+            "carriedDigest": header.carried_digest,
+            "boundaryDigest": header.boundary_digest,
+        },
+    }
+    return json.dumps(fields, separators=(",", ":")).encode() + b"\n"
+
+
+def prefix(header: LiveHeader) -> int:
+    """Return how many bytes stand before the boundary: they are no part of the history."""
+    return len(line(header)) + header.carried_bytes
+
+
+def parse(text: bytes, session: str) -> LiveHeader | None:
+    """Return what a first line says, or None if it is no header of ours for `session`.
+
+    A fork of a rotated session begins with a copy of the other's header: that is none.
+    """
+    if len(text) > MAX_LINE or not text.startswith(b'{"type":"segment_header",'):
+        return None
+    try:
+        found: Any = json.loads(text)
+        ours = found["sessrotate"]
+        header = LiveHeader(
+            root=session,
+            index=found["segmentIndex"],
+            timestamp=found["timestamp"],
+            start=ours["start"],
+            parent_digest=ours["parentDigest"],
+            carried_bytes=ours["carriedBytes"],
+            carried_digest=ours["carriedDigest"],
+            boundary_digest=ours["boundaryDigest"],
+        )
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+    digests = (header.parent_digest, header.carried_digest, header.boundary_digest)
+    if not all(map(is_digest, digests)):
+        return None
+    if not all(map(is_count, (header.index, header.start, header.carried_bytes))):
+        return None
+    if not isinstance(header.timestamp, str | None):
+        return None
+    return header if header.index and line(header) == text else None

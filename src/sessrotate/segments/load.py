@@ -1,0 +1,167 @@
+"""A folder of segments → what it must hold, and what is wrong with it.
+
+Rule: two witnesses. The manifest says what a complete set is; where it is lost, the headers say
+so themselves (`chain`). Names, numbers and digests that either gives are compared with the
+folder's own listing, and no name out of a file is ever opened. Only reads.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from sessrotate import names
+from sessrotate.errors import DamagedError, printable, storage
+from sessrotate.segments import compressed, header, header_chain, manifest
+from sessrotate.segments.files import READ, Part, Problem, SegmentSet, missing, opened, pruned
+from sessrotate.system.digest import ZERO
+from sessrotate.system.source import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+def load(folder: Path, file: str | None = None) -> SegmentSet:
+    """Return the set in `folder`, or the one that `file` in it belongs to.
+
+    Raises NotASessionError if there is none, WrongUsageError if there are several and no `file`
+    tells which, DamagedError if the manifest is unreadable, StorageError as the system reports.
+    """
+    with storage("look into the folder of segments"):
+        listing = frozenset(entry.name for entry in folder.iterdir())
+    if names.INTENT in listing:
+        # Whatever else is there may be half of it, and the session itself is still whole.
+        problem = Problem(
+            "unfinished", "The folder holds an unfinished split: split the session anew."
+        )
+        return SegmentSet(folder, "", (), 0, None, (problem,))
+    if names.MANIFEST in listing:
+        listed = manifest.parse(_manifest_bytes(folder))
+        if file is None or _belongs(listed, file):
+            return of_manifest(folder, listing, listed)
+    return header_chain.from_headers(folder, listing, file)
+
+
+def find(path: Path) -> SegmentSet | None:
+    """Return the set that a folder, or a file in one, stands for; None for a file of no set.
+
+    Raises as `load` does, and as opening a session does if `path` is no file.
+    """
+    with storage("look at the source"):
+        is_folder = path.is_dir()
+    if is_folder:
+        return load(path)
+    with Source(path):
+        return load(path.parent, path.name) if is_segment(path.parent, path.name) else None
+
+
+def is_segment(folder: Path, file: str) -> bool:
+    """Tell whether a file is part of a set, rather than a session that was never split.
+
+    In doubt it is: a damaged segment must never pass for a whole session.
+    """
+    if not file.endswith(names.SUFFIXES):
+        return False
+    with storage("look into the folder of segments"):
+        listing = frozenset(entry.name for entry in folder.iterdir())
+    # Nothing in an unfinished folder is sure to be whole.
+    if names.INTENT in listing:
+        return True
+    if file.endswith(names.CODEC_SUFFIX["zstd"]):
+        return not compressed.is_session(file)
+    if names.MANIFEST in listing:
+        # Any other program may have a file of that name: then it says nothing.
+        with suppress(DamagedError):
+            if _belongs(manifest.parse(_manifest_bytes(folder)), file):
+                return True
+    try:
+        has_header = header_chain.read_header(folder, file) is not None
+    except DamagedError:
+        has_header = True
+    sessions = names.possible_sessions(file)
+    return has_header or any(
+        head.root in sessions for _, head in header_chain.headers(folder, listing)
+    )
+
+
+def read_small(folder: Path, file: str, limit: int) -> bytes:
+    """Return what a file of the folder holds, if that is at most `limit` bytes.
+
+    Raises DamagedError with a sentence that names the file if it cannot be read, or is larger.
+    """
+    data = bytearray()
+    try:
+        with opened(folder, file) as stream, storage("read the archive"):
+            while (piece := stream.read(READ)) and len(data) <= limit:
+                data += piece
+    except DamagedError as error:
+        raise DamagedError(f"The {file} is damaged: {error}.") from None
+    if len(data) > limit:
+        raise DamagedError(f"The {file} is too large to be ours.")
+    return bytes(data)
+
+
+def _manifest_bytes(folder: Path) -> bytes:
+    return read_small(folder, names.MANIFEST, manifest.MAX_BYTES)
+
+
+def _belongs(listed: manifest.Manifest, file: str) -> bool:
+    plain = file.removesuffix(names.CODEC_SUFFIX["zstd"])
+    return any(
+        names.segment_file(listed.session, listed.layout, sealed.segment.index) == plain
+        for sealed in listed.segments
+    )
+
+
+def of_manifest(folder: Path, listing: frozenset[str], listed: manifest.Manifest) -> SegmentSet:
+    """Return the set that a manifest describes, in a folder that holds these files."""
+    parts: list[Part] = []
+    parent = ZERO
+    grows = listed.source_digest is None
+    for sealed in listed.segments:
+        segment = sealed.segment
+        name = names.segment_file(listed.session, listed.layout, segment.index, sealed.codec)
+        head = header.of(
+            segment,
+            session=listed.session,
+            layout=listed.layout,
+            digest=sealed.digest,
+            parent_digest=parent,
+            segments=None if grows else len(listed.segments),
+            source_bytes=None if grows else listed.source_bytes,
+        )
+        parts.append(
+            Part(
+                index=segment.index,
+                name=name,
+                file=name if name in listing and sealed.pruned is None else None,
+                codec=sealed.codec,
+                size=segment.span.size,
+                head=head,
+                digest=sealed.digest,
+                lines=sealed.lines,
+                segment=segment,
+                pruned=sealed.pruned,
+            )
+        )
+        parent = sealed.digest
+    return SegmentSet(
+        folder,
+        listed.session,
+        tuple(parts),
+        listed.source_bytes,
+        listed.source_digest,
+        (*missing(parts), *pruned(parts), *_leftovers(listed, listing, parts)),
+        listed.client,
+    )
+
+
+def _leftovers(
+    listed: manifest.Manifest, listing: frozenset[str], parts: list[Part]
+) -> Iterator[Problem]:
+    """Yield what has the name of a segment of this session and is none."""
+    known = {part.name for part in parts}
+    for file in sorted(listing - known):
+        if file.endswith(names.SUFFIXES) and listed.session in names.possible_sessions(file):
+            yield Problem("leftover", f"{printable(file)} is no part of the set.")

@@ -1,0 +1,220 @@
+"""`manifest.json`: what a complete set of segments consists of. Pure.
+
+Rule: `parse(dump(manifest)) == manifest`, and anything else that is parsed is an error: a
+manifest from outside is data like any other. It holds no path and nothing about the machine, and
+but for tombstones no date of its own making, so that the same session always gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from io import BytesIO
+from typing import Any, Final
+
+from sessrotate import names
+from sessrotate.errors import DamagedError
+from sessrotate.model import (
+    CODECS,
+    LAYOUTS,
+    Boundary,
+    Layout,
+    Pruned,
+    SealedSegment,
+    Segment,
+    Span,
+)
+from sessrotate.segments.header import is_count
+from sessrotate.system.digest import is_digest
+
+FORMAT: Final = 1
+
+MAX_BYTES: Final = 8 * 1024 * 1024
+"""A larger manifest is not read: 10,000 segments need half of this."""
+
+MAX_NOTE: Final = 400
+"""Characters of a pin's note or a tombstone's rule that its line has room for."""
+
+_MAX_LINE: Final = 8 * 1024
+_END: Final = b"\n]}\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """A complete set: its session, what it was cut from, and its segments in order.
+
+    An archive goes on growing at its live file, so nothing says the digest of it all: None.
+    """
+
+    session: str
+    client: str
+    layout: Layout
+    source_bytes: int
+    source_digest: str | None
+    segments: tuple[SealedSegment, ...]
+
+
+def dump(manifest: Manifest) -> bytes:
+    """Return the manifest as the bytes of its file: JSON, with each segment on its own line."""
+    written = BytesIO()
+    written.write(_head_line(manifest))
+    for sealed in manifest.segments:
+        if sealed.segment.index:
+            written.write(b",\n")
+        written.write(_segment_line(manifest, sealed))
+    written.write(_END)
+    return written.getvalue()
+
+
+def _head_line(manifest: Manifest) -> bytes:
+    head = {
+        "format": FORMAT,
+        "session": manifest.session,
+        "client": manifest.client,
+        "layout": manifest.layout,
+        "source": {"bytes": manifest.source_bytes, "digest": manifest.source_digest},
+    }
+    return json.dumps(head)[:-1].encode() + b', "segments": [\n'
+
+
+def _segment_line(manifest: Manifest, sealed: SealedSegment) -> bytes:
+    segment, boundary = sealed.segment, sealed.segment.boundary
+    entry = {
+        "index": segment.index,
+        "file": names.segment_file(manifest.session, manifest.layout, segment.index, sealed.codec),
+        "start": segment.span.start,
+        "end": segment.span.end,
+        "lines": sealed.lines,
+        "digest": sealed.digest,
+        "codec": sealed.codec,
+        "boundary": boundary
+        and {
+            "uuid": boundary.uuid,
+            "timestamp": boundary.timestamp,
+            "trigger": boundary.trigger,
+            "preTokens": boundary.pre_tokens,
+        },
+        "firstTimestamp": segment.first_timestamp,
+        "lastTimestamp": segment.last_timestamp,
+        "pin": sealed.pin,
+        "pruned": sealed.pruned and {"at": sealed.pruned.at, "rule": sealed.pruned.rule},
+    }
+    return json.dumps(entry).encode()
+
+
+def parse(data: bytes) -> Manifest:
+    """Return the manifest that these bytes are; raise DamagedError if they are none of ours.
+
+    It is read line by line, so that a hostile one costs no more memory than it has bytes.
+    """
+    lines = BytesIO(data)
+    first = lines.readline(_MAX_LINE)
+    segments: list[SealedSegment] = []
+    try:
+        head = json.loads(first + b"]}")
+        manifest = Manifest(
+            session=_text(head["session"]),
+            client=_text(head["client"]),
+            layout=_one_of(head["layout"], LAYOUTS),
+            source_bytes=_number(head["source"]["bytes"]),
+            source_digest=_digest_or_none(head["source"]["digest"]),
+            segments=(),
+        )
+        # Whatever else it might say (an unknown key, a file name not ours) shows in a line that
+        # is not the one that we would have written.
+        is_ours = first == _head_line(manifest)
+        more = True
+        while is_ours and more:
+            line = lines.readline(_MAX_LINE)
+            more = line.endswith(b",\n")
+            segments.append(_sealed(json.loads(line[: -len(b",\n")] if more else line)))
+            is_ours = line == _segment_line(manifest, segments[-1]) + (b",\n" if more else b"\n")
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise _damaged() from None
+    manifest = replace(manifest, segments=tuple(segments))
+    if not is_ours or b"\n" + lines.read() != _END or not _continuous(manifest):
+        raise _damaged()
+    return manifest
+
+
+def _damaged() -> DamagedError:
+    return DamagedError(
+        f"The {names.MANIFEST} is damaged. The segments prove themselves without it: "
+        "move it away and try again."
+    )
+
+
+def _continuous(manifest: Manifest) -> bool:
+    position = 0
+    for number, sealed in enumerate(manifest.segments):
+        span = sealed.segment.span
+        if sealed.segment.index != number or span.start != position or span.end < span.start:
+            return False
+        if (sealed.segment.boundary is None) != (number == 0):
+            return False
+        position = span.end
+    return bool(manifest.segments) and position == manifest.source_bytes
+
+
+def _sealed(entry: Any) -> SealedSegment:
+    start, boundary = _number(entry["start"]), entry["boundary"]
+    return SealedSegment(
+        segment=Segment(
+            index=_number(entry["index"]),
+            span=Span(start, _number(entry["end"])),
+            boundary=None if boundary is None else _boundary(start, boundary),
+            first_timestamp=_text_or_none(entry["firstTimestamp"]),
+            last_timestamp=_text_or_none(entry["lastTimestamp"]),
+        ),
+        digest=_digest(entry["digest"]),
+        lines=_number(entry["lines"]),
+        codec=_one_of(entry["codec"], CODECS),
+        pin=_text_or_none(entry["pin"]),
+        pruned=None if entry["pruned"] is None else _pruned(entry["pruned"]),
+    )
+
+
+def _pruned(entry: Any) -> Pruned:
+    return Pruned(_text(entry["at"]), _text(entry["rule"]))
+
+
+def _boundary(offset: int, entry: Any) -> Boundary:
+    return Boundary(
+        offset=offset,
+        uuid=_text_or_none(entry["uuid"]),
+        timestamp=_text_or_none(entry["timestamp"]),
+        trigger=_text_or_none(entry["trigger"]),
+        pre_tokens=None if entry["preTokens"] is None else _number(entry["preTokens"]),
+    )
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _text_or_none(value: object) -> str | None:
+    return None if value is None else _text(value)
+
+
+def _number(value: object) -> int:
+    if not is_count(value):
+        raise TypeError
+    return value
+
+
+def _digest(value: object) -> str:
+    if not is_digest(value):
+        raise TypeError
+    return _text(value)
+
+
+def _digest_or_none(value: object) -> str | None:
+    return None if value is None else _digest(value)
+
+
+def _one_of(value: object, choices: tuple[Any, ...]) -> Any:
+    if value not in choices:
+        raise ValueError
+    return value

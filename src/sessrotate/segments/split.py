@@ -1,0 +1,271 @@
+"""A split: read and planned, then carried out.
+
+Rule: the source is only read. The order of writes makes every crash recognisable: the intent is
+on the disk before the first segment, all segments before the manifest, the manifest before the
+intent goes. A set with an intent is unfinished, and the next split into its folder starts over.
+"""
+
+from __future__ import annotations
+
+import json
+import stat
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING, Final
+
+from sessrotate import clients, fs, names
+from sessrotate.errors import (
+    InUseError,
+    RefusedError,
+    StorageError,
+    printable,
+    storage,
+)
+from sessrotate.model import CODECS, LAYOUTS, Scan, Span, SplitPlan
+from sessrotate.segments import dating, manifest, scan
+from sessrotate.segments import plan as plans
+from sessrotate.segments.manifest import Manifest
+from sessrotate.segments.write import file_name, write
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from sessrotate.clients.protocol import Client
+    from sessrotate.model import Boundary, Codec, FileIdentity, Layout
+    from sessrotate.system.source import Source
+
+_MAX_INTENT: Final = 16 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Leftovers:
+    """What an interrupted split of the same session left in a folder."""
+
+    files: tuple[str, ...]
+
+
+def prepare(
+    source: Source, progress: Callable[[int], None], *, layout: Layout, codec: Codec
+) -> SplitPlan:
+    """Read a session once and return the plan of its split; nothing is written.
+
+    `progress` is told how many bytes are done. Raises NotASessionError if the file is no session
+    of a known client, InUseError if it shrinks or is replaced meanwhile.
+    """
+    identity = source.identity()
+    with storage("read the session"):
+        # A compaction makes a session of anything, however torn its beginning is.
+        client = clients.recognised(source) or clients.first()
+        scanned = scan.scan(source, client, progress, identity.size)
+        if not scanned.boundaries:
+            clients.client_of(source)  # nobody's: raises
+        return _planned(source, client, identity, scanned, layout, codec)
+
+
+def _planned(  # noqa: PLR0917 - all that a plan says
+    source: Source,
+    client: Client,
+    identity: FileIdentity,
+    scanned: Scan,
+    layout: Layout,
+    codec: Codec,
+) -> SplitPlan:
+    return plans.split(
+        session=client.session_of(source.path.name),
+        client=client.NAME,
+        source=identity,
+        scan=scanned,
+        times=dating.times(source, client, plans.spans(scanned)),
+        layout=layout,
+        codec=codec,
+    )
+
+
+def check_folder(plan: SplitPlan, folder: Path) -> Leftovers:
+    """Return what a run of `plan` into `folder` would have to remove first, mostly nothing.
+
+    Raises RefusedError if the folder holds anything but an unfinished split of this session.
+    """
+    name = printable(str(folder))
+    with storage("look into the output folder"):
+        try:
+            entries = {entry.name: entry.lstat() for entry in folder.iterdir()}
+        except FileNotFoundError:
+            return Leftovers(())
+        except NotADirectoryError:
+            raise RefusedError(f"{name} is a file, not a folder.") from None
+    if not entries:
+        return Leftovers(())
+    found = sorted(entries)
+    if not _is_ours(plan, folder, entries):
+        raise RefusedError(f"{name} is not empty: empty it, or name another folder with --out.")
+    ours = {names.MANIFEST, f"{names.MANIFEST}.partial", names.INTENT}
+    for layout, codec in product(LAYOUTS, CODECS):
+        ours.update(
+            names.segment_file(plan.session, layout, segment.index, codec)
+            for segment in plan.segments
+        )
+    if not ours.issuperset(found):
+        raise RefusedError(
+            f"{name} holds an unfinished split, but not only of this session: "
+            "empty it, or name another folder with --out."
+        )
+    with storage("look into the output folder"), _alone(folder):
+        pass
+    # The intent goes last, so that the folder stays recognisable until it is empty.
+    return Leftovers((*(file for file in found if file != names.INTENT), names.INTENT))
+
+
+def _is_ours(plan: SplitPlan, folder: Path, entries: Mapping[str, os.stat_result]) -> bool:
+    """Tell whether a folder holds an unfinished split of this very session, and nothing else.
+
+    Files of such a split are removed, so the session itself must not be among them, under
+    whatever name, and a foreign file called like an intent gives no right to anything.
+    """
+    if names.INTENT not in entries or not all(stat.S_ISREG(e.st_mode) for e in entries.values()):
+        return False
+    if any(
+        (e.st_dev, e.st_ino) == (plan.source.device, plan.source.inode) for e in entries.values()
+    ):
+        return False
+    with storage("look into the output folder"), (folder / names.INTENT).open("rb") as file:
+        intent = file.read(_MAX_INTENT)
+    # An intent is on the disk before any segment, so one that a crash has torn stands alone.
+    is_torn = len(entries) == 1 and _intent(plan).startswith(intent)
+    try:
+        return is_torn or json.loads(intent)["session"] == plan.session
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return False
+
+
+def execute(
+    plan: SplitPlan, source: Source, folder: Path, progress: Callable[[int], None]
+) -> Manifest:
+    """Write the segments of `plan` into `folder`, which `check_folder` has accepted.
+
+    Returns the manifest that stands there when all is on the disk. `progress` is told how many
+    bytes of the source are done. Raises InUseError if the source is not what was planned any
+    more, StorageError if the disk is full or fails; either leaves an unfinished set, and the
+    source as it was.
+    """
+    leftovers = check_folder(plan, folder)
+    if plan.codec == "plain":
+        _check_room(plan, folder, leftovers)
+    with storage("write the segments"):
+        fs.create_folder(folder)
+        fs.remove_files(folder, leftovers.files)
+        fs.create_file(folder / names.INTENT, _intent(plan))
+        with _alone(folder):
+            return _execute(plan, source, folder, progress)
+
+
+def _execute(
+    plan: SplitPlan, source: Source, folder: Path, progress: Callable[[int], None]
+) -> Manifest:
+    if _has_torn_end(plan, source):
+        plan = _without_last_line(plan, source)
+    sealed, whole = write(plan, source, folder, progress)
+    if _has_torn_end(plan, source):
+        # Somebody went on with the last line while it was copied: once more, without it.
+        fs.remove_files(folder, (file_name(plan, segment) for segment in plan.segments))
+        plan = _without_last_line(plan, source)
+        sealed, whole = write(plan, source, folder, progress)
+    _check_source(plan, source)
+    fs.sync_folder(folder)
+    done = Manifest(
+        session=plan.session,
+        client=plan.client,
+        layout=plan.layout,
+        source_bytes=plan.source_bytes,
+        source_digest=whole,
+        segments=sealed,
+    )
+    fs.create_file_at_once(folder / names.MANIFEST, manifest.dump(done))
+    fs.remove_files(folder, [names.INTENT])
+    return done
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Hold a folder's intent; raise InUseError if another process writes there."""
+    try:
+        with fs.held(folder / names.INTENT):
+            yield
+    except BlockingIOError:
+        name = printable(str(folder))
+        raise InUseError(f"Another split is writing to {name}: wait for it.") from None
+
+
+def _intent(plan: SplitPlan) -> bytes:
+    """Return what the intent of a split says; only people read it."""
+    document = {
+        "format": manifest.FORMAT,
+        "operation": "split",
+        "session": plan.session,
+        "segments": len(plan.segments),
+        "sourceBytes": plan.source_bytes,
+    }
+    return json.dumps(document, indent=1).encode() + b"\n"
+
+
+def _has_torn_end(plan: SplitPlan, source: Source) -> bool:
+    """Tell whether the plan ends within a line that has been gone on with since."""
+    if source.size() <= plan.source.size or not plan.source_bytes:
+        return False
+    return source.read_at(plan.source_bytes - 1, 1) != b"\n"
+
+
+def _without_last_line(plan: SplitPlan, source: Source) -> SplitPlan:
+    """Return the plan for the session up to the last newline that it had."""
+    end = source.line_start(plan.source_bytes)
+    boundaries = tuple(
+        segment.boundary
+        for segment in plan.segments
+        if segment.boundary is not None and segment.boundary.offset < end
+    )
+    scanned = Scan(end, boundaries, plan.opaque_lines)
+    return _planned(source, _client(plan, source), plan.source, scanned, plan.layout, plan.codec)
+
+
+def _check_source(plan: SplitPlan, source: Source) -> None:
+    """Raise InUseError unless the source is what was planned, or has only been appended to."""
+    source.check_unreplaced()
+    now = source.identity()
+    if now == plan.source:
+        return
+    client = _client(plan, source)
+    # Nothing says that a format without boundaries is only ever appended to.
+    if (
+        now.size <= plan.source.size
+        or not client.MARKER
+        or not all(_stands(source, client, segment.boundary) for segment in plan.segments[1:])
+    ):
+        raise InUseError("The session was changed while it was read; try again.")
+
+
+def _client(plan: SplitPlan, source: Source) -> Client:
+    """Return the format that a plan was made with."""
+    return clients.of_set(plan.client, lambda: source.read_at(0, min(clients.HEAD, source.size())))
+
+
+def _stands(source: Source, client: Client, boundary: Boundary | None) -> bool:
+    """Tell whether a boundary still is where it was: growth may hide an edit before it."""
+    if boundary is None:
+        return False
+    line = Span(boundary.offset, source.line_end(boundary.offset, source.size()))
+    return client.boundary(source.pieces(line), line) == boundary
+
+
+def _check_room(plan: SplitPlan, folder: Path, leftovers: Leftovers) -> None:
+    """Raise StorageError at once rather than fill a disk that cannot hold the segments."""
+    room = fs.free_bytes(folder)
+    if room is None or leftovers.files:  # what the leftovers free is not known exactly
+        return
+    if room < plan.source_bytes:
+        raise StorageError(
+            f"The segments need {plan.source_bytes:,} bytes and {room:,} are free where "
+            f"{printable(str(folder))} is: nothing was written."
+        )

@@ -1,0 +1,248 @@
+"""The intent of a rotation or restoration: what is written is read, and nothing else is."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sessrotate.archive import intent
+from sessrotate.archive.intent import NO_SWAP, OPERATIONS, Batch, Intent, Late, Mark, Swap
+from sessrotate.errors import DamagedError
+from sessrotate.model import Boundary, SealedSegment, Segment, Span
+from sessrotate.segments import manifest
+from sessrotate.segments.manifest import Manifest
+from sessrotate.system.digest import ZERO
+
+counts: Final = st.integers(0, 2**40)
+digests: Final = st.text("0123456789abcdef", min_size=32, max_size=32).map("xxh3_128:{}".format)
+marks: Final = st.builds(Mark, counts, digests)
+texts: Final = st.none() | st.text(st.characters(blacklist_categories=["Cs"]), max_size=10)
+
+
+@st.composite
+def _lates(draw: st.DrawFn) -> Late:
+    at = draw(counts)
+    mark = Mark(draw(st.integers(1, 2**40)), draw(digests))
+    edge = Mark(min(at, 4096), draw(digests))
+    return Late(at, mark, edge, draw(counts))
+
+
+lates: Final = _lates()
+
+
+@st.composite
+def manifests(draw: st.DrawFn) -> Manifest:
+    """Draw what an archive lists: the digest of it all is not known yet."""
+    segments, start = [], 0
+    for index in range(draw(st.integers(1, 4))):
+        end = start + draw(st.integers(1, 10**9))
+        boundary = Boundary(start, draw(texts), draw(texts), draw(texts), draw(st.none() | counts))
+        part = Segment(
+            index, Span(start, end), boundary if index else None, draw(texts), draw(texts)
+        )
+        segments.append(SealedSegment(part, draw(digests), draw(counts), "plain"))
+        start = end
+    return Manifest("s", "claude", "numbered", start, None, tuple(segments))
+
+
+@st.composite
+def intents(draw: st.DrawFn) -> Intent:
+    """Draw an intent that could be one of ours."""
+    listed = draw(manifests())
+    batch = None
+    if draw(st.booleans()):
+        start = draw(counts)
+        batch = Batch(Span(start, start + draw(st.integers(1, 2**20))), draw(counts))
+    new = Mark(draw(st.integers(1, 2**40)), draw(digests))
+    swap = Swap(draw(marks), new, draw(counts), draw(counts), draw(marks), batch)
+    operation = draw(st.sampled_from(OPERATIONS))
+    late = draw(lates)
+    if operation == "insert":
+        if not late.end:
+            swap = replace(swap, new=late.mark, cut=late.at)
+        swap = replace(swap, prefix=swap.cut + swap.new.size)
+        return Intent(operation, swap, len(listed.segments), listed, late)
+    if operation == "late":
+        return Intent(operation, NO_SWAP, len(listed.segments), listed, replace(late, end=0))
+    kept = replace(late, end=late.end + 1) if draw(st.booleans()) else None
+    if operation == "restore":
+        swap = replace(swap, prefix=listed.source_bytes)
+        return Intent(operation, swap, len(listed.segments), listed, kept)
+    first = draw(st.integers(0, len(listed.segments) - 1))
+    moved = listed.source_bytes - listed.segments[first].segment.span.start
+    return Intent("rotate", replace(swap, cut=moved + swap.cut), first, listed, kept)
+
+
+@given(intents())
+def test_what_is_written_is_read(begun: Intent) -> None:
+    assert intent.parse(intent.dump(begun)) == begun
+
+
+@given(manifests())
+def test_an_archives_manifest_is_read_as_it_was_written(listed: Manifest) -> None:
+    assert manifest.parse(manifest.dump(listed)) == listed
+
+
+@given(st.binary(max_size=400), intents(), st.data())
+def test_any_bytes_are_an_intent_or_damage(data: bytes, begun: Intent, draw: st.DataObject) -> None:
+    whole = intent.dump(begun)
+    at = draw.draw(st.integers(0, len(whole)))
+    for forged in (data, whole[:at], whole[:at] + data + whole[at:], whole[:at] + data):
+        try:
+            found = intent.parse(forged)
+        except DamagedError:
+            continue
+        assert intent.dump(found) == forged
+
+
+@given(st.binary(max_size=400), manifests(), st.data())
+def test_any_bytes_are_a_manifest_or_damage(
+    data: bytes, listed: Manifest, draw: st.DataObject
+) -> None:
+    whole = manifest.dump(listed)
+    at = draw.draw(st.integers(0, len(whole)))
+    for forged in (data, whole[:at], whole[:at] + data + whole[at:], whole[:at] + data):
+        try:
+            found = manifest.parse(forged)
+        except DamagedError:
+            continue
+        assert manifest.dump(found) == forged
+
+
+SEGMENTS: Final = tuple(
+    SealedSegment(
+        Segment(
+            n,
+            Span(n * 10, n * 10 + 10),
+            Boundary(n * 10, None, None, None, None) if n else None,
+            None,
+            None,
+        ),
+        ZERO,
+        1,
+        "plain",
+    )
+    for n in range(3)
+)
+LISTED: Final = Manifest("s", "claude", "numbered", 30, None, SEGMENTS)
+MARK: Final = Mark(5, ZERO)
+ROTATION: Final = Intent("rotate", Swap(MARK, MARK, 50, 60, MARK), 1, LISTED)
+RESTORATION: Final = Intent("restore", Swap(MARK, MARK, 50, 30, MARK), 3, LISTED)
+
+
+KEPT: Final = Late(20, MARK, Mark(20, ZERO))
+WAITING: Final = Intent("late", NO_SWAP, 3, LISTED, KEPT)
+INSERTION: Final = Intent("insert", Swap(MARK, MARK, 20, 25, MARK), 3, LISTED, KEPT)
+
+
+def damaged(begun: Intent) -> None:
+    with pytest.raises(DamagedError, match=r"intent\.json of the archive is damaged"):
+        intent.parse(intent.dump(begun))
+
+
+def test_an_intent_that_makes_no_sense_is_damage() -> None:
+    for sound in (ROTATION, RESTORATION):
+        assert intent.parse(intent.dump(sound)) == sound
+    # The pack must hold what is to be sealed, and something must be.
+    damaged(replace(ROTATION, swap=replace(ROTATION.swap, cut=19)))
+    damaged(replace(ROTATION, first=3))
+    damaged(replace(ROTATION, first=4))
+    damaged(replace(RESTORATION, first=2))
+    damaged(replace(RESTORATION, swap=replace(RESTORATION.swap, prefix=31)))
+    damaged(replace(ROTATION, swap=replace(ROTATION.swap, batch=Batch(Span(5, 5), 1))))
+    damaged(replace(ROTATION, swap=replace(ROTATION.swap, batch=Batch(Span(6, 5), 1))))
+    # Late lines are some, and stand behind what they say they do.
+    kept = replace(KEPT, end=70)
+    damaged(replace(ROTATION, late=KEPT))
+    damaged(replace(RESTORATION, late=KEPT))
+    for sound in (
+        WAITING,
+        INSERTION,
+        replace(ROTATION, late=kept),
+        replace(RESTORATION, late=kept),
+    ):
+        assert sound.late is not None
+        assert intent.parse(intent.dump(sound)) == sound
+        damaged(replace(sound, late=replace(sound.late, mark=Mark(0, ZERO))))
+        damaged(replace(sound, late=replace(sound.late, edge=Mark(21, ZERO))))
+        damaged(replace(sound, late=replace(sound.late, edge=Mark(19, ZERO))))
+    damaged(replace(WAITING, late=None))
+    damaged(replace(INSERTION, late=None))
+    damaged(replace(WAITING, swap=INSERTION.swap))
+    damaged(replace(WAITING, late=replace(KEPT, end=7)))
+    damaged(replace(INSERTION, late=replace(KEPT, mark=Mark(6, ZERO))))
+    damaged(replace(INSERTION, late=replace(KEPT, at=21, edge=Mark(21, ZERO))))
+    more = replace(INSERTION, late=replace(KEPT, at=30, edge=Mark(30, ZERO), end=7))
+    assert intent.parse(intent.dump(more)) == more
+    damaged(replace(INSERTION, first=2))
+    damaged(replace(INSERTION, swap=replace(INSERTION.swap, prefix=26)))
+    damaged(replace(INSERTION, swap=replace(INSERTION.swap, cut=25)))
+
+
+VALUES: Final[list[object]] = [
+    None,
+    True,
+    -1,
+    1.5,
+    2**64,
+    10**400,
+    "",
+    "../x",
+    "a\x00b",
+    [],
+    {},
+    "prune",
+]
+
+
+@pytest.mark.parametrize("value", VALUES, ids=lambda value: repr(value)[:20])
+@pytest.mark.parametrize(
+    "key", ["format", "operation", "first", "cut", "prefix", "old", "new", "tail", "batch", "late"]
+)
+def test_a_forged_value_is_damage(key: str, value: object) -> None:
+    line, rest = intent.dump(ROTATION).split(b"\n", 1)
+    forged = json.dumps({**json.loads(line), key: value}).encode() + b"\n" + rest
+    if key in {"batch", "late"} and value is None:
+        assert intent.parse(forged) == ROTATION
+        return
+    with pytest.raises(DamagedError):
+        intent.parse(forged)
+
+
+@pytest.mark.parametrize("mark", ["old", "new", "tail"])
+@pytest.mark.parametrize("key", ["bytes", "digest"])
+@pytest.mark.parametrize("value", VALUES, ids=lambda value: repr(value)[:20])
+def test_a_forged_mark_is_damage(mark: str, key: str, value: object) -> None:
+    line, rest = intent.dump(ROTATION).split(b"\n", 1)
+    fields = json.loads(line)
+    fields[mark][key] = value
+    with pytest.raises(DamagedError):
+        intent.parse(json.dumps(fields).encode() + b"\n" + rest)
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [("at",), ("end",), ("lines",), ("behind",), ("lines", "bytes"), ("behind", "digest")],
+    ids=".".join,
+)
+@pytest.mark.parametrize("value", VALUES, ids=lambda value: repr(value)[:20])
+def test_forged_late_lines_are_damage(keys: tuple[str, ...], value: object) -> None:
+    line, rest = intent.dump(INSERTION).split(b"\n", 1)
+    fields = json.loads(line)
+    inner = fields["late"]
+    for key in keys[:-1]:
+        inner = inner[key]
+    inner[keys[-1]] = value
+    with pytest.raises(DamagedError):
+        intent.parse(json.dumps(fields).encode() + b"\n" + rest)
+
+
+def test_a_part_of_the_history_is_found_in_the_pack() -> None:
+    # The old file's body began at byte 10 of the history, behind 30 bytes of its own.
+    assert ROTATION.in_pack(Span(10, 20)) == Span(30, 40)
+    assert ROTATION.in_pack(Span(20, 30)) == Span(40, 50)

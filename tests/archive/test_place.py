@@ -1,0 +1,60 @@
+"""Where a session's files are, and what is not in its place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from sessrotate.archive import place
+from sessrotate.errors import RefusedError
+from support import command_line, homes
+from support.command_line import ID, boundary, row, write
+from support.homes import Home
+
+if TYPE_CHECKING:
+    pass
+
+DATA: Final = command_line.session(boundaries=2)
+MORE: Final = row(90) + boundary(91) + row(92)
+LATER: Final = row(95) + boundary(96) + row(97)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    return homes.home(tmp_path, monkeypatch, DATA)
+
+
+def test_a_file_outside_the_clients_folder_is_refused(home: Home) -> None:
+    path = write(home.config / f"{ID}.jsonl", DATA)
+    with pytest.raises(RefusedError, match=r"CLAUDE_CONFIG_DIR.*without --in-place"):
+        place.of_live(path)
+
+
+@pytest.mark.parametrize("deeper", ["subagents", "x/y"])
+def test_a_file_further_down_in_a_project_is_no_live_file(home: Home, deeper: str) -> None:
+    path = write(home.live.parent / deeper / f"{ID}.jsonl", DATA)
+    with pytest.raises(RefusedError, match="only there can one be changed in place"):
+        place.of_live(path)
+
+
+def test_an_agents_transcript_is_refused(home: Home) -> None:
+    path = write(home.live.parent / "agent-1234.jsonl", DATA)
+    with pytest.raises(RefusedError, match="belongs to its session"):
+        place.of_live(path)
+
+
+def test_a_file_in_an_archive_is_no_live_file(home: Home) -> None:
+    home.rotate()
+    with pytest.raises(RefusedError):
+        place.of_live(home.archive / f"{ID}.1.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("project", "session"), [("p", ""), ("p", "."), ("p", ".."), ("aside", "s")]
+)
+def test_what_would_be_another_folder_is_no_place(
+    tmp_path: Path, project: str, session: str
+) -> None:
+    assert place.named(tmp_path, project, session) is None

@@ -1,0 +1,81 @@
+"""A note says what it was told, and whatever else stands in its place is damage."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sessrotate.archive import put_away_note
+from sessrotate.archive.put_away_note import STANDINGS, Note, Packed
+from sessrotate.errors import DamagedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+TEXT = st.text(st.characters())  # surrogates too: a file's name need not be UTF-8
+DIGEST = st.none() | st.from_regex(r"xxh3_128:[0-9a-f]{32}", fullmatch=True)
+PACKED = st.builds(Packed, TEXT, st.integers(0, 2**63 - 1), DIGEST)
+FOLDER = st.tuples(TEXT, st.integers(-(2**61), 2**61))
+NOTES = st.builds(
+    Note,
+    TEXT,
+    st.sampled_from(STANDINGS),
+    TEXT,
+    st.lists(PACKED).map(tuple),
+    st.lists(FOLDER).map(tuple),
+)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | TEXT,
+    lambda inner: st.lists(inner) | st.dictionaries(TEXT, inner),
+    max_leaves=8,
+)
+
+
+@given(NOTES)
+def test_a_note_comes_back_as_it_was_written(note: Note) -> None:
+    assert put_away_note.parse(put_away_note.dump(note), note.session) == note
+
+
+@given(NOTES)
+def test_a_note_of_another_session_is_none(note: Note) -> None:
+    with pytest.raises(DamagedError):
+        put_away_note.parse(put_away_note.dump(note), f"{note.session}x")
+
+
+@given(NOTES, st.sampled_from(["packed", "folders", "standing", "format", "at"]), JSON)
+def test_whatever_a_field_holds_it_is_understood_or_damage(
+    note: Note, field: str, value: object
+) -> None:
+    document: dict[str, Any] = json.loads(put_away_note.dump(note))
+    document[field] = value
+    try:
+        found = put_away_note.parse(json.dumps(document).encode(), note.session)
+    except DamagedError:
+        return
+    assert json.loads(put_away_note.dump(found)) == document
+
+
+@given(st.binary() | JSON.map(lambda value: json.dumps(value).encode()))
+def test_anything_else_is_damage(data: bytes) -> None:
+    with pytest.raises(DamagedError):
+        put_away_note.parse(data, "session")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda note: replace(note, packed=(Packed("a", -1),)),
+        lambda note: replace(note, packed=(Packed("a", 1, "md5:0"),)),
+        lambda note: replace(note, folders=(("a", 2**70),)),
+    ],
+)
+def test_numbers_out_of_range_are_damage(change: Callable[[Note], Note]) -> None:
+    note = Note("session", "archived", "")
+    assert put_away_note.parse(put_away_note.dump(note), "session") == note
+    with pytest.raises(DamagedError):
+        put_away_note.parse(put_away_note.dump(change(note)), "session")

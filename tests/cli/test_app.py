@@ -1,0 +1,147 @@
+"""The program around the commands: help, version, completion, names that are none."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from support.command_line import (
+    COMMAND,
+    ID,
+    assert_one_sentence,
+    names_in,
+    on_terminal,
+    piped,
+    raw_controls,
+    session,
+    without_ansi,
+    write,
+)
+
+PAGES: Final = [[], ["split"], ["stitch"], ["verify"]]
+
+
+@pytest.mark.parametrize("run", [piped, on_terminal])
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: " ".join(page) or "sessrotate")
+def test_every_help_text_fits_80_columns(run: Any, page: list[str]) -> None:
+    for option in ("--help", "-h"):
+        narrow = {"columns": 80} if run is on_terminal else {"env": {"COLUMNS": "80"}}
+        ended = run(*page, option, **narrow)
+        assert (ended.code, ended.err) == (0, "")
+        lines = without_ansi(ended.out).splitlines()
+        assert lines[0].startswith("Usage: sessrotate")
+        assert max(map(len, lines)) <= 80
+        assert "--help" in ended.out
+
+
+def test_help_names_every_command_and_exit_code() -> None:
+    text = piped("--help").out
+    for word in ("split", "stitch", "verify", "65", "74", "75", "77", "130"):
+        assert word in text
+
+
+def test_alone_it_prints_its_help() -> None:
+    alone = piped()
+    assert "Usage: sessrotate" in alone.out + alone.err
+    assert "split" in alone.out + alone.err
+    assert alone.code in {0, 2}
+
+
+@pytest.mark.parametrize("run", [piped, on_terminal])
+def test_the_version_is_one_line(run: Any) -> None:
+    ended = run("--version")
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out.startswith("sessrotate ")
+    assert ended.out.count("\n") == 1
+    assert run("--version", "split").out == ended.out
+
+
+@pytest.mark.parametrize(
+    "arguments", [["spilt"], ["--nonsense"], ["../../x"], ["\x1b[31mred"], ["--\x1b[31mred"], [""]]
+)
+def test_what_is_no_command_is_wrong_usage(arguments: list[str]) -> None:
+    ended = piped(*arguments)
+    assert (ended.code, ended.out) == (2, "")
+    assert "Traceback" not in ended.err
+    assert raw_controls(ended.err) == set()
+
+
+def test_an_argument_that_is_not_utf_8_is_no_traceback(tmp_path: Path) -> None:
+    for arguments in ([b"\xff\xfe"], [b"split", b"\xff\xfe"], [b"stitch", b"\xff/\xfe"]):
+        ended = piped(*arguments, cwd=tmp_path)
+        assert (ended.code, ended.out) == (2, "")
+        assert "Traceback" not in ended.err
+        assert "\udcff" not in ended.err
+
+
+def test_a_name_longer_than_any_file_s_is_one_sentence(tmp_path: Path) -> None:
+    ended = piped("split", "x" * 5000, cwd=tmp_path)
+    assert ended.code in {2, 74}
+    assert_one_sentence(ended, ended.code)
+    assert len(ended.err) < 500
+
+
+def test_it_runs_without_an_environment_of_its_own(tmp_path: Path) -> None:
+    source = write(tmp_path / f"{ID}.jsonl", session())
+    ended = piped(
+        *("-c", 'exec env -i "$0" split "$1" --dry-run', COMMAND, source), program=("/bin/sh",)
+    )
+    assert (ended.code, ended.err) == (0, "")
+
+
+def test_a_working_folder_that_is_gone_is_no_traceback(tmp_path: Path) -> None:
+    source = write(tmp_path / f"{ID}.jsonl", session())
+    place = tmp_path / "gone"
+    place.mkdir()
+    for rest in ("--dry-run", ""):
+        script = f'mkdir -p "$2"; cd "$2"; rmdir "$2"; exec "$0" split "$1" {rest}'
+        ended = piped("-c", script, COMMAND, source, place, program=("/bin/sh",))
+        assert ended.code in {0, 74}, ended
+        assert "Traceback" not in ended.err
+
+
+@pytest.mark.parametrize("command", ["split", "stitch", "verify"])
+def test_a_shell_completes_session_ids(command: str, tmp_path: Path) -> None:
+    projects = tmp_path / "projects"
+    write(projects / "-srv-demo" / f"{ID}.jsonl", b"")
+    write(projects / "-srv-demo" / "77777777-0000-4000-a000-000000000000.jsonl", b"")
+    ended = piped(
+        env={
+            "_SESSROTATE_COMPLETE": "complete_bash",
+            "COMP_WORDS": f"sessrotate {command} 5e55",
+            "COMP_CWORD": "2",
+            "CLAUDE_PROJECTS_DIR": str(projects),
+        }
+    )
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out.split() == [ID]
+
+
+def test_a_shell_completes_options_and_commands() -> None:
+    for words, place, wanted in (
+        ("sessrotate spl", "1", ["split"]),
+        ("sessrotate split --dr", "2", ["--dry-run"]),
+    ):
+        ended = piped(
+            env={
+                "_SESSROTATE_COMPLETE": "complete_bash",
+                "COMP_WORDS": words,
+                "COMP_CWORD": place,
+            }
+        )
+        assert (ended.code, ended.out.split()) == (0, wanted)
+
+
+def test_a_module_started_by_hand_is_the_same_program() -> None:
+    program = (sys.executable, "-c", "from sessrotate.cli import main; main()")
+    assert piped("--version", program=program) == piped("--version")
+
+
+def test_the_home_folder_may_be_missing(tmp_path: Path) -> None:
+    ended = piped("split", "5e55107a", cwd=tmp_path, env={"HOME": ""})
+    assert ended.code == 2
+    assert "Traceback" not in ended.err
+    assert names_in(tmp_path) == []

@@ -1,0 +1,194 @@
+"""`archive` and `unarchive` as commands: every answer and every refusal."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from sessrotate.system import in_use
+from support import command_line, homes
+from support.command_line import ID, called, piped, row
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from support.homes import Home
+
+DATA: Final = command_line.session(boundaries=3)
+OTHER: Final = "0therid0-0000-4000-a000-000000000002"
+DAY: Final = 86_400
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    monkeypatch.setattr(in_use, "writers", lambda *_: iter(()))
+    return homes.home(tmp_path, monkeypatch, DATA)
+
+
+def aged(home: Home, days: float) -> None:
+    then = time.time() - days * DAY
+    os.utime(home.live, (then, then))
+
+
+def test_a_session_is_put_away_and_comes_back(home: Home) -> None:
+    done = called("archive", ID)
+    assert (done.code, done.err) == (0, "")
+    assert "archived" in done.out
+    assert done.out.endswith("1 session; 3.2 KiB left the client's folder.\n"), done.out
+    assert not home.live.exists()
+    assert called("stitch", ID[:8], "-o", str(home.config / "out")).code == 0
+    assert (home.config / "out").read_bytes() == DATA
+    assert called("verify", ID).code == 0
+    assert called("doctor").code == 0
+    back = called("unarchive", ID)
+    assert (back.code, back.err) == (0, "")
+    assert back.out == f"{ID} is back: 3.2 KiB in {home.live}.\n"
+    assert home.live.read_bytes() == DATA
+
+
+def test_the_real_command_does_the_same(home: Home) -> None:
+    assert piped("archive", ID, env=home.env).code == 0
+    assert not home.live.exists()
+    assert piped("stitch", ID, env=home.env).out.encode() == DATA
+    assert piped("unarchive", ID, env=home.env).code == 0
+    assert home.live.read_bytes() == DATA
+
+
+def test_a_dry_run_shows_the_same_and_changes_nothing(home: Home) -> None:
+    before = homes.snapshot(home.config)
+    done = called("archive", "-n", ID)
+    assert done.code == 0
+    assert "planned" in done.out
+    assert done.out.endswith("1 session; 3.2 KiB would leave the client's folder.\n")
+    document = called("archive", "--dry-run", "--json", ID).document()
+    assert document["dry_run"] is True
+    assert homes.snapshot(home.config) == before
+
+
+def test_json_says_what_became_of_each(home: Home) -> None:
+    document = called("archive", "--json", ID).document()
+    (entry,) = document["sessions"]
+    stored = entry.pop("bytes_stored")
+    assert 0 < stored < len(DATA)
+    assert entry == {
+        "session": ID,
+        "path": str(home.live),
+        "bytes_freed": len(DATA),
+        "result": "archived",
+        "reason": None,
+    }
+    assert document["bytes_freed"] == len(DATA)
+    assert document["dry_run"] is False
+
+
+def test_what_is_older_is_put_away_and_what_is_in_use_stays(home: Home) -> None:
+    undated = row(1).replace(b"timestamp", b"no")
+    for name in ("older", "used"):
+        path = home.live.with_name(f"{name}.jsonl")
+        command_line.write(path, undated)
+        os.utime(path, (time.time() - 9 * DAY,) * 2)
+    command_line.write(home.live.with_name("newer.jsonl"), undated)
+    home.live.unlink()
+    with home.live.with_name("used.jsonl").open("ab"):
+        done = called("archive", "--older-than", "7d", "--wait", "0")
+    assert done.code == 0
+    assert "running: The session is in use" in done.out
+    assert sorted(path.name for path in home.live.parent.iterdir()) == [
+        "newer.jsonl",
+        "used.jsonl",
+    ]
+    assert "2 sessions" in done.out
+    assert "1 of 2: older" in done.err
+    assert called("archive", "--older-than", "30d").out == (
+        "0 sessions; 0 B left the client's folder.\n"
+    )
+
+
+def test_one_failure_is_no_others(home: Home) -> None:
+    other = home.live.with_name(f"{OTHER}.jsonl")
+    command_line.write(other, DATA)
+    os.link(other, home.config / "second")
+    done = called("archive", ID, OTHER)
+    assert done.code == 77
+    assert "hard link" in done.out
+    assert not home.live.exists()
+    assert other.exists()
+    alone = called("archive", OTHER)
+    assert (alone.code, alone.out) == (77, "")
+    assert "hard link" in alone.err
+
+
+def test_a_session_that_is_named_and_in_use_is_a_failure(home: Home) -> None:
+    command_line.write(home.live.with_name(f"{OTHER}.jsonl"), DATA)
+    with home.live.open("ab"):
+        done = called("archive", ID, OTHER, "--wait", "0")
+    assert done.code == 75
+    assert home.live.exists()
+    assert not home.live.with_name(f"{OTHER}.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("archive",), ("archive", ID, "--older-than", "7d"), ("archive", "--older-than", "soon")],
+)
+def test_wrong_usage_changes_nothing(home: Home, arguments: tuple[str, ...]) -> None:
+    before = homes.snapshot(home.config)
+    assert called(*arguments).code == 2
+    assert homes.snapshot(home.config) == before
+
+
+@pytest.mark.usefixtures("home")
+def test_a_session_that_is_not_away_is_refused() -> None:
+    done = called("unarchive", ID)
+    assert done.code == 77
+    assert "is not put away" in done.err
+
+
+@pytest.mark.usefixtures("home")
+def test_what_is_away_is_refused_by_what_needs_it_here() -> None:
+    called("archive", ID)
+    for arguments in (("split", "--in-place"), ("restore",), ("split", "--in-place", "--dry-run")):
+        done = called(*arguments, ID)
+        assert (done.code, done.out) == (77, ""), done
+        assert f"`sessrotate unarchive {ID}` brings it back" in done.err
+
+
+def test_what_appeared_meanwhile_is_refused_and_named_by_doctor(home: Home) -> None:
+    called("archive", ID)
+    home.live.write_bytes(row(1))
+    done = called("unarchive", ID)
+    assert done.code == 77
+    assert "move it to another name" in done.err
+    told = called("doctor", "--json")
+    assert told.code == 1
+    assert json.loads(told.out)["findings"][0]["kind"] == "doubled"
+
+
+def test_who_brings_back_what_the_client_would_delete_is_told(home: Home) -> None:
+    aged(home, 45)
+    called("archive", ID)
+    done = called("unarchive", ID)
+    assert "It was not changed for 45 days" in done.out
+    assert "--touch" in done.out
+    called("archive", ID)
+    assert "--touch" not in called("unarchive", ID, "--touch").out
+    assert time.time() - home.live.stat().st_mtime < DAY
+    aged(home, 45)
+    (home.config / "settings.json").write_text('{"cleanupPeriodDays": 60}')
+    called("archive", ID)
+    assert "--touch" not in called("unarchive", ID).out
+
+
+def test_what_was_sealed_before_is_compressed_too(home: Home) -> None:
+    data = home.live.read_bytes()
+    home.rotate()
+    sealed = len(list(home.archive.glob("*.jsonl")))
+    assert sealed
+    assert called("archive", ID).code == 0
+    assert len(list(home.archive.glob("*.jsonl.zst"))) == sealed
+    assert not list(home.archive.glob("*.jsonl"))
+    assert home.stitched() == data

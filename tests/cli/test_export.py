@@ -1,0 +1,194 @@
+"""`sessrotate export`, as a process."""
+
+from __future__ import annotations
+
+import os
+import pkgutil
+import subprocess
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import sessrotate.export
+from sessrotate.cli import export
+from support import homes
+from support.command_line import (
+    COMMAND,
+    ENVIRONMENT,
+    ID,
+    assert_one_sentence,
+    contents,
+    names_in,
+    on_terminal,
+    patched,
+    piped,
+    row,
+    segments_of,
+    session,
+    write,
+)
+from support.homes import Home
+
+DATA = session()
+OTHER = ID[:-1] + "2"
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    return homes.home(tmp_path, monkeypatch, DATA)
+
+
+def test_one_session_goes_to_standard_output(home: Home) -> None:
+    for _ in range(2):
+        done = piped("export", ID[:8], env=home.env)
+        assert (done.code, done.out.encode(), done.err) == (0, DATA, "")
+        home.rotate()
+
+
+def test_a_session_in_a_file_is_readable_by_its_owner_alone(home: Home, tmp_path: Path) -> None:
+    done = piped("export", home.live, "-o", tmp_path / "out.jsonl", umask=0)
+    assert (done.code, done.out, done.err) == (0, "", "")
+    assert (tmp_path / "out.jsonl").read_bytes() == DATA
+    assert (tmp_path / "out.jsonl").stat().st_mode & 0o777 == 0o600
+
+
+def test_several_sessions_become_a_file_each(home: Home, tmp_path: Path) -> None:
+    other = write(home.live.with_name(f"{OTHER}.jsonl"), row(5))
+    expected = {f"{ID}.jsonl": DATA, f"{OTHER}.jsonl": row(5)}
+    done = piped("export", home.live, other, "-o", tmp_path / "new" / "folder")
+    assert (done.code, done.out, done.err) == (0, "", "")
+    assert contents(tmp_path / "new" / "folder") == expected
+    (tmp_path / "here").mkdir()
+    assert piped("export", home.live, other, cwd=tmp_path / "here").code == 0
+    assert contents(tmp_path / "here") == expected
+
+
+def test_a_folder_takes_one_session_too(home: Home, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    assert piped("export", home.live, "-o", tmp_path / "out").code == 0
+    assert contents(tmp_path / "out") == {f"{ID}.jsonl": DATA}
+
+
+def test_nothing_is_written_over(home: Home, tmp_path: Path) -> None:
+    there = write(tmp_path / "out" / f"{ID}.jsonl", b"mine")
+    for output in (there, tmp_path / "out"):
+        done = piped("export", home.live, "-o", output)
+        assert_one_sentence(done, 77)
+        assert f"{ID}.jsonl exists" in done.err
+    assert contents(tmp_path / "out") == {f"{ID}.jsonl": b"mine"}
+    # Two sessions of one name: the first is there, the second is refused.
+    (tmp_path / "two").mkdir()
+    again = write(tmp_path / "elsewhere" / f"{ID}.jsonl", row(1))
+    assert_one_sentence(piped("export", home.live, again, "-o", tmp_path / "two"), 77)
+    assert contents(tmp_path / "two") == {f"{ID}.jsonl": DATA}
+
+
+def test_what_is_left_out_is_counted(home: Home) -> None:
+    home.append(DATA.splitlines(keepends=True)[0] + row(1, slug="other bytes"))
+    done = piped("export", home.live)
+    assert (done.code, done.out.encode()) == (0, DATA)
+    told = "sessrotate: Left out 2 copies of records, 1 of them with other bytes.\n"
+    assert done.err == told
+
+
+@pytest.mark.parametrize(
+    "name", ["../../evil", "..", "/etc/evil", "a\x1b[31mb", "x" * 300, "é/é", "-rf"]
+)
+def test_a_name_is_safe_whatever_a_session_is_called(name: str) -> None:
+    made = export.file_name(name)
+    assert Path(made).name == made
+    assert made not in {"", ".", ".."}
+    assert len(made) <= 200
+    assert made.isascii()
+    assert made.isprintable()
+    assert not made.startswith((".", "-"))
+
+
+def test_a_gap_is_an_error_and_leaves_no_file(home: Home, tmp_path: Path) -> None:
+    home.rotate()
+    (home.archive / f"{ID}.1.jsonl").unlink()
+    (tmp_path / "out").mkdir()
+    done = piped("export", home.live, "-o", tmp_path / "out", env=home.env)
+    assert_one_sentence(done, 74)
+    assert "Segment 1" in done.err
+    assert names_in(tmp_path / "out") == []
+
+
+def test_a_gap_is_passed_over_and_named_where_that_is_allowed(home: Home, tmp_path: Path) -> None:
+    home.rotate()
+    (home.archive / f"{ID}.1.jsonl").unlink()
+    done = piped("export", home.live, "--allow-gaps", "-o", tmp_path / "out", env=home.env)
+    assert (done.code, done.out) == (0, "")
+    assert done.err == f"sessrotate: Segment 1 ({ID}.1.jsonl) is missing.\n"
+    bodies = segments_of(DATA)
+    assert (tmp_path / "out").read_bytes() == b"".join([bodies[0], *bodies[2:]])
+
+
+def test_a_full_disk_leaves_no_file(home: Home, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    program = ("prlimit", f"--fsize={len(DATA) // 2}", COMMAND)
+    done = piped("export", home.live, "-o", tmp_path / "out" / "x", program=program)
+    assert_one_sentence(done, 74)
+    assert names_in(tmp_path / "out") == []
+
+
+def test_a_terminal_is_shown_text_and_obeys_none_of_it(home: Home) -> None:
+    home.append(b"torn \x1b]0;title\x07 \xc2\x9b31m\n")
+    done = on_terminal("export", home.live)
+    assert done.code == 0
+    assert done.out == DATA.decode() + "torn ␛]0;title␇ \ufffd31m\n"
+
+
+def test_a_closed_pipe_ends_quietly(home: Home) -> None:
+    home.append(session(boundaries=0, rows=4000, padding=100))
+    read, write_end = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [COMMAND, "export", home.live],
+        stdout=write_end,
+        stderr=subprocess.PIPE,
+        env=ENVIRONMENT,
+        check=False,
+        timeout=60,
+    )
+    os.close(write_end)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["--format", "yaml"], 2),
+        (["nowhere"], 2),
+        ([], 2),
+        ([__file__], 65),
+    ],
+)
+def test_what_makes_no_sense_is_refused(arguments: list[str], code: int) -> None:
+    done = piped("export", *arguments)
+    assert (done.code, done.out) == (code, "")
+    assert "Traceback" not in done.err
+
+
+def test_every_format_that_is_there_is_offered() -> None:
+    there = {
+        found.name
+        for found in pkgutil.iter_modules(sessrotate.export.__path__)
+        if hasattr(import_module(f"sessrotate.export.{found.name}"), "pieces")
+    }
+    assert set(export.FORMATS) == there
+
+
+def test_a_format_that_no_terminal_can_show_needs_a_file(
+    home: Home,
+) -> None:
+    """Tried on the format that is there, as if it were one."""
+    preparation = (
+        "from sessrotate.cli import export; "
+        "export.FORMATS['jsonl'] = export.Format('.html', is_for_terminals=False)"
+    )
+    done = on_terminal("export", home.live, program=patched(preparation))
+    assert (done.code, done.out) == (2, "")
+    assert "-o" in done.err
+    assert piped("export", home.live, program=patched(preparation)).out.encode() == DATA

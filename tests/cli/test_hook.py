@@ -1,0 +1,648 @@
+"""The client's call at the end of a session, and having it call: the real command, real processes.
+
+Rule: what a call started has ended before a test looks at what it did.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from sessrotate.errors import InUseError
+from sessrotate.hook import settings
+from sessrotate.system import locks
+from support import command_line, homes, processes
+from support.command_line import (
+    COMMAND,
+    ENVIRONMENT,
+    ID,
+    Ended,
+    assert_one_sentence,
+    boundary,
+    called,
+    decoded,
+    patched,
+    row,
+    write,
+)
+from support.homes import Home, snapshot
+from support.limits import UNPRIVILEGED, limited
+from support.processes import needs_proc, workers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+DATA: Final = command_line.session(boundaries=2, padding=1000)
+LIMIT: Final = "8000"
+"""Less than that, and more than what is left of it by a rotation."""
+
+CALL: Final = ("hook", "--min-size", LIMIT)
+SECONDS: Final = 30.0
+
+NO_FORK: Final = patched("import os; os.fork = lambda: os._exit(9)")
+"""The real command, that ends with 9 where it would start a process."""
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    return homes.home(tmp_path, monkeypatch, DATA)
+
+
+def document(home: Home, **changes: Any) -> bytes:
+    """Return what the client sends, or something like it."""
+    found = {
+        "session_id": ID,
+        "transcript_path": str(home.live),
+        "cwd": "/home/somebody/project",
+        "hook_event_name": "SessionEnd",
+        "reason": "other",
+        **changes,
+    }
+    return json.dumps({key: value for key, value in found.items() if value is not None}).encode()
+
+
+def call(
+    home: Home,
+    data: bytes,
+    *arguments: str,
+    program: Sequence[str] = (COMMAND,),
+) -> Ended:
+    """Call the hook as the client does."""
+    done = subprocess.run(
+        [*program, *(arguments or CALL)],
+        cwd=home.config,
+        env={**ENVIRONMENT, **home.env},
+        input=data,
+        capture_output=True,
+        check=False,
+        timeout=SECONDS,
+    )
+    return Ended(done.returncode, decoded(done.stdout), decoded(done.stderr))
+
+
+def idle(home: Home) -> None:
+    """Wait for all work of hooks to be done."""
+    processes.idle(home.config)
+
+
+def note(home: Home) -> Path:
+    return home.where.note
+
+
+# ── calling ──────────────────────────────────────────────────────────────────────────────────
+
+
+@needs_proc
+def test_a_session_over_the_limit_is_rotated_when_it_ends(home: Home) -> None:
+    assert call(home, document(home)) == Ended(0, "", "")
+    idle(home)
+    assert home.archived() == {f"{ID}.jsonl", f"{ID}.1.jsonl", "manifest.json"}
+    assert home.stitched() == DATA
+    assert home.live.stat().st_size < len(DATA)
+    assert home.problems() == []
+    assert not note(home).exists()
+    assert called("doctor").code == 0
+
+
+@needs_proc
+def test_a_client_that_still_runs_the_session_is_no_obstacle(home: Home) -> None:
+    registered = {"pid": os.getpid(), "sessionId": ID, "cwd": "/"}
+    write(home.config / "sessions" / f"{os.getpid()}.json", json.dumps(registered).encode())
+    assert called("split", "--in-place", ID).code == 75
+    assert call(home, document(home)) == Ended(0, "", "")
+    idle(home)
+    assert home.archived()
+
+
+def nothing_done(home: Home, data: bytes, *arguments: str) -> Ended:
+    """Check that a call starts no process, changes nothing and ends with 0."""
+    before = snapshot(home.config.parent)
+    ended = call(home, data, *arguments, program=NO_FORK)
+    assert (ended.code, ended.out) == (0, "")
+    assert snapshot(home.config.parent) == before
+    assert not (home.config / "sessrotate").exists()
+    return ended
+
+
+def test_a_process_is_started_only_for_what_is_to_be_rotated(home: Home) -> None:
+    assert call(home, document(home), program=NO_FORK).code == 9  # else the next tests say nothing
+
+
+@pytest.mark.parametrize("arguments", [("hook",), ("hook", "--min-size", str(len(DATA) + 1))])
+def test_a_session_under_the_limit_is_left_alone(home: Home, arguments: tuple[str, ...]) -> None:
+    assert nothing_done(home, document(home), *arguments).err == ""
+
+
+def test_a_session_of_exactly_the_limit_is_rotated(home: Home) -> None:
+    size = str(len(DATA))
+    assert call(home, document(home), "hook", "--min-size", size, program=NO_FORK).code == 9
+
+
+HOSTILE: Final[dict[str, Callable[[Home], bytes]]] = {
+    "nothing": lambda _: b"",
+    "no JSON": lambda _: b"session over",
+    "NUL": lambda _: b"\0" * 5000,
+    "no object": lambda _: b"[1]",
+    "a string": lambda _: b'"session_id"',
+    "null": lambda _: b"null",
+    "too deep": lambda _: b"[" * 100_000,
+    "a long number": lambda _: b"9" * 10_000,
+    "invalid UTF-8": lambda home: document(home).replace(b"other", b"\xff\xfe"),
+    "too long": lambda home: document(home) + b" " * (2 << 20),
+    "another event": lambda home: document(home, hook_event_name="Stop"),
+    "no event": lambda home: document(home, hook_event_name=None),
+    "no session": lambda home: document(home, session_id=None),
+    "no path": lambda home: document(home, transcript_path=None),
+    "a path that is none": lambda home: document(home, transcript_path=[1]),
+    "an empty path": lambda home: document(home, transcript_path=""),
+    "NUL in the path": lambda home: document(home, transcript_path=f"{home.live}\0"),
+    "a lone surrogate": lambda home: document(home, transcript_path=f"{home.live}\ud800"),
+    "a path that is too long": lambda home: document(home, transcript_path="/x" * 100_000),
+    "a session that is gone": lambda home: document(home, transcript_path=f"{home.live}l"),
+    "another session's id": lambda home: document(home, session_id=ID.replace("5", "6")),
+    "an id that is a path": lambda home: document(home, session_id=f"../x/{ID}"),
+    "an id that is none": lambda home: document(home, session_id={"a": 1}),
+    "a relative path": lambda home: document(
+        home, transcript_path=str(home.live.relative_to(home.config))
+    ),
+    "a file elsewhere": lambda home: document(
+        home, transcript_path=str(write(home.config.parent / f"{ID}.jsonl", DATA))
+    ),
+    "a file elsewhere, by dots": lambda home: document(
+        home,
+        transcript_path=str(
+            write(home.config / "other" / f"{ID}.jsonl", DATA).parent
+            / f"../projects/../other/{ID}.jsonl"
+        ),
+    ),
+    "an agent's transcript": lambda home: document(
+        home,
+        session_id="agent-1",
+        transcript_path=str(write(home.live.with_name("agent-1.jsonl"), DATA)),
+    ),
+    "a link": lambda home: document(
+        home,
+        session_id="link",
+        transcript_path=str(linked(home.live.with_name("link.jsonl"), home.live)),
+    ),
+    "a folder": lambda home: document(home, transcript_path=str(home.live.parent)),
+    "a device": lambda home: document(home, transcript_path="/dev/zero"),
+}
+
+
+def linked(path: Path, target: Path) -> Path:
+    path.symlink_to(target)
+    return path
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_whatever_comes_in_is_passed_over_quietly(home: Home, kind: str) -> None:
+    data = HOSTILE[kind](home)
+    assert nothing_done(home, data, "hook", "--min-size", "1").err == ""
+
+
+def test_input_without_end_is_passed_over() -> None:
+    with Path("/dev/zero").open("rb") as endless:
+        done = subprocess.run(
+            [*NO_FORK, *CALL], stdin=endless, capture_output=True, check=False, timeout=SECONDS
+        )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_input_that_never_comes_is_not_waited_for(home: Home) -> None:
+    read, held_open = os.pipe()
+    try:
+        os.write(held_open, document(home))
+        done = subprocess.run(
+            [*NO_FORK, *CALL], stdin=read, capture_output=True, check=False, timeout=SECONDS
+        )
+    finally:
+        os.close(read)
+        os.close(held_open)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+@pytest.mark.parametrize("closed", ["<&-", "<&- >&- 2>&-", ">&-", "2>&-"])
+def test_streams_may_be_closed(home: Home, closed: str) -> None:
+    done = subprocess.run(
+        ["/bin/sh", "-c", f'exec "$@" {closed}', "sh", *NO_FORK, *CALL],
+        input=b"{}",
+        env={**ENVIRONMENT, **home.env},
+        capture_output=True,
+        check=False,
+        timeout=SECONDS,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--min-size", "many"), ("--min-size",), ("more",), ("--min-size", "5", "x")]
+)
+def test_a_wrong_call_is_told_on_one_line_and_still_no_failure(
+    home: Home, arguments: tuple[str, ...]
+) -> None:
+    ended = nothing_done(home, document(home), "hook", *arguments)
+    assert ended.err.count("\n") == 1
+    assert "sessrotate hook --help" in ended.err
+
+
+def test_on_a_terminal_it_says_what_it_is_for(home: Home) -> None:
+    ended = command_line.on_terminal("hook", env=home.env)
+    assert (ended.code, ended.out) == (0, "")
+    assert "sessrotate hook install" in ended.err
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "import os\ndef fork(): raise BlockingIOError(11, 'no')\nos.fork = fork",
+        "import os; del os.fork",
+        "from sessrotate import hook\ndef wanted(*a): raise MemoryError\nhook.wanted = wanted",
+    ],
+)
+def test_what_goes_wrong_is_told_on_one_line_and_still_no_failure(home: Home, fault: str) -> None:
+    ended = call(home, document(home), program=patched(fault))
+    assert (ended.code, ended.out) == (0, "")
+    assert ended.err.startswith("sessrotate: The hook ")
+    assert ended.err.count("\n") == 1
+    assert home.live.read_bytes() == DATA
+
+
+# ── the process apart ────────────────────────────────────────────────────────────────────────
+
+
+@needs_proc
+def test_the_work_is_done_by_a_process_that_nothing_ties_to_the_client(home: Home) -> None:
+    with locks.alone(home.where, 1):  # the worker has to wait
+        client = subprocess.Popen(
+            ["/bin/sh", "-c", f'"{COMMAND}" {" ".join(CALL)}; read never', "sh"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**ENVIRONMENT, **home.env},
+            start_new_session=True,
+            pass_fds=[held := os.open(home.live, os.O_RDONLY)],
+        )
+        os.close(held)
+        assert client.stdin is not None
+        assert client.stdout is not None
+        with client:
+            client.stdin.write(document(home))
+            client.stdin.close()
+            assert client.stdout.read() == b""  # nobody else has it open
+            assert client.wait(SECONDS) is not None
+            with suppress(ProcessLookupError):
+                os.killpg(client.pid, signal.SIGKILL)
+        (worker,) = workers(home.config)
+        assert os.getsid(worker) not in {client.pid, os.getsid(0), worker}
+        assert os.getpgid(worker) not in {client.pid, os.getpgid(0)}
+        opened = {path.name: os.readlink(path) for path in Path(f"/proc/{worker}/fd").iterdir()}  # noqa: PTH115
+        assert {opened[name] for name in "012"} == {"/dev/null"}
+        assert str(home.live) not in opened.values()
+        assert os.readlink(f"/proc/{worker}/cwd") == "/"  # noqa: PTH115
+        assert home.live.read_bytes() == DATA
+    idle(home)
+    assert home.archived()
+    assert home.stitched() == DATA
+
+
+@needs_proc
+def test_a_failure_is_told_by_doctor_until_the_session_is_rotated(home: Home) -> None:
+    # Notes are smaller, the new live file is larger: as on a disk that is nearly full.
+    ended = call(home, document(home), program=limited("RLIMIT_FSIZE", 300))
+    assert ended == Ended(0, "", "")
+    idle(home)
+    assert home.stitched() == DATA
+    assert stat.S_IMODE(note(home).stat().st_mode) == 0o600
+    assert DATA.splitlines()[0] not in note(home).read_bytes()
+    found = [
+        one for one in called("doctor", "--json").document()["findings"] if one["kind"] == "hook"
+    ]
+    assert [one["session"] for one in found] == [ID]
+    assert "Cannot" in found[0]["detail"]
+    assert f"sessrotate split --in-place {ID}" in found[0]["detail"]
+    assert "Cannot" in called("doctor").out
+    assert called("split", "--in-place", ID).code == 0
+    assert called("doctor").code == 0  # it is small now, however that was done
+    home.append(boundary(80) + row(81, pad="p" * 8000) + boundary(82) + row(83))
+    assert called("doctor").code == 1
+    assert call(home, document(home)) == Ended(0, "", "")
+    idle(home)
+    assert not note(home).exists()
+    assert called("doctor").code == 0
+
+
+@needs_proc
+def test_a_refusal_is_told_by_doctor(home: Home) -> None:
+    home.live.write_bytes(DATA + DATA)  # every row is there twice: refused, and says why
+    assert call(home, document(home)) == Ended(0, "", "")
+    idle(home)
+    refused = called("split", "--in-place", ID)
+    if refused.code == 0:
+        pytest.fail("it is not refused: this test needs another session")
+    told = json.loads(note(home).read_bytes())["said"]
+    assert told in called("doctor").out
+
+
+@needs_proc
+def test_a_worker_that_was_killed_is_told_by_doctor_once_nobody_works_any_more(home: Home) -> None:
+    killed = patched(
+        "import os\nfrom sessrotate import in_place\n"
+        "in_place.rotate_session = lambda *a, **k: os.kill(os.getpid(), 9)"
+    )
+    assert call(home, document(home), program=killed) == Ended(0, "", "")
+    idle(home)
+    with locks.alone(home.where, 1):
+        assert called("doctor").code == 0
+    assert "ended before it was done" in called("doctor").out
+    home.live.unlink()
+    assert called("doctor").code == 0
+
+
+@needs_proc
+def test_an_error_that_nobody_expected_is_told_without_what_it_says(home: Home) -> None:
+    broken = patched(
+        "from sessrotate import in_place\n"
+        "def broken(*a, **k): raise KeyError('secret words')\n"
+        "in_place.rotate_session = broken"
+    )
+    assert call(home, document(home), program=broken) == Ended(0, "", "")
+    idle(home)
+    assert b"secret" not in note(home).read_bytes()
+    assert "KeyError in broken" in called("doctor").out
+
+
+@needs_proc
+def test_where_nothing_can_be_written_nothing_happens(home: Home) -> None:
+    home.config.chmod(0o500)
+    try:
+        assert call(home, document(home), program=UNPRIVILEGED) == Ended(0, "", "")
+        idle(home)
+        assert home.live.read_bytes() == DATA
+        assert command_line.names_in(home.config) == ["projects"]
+    finally:
+        home.config.chmod(0o700)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", '{"at": 1}', '{"at": "x", "min_size": "y"}', '{"at": "x", "min_size": 9e999}'],
+)
+def test_a_note_that_is_none_is_passed_over(home: Home, text: str) -> None:
+    write(note(home), text.encode())
+    assert called("doctor").code == 0
+
+
+# ── having it called ─────────────────────────────────────────────────────────────────────────
+
+LINE: Final = f"{COMMAND} hook --min-size 50M"
+GROUP: Final = {"hooks": [{"type": "command", "command": LINE, "timeout": 10}]}
+
+
+def settings_of(home: Home) -> Path:
+    return home.config / "settings.json"
+
+
+def run(home: Home, *arguments: str, program: Sequence[str] = (COMMAND,)) -> Ended:
+    return command_line.piped("hook", *arguments, env=home.env, program=program)
+
+
+def test_settings_are_made_and_gone_again(home: Home) -> None:
+    path = settings_of(home)
+    ended = run(home, "install")
+    assert (ended.code, ended.err) == (0, "")
+    assert str(path) in ended.out
+    assert json.loads(path.read_bytes()) == {"hooks": {"SessionEnd": [GROUP]}}
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    before = snapshot(home.config)
+    assert "Nothing to change" in run(home, "install").out
+    assert snapshot(home.config) == before
+    assert run(home, "remove").code == 0
+    assert command_line.names_in(home.config) == ["projects"]
+    assert "Nothing to change" in run(home, "remove").out
+
+
+def test_what_was_there_is_kept_beside_it_and_comes_back(home: Home) -> None:
+    path, backup = settings_of(home), settings_of(home).with_name("settings.json.bak-sessrotate")
+    data = b'{\r\n\t"n": 1e400, "n": 1.0,\r\n\t"hooks": { }}'
+    write(path, data).chmod(0o640)
+    assert str(backup) in run(home, "install").out
+    assert backup.read_bytes() == data
+    assert stat.S_IMODE(backup.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    assert str(backup) not in run(home, "install", "--min-size", "2G").out
+    assert b"--min-size 2G" in path.read_bytes()
+    assert backup.read_bytes() == data
+    assert run(home, "remove").code == 0
+    assert path.read_bytes() == data
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    assert command_line.names_in(home.config) == ["projects", path.name, backup.name]
+
+
+@pytest.mark.parametrize("there", [b'{"model": "opus"}\n', None])
+def test_a_link_stays_a_link(home: Home, there: bytes | None) -> None:
+    target = home.config.parent / "dotfiles" / "claude.json"
+    target.parent.mkdir()
+    if there is not None:
+        target.write_bytes(there)
+    path = settings_of(home)
+    path.symlink_to("../dotfiles/claude.json")
+    assert run(home, "install").code == 0
+    assert path.is_symlink()
+    assert json.loads(target.read_bytes())["hooks"] == {"SessionEnd": [GROUP]}
+    assert command_line.names_in(target.parent) == ["claude.json"]
+    assert run(home, "remove").code == 0
+    assert path.is_symlink()
+    assert target.read_bytes() == (there or b"{}\n")
+
+
+def test_a_dry_run_shows_the_change_and_makes_none(home: Home) -> None:
+    write(settings_of(home), b'{\n  "model": "opus"\n}\n')
+    before = snapshot(home.config)
+    ended = run(home, "install", "--dry-run")
+    assert ended.code == 0
+    assert '-  "model": "opus"\n+  "model": "opus",\n' in ended.out
+    assert f'+            "command": "{LINE}",\n' in ended.out
+    assert snapshot(home.config) == before
+    assert run(home, "install").code == 0
+    before = snapshot(home.config)
+    assert f'-            "command": "{LINE}",\n' in run(home, "remove", "-n").out
+    assert snapshot(home.config) == before
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"{", "no JSON"),
+        (b"\xff", "no UTF-8"),
+        (b'{"hooks": []}', "hooks is not an object"),
+        (b'{"hooks": {}, "hooks": {}}', "twice"),
+    ],
+)
+def test_what_cannot_be_understood_is_refused_and_left(home: Home, data: bytes, words: str) -> None:
+    write(settings_of(home), data)
+    before = snapshot(home.config)
+    for arguments in (["install"], ["remove"], ["install", "--dry-run"]):
+        ended = run(home, *arguments)
+        assert_one_sentence(ended, 77)
+        assert str(settings_of(home)) in ended.err
+        assert words in ended.err
+    assert snapshot(home.config) == before
+    assert words in called("doctor").out
+
+
+def test_settings_with_a_second_name_are_refused(home: Home) -> None:
+    write(settings_of(home), b"{}")
+    (home.config / "other.json").hardlink_to(settings_of(home))
+    assert_one_sentence(run(home, "install"), 77)
+
+
+def test_settings_that_are_no_file_are_refused(home: Home) -> None:
+    os.mkfifo(settings_of(home))
+    assert_one_sentence(run(home, "install"), 77)
+
+
+@pytest.mark.parametrize("size", ["many", "", "-1"])
+def test_a_size_that_is_none_is_wrong_usage(home: Home, size: str) -> None:
+    assert run(home, "install", f"--min-size={size}").code == 2
+    assert not settings_of(home).exists()
+
+
+@pytest.mark.parametrize("before", [b'{"a": 1}', None])
+@pytest.mark.parametrize("after", [b'{"a": 2}', None])
+def test_what_another_process_changed_meanwhile_stays(
+    home: Home, before: bytes | None, after: bytes | None
+) -> None:
+    if before == after:
+        return
+    path = settings_of(home)
+    if before is not None:
+        path.write_bytes(before)
+    change = settings.plan_install("50M")
+    path.unlink(missing_ok=True)
+    if after is not None:
+        path.write_bytes(after)
+    with pytest.raises(InUseError, match="try again"):
+        settings.execute(change)
+    assert (path.read_bytes() if path.exists() else None) == after
+    assert [name for name in command_line.names_in(home.config) if "partial" in name] == []
+
+
+def test_settings_changed_meanwhile_are_not_removed(home: Home) -> None:
+    assert run(home, "install").code == 0
+    change = settings.plan_remove()
+    settings_of(home).write_bytes(b'{"a": 1}')
+    with pytest.raises(InUseError):
+        settings.execute(change)
+    assert settings_of(home).read_bytes() == b'{"a": 1}'
+
+
+def test_settings_that_come_at_the_last_moment_are_not_replaced(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change = settings.plan_install("50M")
+    for name in ("link", "rename"):
+        real = getattr(os, name)
+
+        def late(*paths: Any, real: Callable[..., None] = real) -> None:
+            settings_of(home).write_bytes(b'{"a": 1}')
+            real(*paths)
+
+        monkeypatch.setattr(os, name, late)
+    with pytest.raises(InUseError):
+        settings.execute(change)
+    assert settings_of(home).read_bytes() == b'{"a": 1}'
+
+
+def test_settings_that_hold_nothing_else_any_more_go_with_it(home: Home) -> None:
+    write(settings_of(home), b'{"model": "opus"}')
+    assert run(home, "install").code == 0
+    settings_of(home).write_text(json.dumps({"hooks": {"SessionEnd": [GROUP]}}))
+    assert "is gone" in run(home, "remove").out
+    assert not settings_of(home).exists()
+
+
+@pytest.mark.parametrize("data", [b"{}", b"{ }\n"])
+def test_empty_settings_that_were_there_stay(home: Home, data: bytes) -> None:
+    write(settings_of(home), data)
+    assert run(home, "install").code == 0
+    assert run(home, "remove").code == 0
+    assert settings_of(home).read_bytes() == data
+
+
+def test_where_nothing_can_be_written_the_settings_stay(home: Home) -> None:
+    write(settings_of(home), b"{}")
+    home.config.chmod(0o500)
+    try:
+        assert_one_sentence(run(home, "install", program=UNPRIVILEGED), 74)
+        assert settings_of(home).read_bytes() == b"{}"
+        assert command_line.names_in(home.config) == ["projects", "settings.json"]
+    finally:
+        home.config.chmod(0o700)
+
+
+def test_a_full_disk_leaves_the_settings_as_they_are(home: Home) -> None:
+    write(settings_of(home), b'{"a": 1}')
+    assert_one_sentence(run(home, "install", program=limited("RLIMIT_FSIZE", 100)), 74)
+    assert settings_of(home).read_bytes() == b'{"a": 1}'
+    assert [name for name in command_line.names_in(home.config) if name.startswith(".")] == []
+
+
+@needs_proc
+def test_what_is_installed_works_in_a_shell_that_knows_nothing(home: Home) -> None:
+    assert run(home, "install", "--min-size", LIMIT).code == 0
+    (group,) = json.loads(settings_of(home).read_bytes())["hooks"]["SessionEnd"]
+    done = subprocess.run(
+        ["/bin/sh", "-c", group["hooks"][0]["command"]],
+        env={"HOME": "/nonexistent", "PATH": "/nonexistent", **home.env},
+        cwd="/",
+        input=document(home),
+        capture_output=True,
+        check=False,
+        timeout=SECONDS,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    idle(home)
+    assert home.archived()
+
+
+def test_the_command_is_the_name_that_was_called_if_that_is_a_link(home: Home) -> None:
+    link = home.config.parent / "with space" / "sessrotate"
+    link.parent.mkdir()
+    link.symlink_to(COMMAND)
+    assert run(home, "install", program=(str(link),)).code == 0
+    (group,) = json.loads(settings_of(home).read_bytes())["hooks"]["SessionEnd"]
+    assert group["hooks"][0]["command"] == f"'{link}' hook --min-size 50M"
+
+
+def test_a_module_that_was_called_is_installed_by_its_command(home: Home) -> None:
+    assert run(home, "install", program=patched("")).code == 0
+    (group,) = json.loads(settings_of(home).read_bytes())["hooks"]["SessionEnd"]
+    assert group["hooks"][0]["command"] == LINE
+
+
+def test_doctor_says_whether_it_is_installed_and_can_be_called(home: Home) -> None:
+    def said() -> Any:
+        return called("doctor", "--json").document()
+
+    assert said()["settings"]["hook"] == "not installed"
+    link = linked(home.config.parent / "sessrotate", Path(COMMAND))
+    assert run(home, "install", program=(str(link),)).code == 0
+    assert said()["settings"]["hook"] == f"{link} hook --min-size 50M"
+    assert said()["ok"]
+    link.unlink()
+    (finding,) = said()["findings"]
+    assert finding["kind"] == "settings"
+    assert str(link) in finding["detail"]
+    assert run(home, "install").code == 0
+    assert said()["ok"]
+    path = settings_of(home)
+    path.write_bytes(path.read_bytes().replace(b"{", b'{"disableAllHooks": true,', 1))
+    assert "disableAllHooks" in said()["settings"]["hook"]

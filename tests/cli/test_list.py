@@ -1,0 +1,342 @@
+"""`sessrotate list` as users meet it: on a terminal, in a pipe, as JSON, on an empty machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pyte
+import pytest
+
+from sessrotate import find
+from sessrotate.reports import discovery
+from sessrotate.retention import put_away
+from support import command_line, fakes, homes
+from support.command_line import ID, assert_one_sentence, called, has_colour, piped, raw_controls
+from support.homes import Home
+
+ROOT = Path(__file__).parents[2]
+SCHEMA = json.loads((ROOT / "docs" / "schema" / "list.json").read_text())
+DATA = command_line.session(boundaries=3)
+OTHER = "0ddba11a-0000-4000-a000-00000000000a"
+LARGE = "1a49e000-0000-4000-a000-00000000000b"
+
+HOSTILE = (
+    "\x1b[31mred\x1b]0;t\x07 \x9b2J \u202egnp \ud800 a\tb\nc 日本語 e\u0301 "
+    "👩\u200d👩 [bold]x[/bold]"
+)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    made = homes.home(tmp_path, monkeypatch, DATA)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    return made
+
+
+def add(home: Home, session: str, said: str = "Hello", size: int = 0, **fields: Any) -> Path:
+    """Add a session in which a user said something; return its live file."""
+    row = {
+        "type": "user",
+        "sessionId": session,
+        "uuid": session,
+        "cwd": "/home/somebody/app",
+        "timestamp": "2026-03-01T12:00:00.000Z",
+        "message": {"content": said},
+        **fields,
+    }
+    path = home.live.with_name(f"{session}.jsonl")
+    rows = [row, {"pad": "x" * size, "timestamp": row["timestamp"]}]
+    lines = [json.dumps(each, separators=(",", ":")) for each in rows]
+    return command_line.write(path, ("\n".join(lines) + "\n").encode())
+
+
+def listed(*arguments: str) -> list[dict[str, Any]]:
+    ended = called("list", "--json", *arguments)
+    assert ended.code == 0, ended
+    document = ended.document()
+    jsonschema.validate(document, SCHEMA)
+    found: list[dict[str, Any]] = document
+    return found
+
+
+def ids(*arguments: str) -> list[str]:
+    return [each["session"] for each in listed(*arguments)]
+
+
+# ── JSON ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_json_says_what_is_on_the_disk(home: Home) -> None:
+    path = add(home, OTHER, "Mend it", gitBranch="main")
+    home.rotate()
+    os.utime(path, (1_772_000_000.5, 1_772_000_000.5))
+    (path.with_suffix("") / "tool-results").mkdir(parents=True)
+    (path.with_suffix("") / "tool-results" / "a.txt").write_bytes(b"x" * 50)
+    found = {each["session"]: each for each in listed()}
+    assert found[OTHER] == {
+        "session": OTHER,
+        "client": "claude",
+        "project": "/home/somebody/app",
+        "path": str(path),
+        "bytes": path.stat().st_size,
+        "archived_bytes": 0,
+        "boundaries": 0,
+        "live_tail_bytes": path.stat().st_size,
+        "modified": "2026-02-25T06:13:20.500Z",
+        "running": False,
+        "live": True,
+        "title": "Mend it",
+        "title_source": "first prompt",
+        "branch": "main",
+        "started": "2026-03-01T12:00:00.000Z",
+        "ended": "2026-03-01T12:00:00.000Z",
+        "segments": 0,
+        "archived_disk_bytes": 0,
+        "side_bytes": 50,
+        "standing": "session",
+        "continues": None,
+    }
+    rotated = found[ID]
+    assert rotated["bytes"] == home.live.stat().st_size
+    assert rotated["archived_bytes"] + rotated["live_tail_bytes"] == len(DATA)
+    assert (rotated["segments"], rotated["boundaries"]) == (3, 3)
+
+
+def test_every_kind_of_session_keeps_to_the_schema(home: Home) -> None:
+    folder = home.live.parent
+    for number in range(3):
+        data = command_line.session(boundaries=3, padding=number * 30_000)
+        command_line.write(folder / f"{number}{ID[1:]}.jsonl", data)
+    home.rotate()
+    home.live.unlink()
+    command_line.write(folder / "empty.jsonl", b"")
+    command_line.write(folder / "torn.jsonl", DATA[:100])
+    add(home, OTHER, HOSTILE, cwd=HOSTILE, gitBranch="\x1b")
+    put_away.archive(
+        next(each.place for each in discovery.sessions() if each.place and each.session == OTHER), 1
+    )
+    add(home, LARGE, "x" * 100_000)
+    for arguments in ((), ("--deep",), ("--hidden",), ("--deep", "--hidden")):
+        assert {OTHER, LARGE, ID} <= {*ids(*arguments)}
+    assert "empty" in ids("--hidden")
+
+
+def test_the_schema_refuses_what_is_not_so(home: Home) -> None:
+    (entry,) = listed()
+    for name, value in (("bytes", -1), ("modified", "now"), ("running", None), ("more", 1)):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate([{**entry, name: value}], SCHEMA)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate([{k: v for k, v in entry.items() if k != "path"}], SCHEMA)
+    assert home.live.exists()
+
+
+# ── which, in which order ────────────────────────────────────────────────────────────────────
+
+
+def test_the_largest_live_file_comes_first(home: Home) -> None:
+    add(home, OTHER)
+    add(home, LARGE, size=100_000)
+    assert ids() == [LARGE, ID, OTHER]
+
+
+def test_options_choose(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recent = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(time.time() - 3600))
+    (tmp_path / "app").mkdir()
+    add(home, OTHER, timestamp=recent, cwd=str(tmp_path / "app"))
+    add(home, LARGE, size=100_000)
+    assert ids("--min-size", "50K") == [LARGE]
+    assert ids("--newer-than", "2h") == [OTHER]
+    assert OTHER not in ids("--older-than", "2h")
+    assert ids("--older-than", "30m", "--newer-than", "1d") == [OTHER]
+    assert ids("--project", "/home/somebody/app") == [LARGE]
+    assert ids("--project", "app") == [LARGE, OTHER]
+    assert ids("--project", "home-somebody") == []
+    monkeypatch.chdir(tmp_path / "app")
+    assert ids("--project", ".") == [OTHER]
+    assert ids("--project", "../app/") == [OTHER]
+    assert ids("--client", "claude") == ids()
+
+
+def test_other_clients_can_be_chosen(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "fakes").mkdir()
+    (tmp_path / "fakes" / "fake-one.txt.jsonl").write_bytes(fakes.SESSION)
+    fakes.registered(monkeypatch, fakes.Fake(tmp_path / "fakes"))
+    assert {*ids()} == {ID, "one"}
+    assert ids("--client", "fake") == ["one"]
+    text = called("list").out
+    assert "client" in text.split("\n")[0]
+    assert "client" not in called("list", "--client", "fake").out
+    assert home.live.exists()
+
+
+def test_a_typo_in_a_client_says_which_there_are(home: Home) -> None:
+    ended = called("list", "--client", "cluade")
+    assert_one_sentence(ended, 2)
+    assert "cluade" in ended.err
+    assert "claude" in ended.err
+    assert home.live.exists()
+
+
+def test_what_is_shown_of_an_id_finds_the_session_again(home: Home) -> None:
+    for number in range(4):
+        add(home, f"{ID[:-1]}{number + 5}", size=number * 1000)
+        add(home, f"{number}{OTHER[1:]}", size=number * 1000)
+    lines = called("list").out.split("\n")[1:-2]
+    assert len(lines) == 9
+    names = [line.split()[0] for line in lines]
+    for name, session in zip(names, ids(), strict=True):
+        assert find.path_of(name).stem == session
+    assert sorted(len(name) for name in names) == [8] * 4 + [36] * 5
+
+
+def test_what_is_shown_of_files_that_share_a_uuid_finds_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    homes.home(tmp_path, monkeypatch, DATA)
+    monkeypatch.setenv("GEMINI_SESSIONS_DIR", str(tmp_path / "gemini"))
+    chats = tmp_path / "gemini" / "project" / "chats"
+    chats.mkdir(parents=True)
+    head = {"projectHash": "0" * 64, "startTime": "2026-03-01T12:00:00.000Z", "kind": "main"}
+    said = {"id": "1", "timestamp": head["startTime"], "type": "user", "content": [{"text": "Hi"}]}
+    for name, uuid in (("52-7f04451b", 7), ("53-7f04451b", 7), ("52-9fb551bb", 9)):
+        rows = [{"sessionId": f"{name[3:]}-000{uuid}", **head}, said]
+        lines = "".join(f"{json.dumps(row)}\n" for row in rows)
+        (chats / f"session-2026-03-01T12-{name}.jsonl").write_text(lines)
+    shown = called("list", "--client", "gemini").out.split("\n")[1:-2]
+    found = {find.path_of(line.split()[0]) for line in shown}
+    assert found == {*chats.iterdir()}
+
+
+# ── people ───────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_pipe_gets_text_without_colours(home: Home) -> None:
+    add(home, OTHER, HOSTILE, cwd=HOSTILE)
+    ended = piped("list", env=home.env)
+    assert (ended.code, ended.err) == (0, "")
+    assert not has_colour(ended.out)
+    assert not raw_controls(ended.out)
+    assert ended.out.split("\n")[-2].startswith("2 sessions: ")
+
+
+@pytest.mark.parametrize("columns", [20, 80, 160])
+def test_on_a_terminal_each_session_is_one_line_that_fits(home: Home, columns: int) -> None:
+    for number in range(5):
+        add(home, f"{number}{OTHER[1:]}", f"{number} {HOSTILE} {'word ' * 40}", cwd=HOSTILE * 3)
+    home.rotate()
+    ended = command_line.on_terminal("list", env={**home.env, "PAGER": "cat"}, columns=columns)
+    assert (ended.code, ended.err) == (0, "")
+    screen = pyte.Screen(columns, 30)
+    pyte.Stream(screen).feed(ended.out.replace("\n", "\r\n"))
+    shown = [line.rstrip() for line in screen.display if line.strip()]
+    assert shown[0].startswith("session")
+    starts = [f"{number}{OTHER[1:8]}" for number in range(5)]
+    assert sorted(line[:8] for line in shown[1:7]) == sorted([*starts, ID[:8]])
+    assert shown[7].startswith("6 sessions:")
+    if columns >= 80:
+        assert all(" ago" in line for line in shown[1:7])
+
+
+def test_what_runs_is_marked(home: Home) -> None:
+    registered = {"sessionId": ID, "startedAt": int(time.time() * 1000)}
+    path = home.config / "sessions" / f"{os.getpid()}.json"
+    command_line.write(path, json.dumps(registered).encode())
+    add(home, OTHER)
+    assert [each["running"] for each in listed()] == [True, False]
+    first, second, total = called("list").out.split("\n")[1:4]
+    assert "running" in first
+    assert "running" not in second
+    assert total.endswith(", 1 running")
+
+
+def test_an_empty_machine_is_told_where_was_looked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "nothing"))
+    ended = called("list")
+    assert (ended.code, ended.out) == (0, "")
+    assert ended.err.startswith("There are no sessions in ")
+    assert str(tmp_path / "nothing" / "projects") in ended.err
+    assert called("list", "--json").document() == []
+
+
+def test_a_filter_that_leaves_nothing_says_what_there_would_be(home: Home) -> None:
+    ended = called("list", "--min-size", "9T")
+    assert (ended.code, ended.out) == (0, "")
+    assert "there would be 1 session." in ended.err
+    assert home.live.exists()
+
+
+def test_what_nobody_used_is_counted_and_shown_when_asked_for(home: Home) -> None:
+    command_line.write(home.live.with_name("empty.jsonl"), b"")
+    assert "1 that nobody used not shown" in called("list").out
+    assert "(empty)" not in called("list").out
+    text = called("list", "--hidden").out
+    assert "(empty)" in text
+    assert "not shown" not in text
+
+
+# ── trouble ──────────────────────────────────────────────────────────────────────────────────
+
+
+def test_what_cannot_be_read_is_told_and_the_rest_is_listed(home: Home) -> None:
+    add(home, OTHER)
+    broken = home.live.with_name("0bad0000.jsonl")
+    broken.symlink_to(home.live.with_name("loop.jsonl"))
+    os.mkfifo(home.live.with_name("pipe.jsonl"))
+    home.live.with_name(f"{LARGE}.jsonl").mkdir()
+    ended = piped("list", env=home.env)
+    assert ended.code == 0
+    assert {line.split()[0] for line in ended.out.split("\n")[1:-2]} == {ID[:8], OTHER[:8]}
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_without_permission_is_shown_and_told(home: Home) -> None:
+    add(home, OTHER).chmod(0)
+    ended = piped("list", env=home.env)
+    assert ended.code == 0
+    assert OTHER[:8] in ended.out
+    assert "Permission denied" in ended.err
+
+
+def test_a_damaged_archive_is_told_on_stderr_and_listed(home: Home) -> None:
+    home.rotate()
+    (home.archive / "manifest.json").write_bytes(b"{}")
+    ended = called("list", "--json")
+    (found,) = ended.document()
+    assert (found["archived_bytes"], found["boundaries"]) == (None, None)
+    assert ended.err.count("\n") == 1
+    assert str(home.archive) in ended.err
+
+
+def test_a_reader_that_goes_ends_it_quietly(home: Home) -> None:
+    for number in range(300):
+        add(home, f"{number:04}{OTHER[4:]}", "word " * 30)
+    for arguments in ("list", "list --json"):
+        done = subprocess.run(
+            ["bash", "-c", f"set -o pipefail; {command_line.COMMAND} {arguments} | head -1"],
+            env={**command_line.ENVIRONMENT, **home.env},
+            capture_output=True,
+            check=False,
+            text=True,
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_deep_list_shows_what_a_cheap_one_leaves_open(home: Home) -> None:
+    home.live.write_bytes(command_line.session(boundaries=3, padding=60_000))
+    assert [each["boundaries"] for each in listed()] == [None]
+    assert [each["boundaries"] for each in listed("--deep")] == [3]
+    ended = command_line.on_terminal(
+        "list", "--deep", env={**home.env, "PAGER": "cat"}, columns=160
+    )
+    assert "compactions" in ended.out

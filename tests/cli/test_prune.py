@@ -1,0 +1,498 @@
+"""`prune`, `undelete`, `pin`, `unpin`: shown, asked for, done as shown, and undone."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import pty
+import re
+import shutil
+import subprocess
+import termios
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from sessrotate import fs
+from sessrotate.system import locks
+from support import command_line, homes, oracle
+from support.command_line import (
+    COMMAND,
+    ENVIRONMENT,
+    ID,
+    assert_one_sentence,
+    called,
+    piped,
+    raw_controls,
+)
+from support.homes import Home, another, snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+DATA: Final = command_line.session(boundaries=4)
+BODIES: Final = oracle.bodies(DATA)
+LAST_TWO: Final = ("--keep-last", "2")
+ANSWERS: Final = {"y\n": 0, "YES\n": 0, "n\n": 0, "\n": 0, "\x04": 0, "\x03": 130}
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    made = homes.home(tmp_path, monkeypatch, DATA)
+    made.rotate()
+    return made
+
+
+def trashed(home: Home) -> list[str]:
+    folder = home.archive / "trash"
+    return command_line.names_in(folder) if folder.exists() else []
+
+
+def asked(answer: str, *arguments: str, env: Mapping[str, str]) -> tuple[int, str]:
+    """Run the command on a terminal that is its own, and answer when it asks."""
+    master, slave = pty.openpty()
+
+    def take_terminal() -> None:
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+    process = subprocess.Popen(
+        [COMMAND, *arguments],
+        env={**ENVIRONMENT, **env},
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        start_new_session=True,
+        preexec_fn=take_terminal,  # noqa: PLW1509 - no threads here, and Ctrl-C needs it
+    )
+    os.close(slave)
+    said = b""
+    try:
+        with contextlib.suppress(OSError):  # EIO: the command has ended
+            while piece := os.read(master, 65536):
+                said += piece
+                if said.endswith(b"[y/N]\r\n"):
+                    os.write(master, answer.encode())
+        code = process.wait(command_line.SECONDS)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(master)
+    return code, said.decode()
+
+
+# ── seen before it happens ───────────────────────────────────────────────────────────────────
+
+
+def test_a_dry_run_shows_what_the_run_does_and_changes_nothing(home: Home) -> None:
+    before = snapshot(home.config)
+    shown = piped("prune", ID, *LAST_TWO, "--dry-run", env=home.env)
+    assert shown.code == 0
+    assert snapshot(home.config) == before
+    done = piped("prune", ID, *LAST_TWO, "--yes", env=home.env)
+    assert done.code == 0
+    assert done.out.startswith(shown.out)
+    assert re.findall(r"  (keep|remove)  ", shown.out) == ["remove", "remove", "keep", "keep"]
+    assert "Of each session keep the last 2." in shown.out
+    assert "To the trash: 2 segments of 4" in shown.out
+    assert trashed(home) == [f"{ID}.1.jsonl", f"{ID}.jsonl"]
+
+
+def test_json_has_the_keys_that_others_read(home: Home) -> None:
+    sizes = [(home.archive / f"{name}.jsonl").stat().st_size for name in (ID, f"{ID}.1", f"{ID}.2")]
+    dry = called("prune", ID, *LAST_TWO, "--dry-run", "--json").document()
+    assert [(entry["session"], entry["index"], entry["keep"]) for entry in dry["segments"]] == [
+        (ID, 0, False),
+        (ID, 1, False),
+        (ID, 2, True),
+        (ID, 3, True),
+    ]
+    assert [entry["bytes"] for entry in dry["segments"]][:3] == sizes
+    assert all(entry["reasons"] for entry in dry["segments"])
+    assert (dry["bytes_trashed"], dry["bytes_freed"]) == (sum(sizes[:2]), 0)
+    done = called("prune", ID, *LAST_TWO, "--yes", "--json").document()
+    assert {**dry, "dry_run": False} == done
+    grace = ("--empty-trash", "--grace", "0")
+    both = called("prune", ID, "--keep-last", "1", *grace, "--json", "--dry-run").document()
+    done = called("prune", ID, "--keep-last", "1", *grace, "--yes", "--json").document()
+    assert (done["bytes_trashed"], done["bytes_freed"]) == (sizes[2], sum(sizes))
+    assert (both["bytes_trashed"], both["bytes_freed"]) == (sizes[2], sum(sizes))
+
+
+def test_a_script_must_say_yes(home: Home) -> None:
+    before = snapshot(home.config)
+    ended = piped("prune", ID, *LAST_TWO, env=home.env)
+    assert ended.code == 2
+    assert "--yes" in ended.err
+    assert snapshot(home.config) == before
+    assert piped("prune", ID, "--keep-last", "9", env=home.env).code == 0  # nothing to be asked
+
+
+@pytest.mark.parametrize(("answer", "code"), ANSWERS.items(), ids=repr)
+def test_a_person_is_asked(home: Home, answer: str, code: int) -> None:
+    before = snapshot(home.config)
+    ended, said = asked(answer, "prune", ID, *LAST_TWO, env=home.env)
+    assert ended == code, said
+    assert said.count("Go on? [y/N]") == 1
+    assert "Traceback" not in said
+    if answer in {"y\n", "YES\n"}:
+        assert len(trashed(home)) == 2
+    else:
+        assert snapshot(home.config) == before
+        assert code or "Nothing was changed." in said
+
+
+def test_on_a_terminal_a_long_table_has_what_goes_and_counts_the_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = homes.home(tmp_path, monkeypatch, command_line.session(boundaries=60, rows=1))
+    home.rotate()
+    options = ("prune", ID, "--keep-last", "57", "--dry-run")
+    on_terminal = command_line.on_terminal(*options, env=home.env)
+    assert on_terminal.out.count("  remove  ") == 3
+    assert "  keep  " not in on_terminal.out
+    assert "57 segments more to keep" in on_terminal.out
+    assert piped(*options, env=home.env).out.count("  keep  ") == 57
+
+
+# ── wrong usage ──────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ((ID,), "No rule"),
+        ((), "SESSION, or --all"),
+        ((ID, "--all", *LAST_TWO), "SESSION, or --all"),
+        (("nosuch", *LAST_TWO), "no file or session"),
+    ],
+)
+def test_what_makes_no_sense_is_said_and_changes_nothing(
+    home: Home, options: tuple[str, ...], told: str
+) -> None:
+    before = snapshot(home.config)
+    ended = called("prune", *options)
+    assert_one_sentence(ended, 2)
+    assert told in ended.err
+    assert snapshot(home.config) == before
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("--keep-last", "-1"), ("--max-age", "30"), ("--max-size", "x"), ("--kep-last", "1")],
+)
+def test_a_typo_in_an_option_is_wrong_usage(home: Home, options: tuple[str, ...]) -> None:
+    before = snapshot(home.config)
+    assert called("prune", ID, *options, "--yes").code == 2
+    assert snapshot(home.config) == before
+
+
+# ── several ──────────────────────────────────────────────────────────────────────────────────
+
+
+def test_several_sessions_are_each_pruned_once(home: Home) -> None:
+    another(home, "second-session", DATA)
+    ended = called("prune", ID, "second-session", ID, *LAST_TWO, "--yes", "--json")
+    assert ended.code == 0
+    told = [(entry["session"], entry["index"]) for entry in ended.document()["segments"]]
+    assert told == [(name, index) for name in (ID, "second-session") for index in range(4)]
+
+
+def test_of_all_archives_one_that_is_damaged_is_no_others_failure(home: Home) -> None:
+    another(home, "second-session", DATA)
+    (home.archive / "manifest.json").write_bytes(b"{")
+    ended = called("prune", "--all", *LAST_TWO, "--yes", "--json")
+    assert ended.code == 74
+    assert ended.err.count("manifest.json") == 1
+    document = ended.document()
+    assert {entry["session"] for entry in document["segments"]} == {"second-session"}
+    assert document["bytes_trashed"] > 0
+
+
+def test_what_another_keeps_busy_does_not_count_as_pruned(home: Home) -> None:
+    another(home, "second-session", DATA)
+    with locks.alone(home.where, 1):
+        ended = called("prune", "--all", *LAST_TWO, "--yes", "--json", "--wait", "0")
+    assert ended.code == 75
+    assert trashed(home) == []
+    other = home.archive.with_name("second-session") / "trash"
+    gone = sum(file.stat().st_size for file in other.iterdir())
+    assert ended.document()["bytes_trashed"] == gone
+
+
+def test_a_session_that_a_client_runs_stays(home: Home) -> None:
+    (home.config / "sessions").mkdir()
+    running = {"pid": os.getpid(), "sessionId": ID}
+    (home.config / "sessions" / f"{os.getpid()}.json").write_text(json.dumps(running))
+    ended = called("prune", ID, *LAST_TWO, "--yes")
+    assert ended.code == 0
+    assert "a client runs its session" in ended.out
+    assert trashed(home) == []
+
+
+def test_two_prunes_at_once_do_it_once(home: Home) -> None:
+    command = [COMMAND, "prune", ID, *LAST_TWO, "--yes", "--json"]
+    both = [
+        subprocess.Popen(
+            command, env={**ENVIRONMENT, **home.env}, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        for _ in range(2)
+    ]
+    said = [process.communicate(timeout=60) for process in both]
+    codes = sorted(process.returncode for process in both)
+    assert codes in ([0, 0], [0, 75]), said
+    assert trashed(home) == [f"{ID}.1.jsonl", f"{ID}.jsonl"]
+    went = [json.loads(out)["bytes_trashed"] for out, _ in said]
+    gone = sum(file.stat().st_size for file in (home.archive / "trash").iterdir())
+    assert sorted(went) == [0, gone]
+
+
+# ── the trash ────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_trash_is_emptied_without_a_policy_and_only_when_it_is_time(home: Home) -> None:
+    called("prune", ID, *LAST_TWO, "--yes")
+    young = called("prune", ID, "--empty-trash")
+    assert young.code == 0
+    assert "Nothing in the trash is old enough" in young.out
+    size = sum(file.stat().st_size for file in (home.archive / "trash").iterdir())
+    empty = ("prune", "--all", "--empty-trash", "--grace", "0")
+    dry = called(*empty, "--dry-run", "--json").document()
+    assert (dry["segments"], dry["policy"], dry["bytes_freed"]) == ([], None, size)
+    assert called(*empty).code == 2  # for good, so somebody must say so
+    assert len(trashed(home)) == 2
+    done = called(*empty, "--yes", "--json").document()
+    assert (done["bytes_trashed"], done["bytes_freed"]) == (0, size)
+    assert not (home.archive / "trash").exists()
+    assert_one_sentence(called("undelete", ID), 77)
+
+
+def test_what_nobody_pruned_stays_in_the_trash_and_is_told(home: Home) -> None:
+    called("prune", ID, *LAST_TWO, "--yes")
+    (home.archive / "trash" / "mine\x1b[2J").write_bytes(b"mine")
+    ended = called("prune", ID, "--empty-trash", "--grace", "0", "--yes")
+    assert ended.code == 0
+    assert "which nobody pruned: left alone" in ended.err
+    assert not raw_controls(ended.err)
+    assert trashed(home) == ["mine\x1b[2J"]
+    told = called("doctor", "--json")
+    assert told.code == 1
+    assert [finding["kind"] for finding in told.document()["findings"]] == ["trash"]
+
+
+def test_a_link_in_the_trashs_place_is_not_followed(home: Home, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (home.archive / "trash").symlink_to(outside)
+    for options in (LAST_TWO, ("--empty-trash", "--grace", "0")):
+        ended = called("prune", ID, *options, "--yes")
+        assert ended.code == 74
+        assert "is no folder" in ended.err
+    assert list(outside.iterdir()) == []
+    assert home.stitched() == DATA
+
+
+def test_undelete_brings_back_one_or_all(home: Home) -> None:
+    before = command_line.contents(home.archive)
+    called("prune", ID, *LAST_TWO, "--yes")
+    one = called("undelete", ID, "--segment", "1")
+    assert (one.code, one.out) == (0, f"1 segment of {ID} came back from the trash.\n")
+    again = called("undelete", ID, "--segment", "1")
+    assert_one_sentence(again, 77)
+    assert called("undelete", ID).code == 0
+    assert command_line.contents(home.archive) == before
+
+
+def test_a_file_in_the_way_of_an_undelete_is_not_overwritten(home: Home) -> None:
+    called("prune", ID, *LAST_TWO, "--yes")
+    (home.archive / f"{ID}.1.jsonl").write_bytes(b"mine")
+    in_trash = (home.archive / "trash" / f"{ID}.1.jsonl").read_bytes()
+    assert_one_sentence(called("undelete", ID), 74)
+    assert (home.archive / f"{ID}.1.jsonl").read_bytes() == b"mine"
+    assert (home.archive / "trash" / f"{ID}.1.jsonl").read_bytes() == in_trash
+
+
+# ── pinning ──────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_pinned_segment_stays_with_its_note_and_without_it_goes(home: Home) -> None:
+    assert called("pin", ID, "1", "--note", "evil\x1b[31m\nnote").code == 0
+    ended = called("prune", ID, *LAST_TWO, "--yes")
+    assert not raw_controls(ended.out)
+    assert "pinned: evil" in ended.out
+    assert trashed(home) == [f"{ID}.jsonl"]
+    assert called("unpin", ID, "1").code == 0
+    assert called("prune", ID, *LAST_TWO, "--yes").code == 0
+    assert len(trashed(home)) == 2
+
+
+@pytest.mark.parametrize(
+    "options", [("9",), ("-1",), ("x",), ("1", "--note", "x" * 401)], ids=" ".join
+)
+def test_what_cannot_be_pinned_is_wrong_usage(home: Home, options: tuple[str, ...]) -> None:
+    before = snapshot(home.config)
+    assert called("pin", ID, *options).code == 2
+    assert snapshot(home.config) == before
+
+
+def test_a_hostile_name_of_a_session_is_harmless_in_the_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = homes.home(tmp_path, monkeypatch)
+    live = home.config / "projects" / homes.PROJECT / "evil\x1b[2Jname\n.jsonl"
+    command_line.write(live, DATA)
+    assert called("split", "--in-place", live).code == 0
+    for options in (("--dry-run",), ("--yes",)):
+        ended = called("prune", "--all", *LAST_TWO, *options)
+        assert ended.code == 0
+        assert not raw_controls(ended.out + ended.err)
+        assert ended.out.count("remove ") == 2
+
+
+# ── a rotation in between ────────────────────────────────────────────────────────────────────
+
+
+def test_an_unfinished_rotation_holds_everything_and_says_what_finishes_it(home: Home) -> None:
+    home.pack.hardlink_to(home.live)
+    ended = called("prune", ID, *LAST_TWO, "--yes")
+    assert ended.code == 0
+    assert "a run on its session is not finished" in ended.out
+    assert trashed(home) == []
+    for command in (("undelete", ID), ("pin", ID, "1"), ("compress", ID)):
+        ended = called(*command)
+        assert ended.code == 75
+        assert "split --in-place" in ended.err
+
+
+def test_a_rotation_after_the_plan_was_made_is_noticed(home: Home) -> None:
+    real = fs.create_folder
+    done: list[int] = []
+
+    with pytest.MonkeyPatch.context() as patch:
+
+        def meanwhile(path: Path) -> None:
+            if not done and path == home.where.lock.parent:  # the lock is the next thing taken
+                done.append(0)
+                home.append(command_line.boundary(90) + command_line.row(91))
+                home.rotate()
+            real(path)
+
+        patch.setattr(fs, "create_folder", meanwhile)
+        ended = called("prune", ID, *LAST_TWO, "--yes")
+    assert ended.code == 75
+    assert "changed since the plan was made" in ended.err
+    assert trashed(home) == []
+
+
+# ── what an interrupted prune left ───────────────────────────────────────────────────────────
+
+
+def test_an_interrupted_prune_is_told_by_doctor_and_finished_by_any_run(home: Home) -> None:
+    called("prune", ID, *LAST_TWO, "--yes")
+    os.rename(home.archive / "trash" / f"{ID}.jsonl", home.archive / f"{ID}.jsonl")  # noqa: PTH104
+    before = snapshot(home.config)
+    told = called("doctor", "--json")
+    (finding,) = told.document()["findings"]
+    assert finding["kind"] == "interrupted"
+    assert "prune --empty-trash" in finding["detail"]
+    assert snapshot(home.config) == before
+    assert called("verify", ID).code == 0
+    # Not freed at once: it has not been in the trash for any time.
+    assert called("prune", ID, "--empty-trash", "--grace", "0", "--yes").code == 0
+    assert trashed(home) == [f"{ID}.jsonl"]
+    assert called("doctor").code == 0
+
+
+# ── reading what is pruned ───────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.usefixtures("home")
+def test_a_pruned_session_is_read_with_a_sentence_about_what_is_gone(tmp_path: Path) -> None:
+    called("prune", ID, *LAST_TWO, "--yes")
+    out = tmp_path / "out"
+    refused = called("stitch", ID, "-o", out)
+    assert refused.code == 74
+    assert re.search(r"Segments 0 to 1 were pruned on \d{4}-\d\d-\d\d", refused.err)
+    assert "--allow-gaps" in refused.err
+    assert not out.exists()
+    gaps = called("stitch", ID, "-o", out, "--allow-gaps")
+    assert gaps.code == 0
+    assert "pruned on" in gaps.err
+    assert out.read_bytes() == b"".join(BODIES[2:])
+    verified = called("verify", ID)
+    assert verified.code == 0
+    assert "2 archived segments and the live file" in verified.out
+    assert called("verify", "--all", "--json").document()["ok"] is True
+    assert called("doctor").code == 0
+
+
+def test_a_pruned_session_is_rotated_with_all_others(home: Home) -> None:
+    called("prune", ID, *LAST_TWO, "--yes")
+    home.append(command_line.boundary(90) + command_line.row(91))
+    assert called("split", "--all", "--in-place").code == 0
+    assert called("verify", ID).code == 0
+    assert_one_sentence(called("restore", ID), 77)
+
+
+def test_a_session_that_the_client_deleted_is_pruned_like_any_other(home: Home) -> None:
+    home.live.unlink()
+    shutil.rmtree(home.live.parent)
+    assert called("prune", ID, *LAST_TWO, "--yes").code == 0
+    assert len(trashed(home)) == 2
+    assert called("undelete", ID).code == 0
+    assert called("restore", ID).code == 0
+    assert home.live.read_bytes() == b"".join(BODIES[:-1])
+
+
+# ── hostile manifests ────────────────────────────────────────────────────────────────────────
+
+
+def with_tombstones(home: Home, which: list[int], at: str = "2020-01-01T00:00:00Z") -> None:
+    path = home.archive / "manifest.json"
+    head, *lines, tail = path.read_text().splitlines()
+    for index in which:
+        entry: dict[str, Any] = json.loads(lines[index].removesuffix(","))
+        entry["pruned"] = {"at": at, "rule": "evil\x1b[2J"}
+        comma = "," if lines[index].endswith(",") else ""
+        lines[index] = json.dumps(entry) + comma
+    path.write_text("\n".join([head, *lines, tail]) + "\n")
+
+
+@pytest.mark.parametrize("which", [[1], [3], [0, 1, 2, 3]], ids=str)
+@pytest.mark.parametrize("at", ["2020-01-01T00:00:00Z", "never", "9999-12-31T23:59:59-14:00"])
+def test_tombstones_of_files_that_are_there_lose_nothing(
+    home: Home, which: list[int], at: str
+) -> None:
+    with_tombstones(home, which, at)
+    gone = b"".join(body for index, body in enumerate(BODIES) if index not in which)
+    ended = called("verify", ID)
+    assert ended.code == 0
+    assert not raw_controls(ended.out)
+    for options in ((*LAST_TWO, "--dry-run"), ("--empty-trash", "--grace", "0", "--yes")):
+        assert called("prune", ID, *options).code == 0
+    assert len(trashed(home)) == len(which)
+    assert called("undelete", ID).code == 0
+    assert home.stitched() == DATA
+    assert gone != DATA
+    home.append(command_line.boundary(90) + command_line.row(91))
+    with_tombstones(home, which, at)
+    home.rotate()
+    assert called("doctor").code == 1  # pruned, and not in the trash
+
+
+@pytest.mark.parametrize("time", [None, "yesterday", "0001-01-01T00:00:00+14:00", "9" * 300])
+def test_dates_that_are_none_make_nothing_deletable(home: Home, time: str | None) -> None:
+    path = home.archive / "manifest.json"
+    head, *lines, tail = path.read_text().splitlines()
+    for index, line in enumerate(lines):
+        entry = json.loads(line.removesuffix(","))
+        entry["firstTimestamp"] = entry["lastTimestamp"] = time
+        lines[index] = json.dumps(entry) + ("," if line.endswith(",") else "")
+    path.write_text("\n".join([head, *lines, tail]) + "\n")
+    for options in (("--max-age", "0"), ("--max-size", "0"), ("--keep-daily", "1")):
+        ended = called("prune", ID, *options, "--yes")
+        assert ended.code == 0
+        assert "nothing in it is dated" in ended.out
+    assert trashed(home) == []

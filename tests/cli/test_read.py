@@ -1,0 +1,465 @@
+"""`sessrotate read`: what is shown, where, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from support import homes
+from support.command_line import (
+    COMMAND,
+    ID,
+    assert_one_sentence,
+    boundary,
+    decoded,
+    has_colour,
+    on_terminal,
+    patched,
+    piped,
+    row,
+    segments_of,
+    session,
+    without_ansi,
+    write,
+)
+from support.homes import Home
+from support.limits import MIB, weighed
+from support.talks import answer, call, prompt, result, talk
+
+TORN = b'{"type":"user","mess\n'
+LATIN = b"caf\xe9 \x1b[31m\n"
+DATA = talk() + TORN + prompt(30, "last prompt") + LATIN + answer(31, "last answer")
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    return homes.home(tmp_path, monkeypatch, DATA)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return write(tmp_path / f"{ID}.jsonl", DATA)
+
+
+def shown(*arguments: str | Path) -> str:
+    """Return what the command prints to a pipe; it must end well."""
+    ended = piped("read", *arguments)
+    assert ended.code == 0, ended
+    return ended.out
+
+
+TAIL = """\
+── Compaction 1 · 2026-03-01 10:00:15 · manual · 12,345 tokens before ──────────────────────────────
+
+Summary · 2026-03-01 10:00:16
+what was before
+
+You · 2026-03-01 10:00:17
+> /review all
+
+Assistant · model-of-a-test · 2026-03-01 10:00:18
+third answer
+
+✗ segment 1, offset 797: 20 B that are no record
+  {"type":"user","mess
+
+You · 2026-03-01 10:00:30
+> last prompt
+
+✗ segment 1, offset 1030: 10 B that are no record
+  caf�
+
+Assistant · model-of-a-test · 2026-03-01 10:00:31
+last answer
+"""
+
+HEAD = """\
+You · 2026-03-01 10:00:01
+> first prompt
+
+Assistant · model-of-a-test · 2026-03-01 10:00:02
+I will look.
+
+  • Read /srv/a.txt → 2 lines
+  • Bash make test → error: it broke
+
+first answer
+
+You · 2026-03-01 10:00:13
+> second prompt
+
+Assistant · model-of-a-test · 2026-03-01 10:00:14
+second answer
+
+"""
+
+
+def sized(text: str) -> str:
+    """Return a text with the offsets of the two lines that are no records in these bytes."""
+    tail = segments_of(talk())[1]
+    second = len(tail) + len(TORN) + len(prompt(30, "last prompt"))
+    return text.replace("797", str(len(tail))).replace("1030", str(second))
+
+
+@pytest.mark.parametrize("rotated", [False, True])
+def test_what_a_resume_loads_is_shown_as_text(home: Home, rotated: bool) -> None:
+    if rotated:
+        home.rotate()
+    ended = piped("read", ID[:8], env=home.env)
+    expected = sized(TAIL)
+    assert (ended.code, ended.out, ended.err) == (0, expected, "")
+
+
+@pytest.mark.parametrize("rotated", [False, True])
+def test_all_of_it_is_shown_with_history(home: Home, rotated: bool) -> None:
+    if rotated:
+        home.rotate()
+    expected = sized(HEAD + TAIL)
+    ended = piped("read", home.live, "--history", env=home.env)
+    assert (ended.code, ended.out, ended.err) == (0, expected, "")
+
+
+@pytest.mark.parametrize("rotated", [False, True])
+def test_lines_are_byte_exact(home: Home, rotated: bool) -> None:
+    if rotated:
+        home.rotate()
+    lines = ("--format", "jsonl")
+    ended = piped("read", ID, "--history", *lines, env=home.env)
+    assert ended.out == piped("stitch", ID, env=home.env).out == decoded(DATA)
+    assert (
+        piped("read", ID, *lines, env=home.env).out == decoded(DATA)[len(segments_of(talk())[0]) :]
+    )
+
+
+def test_a_torn_last_line_stays_torn(tmp_path: Path) -> None:
+    path = write(tmp_path / f"{ID}.jsonl", DATA + b'{"torn')
+    ended = piped("read", path, "--history", "--format", "jsonl")
+    assert ended.out == decoded(DATA + b'{"torn')
+
+
+def test_a_line_that_is_too_long_to_be_held_is_marked_and_exact(tmp_path: Path) -> None:
+    long = prompt(40, "x" * (9 << 20))
+    path = write(tmp_path / f"{ID}.jsonl", DATA + long + answer(41, "after it"))
+    lines = piped("read", path, "--history", "--format", "jsonl").out
+    assert lines == decoded(DATA + long + answer(41, "after it"))
+    text = piped("read", path).out
+    assert f"offset {len(DATA) - len(segments_of(talk())[0])}: a line of 9.0 MiB, too long" in text
+    assert text.endswith("after it\n")
+    assert len(text) < 3000
+    found = piped("read", path, "--grep", "xxx")
+    assert (found.code, found.out) == (0, "")
+    assert "1 line of over 8 MiB could not be searched" in found.err
+
+
+def test_only_the_live_file_is_opened_for_what_a_resume_loads(home: Home) -> None:
+    home.rotate()
+    for file in home.archive.glob("*.jsonl"):
+        file.write_bytes(b"")
+    before = piped("read", ID, env=home.env)
+    assert (before.code, before.err) == (0, "")
+    assert "last answer" in before.out
+    assert_one_sentence(piped("read", ID, "--history", "--format", "jsonl", env=home.env), 74)
+
+
+def test_no_archived_segment_is_even_opened_for_it(home: Home) -> None:
+    home.rotate()
+    program = patched(
+        "import sys\n"
+        "def hook(event, arguments):\n"
+        "    name = str(arguments[0]) if event == 'open' and arguments else ''\n"
+        "    if '/sessrotate/-home' in name and name.endswith('.jsonl'): sys.stderr.write(name)\n"
+        "sys.addaudithook(hook)"
+    )
+    assert piped("read", ID, env=home.env, program=program).err == ""
+    everything = piped("read", ID, "--history", env=home.env, program=program)
+    assert f"{ID}.jsonl" in everything.err
+
+
+def test_one_segment_is_read_without_the_others(home: Home) -> None:
+    home.append(boundary(50) + prompt(51, "newest"))
+    home.rotate()
+    (home.archive / f"{ID}.jsonl").write_bytes(b"")
+    lines = piped("read", ID, "--segment", "1", "--format", "jsonl", env=home.env)
+    assert lines.out == decoded(DATA[len(segments_of(talk())[0]) :])
+    both = piped("read", ID, "--segment", "2", "--segment", "1", "--segment", "2", env=home.env)
+    assert both.out.index("last answer") < both.out.index("newest")
+    assert both.out.count("newest") == 1
+    assert_one_sentence(piped("read", ID, "--segment", "7", env=home.env), 2)
+
+
+def test_gaps_are_refused_or_told(home: Home) -> None:
+    home.append(boundary(50) + prompt(51, "newest"))
+    home.rotate()
+    (home.archive / f"{ID}.jsonl").unlink()
+    assert_one_sentence(piped("read", ID, "--history", env=home.env), 74)
+    allowed = piped("read", ID, "--history", "--allow-gaps", env=home.env)
+    assert allowed.code == 0
+    assert "Segment 0" in allowed.err
+    assert "newest" in allowed.out
+
+
+@pytest.mark.parametrize("options", [[], ["--turns"], ["--grep", "9"], ["--format", "markdown"]])
+def test_memory_does_not_grow_with_the_session(tmp_path: Path, options: list[str]) -> None:
+    rows = (prompt(n, f"{n}" + "word " * 3000) + answer(n, "word\n" * 3000) for n in range(800))
+    path = write(tmp_path / f"{ID}.jsonl", b"".join(rows))
+    assert path.stat().st_size > 24 * MIB
+    done = weighed("read", path, "--history", *options)
+    assert (done.code, done.err) == (0, "")
+    assert done.peak_mib <= 40
+
+
+# ── choosing ─────────────────────────────────────────────────────────────────────────────────
+
+
+def test_hidden_things_are_shown_when_they_are_asked_for(path: Path) -> None:
+    everything = shown(path, "--history", "--include", "sidechains,meta", "--include", "tools",
+                       "--include", "thinking , attachments")  # fmt: skip
+    plain = shown(path, "--history")
+    for word in ("hidden thought", "caveat", "att", "of the agent", "to the agent", "two", ">out<"):
+        assert word in everything, word
+        assert word not in plain.replace("that are", ""), word
+    assert "Agent a1" in everything
+
+
+@pytest.mark.parametrize(
+    ("options", "first", "last"),
+    [
+        (["--since", "2026-03-01T10:00:13Z"], "second prompt", "last answer"),
+        (["--since", "2026-03-01 11:00:13+01:00"], "second prompt", "last answer"),
+        (["--since", "2026-03-01", "--until", "2026-03-01"], "first prompt", "last answer"),
+        (["--until", "2026-03-01T10:00:13"], "first prompt", "second prompt"),
+        (["--since", json.loads(row(13))["uuid"]], "second prompt", "last answer"),
+        (["--until", json.loads(row(13))["uuid"].upper()], "first prompt", "second prompt"),
+    ],
+)
+def test_a_time_or_a_record_limits_what_is_shown(
+    path: Path, options: list[str], first: str, last: str
+) -> None:
+    lines = [line for line in shown(path, "--history", *options).splitlines() if line]
+    assert first in lines[1]
+    assert last in lines[-1]
+
+
+def test_what_is_old_is_not_shown(path: Path) -> None:
+    ended = piped("read", path, "--since", "2h")
+    assert (ended.code, ended.out) == (0, "")
+    assert ended.err == "sessrotate: There is nothing to show.\n"
+    assert piped("read", path, "--since", "2h", "--quiet").err == ""
+    assert "last answer" in shown(path, "--until", "2h")
+
+
+def test_a_record_that_never_comes_is_an_error(path: Path) -> None:
+    for option in ("--since", "--until"):
+        ended = piped("read", path, option, "00000000-0000-0000-0000-000000000000")
+        assert ended.code == 2
+        assert "--history" in ended.err
+
+
+def test_a_search_names_segment_and_offset(path: Path) -> None:
+    found = shown(path, "--history", "--grep", "(first|third) answer|bro.e")
+    places = [
+        tuple(map(int, line.split(" · ")[0].replace(",", "").split()[1::2]))
+        for line in found.splitlines()
+        if line.startswith("segment ")
+    ]
+    bodies = segments_of(DATA.replace(TORN, b"").replace(LATIN, b""))
+    for segment, offset in places:
+        line = bodies[segment][offset:].split(b"\n")[0]
+        assert b" answer" in line or b"broke" in line
+    assert [segment for segment, _ in places] == [0, 0, 1]
+    assert "  it broke\n" in found
+
+
+def test_a_search_finds_what_is_escaped_in_the_file_and_not_what_is_hidden(tmp_path: Path) -> None:
+    escaped = prompt(1, "a/b “q” \U0001f600").replace(b"a/b", b"\\u0061\\/b")
+    path = write(tmp_path / f"{ID}.jsonl", escaped + answer(2, call("Bash", "1", command='x "y"')))
+    assert "offset 0" in shown(path, "--grep", "a/b")
+    assert "offset 0" in shown(path, "--grep", "^a/b “")
+    assert f"offset {len(escaped)}" in shown(path, "--grep", 'x "y"')
+    assert shown(path, "--grep", "tool_use") == ""
+    assert shown(path, "--grep", "A/B|X", "--quiet") == ""
+    assert shown(path, "--grep", "(?i)A/B|X").count("segment") == 2
+
+
+def test_a_search_of_lines_gives_the_lines(path: Path) -> None:
+    found = shown_lines(path, "--history", "--grep", "first answer|caf")
+    assert found == decoded(answer(7, "first answer") + LATIN)
+
+
+def shown_lines(*arguments: str | Path) -> str:
+    ended = piped("read", *arguments, "--format", "jsonl")
+    assert ended.code == 0
+    return ended.out
+
+
+def test_turns_are_prompts_tools_and_answers(tmp_path: Path) -> None:
+    path = write(tmp_path / f"{ID}.jsonl", talk())
+    expected = (HEAD + TAIL[: TAIL.index("\n✗")]).replace("I will look.\n\n", "")
+    expected = expected.replace("Summary · 2026-03-01 10:00:16\nwhat was before\n\n", "")
+    expected = expected.replace("test · 2026-03-01 10:00:02", "test · 2026-03-01 10:00:03")
+    assert shown(path, "--history", "--turns") == expected
+
+
+def test_markdown_is_utf8_and_complete(path: Path) -> None:
+    ended = piped("read", path, "--history", "--format", "markdown", env={"LC_ALL": "C"})
+    assert ended.code == 0
+    for word in ("## 1. first prompt", "third answer", "Compaction 1", "20 B that are no record"):
+        assert word in ended.out, word
+
+
+# ── where it goes ────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_pager_shows_it_on_a_terminal_and_nowhere_else(path: Path) -> None:
+    pager = {"PAGER": "echo 'in a pager'; cat"}
+    assert on_terminal("read", path, env=pager).out.startswith("in a pager\n")
+    assert "in a pager" not in piped("read", path, env=pager).out
+    for none in ({"PAGER": ""}, {"PAGER": "cat"}, {"TERM": "dumb"}):
+        ended = on_terminal("read", path, env=none)
+        assert ended.code == 0
+        assert "last answer" in ended.out
+
+
+def test_less_is_the_pager_where_there_is_one(path: Path, tmp_path: Path) -> None:
+    less = write(tmp_path / "bin" / "less", b'#!/bin/sh\necho "less $* LESS=$LESS"\ncat\n')
+    less.chmod(0o755)
+    with_less = {"PATH": f"{less.parent}{os.pathsep}{os.environ['PATH']}"}
+    assert on_terminal("read", path, env=with_less).out.startswith("less -FRX LESS=FRX\n")
+    without = {"PATH": str(tmp_path), "PYTHONHOME": ""}
+    assert "last answer" in on_terminal("read", path, env=without).out
+
+
+def test_a_pager_that_cannot_run_is_one_sentence(path: Path) -> None:
+    ended = on_terminal("read", path, env={"PAGER": "/nonexistent/pager"})
+    assert ended.code == 2
+    assert "PAGER" in ended.err
+    assert "Traceback" not in ended.err
+
+
+def test_a_pager_that_is_left_ends_the_command_quietly(tmp_path: Path) -> None:
+    path = write(tmp_path / f"{ID}.jsonl", session(1, rows=200, padding=10) * 1)
+    big = write(tmp_path / "big.jsonl", b"".join(prompt(n, "x" * 9000) for n in range(300)))
+    for name in (path, big):
+        ended = on_terminal("read", name, env={"PAGER": "head -n 1"})
+        assert (ended.code, ended.err) == (0, ""), ended
+
+
+def test_a_bar_appears_where_the_result_goes_into_a_file(path: Path, tmp_path: Path) -> None:
+    python, _, program = patched("import sessrotate.cli.streams as s; s.PATIENCE = 0.0")
+    for where, is_there in (('> "$3"', True), ('--quiet > "$3"', False), ("| cat", False)):
+        line = f'"$0" -c "$1" read "$2" --history {where}'
+        out = tmp_path / "out"
+        ended = on_terminal("-c", line, python, program, path, out, program=("/bin/sh",))
+        assert ended.code == 0
+        assert ("Reading" in ended.err) is is_there, where
+    assert (tmp_path / "out").read_text().endswith("last answer\n")
+
+
+def test_an_interrupt_is_the_pagers(path: Path) -> None:
+    ended = on_terminal("read", path, env={"PAGER": "kill -INT $PPID; cat"})
+    assert (ended.code, ended.err) == (0, "")
+    assert "last answer" in ended.out
+
+
+@pytest.mark.parametrize(
+    "options", [[], ["--grep", "a"], ["--format", "jsonl"], ["--format", "markdown"]]
+)
+def test_a_closed_pipe_ends_quietly(tmp_path: Path, options: list[str]) -> None:
+    path = write(tmp_path / f"{ID}.jsonl", b"".join(prompt(n, "a" * 9000) for n in range(300)))
+    line = '("$0" read "$@"; echo "$?" >&2) | head -c 1'
+    ended = piped("-c", line, COMMAND, path, "--history", *options, program=("/bin/sh",))
+    assert ended.err in {"0\n", "141\n"}
+    assert len(ended.out) == 1
+
+
+def test_the_first_line_comes_before_the_rest_is_read(tmp_path: Path) -> None:
+    data = b"".join(prompt(n, "a" * 2000) for n in range(2000))
+    path = write(tmp_path / f"{ID}.jsonl", data)
+    program = patched(
+        "import sessrotate.reading.session as s, sys\n"
+        "history = s.Session.history\n"
+        "def watched(self):\n"
+        "    for n, record in enumerate(history(self)):\n"
+        "        if n == 5: sys.exit(9)\n"
+        "        yield record\n"
+        "s.Session.history = watched"
+    )
+    ended = piped("read", path, "--history", program=program)
+    assert ended.code == 9
+    assert ended.out.startswith("You · ")
+
+
+def test_colours_are_for_terminals_that_want_them(path: Path) -> None:
+    plain = {"PAGER": "cat"}
+    assert has_colour(on_terminal("read", path, env=plain).out)
+    for without in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
+        assert "\x1b" not in on_terminal("read", path, env={**plain, **without}).out
+    assert "\x1b" not in piped("read", path).out
+    drawn = without_ansi(on_terminal("read", path, env=plain, columns=60).out)
+    assert "── Compaction 1 · 2026-03-01 10:00:15 · manual · 12,345… ───" in drawn
+
+
+def test_a_session_cannot_command_the_terminal(tmp_path: Path) -> None:
+    evil = "a\x1b]0;title\x07 \x1b[2J\r\x9b31m \u202e"
+    rows = [
+        prompt(1, "ok"),
+        answer(2, evil, call(evil, "1", file_path=evil)),
+        result(3, "1", evil, is_error=True),
+        answer(4, call("x", "2", other=evil), model=evil),
+        prompt(5, "surrogate").replace(b"surrogate", b"\\ud800"),
+        prompt(6, "at what time", timestamp=evil),
+        evil.encode() + b"\xff\n",
+    ]
+    path = write(tmp_path / f"{ID}.jsonl", b"".join(rows))
+    for options in ([], ["--include", "tools"], ["--grep", "."], ["--format", "markdown"]):
+        ended = on_terminal("read", path, *options, env={"PAGER": "cat"})
+        assert ended.code == 0, ended
+        assert not set(without_ansi(ended.out)) & set("\x07\x1b\x9b\u202e\r"), options
+
+
+# ── wrong usage ──────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--since", "yesterday"],
+        ["--until", "3x"],
+        ["--since", "999999d"],
+        ["--grep", "("],
+        ["--include", "tool"],
+        ["--include", "tools", "--turns"],
+        ["--include", "tools", "--format", "jsonl"],
+        ["--history", "--segment", "0"],
+    ],
+)
+def test_what_makes_no_sense_is_one_sentence(path: Path, options: list[str]) -> None:
+    assert_one_sentence(piped("read", path, *options), 2)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["--nonsense", "x"], ["x", "--format", "xml"], ["x", "--segment", "-1"], ["x", "y"]],
+)
+def test_wrong_options_are_wrong_usage(arguments: list[str]) -> None:
+    ended = piped("read", *arguments)
+    assert (ended.code, ended.out) == (2, "")
+    assert "Traceback" not in ended.err
+
+
+def test_what_is_no_session_is_refused(tmp_path: Path) -> None:
+    other = write(tmp_path / "other.jsonl", b"no session at all\n" * 3)
+    assert_one_sentence(piped("read", other), 65)
+    assert_one_sentence(piped("read", tmp_path / "none"), 2)
+    empty = write(tmp_path / "empty.jsonl", b"")
+    assert piped("read", empty).code == 0
+
+
+def test_help_names_every_option() -> None:
+    said = piped("read", "--help").out
+    for option in ("history", "segment", "since", "until", "grep", "include", "turns", "format",
+                   "allow-gaps", "quiet"):  # fmt: skip
+        assert f"--{option}" in said

@@ -1,0 +1,330 @@
+"""`sessrotate report`: what people and programs see, whatever is in the sessions."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jsonschema
+import pytest
+
+from sessrotate.reports import discovery, segment_rows
+from sessrotate.system.source import Source
+from support import report_oracle
+from support.command_line import (
+    ID,
+    Ended,
+    assert_one_sentence,
+    boundary,
+    called,
+    has_colour,
+    on_terminal,
+    piped,
+    raw_controls,
+    row,
+    session,
+    without_ansi,
+    write,
+)
+from support.homes import PROJECT, Home, home, snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schema/report.json").read_text())
+OTHER = "0ddba115-0000-4000-a000-000000000002"
+
+
+def valid(ended: Ended) -> Any:
+    """Return the document, which must be of the schema."""
+    assert (ended.code, ended.err) == (0, ""), ended
+    document = ended.document()
+    jsonschema.Draft202012Validator(SCHEMA).validate(document)
+    return document
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    return home(tmp_path, monkeypatch, session(padding=4000))
+
+
+def beside(place: Home, identity: str, data: bytes, project: str = PROJECT) -> Path:
+    return write(place.config / "projects" / project / f"{identity}.jsonl", data)
+
+
+# ── JSON ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_schema_is_one() -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+
+
+def test_all_has_a_project_by_what_its_client_calls_it_where_no_row_names_its_folder(
+    place: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (fixture, *_) = sorted((Path(__file__).parents[2] / "fixtures/gemini/0.61.0").rglob("*.jsonl"))
+    monkeypatch.setenv("GEMINI_SESSIONS_DIR", str(tmp_path / "gemini"))
+    write(tmp_path / "gemini" / "harbour" / "chats" / fixture.name, fixture.read_bytes())
+    found = valid(called("report", "--all", "--json"))
+    sizes = {each["name"]: each["bytes"] for each in found["projects"]}
+    assert sizes["harbour"] == fixture.stat().st_size
+    assert place.live.exists()
+
+
+def test_json_has_the_keys_of_the_contract(place: Home) -> None:
+    data = place.live.read_bytes()
+    found = valid(called("report", ID, "--json"))
+    assert (found["session"], found["bytes"], found["lines"]) == (ID, len(data), data.count(b"\n"))
+    assert found["live_tail_bytes"] == found["segments"][-1]["bytes"]
+    assert 0 < found["would_free_bytes"] < len(data)
+    assert [each["file"] for each in found["segments"][:2]] == [f"{ID}.jsonl", f"{ID}.1.jsonl"]
+    assert found["segments"][-1]["file"] == place.live.name
+    assert found["segments"][1]["boundary"]["trigger"] == "auto"
+    assert "kinds" not in found
+
+
+def test_json_with_kinds_adds_up(place: Home) -> None:
+    data = place.live.read_bytes()
+    found = valid(called("report", ID, "--json", "--kinds"))
+    right = report_oracle.counted(data)
+    assert {name: each["bytes"] for name, each in found["kinds"].items()} == right.bytes
+    assert sum(each["bytes"] for each in found["kinds"].values()) == found["bytes"] == len(data)
+    assert found["duplicate_bytes"] == right.copied
+    for line in found["largest_lines"]:
+        whole = data[line["offset"] : line["offset"] + line["bytes"]]
+        assert whole.endswith(b"\n")
+        assert whole.count(b"\n") == 1
+
+
+def test_json_of_several_sessions_is_one_document(place: Home) -> None:
+    beside(place, OTHER, row(1))
+    found = valid(called("report", ID, OTHER, "--json"))
+    assert [each["session"] for each in found["sessions"]] == [ID, OTHER]
+
+
+def test_json_of_a_rotated_session_is_of_the_schema(place: Home) -> None:
+    place.rotate()
+    (place.archive / f"{ID}.1.jsonl").unlink()
+    for options in ((), ("--kinds",)):
+        found = valid(called("report", ID, "--json", *options))
+        assert found["segments"][1]["standing"] == "absent"
+        assert found["would_free_reason"]
+        assert found["command"] is None
+
+
+def test_json_of_all_sessions_has_their_sums(place: Home) -> None:
+    data = place.live.read_bytes()
+    place.rotate()
+    beside(place, OTHER, session() + row(9, cwd="/srv/x"), "-other")
+    for options in ((), ("--kinds",)):
+        found = valid(called("report", "--all", "--json", *options))
+        assert [each["session"] for each in found["sessions"]] == [ID, OTHER]
+        whole = len(data) + len(session() + row(9, cwd="/srv/x"))
+        assert found["bytes"] == whole
+        for group in ("clients", "projects", "growth"):
+            assert sum(each["bytes"] for each in found[group]) == whole
+        assert found["archived_bytes"] == found["sessions"][0]["archived_bytes"] > 0
+        assert {each["name"] for each in found["projects"]} == {"", "/srv/x"}
+    assert sum(each["bytes"] for each in found["kinds"].values()) == whole
+
+
+def test_what_is_worth_rotating_comes_with_the_command_that_does_it(place: Home) -> None:
+    beside(place, OTHER, session(padding=2 << 20))
+    twin = beside(place, OTHER, session(padding=2 << 20), "-o ther")
+    found = valid(called("report", "--all", "--json"))
+    named, by_path = found["worth_rotating"]
+    assert named["session"] == by_path["session"] == OTHER
+    assert by_path["command"] == f"sessrotate split --in-place '{twin}'"
+    alone = valid(called("report", twin, "--json"))
+    assert alone["command"] == by_path["command"]
+    assert found["would_free_bytes"] > named["would_free_bytes"] + by_path["would_free_bytes"]
+
+
+# ── what people see ──────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.usefixtures("place")
+def test_a_report_tells_what_is_big_and_what_to_do() -> None:
+    ended = called("report", ID, "--kinds")
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out.splitlines()[-1] == f"  sessrotate split --in-place {ID}"
+    for words in ("4 segments", "live tail", "user text", "largest lines", "100,003", "auto"):
+        assert words in ended.out
+    assert not has_colour(ended.out)
+    assert "█" not in ended.out
+
+
+def test_a_terminal_shows_bars_and_is_never_overrun(place: Home) -> None:
+    beside(place, OTHER, session(padding=2 << 20))
+    for arguments in ((ID, "--kinds"), ("--all", "--kinds")):
+        for columns in (60, 80, 120):
+            ended = on_terminal("report", *arguments, env=place.env, columns=columns)
+            assert ended.code == 0, ended
+            assert "█" in ended.out
+            assert has_colour(ended.out)
+            tables = [line for line in without_ansi(ended.out).splitlines() if "█" in line]
+            assert max(map(len, tables)) <= columns
+    plain = on_terminal("report", ID, env={**place.env, "NO_COLOR": "1"})
+    assert not has_colour(plain.out)
+    assert "█" in plain.out
+
+
+def test_a_long_session_shows_its_newest_segments_on_a_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = home(tmp_path, monkeypatch, session(boundaries=60))
+    ended = on_terminal("report", ID, env=place.env)
+    assert "36 older segments" in ended.out
+    assert len(called("report", ID).out.splitlines()) > 60
+
+
+HOSTILE = "[bold]\x1b]0;evil\x07\x9b31m\u202e\n<script>" + "x" * 3000
+
+
+def hostile(number: int) -> bytes:
+    call = {"type": "tool_use", "id": f"t{number}", "name": f"{number}{HOSTILE}", "input": {}}
+    given = {"type": "tool_result", "tool_use_id": f"t{number}", "content": "y" * 100}
+    return row(
+        number,
+        uuid=f"a{number}",
+        type="assistant",
+        cwd=f"/srv/{HOSTILE}",
+        timestamp=HOSTILE,
+        message={"role": "assistant", "content": [call]},
+    ) + row(number, uuid=f"b{number}", message={"role": "user", "content": [given]})
+
+
+def test_nothing_in_a_session_reaches_the_terminal_raw(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = b"".join(
+        [
+            json.dumps({"type": "custom-title", "customTitle": HOSTILE}).encode() + b"\n",
+            *(hostile(number) for number in range(30)),
+            boundary(
+                5, timestamp=HOSTILE, compactMetadata={"trigger": HOSTILE, "preTokens": 10**30}
+            ),
+            hostile(99),
+        ]
+    )
+    place = home(tmp_path, monkeypatch, data)
+    for arguments in ((ID,), ("--all",)):
+        shown = on_terminal("report", "--kinds", *arguments, env=place.env)
+        assert shown.code == 0, shown
+        assert not raw_controls(without_ansi(shown.out))
+        assert not raw_controls(without_ansi(shown.err))
+        assert "\u202e" not in shown.out
+        told = piped("report", "--kinds", *arguments, env=place.env)
+        assert not raw_controls(told.out)
+        assert "[bold]" in told.out
+        assert valid(piped("report", "--kinds", "--json", *arguments, env=place.env))
+
+
+def test_reporting_changes_nothing(place: Home) -> None:
+    place.rotate()
+    before = snapshot(place.config)
+    for arguments in ((ID, "--kinds"), ("--all",), ("--all", "--kinds", "--json")):
+        assert called("report", *arguments).code == 0
+    assert snapshot(place.config) == before
+
+
+# ── what goes wrong ──────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("arguments", [(), (ID, "--all")])
+def test_either_sessions_or_all_are_named(arguments: tuple[str, ...]) -> None:
+    assert_one_sentence(called("report", *arguments), 2)
+
+
+def test_a_file_that_is_no_session_is_refused(tmp_path: Path) -> None:
+    assert_one_sentence(called("report", write(tmp_path / "x", b"%PDF-1.4\n" * 99)), 65)
+
+
+def test_an_empty_machine_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home(tmp_path, monkeypatch)
+    assert called("report", "--all").out.startswith("0 sessions")
+    assert valid(called("report", "--all", "--json", "--kinds"))["sessions"] == []
+
+
+def listed_then(monkeypatch: pytest.MonkeyPatch, action: Callable[[], object]) -> None:
+    """Have something happen after the sessions were listed, and before they are read."""
+    found = [*discovery.sessions(hidden=True)]
+
+    def sessions(*, hidden: bool, unread: object) -> list[discovery.Listed]:
+        assert (hidden, unread) != (False, None)
+        action()
+        return found
+
+    monkeypatch.setattr(discovery, "sessions", sessions)
+
+
+def test_a_session_that_vanishes_is_told_and_no_failure(
+    place: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = beside(place, OTHER, session())
+    listed_then(monkeypatch, gone.unlink)
+    ended = called("report", "--all", "--json")
+    assert ended.code == 0
+    assert ended.err.count("\n") == 1
+    assert OTHER in ended.err
+    found = ended.document()
+    assert [each["session"] for each in found["sessions"]] == [ID]
+    assert [each["path"] for each in found["unreadable"]] == [str(gone)]
+
+
+@pytest.mark.parametrize("options", [(), ("--kinds",)])
+def test_a_session_that_cannot_be_read_is_told_and_the_others_are_counted(
+    place: Home, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
+) -> None:
+    bad = beside(place, OTHER, session())
+    real = Source.__init__
+
+    def refuse(self: Source, path: Path) -> None:
+        if path == bad:
+            raise PermissionError(13, "Permission denied", str(path))
+        real(self, path)
+
+    monkeypatch.setattr(Source, "__init__", refuse)
+    ended = called("report", "--all", *options)
+    assert ended.code == 74
+    assert ended.err.count("\n") == 1
+    assert "Permission denied" in ended.err
+    assert "1 session:" in ended.out
+
+
+@pytest.mark.parametrize("options", [(), ("--kinds",)])
+def test_a_session_that_grows_is_counted_as_it_was(
+    place: Home, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
+) -> None:
+    data = place.live.read_bytes()
+    real = Source.read_into
+    grown = [b'{"type":"user","uu', b'id":"new"}\n'] * 3
+
+    def grow(self: Source, buffer: memoryview, offset: int) -> int:
+        if grown and self.path == place.live:
+            place.append(grown.pop(0))
+        return real(self, buffer, offset)
+
+    monkeypatch.setattr(Source, "read_into", grow)
+    found = valid(called("report", ID, "--json", *options))
+    assert found["bytes"] >= len(data)
+    now = place.live.read_bytes()[: found["bytes"]]
+    assert now.endswith(b"\n")
+    assert found["lines"] == now.count(b"\n")
+
+
+def test_a_session_that_shrinks_while_it_is_read_says_so(
+    place: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(place.live, session(padding=1 << 20))
+    real = segment_rows.of_session
+
+    def shrink(*arguments: Any, **named: Any) -> Any:
+        found = real(*arguments, **named)
+        os.truncate(place.live, 1000)
+        return found
+
+    monkeypatch.setattr(segment_rows, "of_session", shrink)
+    assert_one_sentence(called("report", ID, "--kinds"), 75)

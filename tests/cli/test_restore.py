@@ -1,0 +1,100 @@
+"""`restore`: the whole history is the live file again, or nothing has changed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from support import command_line, homes
+from support.command_line import ID, assert_one_sentence, called
+from support.homes import Home, snapshot
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DATA: Final = command_line.session(boundaries=2)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    made = homes.home(tmp_path, monkeypatch, DATA)
+    made.rotate()
+    return made
+
+
+def test_a_dry_run_changes_nothing_and_says_how_much_room_it_takes(home: Home) -> None:
+    before = snapshot(home.config)
+    ended = called("restore", ID, "--dry-run")
+    assert ended.code == 0
+    assert "Would put 2 segments" in ended.out
+    assert "free" in ended.out
+    assert snapshot(home.config) == before
+
+
+@pytest.mark.parametrize("named", ["id", "live file"])
+def test_the_live_file_is_whole_again_and_the_archive_is_gone(home: Home, named: str) -> None:
+    ended = called("restore", ID[:5] if named == "id" else home.live)
+    assert ended.code == 0, ended
+    assert "Put 2 segments" in ended.out
+    assert home.live.read_bytes() == DATA
+    assert not home.archive.exists()
+
+
+def test_a_session_that_is_gone_comes_back_by_its_id(home: Home) -> None:
+    home.live.unlink()
+    home.live.parent.rmdir()
+    assert called("restore", ID).code == 0
+    assert home.live.read_bytes() == b"".join(command_line.segments_of(DATA)[:2])
+    assert home.live.stat().st_mode & 0o7777 == 0o600
+    assert not home.archive.exists()
+
+
+def test_there_is_nothing_to_restore_without_an_archive(home: Home) -> None:
+    called("restore", ID)
+    before = snapshot(home.config)
+    ended = called("restore", ID)
+    assert ended.code == 0
+    assert "Nothing to restore" in ended.out
+    assert snapshot(home.config) == before
+
+
+def test_a_file_outside_the_clients_folder_cannot_be_restored(home: Home, tmp_path: Path) -> None:
+    path = command_line.write(tmp_path / f"{ID}.jsonl", DATA)
+    assert_one_sentence(called("restore", path), 77)
+    assert home.archive.exists()
+
+
+def test_a_live_file_that_does_not_go_on_is_refused_with_another_way(home: Home) -> None:
+    home.live.write_bytes(DATA)
+    before = snapshot(home.config)
+    ended = called("restore", ID)
+    assert_one_sentence(ended, 77)
+    assert "Put the right file back" in ended.err
+    assert snapshot(home.config) == before
+
+
+@pytest.mark.parametrize("damage", ["changed", "missing", "header"])
+def test_a_damaged_archive_leaves_everything_as_it_is(home: Home, damage: str) -> None:
+    segment = home.archive / f"{ID}.1.jsonl"
+    data = segment.read_bytes()
+    if damage == "missing":
+        segment.unlink()
+    else:
+        segment.write_bytes(data[:-5] + b"#" + data[-4:] if damage == "changed" else b"{" + data)
+    before = snapshot(home.config)
+    ended = called("restore", ID)
+    assert_one_sentence(ended, 74)
+    assert "Segment 1" in ended.err
+    assert snapshot(home.config) == before
+
+
+def test_too_little_room_is_said_before_anything_is_written(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sessrotate.fs.free_bytes", lambda _path: 10)
+    before = snapshot(home.config)
+    ended = called("restore", ID)
+    assert_one_sentence(ended, 74)
+    assert "10 are free: nothing was changed" in ended.err
+    assert snapshot(home.config) == before

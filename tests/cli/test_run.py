@@ -1,0 +1,207 @@
+"""`run`: what people, programs and monitors get of it; real processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from sessrotate.archive import place
+from sessrotate.job import steps
+from sessrotate.system import locks
+from support import command_line, homes
+from support.command_line import (
+    ENVIRONMENT,
+    ID,
+    assert_one_sentence,
+    called,
+    has_colour,
+    names_in,
+    on_terminal,
+    patched,
+    piped,
+    write,
+)
+from support.homes import Home, snapshot
+from support.limits import UNPRIVILEGED, limited
+
+DATA: Final = command_line.session(boundaries=4)
+SETTINGS: Final = b"""
+rotate.min_size = 0
+compress.older_than = false
+prune.keep_last = 2
+trash.grace = "0"
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    made = homes.home(tmp_path, monkeypatch, DATA)
+    write(tmp_path / "xdg-config" / "sessrotate" / "config.toml", SETTINGS)
+    return made
+
+
+def log(home: Home) -> Path:
+    return home.config.parent / "xdg-state" / "sessrotate" / "runs.jsonl"
+
+
+def test_a_run_ends_with_one_line_and_0(home: Home) -> None:
+    ended = piped("run", env=home.env)
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out.count("\n") == 1
+    assert ended.out.startswith("Rotated 1 session (")
+    assert ", pruned 1 session (" in ended.out
+    assert ", emptied the trash of 1 session (" in ended.out
+    assert home.archived() == {f"{ID}.2.jsonl", f"{ID}.3.jsonl", "manifest.json"}
+    assert json.loads(log(home).read_bytes())["code"] == 0
+    ended = piped("run", env=home.env)
+    assert (ended.code, ended.out, ended.err) == (0, "Nothing was to be done.\n", "")
+    assert log(home).read_bytes().count(b"\n") == 2
+
+
+def test_a_dry_run_shows_all_of_it_and_changes_nothing(home: Home) -> None:
+    home.rotate()
+    before = snapshot(home.config.parent)
+    ended = piped("run", "--dry-run", env=home.env)
+    assert (ended.code, ended.err) == (0, "")
+    assert "xdg-config/sessrotate/config.toml" in ended.out
+    assert "nothing to cut" in ended.out
+    assert "no keep rule holds it" in ended.out
+    assert "Of each session keep the last 2." in ended.out
+    assert ended.out.splitlines()[-1].startswith("Would prune 1 session (")
+    assert snapshot(home.config.parent) == before
+
+
+def test_a_dry_run_without_rules_says_what_is_not_configured(home: Home, tmp_path: Path) -> None:
+    other = write(tmp_path / "o.toml", b"rotate.min_size = false\n")
+    ended = piped("run", "-n", "--config", other, env=home.env)
+    told, last = ended.out.splitlines()[1:]
+    assert told.startswith("Not configured: rotate, ")
+    assert last == "Would change nothing."
+
+
+def test_programs_get_one_document(home: Home) -> None:
+    before = snapshot(home.config.parent)
+    would = called("run", "--dry-run", "--json").document()
+    assert snapshot(home.config.parent) == before
+    done = called("run", "--json").document()
+    assert (would["dry_run"], done["dry_run"]) == (True, False)
+    assert done["code"] == 0
+    assert done["config"].endswith("config.toml")
+    assert [step["name"] for step in done["steps"]] == [step.name for step in steps.STEPS]
+    rotated, planned = (
+        next(step for step in each["steps"] if step["name"] == "rotate") for each in (done, would)
+    )
+    (session,) = rotated["sessions"]
+    assert (session["session"], session["result"]) == (ID, "done")
+    assert session["bytes"] == rotated["bytes"] == planned["bytes"] > 0
+    assert [entry["keep"] for entry in done["prune"]] == [False, False, True, True]
+
+
+def test_a_failure_is_one_sentence_and_its_code(home: Home) -> None:
+    home.live.with_suffix(".copy").hardlink_to(home.live)
+    ended = piped("run", env=home.env)
+    assert ended.code == 77
+    assert ended.out == "Nothing was to be done; 1 failed.\n"
+    assert ended.err.startswith(f"sessrotate: rotate {ID}: ")
+    assert ended.err.count("\n") == 1
+    document = piped("run", "--json", env=home.env).document()
+    assert document["code"] == 77
+    codes = [session["code"] for step in document["steps"] for session in step["sessions"]]
+    assert codes == [77]
+
+
+def test_two_at_once_are_one_and_a_75_that_names_it(home: Home) -> None:
+    with locks.only_run(place.run_lock()):
+        ended = piped("run", env=home.env)
+    assert_one_sentence(ended, 75)
+    assert f"process {os.getpid()}" in ended.err
+    assert not log(home).exists()
+    assert home.live.read_bytes() == DATA
+
+
+def test_the_lock_is_held_from_the_first_step_to_the_last(home: Home) -> None:
+    go = home.config.parent / "go"
+    os.mkfifo(go)
+    program = patched(
+        "from sessrotate import fleet\n"
+        "real = fleet.sessions\n"
+        "def waiting(least):\n"
+        f"    open({str(go)!r}).read()\n"
+        "    return real(least)\n"
+        "fleet.sessions = waiting"
+    )
+    first = subprocess.Popen(
+        [*program, "run"], env={**ENVIRONMENT, **home.env}, stdout=subprocess.PIPE
+    )
+    try:
+        with go.open("w"):  # returns when the first one waits
+            second = piped("run", env=home.env)
+        assert_one_sentence(second, 75)
+        assert f"process {first.pid}" in second.err
+        out, _ = first.communicate(timeout=command_line.SECONDS)
+    finally:
+        first.kill()
+        first.wait()
+    assert first.returncode == 0
+    assert out.startswith(b"Rotated 1 session")
+
+
+def test_a_run_that_is_ended_by_the_system_is_logged_and_the_next_one_goes_on(home: Home) -> None:
+    program = patched(
+        "import os, signal\n"
+        "from sessrotate import seal\n"
+        "seal.finish = lambda *_: os.kill(os.getpid(), signal.SIGTERM)"
+    )
+    ended = piped("run", env=home.env, program=program)
+    assert ended.code == 130
+    assert json.loads(log(home).read_bytes())["code"] == 130
+    ended = piped("run", env=home.env)
+    assert ended.code == 0
+    assert ended.out.startswith("Recovered 1 session")
+    assert {problem.kind for problem in home.problems()} == {"pruned"}
+
+
+def test_a_run_that_was_killed_is_in_nobodys_way(home: Home) -> None:
+    program = patched(
+        "import os, signal\n"
+        "from sessrotate import fleet\n"
+        "fleet.sessions = lambda _: os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    assert piped("run", env=home.env, program=program).code == -signal.SIGKILL
+    assert piped("run", env=home.env).code == 0
+    assert names_in(place.run_lock().parent) == ["-home-somebody-project", "run.lock"]
+
+
+def test_a_log_that_cannot_be_written_stops_no_run(home: Home) -> None:
+    write(log(home), b"").chmod(0o400)
+    ended = piped("run", env=home.env, program=UNPRIVILEGED)
+    assert ended.code == 0
+    assert ended.out.startswith("Rotated 1 session")
+    assert ended.err.startswith("sessrotate: Cannot write the log of runs: Permission denied")
+
+
+def test_a_full_disk_is_74_and_all_is_as_before(home: Home) -> None:
+    ended = piped("run", env=home.env, program=limited("RLIMIT_FSIZE", 200))
+    assert ended.code == 74
+    assert home.live.read_bytes() == DATA
+    assert piped("run", env=home.env).code == 0
+
+
+def test_on_a_terminal_it_is_the_same_line(home: Home) -> None:
+    ended = on_terminal("run", env={**home.env, "NO_COLOR": "1"})
+    assert ended.code == 0
+    assert not has_colour(ended.out + ended.err)
+    assert ended.out.count("\n") == 1
+
+
+def test_doctor_tells_of_the_last_run(home: Home) -> None:
+    assert called("doctor", "--json").document()["settings"]["last run"] == "never"
+    home.live.with_suffix(".copy").hardlink_to(home.live)
+    assert called("run").code == 77
+    assert called("doctor", "--json").document()["settings"]["last run"].endswith(", exit code 77")

@@ -1,0 +1,267 @@
+"""`schedule`: what is shown is what is installed, twice is once, and removing leaves nothing.
+
+The system's own tools are stand-ins that note how they were called, and do what the real ones do.
+"""
+
+from __future__ import annotations
+
+import plistlib
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from sessrotate.job import schedule
+from sessrotate.job.schedule import cron, launchd, systemd
+from sessrotate.job.schedule.work import Work
+from support import homes
+from support.command_line import (
+    COMMAND,
+    Ended,
+    assert_one_sentence,
+    called,
+    names_in,
+    patched,
+    piped,
+    write,
+)
+from support.homes import Home, snapshot
+
+SYSTEMCTL: Final = """#!/bin/sh
+echo "systemctl $*" >> "$HOME/calls"
+wants="$XDG_CONFIG_HOME/systemd/user/timers.target.wants"
+case "$2" in
+enable) [ -f "$XDG_CONFIG_HOME/systemd/user/$4" ] || exit 1
+  /bin/mkdir -p "$wants" "$XDG_DATA_HOME/systemd/timers" && /bin/ln -sf "../$4" "$wants/$4"
+  : > "$XDG_DATA_HOME/systemd/timers/stamp-$4" ;;
+disable) /bin/rm -f "$wants/$4" ;;
+esac
+"""
+LAUNCHCTL: Final = """#!/bin/sh
+echo "launchctl $*" >> "$HOME/calls"
+case "$1" in
+bootout) [ -f "$HOME/loaded" ] || exit 3; /bin/rm "$HOME/loaded" ;;
+bootstrap) [ ! -f "$HOME/loaded" ] || exit 5; : > "$HOME/loaded" ;;
+esac
+"""
+BROKEN: Final = '#!/bin/sh\necho "Failed to connect to bus: \x1b[31mNo medium found" >&2\nexit 1\n'
+
+DARWIN: Final = patched("from sessrotate import schedule; schedule.PLATFORM = 'darwin'")
+"""The real command on a system that is said to be macOS."""
+
+NO_SYSTEMD: Final = patched(
+    "import pathlib; from sessrotate import schedule; schedule.BOOTED = pathlib.Path('/nowhere')"
+)
+BOOTED: Final = patched(
+    "import pathlib; from sessrotate import schedule; schedule.BOOTED = pathlib.Path('/')"
+)
+"""The real command where systemd runs or not, whether or not its tools are found."""
+
+
+class Machine:
+    """A user's folders of their own, and stand-ins for the system's tools."""
+
+    def __init__(self, folder: Path, home: Home) -> None:
+        self.home = folder / "home"
+        self.bin = folder / "bin"
+        self.home.mkdir()
+        self.bin.mkdir()
+        self.env = {**home.env, "HOME": str(self.home), "PATH": str(self.bin)}
+        self.xdg = Path(self.env["XDG_CONFIG_HOME"])
+        self.units = self.xdg / "systemd" / "user"
+
+    def tool(self, name: str, text: str) -> None:
+        write(self.bin / name, text.encode()).chmod(0o700)
+
+    def run(self, *arguments: str, program: tuple[str, ...] = (COMMAND,)) -> Ended:
+        return piped("schedule", *arguments, env=self.env, program=program)
+
+    def calls(self) -> list[str]:
+        path = self.home / "calls"
+        found = path.read_text().splitlines() if path.exists() else []
+        path.unlink(missing_ok=True)
+        return found
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    made = Machine(tmp_path, homes.home(tmp_path, monkeypatch))
+    monkeypatch.setenv("HOME", str(made.home))
+    return made
+
+
+@pytest.fixture
+def linux(machine: Machine) -> Machine:
+    machine.tool("systemctl", SYSTEMCTL)
+    return machine
+
+
+@pytest.fixture
+def mac(machine: Machine) -> Machine:
+    machine.tool("launchctl", LAUNCHCTL)
+    return machine
+
+
+ENABLED: Final = [
+    "systemctl --user daemon-reload",
+    "systemctl --user enable --now sessrotate.timer",
+]
+DISABLED: Final = [
+    "systemctl --user disable --now sessrotate.timer",
+    "systemctl --user daemon-reload",
+]
+
+
+def test_what_is_shown_is_what_is_installed_and_showing_changes_nothing(linux: Machine) -> None:
+    before = snapshot(linux.home.parent)
+    shown = linux.run("show", "--every", "hourly")
+    assert (shown.code, shown.err) == (0, "")
+    assert snapshot(linux.home.parent) == before
+    assert linux.calls() == []
+    assert linux.run("install", "--every", "hourly").code == 0
+    for name in (systemd.SERVICE, systemd.TIMER):
+        path = linux.units / name
+        assert f"# {path} (not installed)\n{path.read_text()}" in shown.out
+        assert f"# {path} (as installed)" in linux.run("show", "--every", "hourly").out
+    assert linux.calls() == ENABLED
+    assert [f"$ {line}" for line in ENABLED] == shown.out.splitlines()[-2:]
+    assert f"ExecStart={COMMAND} run\n" in shown.out
+    assert f"Environment=CLAUDE_CONFIG_DIR={linux.env['CLAUDE_CONFIG_DIR']}\n" in shown.out
+
+
+def test_twice_is_once_and_another_time_changes_it(linux: Machine) -> None:
+    first = linux.run("install")
+    assert first.out.startswith("`sessrotate run` is started daily: ")
+    before = snapshot(linux.xdg)
+    assert linux.run("install").out.startswith("Nothing to change: ")
+    after = snapshot(linux.xdg)
+    assert {key: value for key, value in after.items() if "wants" not in key} == {
+        key: value for key, value in before.items() if "wants" not in key
+    }
+    assert linux.run("install", "--every", "weekly").out.startswith("`sessrotate run` is started w")
+    assert "OnCalendar=weekly" in (linux.units / systemd.TIMER).read_text()
+    assert linux.calls() == ENABLED * 3
+
+
+def test_removing_leaves_nothing(linux: Machine) -> None:
+    other = write(linux.xdg / "other" / "settings", b"x")
+    assert linux.run("install", "--every", "weekly").code == 0
+    assert (linux.units / "timers.target.wants" / systemd.TIMER).is_symlink()
+    linux.calls()
+    ended = linux.run("remove")
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out.startswith("Removed ")
+    assert linux.calls() == DISABLED
+    assert names_in(linux.xdg) == ["other"]
+    assert other.read_bytes() == b"x"
+    assert not any(path.is_file() for path in Path(linux.env["XDG_DATA_HOME"]).rglob("*"))
+    assert linux.run("remove").out == "Nothing to remove.\n"
+    assert linux.calls() == []
+
+
+def test_units_of_others_stay(linux: Machine) -> None:
+    write(linux.units / "other.timer", b"[Timer]\n")
+    assert linux.run("install").code == 0
+    assert linux.run("remove").code == 0
+    assert names_in(linux.units) == ["other.timer"]
+
+
+@pytest.mark.parametrize("name", [systemd.SERVICE, systemd.TIMER])
+@pytest.mark.parametrize("command", ["install", "remove"])
+def test_a_file_of_that_name_that_is_not_ours_is_left_alone(
+    linux: Machine, name: str, command: str
+) -> None:
+    write(linux.units / name, b"[Unit]\nDescription=mine\n")
+    before = snapshot(linux.xdg)
+    ended = linux.run(command)
+    assert_one_sentence(ended, 77)
+    assert name in ended.err
+    assert snapshot(linux.xdg) == before
+    assert linux.calls() == []
+
+
+def test_a_unit_that_is_masked_is_left_alone(linux: Machine) -> None:
+    linux.units.mkdir(parents=True)
+    (linux.units / systemd.TIMER).symlink_to("/dev/null")
+    assert_one_sentence(linux.run("install"), 77)
+
+
+def test_where_systemctl_is_not_found_a_person_is_told_what_to_run(machine: Machine) -> None:
+    ended = machine.run("install", program=BOOTED)
+    assert ended.code == 0
+    assert names_in(machine.units) == [systemd.SERVICE, systemd.TIMER]
+    assert ended.err.splitlines()[1:] == [f"  {line}" for line in ENABLED]
+    ended = machine.run("remove", program=BOOTED)
+    assert ended.code == 0
+    assert ended.err.splitlines()[1:] == [f"  {line}" for line in DISABLED]
+    assert not machine.units.exists()
+
+
+def test_a_manager_that_does_not_answer_is_an_error_that_says_what_to_do(machine: Machine) -> None:
+    machine.tool("systemctl", BROKEN)
+    ended = machine.run("install")
+    assert_one_sentence(ended, 74)
+    assert "`systemctl --user daemon-reload` failed (1: Failed to connect to bus" in ended.err
+    assert names_in(machine.units) == [systemd.SERVICE, systemd.TIMER]
+    assert_one_sentence(machine.run("remove"), 74)
+    assert not machine.units.exists()
+
+
+def test_where_there_is_no_such_system_the_line_for_cron_is_shown(machine: Machine) -> None:
+    ended = machine.run("show", program=NO_SYSTEMD)
+    assert ended.code == 0
+    variables = {
+        name: machine.env[name]
+        for name in ("CLAUDE_CONFIG_DIR", "XDG_CONFIG_HOME", "XDG_STATE_HOME")
+    }
+    assert ended.out.splitlines()[1] == cron.line(Work(COMMAND, variables, "daily"))
+    assert_one_sentence(machine.run("install", program=NO_SYSTEMD), 77)
+    assert machine.run("remove", program=NO_SYSTEMD).out == "Nothing to remove.\n"
+    assert not machine.xdg.exists()
+
+
+def test_on_macos_it_is_an_agent(mac: Machine) -> None:
+    path = mac.home / "Library" / "LaunchAgents" / launchd.FILE
+    shown = mac.run("show", program=DARWIN)
+    assert not path.exists()
+    assert mac.run("install", program=DARWIN).code == 0
+    assert path.read_text() in shown.out
+    assert plistlib.loads(path.read_bytes())["ProgramArguments"] == [COMMAND, "run"]
+    calls = mac.calls()
+    assert [call.split()[1] for call in calls] == ["bootout", "bootstrap"]
+    assert calls[1].endswith(str(path))
+    before = snapshot(mac.home / "Library")
+    assert mac.run("install", program=DARWIN).out.startswith("Nothing to change")
+    assert snapshot(mac.home / "Library") == before
+    assert mac.run("remove", program=DARWIN).code == 0
+    assert not (mac.home / "loaded").exists()
+    assert not path.exists()
+    assert not mac.xdg.exists()
+
+
+def test_doctor_says_where_the_schedule_is(linux: Machine) -> None:
+    def said() -> object:
+        return called("doctor", "--json").document()["settings"]["schedule"]
+
+    assert said() == "none found"
+    assert linux.run("install").code == 0
+    assert said() == str(linux.units / systemd.TIMER)
+    assert linux.run("remove").code == 0
+    assert said() == "none found"
+
+
+def test_a_disk_that_is_full_is_an_error(linux: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in linux.env.items():
+        monkeypatch.setenv(name, value)
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("sessrotate.fs.create_file_at_once", full)
+    assert_one_sentence(called("schedule", "install"), 74)
+    assert schedule.found() is None
+    assert linux.calls() == []
+
+
+def test_how_often_is_one_of_three(linux: Machine) -> None:
+    assert linux.run("show", "--every", "yearly").code == 2

@@ -1,0 +1,676 @@
+"""Whether lines are passed over only where parsing each of them would have come to the same."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from itertools import repeat
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import generate_session
+from sessrotate.clients.claude import contract
+from sessrotate.clients.claude import lasting as kinds
+from sessrotate.clients.claude.survey import Survey, Unless
+from sessrotate.model import Span
+from sessrotate.parsing import json_line, lines
+from sessrotate.parsing.lines import LONG, Window
+from sessrotate.system.source import Source
+from support import oracle
+from support.limits import MIB, MOST_MIB, weighed
+
+FIXTURES = sorted((Path(__file__).parents[3] / "fixtures" / "claude").glob("*/projects/**/*.jsonl"))
+
+SESSIONS = [path for path in FIXTURES if not path.name.startswith("agent-")]
+
+Line = tuple[int, bytes, dict[str, Any] | None]
+"""Where a line begins, what stands on it, and what it says if it is a record."""
+
+UUID = b'"uuid"'
+SMALLEST = 160  # bytes of a window: less than that does not show a key with its value
+
+SHAPE: json_line.Shape = dict.fromkeys(
+    ("type", "uuid", "parentUuid", "sessionId", "messageId", "leafUuid")
+)
+
+UUIDS = [f"{number:08x}-0000-4000-8000-00000000000{number}" for number in range(6)]
+ODD_UUIDS = ["", "a b", 'q"q', "b\\", "é", "🛶", "x" * 128, "x" * 129, None, 7, ["x"]]
+TRANSCRIPT = ("user", "assistant", "system", "attachment")
+TYPES = (
+    *TRANSCRIPT,
+    *("progress", "last-prompt", "segment_header"),
+    *("file-history-snapshot", "file-history-delta"),
+    *("mode", "custom-title", "summary", "queue-operation"),
+    *("from-a-newer-client", "", 'user"', "us\\er", "usér"),
+)
+
+# ── rows ─────────────────────────────────────────────────────────────────────────────────────
+
+PARTS = st.sampled_from(
+    [
+        *(
+            '"type":"user"',
+            ',"type":"user"',
+            '},"type":"attachment","uuid":"u"}',
+            ',"type":"mode"}',
+        ),
+        *(f'"uuid":"{UUIDS[0]}"', f',"uuid":"{UUIDS[1]}"', '{"type":"user","x":[', '"messageId":"'),
+        *('{"type":"system","subtype":"compact_boundary"}', '{"parentUuid":null,"type":"user"'),
+        *('"', "\\", '\\"', "{", "}", "[", "]", ",", ":", "type", "uuid", " ", "\t", "\r", "\x1b"),
+        *("é", "🛶", "\u2028", "plain words", "x" * 40, "y" * 300),
+    ]
+)
+TEXTS = st.lists(PARTS, max_size=5).map("".join)
+# A quotation of a quotation: what a tool printed of a session file.
+QUOTED = st.recursive(TEXTS, lambda inner: inner.map(json.dumps), max_leaves=3)
+SCALARS = st.one_of(
+    QUOTED,
+    st.sampled_from(UUIDS),
+    st.sampled_from(TYPES),
+    st.none(),
+    st.booleans(),
+    st.integers(-(10**6), 10**6),
+    st.sampled_from([0.5, -1e-7, 1e300]),
+)
+LINKS = st.sampled_from([*UUIDS, *UUIDS, *UUIDS, *ODD_UUIDS])
+# An object inside a row that has what a row has, which must never be taken for the row's own.
+DECOYS = st.fixed_dictionaries(
+    {},
+    optional={
+        "type": st.sampled_from(TYPES),
+        "uuid": LINKS,
+        "messageId": LINKS,
+        "x": SCALARS,
+        'k"\\é': SCALARS,
+        "content": st.lists(st.one_of(QUOTED, st.just({"type": "user"}), st.just({})), max_size=2),
+    },
+)
+VALUES = st.one_of(
+    DECOYS,
+    DECOYS.map(lambda decoy: {"x": decoy, "type": "user"}),
+    st.lists(st.one_of(DECOYS, SCALARS), max_size=3),
+    SCALARS,
+)
+MEMBERS = {
+    "type": st.sampled_from([*TYPES, *TRANSCRIPT]),
+    "uuid": LINKS,
+    "parentUuid": LINKS,
+    "messageId": LINKS,
+    "leafUuid": LINKS,
+    "sessionId": st.sampled_from(["s", "t", None, ["s"]]),
+    "isSidechain": st.booleans(),
+    "message": VALUES,
+    "toolUseResult": VALUES,
+    "attachment": VALUES,
+    "rendered": st.lists(st.fixed_dictionaries({"content": QUOTED}), max_size=2),
+    "x": VALUES,
+}
+
+
+@st.composite
+def objects(draw: st.DrawFn, /, **fixed: Any) -> dict[str, Any]:
+    """Draw a row: members of its own in any order, with anything in them."""
+    names = draw(st.lists(st.sampled_from(list(MEMBERS)), unique=True))
+    if draw(st.integers(0, 7)):
+        names = [*(name for name in ("type", "uuid") if name not in names), *names]
+    members = {name: draw(MEMBERS[name]) for name in names} | fixed
+    return {name: members[name] for name in draw(st.permutations(list(members)))}
+
+
+@st.composite
+def spelled(draw: st.DrawFn, records: st.SearchStrategy[dict[str, Any]]) -> bytes:
+    """Draw a record as `JSON.stringify` writes it, and now and then as others do."""
+    style = draw(st.sampled_from(["compact", "compact", "compact", "ascii", "spaced", "mixed"]))
+    text = json.dumps(
+        draw(records),
+        ensure_ascii=style == "ascii",
+        separators=(", ", ": ") if style == "spaced" else (",", ":"),
+    )
+    if style == "mixed":
+        text = text.replace('":', '" : ', draw(st.integers(1, 4)))
+    return text.encode()
+
+
+@st.composite
+def damaged(draw: st.DrawFn, rows: st.SearchStrategy[bytes]) -> bytes:
+    """Draw what is left of rows: torn, fused, torn and fused, with bytes around it or in it."""
+    line, other = draw(rows), draw(rows)
+    at = draw(st.integers(0, len(line)))
+    return draw(
+        st.sampled_from(
+            [
+                *(line[:at], line[at:], line + other, line[:at] + other, line + other[at:]),
+                *(line + b"\r", b" " + line, line + b" ", b"\xef\xbb\xbf" + line, line + b","),
+                *(line[:at] + b"\x00" + line[at:], line[:at] + b"\xff" + line[at:]),
+                *(b"[" + line + b"]", b'"x"', b"null", b"NaN", b"", b"\r", b"}", b"{", b"{}"),
+                b'{"type":"user","x":NaN}',
+            ]
+        )
+    )
+
+
+ROWS = spelled(objects())
+LINES = st.one_of(ROWS, ROWS, ROWS, damaged(ROWS))
+WINDOWS = st.one_of(st.integers(SMALLEST, 700), st.just(1 << 16))
+
+
+def joined(rows: list[bytes], end: bytes = b"\n") -> bytes:
+    return b"\n".join(rows) + end
+
+
+def looks_whole(line: bytes) -> bool:
+    return line[:1] == b"{" and line[-1:] == b"}"
+
+
+def record(line: bytes) -> dict[str, Any] | None:
+    """Return what every client makes of a line; None if it passes over it."""
+    try:
+        found = oracle.parse(line)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def spans(data: bytes) -> list[tuple[int, bytes]]:
+    """Return the lines of a file that are not empty, and where they begin."""
+    found, position = [], 0
+    for line in data.split(b"\n"):
+        found += [(position, line)] if line else []
+        position += len(line) + 1
+    return found
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("survey") / "s.jsonl"
+
+
+# ── lines and windows ────────────────────────────────────────────────────────────────────────
+
+
+@given(
+    st.lists(st.binary(max_size=9).map(lambda row: row.replace(b"\n", b"")), max_size=9),
+    st.sampled_from([b"\n", b"", b"\n\n"]),
+    st.integers(1, 24),
+)
+@settings(max_examples=400)
+@example([b"abc", b"defg", b"hi"], b"", 4)
+@example([b"", b"abcd", b"", b"abcde", b""], b"\n", 4)
+def test_lines_pass_in_turn_whatever_the_windows_size(
+    path: Path, rows: list[bytes], end: bytes, size: int
+) -> None:
+    data = joined(rows, end)
+    path.write_bytes(data)
+    expected = spans(data)
+    with Source(path) as source:
+        window = Window(source, size)
+
+        def seen(passing: Iterator[tuple[int, int, int]]) -> Iterator[tuple[int, bytes]]:
+            for start, stop, at in passing:
+                line = data[start:stop]
+                assert at == LONG or window.buffer[at : at + len(line)] == line
+                assert at != LONG or len(line) >= size
+                yield start, line
+
+        assert list(seen(window.forward(Span(0, len(data))))) == expected
+        assert list(seen(window.backward(len(data)))) == expected[::-1]
+
+
+# ── what is passed over ──────────────────────────────────────────────────────────────────────
+
+
+@given(st.lists(LINES, max_size=8), st.sampled_from(TYPES), WINDOWS)
+@settings(max_examples=400)
+@example([b'{"message":{"x":1,"type":"user"}}'], "user", SMALLEST)
+@example([b'{"message":{"type":"user","x":1},"type":"mode"}'], "user", SMALLEST)
+@example([b'{"type":"mode","message":{"x":{},"type":"user"}}'], "user", SMALLEST)
+@example(
+    [b'{"x":{"a":{},"type":"user","uuid":"u","y":[{}]},"z":1,"type":"mode"}'], "user", SMALLEST
+)
+@example([b'{"x":[{"a":{},"type":"user"},{"type":"mode"}],"y":1}'], "user", SMALLEST)
+@example([b'{"x":"\\",\\"type\\":\\"user\\"}","type":"mode"}'], "user", SMALLEST)
+@example([b'{"x":"' + b"y" * 400 + b'","type":"user"}'], "mode", SMALLEST)
+@example([b'{"type":"user","x":"y', b'"x":1,"type":"user"}', b'{"type":"user"}\r'], "user", 1 << 16)
+@example([b'"x":"' + b"y" * 400 + b'","type":"user"}'], "user", SMALLEST)
+@example([b'{"type":"user","x":"' + b"y" * 400], "user", SMALLEST)
+def test_a_row_is_passed_over_only_by_its_own_type(
+    path: Path, rows: list[bytes], kind: str, size: int
+) -> None:
+    """Every record of another type is reported, and as what it is."""
+    data = joined(rows)
+    path.write_bytes(data)
+    idle = {kind.encode(): Unless(UUID, frozenset())}
+    with Source(path) as source:
+        reported = {
+            span.start: (span.end, values)
+            for span, values in Survey(source, SHAPE, size).relevant(Span(0, len(data)), idle)
+        }
+    for start, line in spans(data):
+        found = record(line)
+        if start in reported:
+            values = json_line.values([line], len(line), SHAPE)
+            assert reported[start] == (start + len(line), values)
+        elif found is None:
+            assert looks_whole(line)
+        else:
+            assert found.get("type") == kind
+
+
+@given(
+    st.lists(LINES, max_size=8),
+    st.sets(st.sampled_from([uuid for uuid in [*UUIDS, *ODD_UUIDS] if isinstance(uuid, str)])),
+    WINDOWS,
+)
+@settings(max_examples=400)
+@example([b'{"type":"user","uuid":"\xff"}'], {"\ufffd"}, SMALLEST)
+@example(
+    [b'{"type":"user","x":{"uuid":"q"},"uuid":"' + UUIDS[0].encode() + b'"}'],
+    {UUIDS[0]},
+    1 << 16,
+)
+@example(
+    [b'{"type":"user","x":"' + b"y" * 128 + b'","uuid":"' + UUIDS[0].encode() + b'"}'],
+    {UUIDS[0]},
+    SMALLEST,
+)
+def test_a_row_with_a_wanted_uuid_is_never_passed_over(
+    path: Path, rows: list[bytes], wanted: set[str], size: int
+) -> None:
+    data = joined(rows)
+    path.write_bytes(data)
+    unless = Unless(UUID, {uuid.encode() for uuid in wanted})
+    with Source(path) as source:
+        survey = Survey(source, SHAPE, size)
+        idle = {kind.encode(): unless for kind in TYPES}
+        reported = [span.start for span, _ in survey.relevant(Span(0, len(data)), idle)]
+        backward = [span.start for span, _ in survey.backward(len(data), unless)]
+    named = [
+        start for start, line in spans(data) if str((record(line) or {}).get("uuid")) in wanted
+    ]
+    assert set(named) <= set(reported)
+    assert set(named) <= set(backward)
+    assert sorted(backward) == backward[::-1]
+
+
+def test_a_type_that_never_matters_is_passed_over_whatever_is_in_the_row(path: Path) -> None:
+    path.write_bytes(b'{"type":"progress","uuid":null,"data":{"uuid":"\\u0061"}}\n')
+    with Source(path) as source:
+        survey = Survey(source, SHAPE, SMALLEST)
+        idle = {b"progress": Unless(UUID, frozenset())}
+        assert list(survey.relevant(Span(0, source.size()), idle)) == []
+
+
+def test_looking_back_ends_with_the_last_wanted_row(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path.write_bytes(b'{"uuid":"a"}\n' * 1000)
+    shown: list[Span] = []
+    show = Window.show
+
+    def note(window: Window, span: Span) -> int:
+        shown.append(span)
+        return show(window, span)
+
+    monkeypatch.setattr(Window, "show", note)
+    wanted = {b"a"}
+    with Source(path) as source:
+        found = Survey(source, SHAPE, SMALLEST).backward(source.size(), Unless(UUID, wanted))
+        next(found)
+        wanted.clear()
+        assert list(found) == []
+    assert len(shown) == 1
+
+
+# ── the plan, the slow way ───────────────────────────────────────────────────────────────────
+
+
+def text(found: dict[str, Any] | None, name: str) -> str | None:
+    """Return a value that can name a row; longer texts are no names to the code under test."""
+    value = (found or {}).get(name)
+    return value if isinstance(value, str) and len(value) <= 128 else None
+
+
+def texts(rows: list[Line], name: str) -> set[str]:
+    return {name for name in (text(row, name) for _, _, row in rows) if name is not None}
+
+
+class SlowPlan:
+    """What a resume needs of the lines before a cut: every line parsed, rows in lists, a fixpoint.
+
+    A row that is needed is the last copy above the rows that need it. `ceilings` say how far
+    down it may stand: for each reason and uuid the lowest row that needs it.
+    """
+
+    def __init__(self, data: bytes, cut: int) -> None:
+        rows = [(start, line, record(line)) for start, line in spans(data)]
+        self.history = [row for row in rows if row[0] < cut]
+        behind = [row for row in rows if row[0] >= cut]
+        self.tail = texts(behind, "uuid")
+        self.parents = texts(behind, "parentUuid") - self.tail
+        says = (behind[0][2] or {}).get("compactMetadata", {})
+        messages = says.get("preservedMessages", {})
+        segment = {} if messages else says.get("preservedSegment", {})
+        self.listed = set(messages.get("uuids", []))
+        self.preserved = self.listed | set(messages.get("allUuids", []))
+        self.head = segment.get("headUuid")
+        self.walk = {segment["tailUuid"]} if segment else set()
+        self.is_torn = b"\n" not in data[cut:]
+        self.is_large = len(data) > contract.SMALL_FILE
+
+    def copy(self, uuid: str, ceiling: int) -> int | None:
+        copies = [
+            number
+            for number, (_, _, row) in enumerate(self.history)
+            if number < ceiling and row is not None and text(row, "uuid") == uuid
+        ]
+        return copies[-1] if copies else None
+
+    def found(self) -> dict[str, tuple[int, str]]:
+        """Return the needed rows, each with the reason."""
+        lowest = len(self.history)
+        ceilings: dict[tuple[str, str], int] = {
+            **{("list", uuid): lowest for uuid in self.preserved},
+            **{("walk", uuid): lowest for uuid in self.walk},
+            **{("chain", uuid): lowest for uuid in self.parents},
+        }
+        while True:
+            before = dict(ceilings)
+            found: dict[str, tuple[int, str]] = {}
+            for uuid in {uuid for _, uuid in before}:
+                reasons = [why for why in ("list", "walk", "chain") if (why, uuid) in before]
+                number = self.copy(uuid, max(before[why, uuid] for why in reasons))
+                if number is None:
+                    continue
+                reasons = [why for why in reasons if before[why, uuid] > number]
+                found[uuid] = number, reasons[0]
+                parent = text(self.history[number][2], "parentUuid")
+                for why in {"chain", "walk"} & set(reasons):
+                    if parent is not None and not (why == "walk" and uuid == self.head):
+                        known = ceilings.get((why, parent), 0)
+                        ceilings[why, parent] = max(known, number)
+            if ceilings == before:
+                return found
+
+    def refusals(self) -> Iterator[str]:
+        """Yield why the plan must not be carried out."""
+        found = self.found()
+        if self.listed - found.keys() - self.tail:
+            yield "A row that the last compaction preserved is missing."
+        if self.walk and self.head not in found:
+            yield "The rows that the last compaction preserved do not form a chain."
+        if self.parents - found.keys():
+            yield "A row after the last compaction continues one that is nowhere in the file."
+        if self.is_large and self.parents and not self.preserved | self.walk:
+            yield (
+                "A row after the last compaction continues one from before it, and clients from "
+                "2.1.80 on have already lost that branch in a file of this size."
+            )
+        if self.is_torn:
+            yield "The last line is not complete."
+        messages = [row for row in self.history if (row[2] or {}).get("type") in TRANSCRIPT]
+        if twice := sum(text(row, "uuid") in self.tail for _, _, row in messages):
+            yield f"{twice} rows stand both before and after the last compaction."
+
+    def carried(self) -> Iterator[tuple[int, bytes, str]]:
+        """Yield the lines to carry, each with its reason."""
+        found = self.found()
+        needed = {number: REASONS[why] for number, why in found.values()}
+        keys = [metadata_key(row) for _, _, row in self.history]
+        for number, (start, line, row) in enumerate(self.history):
+            kind = (row or {}).get("type")
+            if reason := needed.get(number):
+                yield start, line, reason
+            elif row is None:
+                yield start, line, "it is no record, and clients keep it"
+            elif kind in kinds.LAST_WINS:
+                if keys[number] not in keys[number + 1 :]:
+                    yield start, line, "it is the newest of its kind"
+            elif kind in kinds.FILE_HISTORY:
+                if text(row, "messageId") in self.tail | found.keys():
+                    yield start, line, "it is the file history of a message that stays"
+            elif kind not in kinds.CLEARED | kinds.TRANSCRIPT:
+                yield start, line, "clients keep records of its type"
+
+
+REASONS = {
+    "list": "the compaction preserved it",
+    "walk": "the compaction preserved it",
+    "chain": "a row after the compaction continues it",
+}
+
+
+def metadata_key(row: dict[str, Any] | None) -> list[str | int | None]:
+    names = kinds.LAST_WINS.get((row or {}).get("type", ""), ())
+    values = [(row or {}).get(name) for name in names]
+    is_short = [isinstance(value, str | int) and len(str(value)) <= 128 for value in values]
+    return [value if short else None for value, short in zip(values, is_short, strict=True)]
+
+
+@st.composite
+def compactions(draw: st.DrawFn) -> bytes:
+    """Draw a compaction's record: plain, with a list, with a segment, with both."""
+    some = st.lists(st.sampled_from([*UUIDS, 'q"q', "é"]), max_size=3)
+    messages = {"uuids": draw(some)}
+    messages["allUuids"] = messages["uuids"] + draw(some)
+    segment = {name: draw(st.sampled_from(UUIDS)) for name in ("headUuid", "tailUuid")}
+    metadata = draw(
+        st.sampled_from(
+            [
+                {"trigger": "auto"},
+                {"preservedMessages": messages},
+                {"preservedSegment": segment},
+                {"preservedSegment": segment, "preservedMessages": messages},
+            ]
+        )
+    )
+    fixed = {"type": "system", "subtype": "compact_boundary", "compactMetadata": metadata}
+    return draw(spelled(objects(**fixed)))
+
+
+def check_plan(path: Path, data: bytes, cut: int) -> None:
+    """Compare a plan with the slow one; both may differ in what is no JSON but looks whole."""
+    path.write_bytes(data)
+    with Source(path) as source:
+        line = Span(cut, source.line_end(cut, len(data)))
+        made = contract.plan(source, line, len(data))
+    slow = SlowPlan(data, cut)
+    expected, refusals = list(slow.carried()), list(slow.refusals())
+    carried = [
+        (entry.span.start, data[entry.span.start : entry.span.end], entry.reason)
+        for entry in made.carried
+    ]
+    assert set(carried) <= set(expected)
+    assert all(
+        looks_whole(line) and not record(line) for _, line, _ in set(expected) - set(carried)
+    )
+    assert carried == sorted(carried)
+    assert (made.cut, list(made.refusals)) == (cut, refusals)
+
+
+@given(
+    st.lists(LINES, max_size=14),
+    compactions(),
+    st.lists(LINES, max_size=4),
+    st.sampled_from([b"\n", b"\n", b"", b'\n{"type":"user","uuid":"x', b"\n\n"]),
+    WINDOWS,
+    st.sampled_from([0, contract.SMALL_FILE]),
+)
+@settings(max_examples=400)
+def test_a_plan_is_that_of_parsing_every_line(
+    path: Path,
+    history: list[bytes],
+    compaction: bytes,
+    tail: list[bytes],
+    end: bytes,
+    size: int,
+    small: int,
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lines, "WINDOW", size)
+        patch.setattr(contract, "SMALL_FILE", small)
+        cut = sum(len(line) + 1 for line in history)
+        check_plan(path, joined([*history, compaction, *tail], end), cut)
+
+
+@pytest.mark.parametrize("sample", SESSIONS, ids=lambda path: f"{path.parts[-4]}-{path.stem[:8]}")
+@pytest.mark.parametrize("size", [SMALLEST, lines.WINDOW])
+def test_the_plan_of_a_real_session_is_that_of_parsing_every_line(
+    path: Path, sample: Path, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lines, "WINDOW", size)
+    data = sample.read_bytes()
+    cuts = oracle.boundaries(data)
+    for cut, end in zip(cuts, [*cuts[1:], len(data)], strict=True):
+        check_plan(path, data[:end], cut)
+
+
+@pytest.mark.parametrize("preserved", [0, 1, 3])
+@pytest.mark.parametrize("size", [SMALLEST, 4096, lines.WINDOW])
+def test_the_plan_of_an_invented_session_is_that_of_parsing_every_line(
+    path: Path, preserved: int, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lines, "WINDOW", size)
+    options = generate_session.Options(size=MIB, boundaries=4, preserved_every=preserved)
+    with path.open("wb") as file:
+        generate_session.generate(file, options)
+    data = path.read_bytes()
+    check_plan(path, data, oracle.boundaries(data)[-1])
+
+
+@pytest.mark.parametrize("path", FIXTURES, ids=lambda path: f"{path.parts[-4]}-{path.stem[:8]}")
+@pytest.mark.parametrize("size", [SMALLEST, 4096, 1 << 20])
+def test_of_a_real_session_no_row_of_the_conversation_is_parsed_in_vain(
+    path: Path, size: int
+) -> None:
+    data = path.read_bytes()
+    unless = Unless(UUID, {b"nowhere"})
+    idle = {kind.encode(): unless for kind in TRANSCRIPT}
+    with Source(path) as source:
+        survey = Survey(source, SHAPE, size)
+        reported = [span.start for span, _ in survey.relevant(Span(0, len(data)), idle)]
+        assert list(survey.backward(len(data), unless)) == []
+    needed = [start for start, line in spans(data) if json.loads(line)["type"] not in TRANSCRIPT]
+    # Of a line that is longer than the window only its ends are looked at.
+    assert set(needed) <= set(reported)
+    assert size < 1 << 20 or reported == needed
+
+
+# ── memory ───────────────────────────────────────────────────────────────────────────────────
+
+PLAN = """
+import sys
+from pathlib import Path
+from sessrotate.clients.claude import contract
+from sessrotate.model import Span
+from sessrotate.system.source import Source
+with Source(Path(sys.argv[1])) as source:
+    size, cut = source.size(), int(sys.argv[2])
+    plan = contract.plan(source, Span(cut, source.line_end(cut, size)), size)
+print(len(plan.carried), *plan.refusals)
+"""
+
+# One of the two listed rows is there, so that history is looked through backwards too, to its end.
+NEEDED = b'{"type":"user","uuid":"a"}\n'
+CUT = (
+    b'{"type":"system","subtype":"compact_boundary","uuid":"b",'
+    b'"compactMetadata":{"preservedMessages":{"uuids":["a"],"allUuids":["a","nowhere"]}}}\n'
+)
+
+
+def row(number: int, parent: int | None = None) -> bytes:
+    link = b"null" if parent is None else b'"%032d"' % parent
+    return b'{"parentUuid":%b,"type":"user","uuid":"%032d"}\n' % (link, number)
+
+
+def title(number: int) -> bytes:
+    return b'{"type":"custom-title","sessionId":"%d"}\n' % number
+
+
+def one_line(opening: bytes, piece: bytes, closing: bytes, size: int) -> Iterator[bytes]:
+    yield opening
+    together = piece * (MIB // len(piece))
+    yield from repeat(together, size // len(together))
+    yield closing + b"\n"
+
+
+HOSTILE = {
+    "type first": (b'{"type":"user","x":"', b"a", b'"}'),
+    "type last": (b'{"x":["', b"a", b'"],"type":"user"}'),
+    "type between": (b'{"x":[],"type":"user","y":["', b"a", b'"]}'),
+    "quotes": (b'{"type":"user","x":["', b'","', b'"]}'),
+    "quotes in a string": (b'{"type":"user","x":"', rb"\"", b'"}'),
+    "no quote closed": (b'{"type":"user","x":', b'"', b"}"),
+    "objects": (b'{"type":"user","x":[{}', b",{}", b"]}"),
+    "uuids": (b'{"type":"user","x":[{}', b',{"uuid":"a longer one"}', b"]}"),
+}
+
+IN_DOUBT = {
+    "a user's row": (b'{"x":{},"type":"user","y":[[[[', b"[],", b"0]]]]}"),
+    "quotes and no type": (b'{"x":["', b'","', b'"]}'),
+    "types and none its own": (b'{"x":[{}', b',{"x":1,"type":"user"}', b"]}"),
+}
+
+
+def planned(path: Path, before: Iterable[bytes], behind: Iterable[bytes] = ()) -> str:
+    """Plan a hostile session within the memory that there is; return what was planned."""
+    with path.open("wb") as file:
+        cut = file.write(NEEDED) + sum(file.write(piece) for piece in before)
+        file.write(CUT)
+        file.writelines(behind)
+    ended = weighed(path, str(cut), program=(sys.executable, "-c", PLAN), seconds=300)
+    path.unlink()
+    assert ended.code == 0, ended.err
+    assert ended.peak_mib <= MOST_MIB
+    return ended.out.rstrip()
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_line_takes_little_memory(path: Path, name: str) -> None:
+    assert planned(path, one_line(*HOSTILE[name], 32 * MIB)) == "1"
+
+
+@pytest.mark.parametrize("name", IN_DOUBT)
+def test_a_hostile_line_that_has_to_be_parsed_takes_little_memory(path: Path, name: str) -> None:
+    assert planned(path, one_line(*IN_DOUBT[name], 2 * MIB)) == ("1" if "user" in name else "2")
+
+
+# A key in every few bytes is as slow as it gets: 25 MB/s.
+@pytest.mark.scale
+@pytest.mark.parametrize("name", sorted(HOSTILE.keys() - {"uuids"}))
+def test_a_line_of_a_gigabyte_takes_little_memory(path: Path, name: str) -> None:
+    assert planned(path, one_line(*HOSTILE[name], 1024 * MIB)) == "1"
+
+
+def check_many_lines(path: Path, count: int) -> None:
+    numbers = range(1, count)
+    assert planned(path, map(row, numbers)) == "1"
+    assert planned(path, repeat(b"\n", count)) == "1"
+    too_many = "0 A resume needs more of the session than can be kept in memory."
+    assert planned(path, repeat(b"{}\n", count)) == too_many
+    assert planned(path, repeat(b'"\n', count)) == too_many
+    assert planned(path, map(title, numbers)) == too_many
+    assert planned(path, (), (row(number, number - 1) for number in numbers)) == too_many
+    assert planned(path, (), (row(0, number) for number in numbers)) == too_many
+    chain = (row(number, number - 1) for number in numbers)
+    assert planned(path, chain, [row(0, count - 1)]) == too_many
+
+
+def test_many_lines_take_little_memory(path: Path) -> None:
+    check_many_lines(path, 200_000)
+
+
+@pytest.mark.scale
+def test_millions_of_lines_take_little_memory(path: Path) -> None:
+    check_many_lines(path, 2_000_000)
+
+
+def test_far_more_than_any_session_has_is_carried_in_little_memory(path: Path) -> None:
+    assert planned(path, repeat(b"{}\n", 50_000)) == "50001"
+    assert planned(path, map(title, range(30_000))) == "30001"
+    behind = [row(1), *(row(number, number - 1) for number in range(2, 120_000))]
+    assert planned(path, (), behind) == "1"

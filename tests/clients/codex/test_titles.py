@@ -1,0 +1,154 @@
+"""What a Codex session is called, and what can be seen of it at a glance."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sessrotate.clients.codex.reader import sight, title
+from sessrotate.clients.preview import EDGE, Origin, Title
+from sessrotate.system import zstd
+from support.codex_sessions import FILES, ID, Opened, Rows, as_line, message, opened
+from support.lines import any_lines
+
+PARENT = "01a20069-0000-7812-9750-2eae4d402117"
+
+
+@pytest.fixture(autouse=True)
+def _nobody_is_at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("CODEX_SESSIONS_DIR", raising=False)
+
+
+def begun(shape: str = "paginated", **meta: object) -> Rows:
+    rows = Rows(shape)
+    rows.add("session_meta", id=ID, cwd="/srv/demo", **meta)
+    rows.item(**message("user", "<environment_context>\n  <cwd>/srv</cwd>"))
+    return rows
+
+
+def whole(rows: Rows) -> bytes:
+    return b"".join(line + b"\n" for line in rows.lines)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.stem[:20]}")
+def test_a_real_session_is_called_by_what_was_asked_first(path: Path) -> None:
+    data = path.read_bytes()
+    found = title(opened(path))
+    assert found.source == "first prompt"
+    assert found.text in {"alpha one USAGE=1500", "hello first turn", "child turn USAGE=6000"}
+    seen = sight(data[:EDGE], data[-EDGE:], is_whole=len(data) <= EDGE)
+    assert seen.title == found
+    assert (seen.folder, seen.standing) == ("/srv/r2/w1", "session")
+    assert (seen.id, seen.first is not None) == (None, True)
+    assert seen.started is not None
+    assert seen.ended is not None
+    assert seen.started <= seen.ended
+
+
+@pytest.mark.parametrize("shape", ["bare", "legacy", "paginated"])
+def test_the_first_prompt_is_the_title_in_all_shapes(shape: str) -> None:
+    rows = begun(shape)
+    rows.turn("mend the\n ferry  ledger")
+    rows.turn("and the tide table")
+    assert title(Opened(rows.lines)) == Title("mend the ferry ledger", "first prompt")
+
+
+def test_what_an_editor_sends_around_a_prompt_is_no_part_of_it() -> None:
+    rows = begun("legacy")
+    rows.turn("# Context from my IDE setup:\n\n## My request for Codex:\nmend it\n")
+    assert str(title(Opened(rows.lines))) == "mend it"
+
+
+def test_an_event_tells_better_than_what_is_sent() -> None:
+    rows = begun("legacy")
+    rows.item(**message("user", "<some_new_note> of the client"))
+    rows.turn("mend it")
+    assert str(title(Opened(rows.lines))) == "mend it"
+
+
+def test_the_last_name_that_the_user_gave_counts(tmp_path: Path) -> None:
+    home = tmp_path / "elsewhere"
+    path = home / "sessions" / "2026" / "11" / "21" / "s.jsonl"
+    path.parent.mkdir(parents=True)
+    rows = begun()
+    rows.turn("mend it")
+    names = [{"id": ID, "thread_name": name} for name in ("first", "the ferry\n\x1bledger")]
+    odd = [b"torn", b"[]", b'{"id":5}', b"\xff", b'{"id":"%b"' % ID.encode()]
+    lines = [
+        as_line(names[0]),
+        *odd,
+        as_line(names[1]),
+        as_line({"id": PARENT, "thread_name": "x"}),
+    ]
+    (home / "session_index.jsonl").write_bytes(b"\n".join(lines))
+    found = title(Opened(rows.lines, path))
+    assert (found.text, found.source) == ("the ferry ␛ledger", "custom")
+    assert title(Opened(rows.lines)).text == "mend it"
+    (tmp_path / "home").symlink_to(home)
+    assert sight(whole(rows), b"", is_whole=True).title == found
+
+
+def test_a_session_where_nothing_was_asked_is_empty() -> None:
+    rows = begun()
+    seen = sight(whole(rows), whole(rows), is_whole=True)
+    assert (seen.standing, seen.title) == ("empty", Title("", "none"))
+
+
+def test_an_agents_session_and_a_fork_say_so() -> None:
+    spawn = {"subagent": {"thread_spawn": {"parent_thread_id": PARENT, "depth": 1}}}
+    rows = begun(source=spawn, git={"branch": "ebb", "commit_hash": "c"})
+    rows.turn("look")
+    seen = sight(whole(rows), whole(rows), is_whole=True)
+    assert (seen.standing, seen.branch, seen.origin) == ("agent", "ebb", None)
+    rows = begun(history_base={"thread_id": PARENT, "end_ordinal_exclusive": 118})
+    rows.turn("go on")
+    seen = sight(whole(rows), whole(rows), is_whole=True)
+    assert (seen.standing, seen.origin) == ("session", Origin(PARENT, 118))
+
+
+def test_of_a_first_row_that_is_longer_than_what_is_in_sight_the_beginning_tells() -> None:
+    rows = begun(base_instructions={"text": "i" * EDGE})
+    rows.turn("go on")
+    data = whole(rows)
+    seen = sight(data[:EDGE], data[-EDGE:], is_whole=False)
+    assert (seen.folder, seen.standing) == ("/srv/demo", "session")
+    assert seen.started == "2026-11-21T12:00:00.000Z"
+    assert seen.ended == "2026-11-21T12:00:05.000Z"
+
+
+def test_of_a_prompt_with_a_picture_the_text_is_in_sight() -> None:
+    rows = begun()
+    picture = {"type": "input_image", "image_url": "data:image/png;base64," + "A" * EDGE}
+    rows.item(
+        type="message", role="user", content=[{"type": "input_text", "text": "look"}, picture]
+    )
+    data = whole(rows)
+    assert sight(data[:EDGE], data[-EDGE:], is_whole=False).title.text == "look"
+
+
+def test_of_a_compressed_session_the_beginning_is_in_sight() -> None:
+    rows = begun()
+    rows.turn("mend it")
+    for number in range(4000):
+        rows.turn(f"{number} {number * 7919}")
+    data = whole(rows)
+    packer = zstd.compressor(len(data))
+    packed = packer.compress(data) + packer.flush()
+    seen = sight(packed[:EDGE], packed[-EDGE:], is_whole=len(packed) <= EDGE)
+    assert (seen.title.text, seen.folder) == ("mend it", "/srv/demo")
+    for cut in (5, 100, 3000):
+        sight(packed[:cut], packed[:cut], is_whole=True)
+    assert sight(packed[:4] + b"damaged" * 99, b"", is_whole=True).folder is None
+
+
+@given(st.lists(any_lines() | st.just(begun().lines[0]), max_size=5), st.booleans())
+@settings(max_examples=200)
+def test_no_bytes_are_too_odd_to_be_looked_at(lines: list[bytes], is_whole: bool) -> None:
+    data = b"\n".join(lines)
+    seen = sight(data, data, is_whole=is_whole)
+    assert "\n" not in seen.title.text
+    assert "\n" not in title(Opened(lines)).text

@@ -1,0 +1,263 @@
+"""Where Gemini CLI's sessions are, what they are called and what is beside them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from sessrotate import find, open_session
+from sessrotate.clients.gemini import client as gemini
+from sessrotate.clients.gemini import home, preview, reader
+from sessrotate.clients.gemini import json_client as gemini_json
+from sessrotate.errors import WrongUsageError
+from sessrotate.reports import discovery
+from support.gemini_sessions import (
+    APPENDED,
+    FIXTURES,
+    TIME,
+    UUID,
+    WHOLE,
+    Held,
+    context,
+    file,
+    line,
+    message,
+    metadata,
+    update,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ROOT = "/srv/r2/gw1"
+STEM = f"session-2026-11-21T23-37-{UUID[:8]}"
+
+
+@pytest.fixture
+def chats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder of a project's sessions, where the client keeps it."""
+    monkeypatch.delenv("GEMINI_SESSIONS_DIR", raising=False)
+    monkeypatch.setenv("GEMINI_CLI_HOME", str(tmp_path))
+    folder = tmp_path / ".gemini" / "tmp" / "gw1" / "chats"
+    folder.mkdir(parents=True)
+    return folder
+
+
+# ── found ────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_sessions_of_both_formats_are_found_and_nothing_else(chats: Path) -> None:
+    (chats / f"{STEM}.jsonl").write_bytes(file(metadata(), message("a")))
+    (chats / "session-2026-01-01T00-00-00000000.json").write_text("{}")
+    for other in ("notes.jsonl", f"{STEM}.jsonl.0001", "session-x.txt"):
+        (chats / other).touch()
+    (chats / UUID).mkdir()
+    (chats / UUID / "agent.jsonl").touch()
+    (chats / "session-folder.jsonl").mkdir()
+    assert [path.name for path in gemini.sessions()] == [f"{STEM}.jsonl"]
+    assert [path.suffix for path in gemini_json.sessions()] == [".json"]
+
+
+@pytest.mark.parametrize("wanted", [STEM, STEM[:30], UUID, UUID[:8], UUID[:5], UUID[:20]])
+def test_a_session_is_found_by_its_files_name_and_by_its_uuid(chats: Path, wanted: str) -> None:
+    path = chats / f"{STEM}.jsonl"
+    path.write_bytes(file(metadata(), message("a")))
+    assert find.path_of(wanted) == path
+
+
+@pytest.mark.parametrize("wanted", [UUID[:8] + "-0000", "session-2027", "aa6eaa52"])
+def test_a_session_of_another_uuid_is_not(chats: Path, wanted: str) -> None:
+    (chats / f"{STEM}.jsonl").write_bytes(file(metadata(), message("a")))
+    with pytest.raises(WrongUsageError, match="no file or session"):
+        find.path_of(wanted)
+
+
+def test_the_stub_that_a_resume_leaves_is_not_taken_for_the_session(chats: Path) -> None:
+    shutil.copytree(FIXTURES / "0.61.0" / "tmp" / "gw1" / "chats", chats, dirs_exist_ok=True)
+    assert len(list(chats.iterdir())) == 2
+    for wanted in (UUID, UUID[:8]):
+        assert find.path_of(wanted).name == f"{STEM}.jsonl"
+    assert len(list(gemini.sessions("session-2026"))) == 2
+
+
+def test_where_sessions_are_is_said_by_a_variable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GEMINI_SESSIONS_DIR", str(tmp_path))
+    assert home.sessions_folder() == tmp_path
+    monkeypatch.delenv("GEMINI_SESSIONS_DIR")
+    monkeypatch.delenv("GEMINI_CLI_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert home.sessions_folder() == tmp_path / ".gemini" / "tmp"
+    assert list(gemini.sessions()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "session"),
+    [(f"{STEM}.jsonl", STEM), (f"{STEM}.json", STEM), (f"{STEM}.jsonl.zst", STEM), ("x", "x")],
+)
+def test_a_session_is_called_as_its_file(name: str, session: str) -> None:
+    assert gemini.session_of(name) == gemini_json.session_of(name) == session
+
+
+# ── projects ─────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_sessions_folder_is_told_by_its_mark_the_clients_list_or_what_is_known(
+    chats: Path,
+) -> None:
+    project = chats.parent
+    digest = sha256(ROOT.encode()).hexdigest()
+    assert home.folder_of(project, digest) is None
+    assert home.folder_of(project, digest, ["/other", ROOT]) == ROOT
+    (project / ".project_root").write_text("/other\n")
+    assert home.folder_of(project, digest) is None
+    (project / ".project_root").write_text(f"{ROOT}\n")
+    assert home.folder_of(project, digest) == ROOT
+    (project / ".project_root").unlink()
+    registry = project.parent.parent / "projects.json"
+    registry.write_text(json.dumps({"projects": {"/other": "other", ROOT: "gw1"}}))
+    assert home.folder_of(project, digest) == ROOT
+    assert home.folder_of(project.parent / digest, None) == ROOT
+
+
+@pytest.mark.parametrize("registry", ["", "[]", '{"projects":5}', "{" * 100_000, "\xff"])
+def test_a_list_of_projects_that_is_none_tells_nothing(chats: Path, registry: str) -> None:
+    (chats.parents[2] / "projects.json").write_text(registry, encoding="latin-1")
+    assert home.folder_of(chats.parent, "0" * 64) is None
+
+
+@pytest.mark.parametrize("path", [*APPENDED, *WHOLE], ids=lambda path: path.stem[-14:])
+def test_real_sessions_name_the_hash_of_their_folder(path: Path) -> None:
+    digest = preview.project_hash(path.read_bytes())
+    assert digest == home.hash_of(ROOT)
+    known = () if path.parts[-3] == "gw1" else (ROOT,)
+    assert home.folder_of(path.parent.parent, digest, known) == ROOT
+
+
+# ── titles, at a glance and by all of it ─────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("rows", "title", "source", "standing"),
+    [
+        ([message("a", content="one\n two")], "one two", "first prompt", "session"),
+        ([message("a", content="/help"), message("b")], "text of b", "first prompt", "session"),
+        ([update(context(), message("b"))], "text of b", "first prompt", "session"),
+        ([message("a"), {"$set": {"summary": "It"}}], "It", "summary", "session"),
+        (
+            [message("a"), {"$set": {"summary": "It"}}, {"$set": {"summary": "At"}}],
+            "At",
+            "summary",
+            "session",
+        ),
+        ([update(context())], "", "none", "empty"),
+        ([message("a", content="/quit"), message("i", "info", "bye")], "", "none", "empty"),
+        ([message("b", "gemini", "x")], "", "none", "session"),
+        ([metadata(kind="subagent"), message("a")], "text of a", "first prompt", "agent"),
+    ],
+)
+def test_a_session_is_called_what_its_client_lists(
+    rows: Any, title: str, source: str, standing: str
+) -> None:
+    data = file(metadata(), *rows)
+    seen = reader.sight(data, data, is_whole=True)
+    assert (seen.title.text, seen.title.source, seen.standing) == (title, source, standing)
+    assert reader.title(Held(data)) == seen.title
+    assert (seen.id, seen.started, seen.ended) == (UUID, TIME, TIME)
+
+
+def test_a_prompt_whose_end_is_out_of_sight_is_seen_as_far_as_it_goes() -> None:
+    long = "\u00fc\\n" * 30_000
+    for content in (long, [{"text": long}]):
+        data = file(metadata(), message("a", content=content))[: 64 * 1024]
+        seen = reader.sight(data, b"", is_whole=False)
+        assert seen.title.text == preview.titled(None, long).text
+        assert seen.standing == "session"
+
+
+# ── beside it ────────────────────────────────────────────────────────────────────────────────
+
+
+def test_agents_are_found_with_the_calls_that_started_them(chats: Path) -> None:
+    path = chats / f"{STEM}.jsonl"
+    call = {"id": "call-1", "name": "explore", "args": {}, "agentId": "agent-1"}
+    path.write_bytes(file(metadata(), message("a", "gemini", "", toolCalls=[call])))
+    (chats / UUID).mkdir()
+    for name, asked in (("agent-1", "look around"), ("agent-2", "look again")):
+        rows = (metadata(kind="subagent", sessionId=name), message("x", content=asked))
+        (chats / UUID / f"{name}.jsonl").write_bytes(file(*rows))
+    with open_session(path) as session:
+        one, two = session.agents()
+        assert (one.id, one.call, one.asked) == ("agent-1", "call-1", "look around")
+        assert (two.id, two.call, two.asked) == ("agent-2", None, "look again")
+        assert one.bytes == one.path.stat().st_size
+        assert len(list(session.records_of(one))) == 2
+
+
+@pytest.mark.parametrize("name", ["..", ".", "", "../chats", "a/b", "a\0b", "x" * 5000])
+def test_a_uuid_that_is_a_path_leads_nowhere(chats: Path, name: str) -> None:
+    path = chats / f"{STEM}.jsonl"
+    path.write_bytes(file(metadata(sessionId=name), message("a")))
+    (chats.parent / "outside.jsonl").touch()
+    with open_session(path) as session:
+        assert session.agents() == []
+        assert session.side_bytes() == 0
+
+
+def test_what_is_kept_beside_a_session_is_counted_once(chats: Path) -> None:
+    project = chats.parent
+    old, new = chats / f"{STEM}.jsonl", chats / f"session-2026-12-01T00-00-{UUID[:8]}.jsonl"
+    for path in (old, new):
+        path.write_bytes(file(metadata(), message("a")))
+    (project / "logs.json").write_bytes(b"1" * 10)
+    (project / "checkpoint-before.json").write_bytes(b"1" * 200)
+    (project / "other.json").write_bytes(b"1" * 5)
+    outputs = project / "tool-outputs" / f"session-{UUID}"
+    outputs.mkdir(parents=True)
+    (outputs / "out.txt").write_bytes(b"1" * 3000)
+    (project / "tool-outputs" / "session-other").mkdir()
+    (project / "tool-outputs" / "session-other" / "out.txt").write_bytes(b"1" * 7)
+    with open_session(old) as session:
+        assert session.side_bytes() == 3000
+    with open_session(new) as session:
+        assert session.side_bytes() == 3210
+
+
+def test_a_session_without_metadata_has_nothing_beside_it(chats: Path) -> None:
+    path = chats / f"{STEM}.jsonl"
+    path.write_bytes(line(message("a")))
+    with open_session(path) as session:
+        assert session.agents() == []
+        assert session.side_bytes() == 0
+
+
+# ── in a list ────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_list_names_the_folder_that_a_session_was_run_in(
+    chats: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(chats.parents[3] / "claude"))
+    monkeypatch.setenv("CODEX_HOME", str(chats.parents[3] / "codex"))
+    digest = home.hash_of(ROOT)
+    rows = (metadata(projectHash=digest), message("a"))
+    (chats / f"{STEM}.jsonl").write_bytes(file(*rows))
+    hashed = chats.parents[1] / digest / "chats"
+    hashed.mkdir(parents=True)
+    whole = metadata(projectHash=digest, messages=[message("a")])
+    (hashed / "session-2026-01-01T00-00-00000000.json").write_text(json.dumps(whole, indent=2))
+
+    def folders() -> list[str]:
+        return sorted(str(each.edges.folder) for each in discovery.sessions())
+
+    assert folders() == [digest[:8], "gw1"]
+    row = {"type": "user", "sessionId": "s", "uuid": "u", "cwd": ROOT, "message": {"content": "a"}}
+    claude = chats.parents[3] / "claude" / "projects" / "-srv"
+    claude.mkdir(parents=True)
+    (claude / "5e55107a-0000-4000-a000-0000000000c0.jsonl").write_bytes(file(row))
+    assert folders() == [ROOT] * 3

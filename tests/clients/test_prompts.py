@@ -1,0 +1,28 @@
+"""What a person asked, told from what the client says in his name."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from sessrotate.clients import prompts
+from sessrotate.clients.claude import titles as claude_titles
+from sessrotate.clients.claude.view import view
+from sessrotate.parsing.records import Record
+
+FILES = sorted((Path(__file__).parents[2] / "fixtures" / "claude").rglob("*.jsonl"))
+
+
+def test_a_session_is_called_by_a_prompt_and_by_all_but_commands() -> None:
+    """The two definitions agree over what real clients wrote, but for where they mean not to."""
+    called = commands = 0
+    for line in [line for path in FILES for line in path.read_bytes().splitlines()]:
+        found, row = view(Record(0, 0, line, len(line))), json.loads(line)
+        assert found is not None
+        titles, is_prompt = claude_titles.prompt(row) is not None, prompts.is_prompt(found)
+        is_command = is_prompt and str(row["message"]["content"]).startswith("<command-")
+        assert is_prompt == (titles or is_command), line
+        assert not (titles and is_command), line
+        called, commands = called + titles, commands + is_command
+    assert called > 50
+    assert commands > 5

@@ -1,0 +1,342 @@
+"""Our hook comes into the client's settings and goes out of them, and nothing else changes."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from typing import Any, Final
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from sessrotate.errors import RefusedError
+from sessrotate.hook import settings_text
+
+LINE: Final = "/opt/bin/sessrotate hook --min-size 50M"
+OTHER: Final = "/opt/bin/sessrotate hook --min-size 2G"
+ENTRY: Final = {"type": "command", "command": LINE, "timeout": 10}
+GROUP: Final = {"hooks": [ENTRY]}
+
+# ── any settings at all, in any style ────────────────────────────────────────────────────────
+
+numbers = st.sampled_from(["0", "-0", "1.0", "1e400", "-1E+2", "9" * 5000, "0.10000"])
+strings = st.text(max_size=8).map(json.dumps) | st.sampled_from(
+    ['"\\u0041"', '"\\/"', '"ü"', '"\\ud800"', '"{"', '"]"', '"\\\\"', '"\\""', '"a\\\\\\"b"']
+)
+spaces = st.sampled_from(["", " ", "\n", "\n  ", "\t", "\r\n    ", "  \n\n  "])
+scalars = numbers | strings | st.sampled_from(["null", "true", "false"])
+
+
+@st.composite
+def objects(draw: st.DrawFn, members: Any, keys: Any = strings) -> str:
+    """An object as text, with any white space in it and no key twice."""
+    taken: dict[str, str] = {}
+    for key in draw(st.lists(keys, max_size=4)):
+        taken.setdefault(json.loads(key), key)
+    parts = [
+        f"{draw(spaces)}{key}{draw(spaces)}:{draw(spaces)}{draw(members)}{draw(spaces)}"
+        for key in taken.values()
+    ]
+    return "{" + (",".join(parts) or draw(spaces)) + "}"
+
+
+@st.composite
+def lists(draw: st.DrawFn, members: Any) -> str:
+    parts = [
+        f"{draw(spaces)}{member}{draw(spaces)}" for member in draw(st.lists(members, max_size=3))
+    ]
+    return "[" + (",".join(parts) or draw(spaces)) + "]"
+
+
+values = st.recursive(scalars, lambda inner: st.one_of(lists(inner), objects(inner)), max_leaves=8)
+
+
+@st.composite
+def members(draw: st.DrawFn, name: str, own: Any) -> str:
+    """An object of any members, or with one of a given name."""
+    text = draw(objects(values, strings.filter(lambda key: json.loads(key) != name)))
+    if draw(st.booleans()):
+        return text
+    key = draw(st.sampled_from([json.dumps(name), f'"\\u{ord(name[0]):04x}{name[1:]}"']))
+    member = f"{draw(spaces)}{key}{draw(spaces)}:{draw(spaces)}{draw(own)}{draw(spaces)}"
+    inside = text[1:-1]
+    both = [member, inside] if draw(st.booleans()) else [inside, member]
+    return "{" + (",".join(both) if inside.strip() else member) + "}"
+
+
+handlers = objects(values)
+groups = members("hooks", lists(handlers)).filter(
+    lambda text: "hooks" in json.loads(text, parse_int=str)
+)
+documents = members("hooks", members("SessionEnd", lists(groups)))
+written = st.dictionaries(
+    st.text(max_size=5).filter(lambda key: key != "hooks"),
+    st.recursive(st.integers() | st.text(max_size=5), lambda inner: st.lists(inner, max_size=3)),
+    max_size=4,
+)
+"""What a program wrote, in one of the usual styles."""
+
+
+@st.composite
+def styled(draw: st.DrawFn) -> str:
+    found: dict[str, Any] = draw(written)
+    if draw(st.booleans()):
+        found["hooks"] = draw(
+            st.sampled_from([{}, {"SessionEnd": []}, {"Stop": []}, {"SessionEnd": [{"hooks": []}]}])
+        )
+    indent = draw(st.sampled_from([None, 0, 1, 2, 4, "\t"]))
+    separators = draw(st.sampled_from([None, (",", ":")])) if indent is None else None
+    text = json.dumps(found, indent=indent, separators=separators, ensure_ascii=draw(st.booleans()))
+    text += draw(st.sampled_from(["", "\n", "\n\n"]))
+    return text.replace("\n", "\r\n") if draw(st.booleans()) else text
+
+
+anything = documents | styled()
+
+
+def value(text: str) -> Any:
+    """Return what a document says, its numbers as they are spelled."""
+    return json.loads(text, parse_int=str, parse_float=str)
+
+
+def with_entry(found: Any, line: str = LINE) -> Any:
+    """Return what settings should say with our hook in them: another way than the code's."""
+    wanted = copy.deepcopy(found)
+    group = json.loads(json.dumps(GROUP).replace(LINE, line), parse_int=str)
+    wanted.setdefault("hooks", {}).setdefault("SessionEnd", []).append(group)
+    return wanted
+
+
+@given(anything)
+@example("{}")
+@example(' { "hooks" : { } }\n')
+@example('{"hooks": {"SessionEnd": [\n]}}')
+@example('{"hooks": {"SessionEnd": [{"hooks": [], "matcher": ""}]}}')
+def test_installed_and_removed_again_they_are_the_same_text(text: str) -> None:
+    installed = settings_text.install(text, LINE)
+    assert value(installed) == with_entry(value(text))
+    assert list(value(installed)) == list(with_entry(value(text)))
+    assert settings_text.commands(installed) == [LINE]
+    assert settings_text.remove(installed, text) == text
+
+
+@given(anything)
+def test_a_second_time_changes_nothing_and_another_size_only_that(text: str) -> None:
+    installed = settings_text.install(text, LINE)
+    assert settings_text.install(installed, LINE) == installed
+    other = settings_text.install(installed, OTHER)
+    assert other == installed.replace(json.dumps(LINE), json.dumps(OTHER))
+    assert settings_text.remove(other, text) == text
+
+
+@given(anything)
+def test_without_memory_of_the_first_text_only_empty_husks_go_too(text: str) -> None:
+    removed = value(settings_text.remove(settings_text.install(text, LINE), None))
+    wanted = value(text)
+    if wanted.get("hooks", {}).get("SessionEnd") == []:
+        del wanted["hooks"]["SessionEnd"]
+    if wanted.get("hooks") == {}:
+        del wanted["hooks"]
+    assert removed == wanted
+
+
+def test_what_was_emptied_since_is_no_husk_that_was_there_before() -> None:
+    before = '{"hooks": {"Stop": []}}'
+    emptied = settings_text.install("{}", LINE)
+    assert settings_text.remove(emptied, before) == "{}"
+
+
+@given(anything, st.sampled_from(["\n  ", "", " "]))
+def test_what_others_add_around_our_entry_stays(text: str, space: str) -> None:
+    installed = settings_text.install(text, LINE)
+    entry = json.dumps(LINE)
+    assert installed.count(entry) == 1
+    more = f'{{"hooks": [{{"type": "command", "command": "x"}}]}},{space}'
+    at = installed.rindex("{", 0, installed.rindex("{", 0, installed.index(entry)))
+    changed = installed[:at] + more + installed[at:]
+    removed = value(settings_text.remove(changed, text))
+    assert removed["hooks"]["SessionEnd"][-1]["hooks"][0]["command"] == "x"
+    assert settings_text.commands(settings_text.remove(changed, text)) == []
+
+
+@given(anything)
+def test_where_there_is_no_entry_removing_changes_nothing(text: str) -> None:
+    assert settings_text.remove(text, None) == text
+    assert settings_text.commands(text) == []
+
+
+# ── in the style of the file ─────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("indent", [1, 2, 4, "\t"])
+@pytest.mark.parametrize(
+    "found",
+    [
+        {"model": "opus", "n": [1, {"a": 2}]},
+        {"hooks": {"Stop": [GROUP]}, "model": "opus"},
+        {"a": 1, "hooks": {"SessionEnd": [{"matcher": "x", "hooks": [{"type": "prompt"}]}]}},
+    ],
+)
+def test_what_is_put_in_looks_like_the_rest(indent: Any, found: Any) -> None:
+    style = json.dumps(found, indent=indent)
+    assert settings_text.install(style, LINE) == json.dumps(
+        with_entry(found), indent=indent
+    ).replace('"10"', "10")
+
+
+@pytest.mark.parametrize(
+    "found", [{"a": 1}, {"hooks": {}, "a": 1}, {"a": 1, "hooks": {"SessionEnd": []}}]
+)
+def test_lines_end_as_they_do_elsewhere(found: Any) -> None:
+    style = json.dumps(found, indent=2).replace("\n", "\r\n")
+    installed = settings_text.install(style, LINE)
+    assert installed.count("\n") == installed.count("\r\n") > style.count("\r\n")
+
+
+def test_where_nothing_is_it_looks_as_the_client_writes_it() -> None:
+    assert (
+        settings_text.install("{}\n", LINE)
+        == json.dumps({"hooks": {"SessionEnd": [GROUP]}}, indent=2) + "\n"
+    )
+
+
+def test_one_line_stays_one_line() -> None:
+    assert settings_text.install('{"a": 1}', LINE) == json.dumps(
+        {"a": 1, "hooks": {"SessionEnd": [GROUP]}}
+    )
+
+
+# ── our entry among others ───────────────────────────────────────────────────────────────────
+
+OURS: Final = [
+    "sessrotate hook",
+    "/x/sessrotate hook",
+    "'/with space/sessrotate' hook --min-size 1.5G",
+]
+NOT_OURS: Final = [
+    "sessrotate",
+    "sessrotate hook; rm -rf /",
+    "sessrotate hook && true",
+    "sessrotate hook --min-size 5M | tee log",
+    "sessrotate hook --min-size many",
+    "sessrotate doctor",
+    "true; sessrotate hook",
+    "A=1 sessrotate hook",
+    "/x/sessrotate-wrapper hook",
+    "echo 'sessrotate hook",
+    "",
+]
+
+
+@pytest.mark.parametrize("line", OURS)
+def test_an_entry_that_calls_our_hook_is_ours(line: str) -> None:
+    text = json.dumps(
+        {"hooks": {"SessionEnd": [{"hooks": [{"type": "command", "command": line}]}]}}
+    )
+    assert settings_text.commands(text) == [line]
+    assert settings_text.remove(text, None) == "{}"
+    assert json.loads(settings_text.install(text, LINE)) == json.loads(
+        text.replace(json.dumps(line), json.dumps(LINE))
+    )
+
+
+@pytest.mark.parametrize("line", NOT_OURS)
+def test_an_entry_that_does_more_or_something_else_is_not(line: str) -> None:
+    text = json.dumps(
+        {"hooks": {"SessionEnd": [{"hooks": [{"type": "command", "command": line}]}]}}
+    )
+    assert settings_text.remove(text, None) == text
+    assert json.loads(settings_text.install(text, LINE)) == with_entry_of(text)
+
+
+def test_an_entry_of_another_kind_is_not() -> None:
+    other = {"type": "prompt", "command": LINE}
+    text = json.dumps({"hooks": {"SessionEnd": [{"hooks": [other]}]}})
+    assert settings_text.commands(text) == []
+
+
+def test_the_same_command_spelled_in_another_way_stays() -> None:
+    text = settings_text.install("{}", LINE).replace("/opt", "\\/o\\u0070t")
+    assert settings_text.commands(text) == [LINE]
+    assert settings_text.install(text, LINE) == text
+
+
+def with_entry_of(text: str) -> Any:
+    wanted = json.loads(text)
+    wanted["hooks"]["SessionEnd"].append(GROUP)
+    return wanted
+
+
+def test_in_a_group_of_others_only_the_entry_goes() -> None:
+    mine = {"type": "command", "command": "mine"}
+    text = json.dumps(
+        {"hooks": {"SessionEnd": [{"matcher": "clear", "hooks": [ENTRY, mine]}]}}, indent=2
+    )
+    assert json.loads(settings_text.remove(text, None)) == {
+        "hooks": {"SessionEnd": [{"matcher": "clear", "hooks": [mine]}]}
+    }
+
+
+def test_of_several_entries_one_is_left() -> None:
+    text = json.dumps({"hooks": {"SessionEnd": [GROUP, {"hooks": [ENTRY, ENTRY]}, GROUP]}})
+    assert json.loads(settings_text.install(text, OTHER)) == {
+        "hooks": {"SessionEnd": [{"hooks": [{**ENTRY, "command": OTHER}]}]}
+    }
+
+
+def test_the_command_line_is_that_of_a_shell() -> None:
+    line = settings_text.command("/with space/it's/sessrotate", "50M")
+    assert settings_text.program_of(line) == "/with space/it's/sessrotate"
+
+
+# ── what is refused ──────────────────────────────────────────────────────────────────────────
+
+WRONG: Final = {
+    "": "no JSON",
+    "{": "no JSON",
+    "{} {}": "no JSON",
+    '{"a": NaN}': "no JSON",
+    '{"a": 1,}': "no JSON",
+    "{// comment\n}": "no JSON",
+    '{"a": "\t"}': "no JSON",
+    "\ufeff{}": "no JSON",
+    '{"a":' + "[" * 100_000 + "]" * 100_000 + "}": "nested too deeply",
+    "[]": "no object",
+    "1": "no object",
+    '{"hooks": []}': "hooks is not an object",
+    '{"hooks": null}': "hooks is not an object",
+    '{"hooks": {"SessionEnd": {}}}': "SessionEnd is not a list",
+    '{"hooks": {"SessionEnd": ["x"]}}': "is no object",
+    '{"hooks": {"SessionEnd": [{}]}}': "no list of hooks",
+    '{"hooks": {"SessionEnd": [{"hooks": {}}]}}': "hooks is not a list",
+    '{"hooks": {"SessionEnd": [{"hooks": [1]}]}}': "is no object",
+    '{"hooks": {}, "hooks": {}}': "hooks twice",
+    '{"hooks": {}, "\\u0068ooks": {}}': "hooks twice",
+    '{"hooks": {"SessionEnd": [], "SessionEnd": []}}': "SessionEnd twice",
+    '{"hooks": {"SessionEnd": [{"hooks": [{"command": "a", "command": "b"}]}]}}': "command twice",
+}
+
+
+@pytest.mark.parametrize("text", WRONG, ids=range(len(WRONG)))
+def test_what_is_not_as_documented_is_refused(text: str) -> None:
+    for change in (
+        lambda: settings_text.install(text, LINE),
+        lambda: settings_text.remove(text, None),
+        lambda: settings_text.commands(text),
+    ):
+        with pytest.raises(RefusedError, match=re.escape(WRONG[text])):
+            change()
+
+
+def test_what_is_there_twice_elsewhere_stays_twice() -> None:
+    text = '{"a": 1, "a": 2, "hooks": {"Stop": [], "Stop": []}}'
+    installed = settings_text.install(text, LINE)
+    assert installed.startswith('{"a": 1, "a": 2, "hooks": {"Stop": [], "Stop": [], "SessionEnd"')
+    assert settings_text.remove(installed, text) == text
+
+
+@pytest.mark.parametrize(("text", "said"), [('{"disableAllHooks": true}', True), ("{}", False)])
+def test_settings_may_turn_all_hooks_off(text: str, said: bool) -> None:
+    assert settings_text.is_disabled(text) is said

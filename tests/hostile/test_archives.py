@@ -1,0 +1,420 @@
+"""Archives that somebody forged or broke: an error with a sentence, or the right bytes.
+
+Rule: whatever an archive says, nothing outside of it and the live file is opened for writing or
+read into a result, and nothing is waited for.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sessrotate.errors import SessrotateError
+from sessrotate.in_place import seal
+from support import command_line, homes
+from support.command_line import ID, boundary, called, row, write
+from support.homes import Home
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+DATA: Final = command_line.session(boundaries=3)
+MORE: Final = boundary(80) + row(81)
+CANARY: Final = b"outside\n"
+
+COMMANDS: Final = (
+    ("doctor",),
+    ("verify", ID),
+    ("split", "--in-place", "--dry-run", "--wait", "0", ID),
+    ("stitch", ID, "-o", "OUT"),
+    ("split", "--in-place", "--wait", "0", ID),
+    ("restore", "--wait", "0", ID),
+)
+"""In this order: those that only read first."""
+
+
+def made(folder: Path, patch: pytest.MonkeyPatch, *, unfinished: bool = False) -> Home:
+    """Make a session that was rotated, or whose second rotation was not finished."""
+    home = homes.home(folder, patch, DATA)
+    home.rotate()
+    home.append(MORE)
+    if unfinished:
+        with patch.context() as inner:
+            inner.setattr(seal, "finish", lambda *_: homes.Crash(1).met())
+            with pytest.raises(homes.Killed):
+                home.rotate()
+        assert {"intent.json", "pack"} <= home.archived()
+    for name in ("canary", "canary.jsonl", "manifest.json"):
+        write(folder / name, CANARY)
+    return home
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    return made(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def unfinished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    return made(tmp_path, monkeypatch, unfinished=True)
+
+
+MERGING: Final = {
+    "late": "sessrotate.in_place.merge_late.execute",
+    "insert": "sessrotate.in_place.swap._Swap._drain",
+}
+"""How far an unfinished run came that puts late lines in their place, by what its intent says."""
+
+LATE: Final = row(82)
+SINCE: Final = row(83)
+
+
+def made_merging(folder: Path, patch: pytest.MonkeyPatch, operation: str) -> Home:
+    """Make a session with late lines, whose merge was not finished."""
+    home = made(folder, patch, unfinished=True)
+    with home.pack.open("ab") as file:
+        file.write(LATE)
+    home.append(SINCE)
+    with patch.context() as inner:
+        inner.setattr(MERGING[operation], lambda *_: homes.Crash(1).met())
+        with pytest.raises(homes.Killed):
+            home.rotate()
+    assert home.intent()["operation"] == operation
+    return home
+
+
+@pytest.fixture(params=MERGING)
+def merging(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> Home:
+    return made_merging(tmp_path, monkeypatch, request.param)
+
+
+def withstood(home: Home, since: bytes = MORE) -> set[int]:
+    """Run every command; check that each fails as it should or does right. Return their codes.
+
+    `since` is what came since the first rotation.
+    """
+    codes = set()
+    live = home.live.read_bytes() if home.live.is_file() else None
+    outside = home.config.parent
+    for command in COMMANDS:
+        out = outside / "out"
+        out.unlink(missing_ok=True)
+        ended = called(*(str(out) if word == "OUT" else word for word in command))
+        codes.add(ended.code)
+        assert ended.code in {0, 1, 2, 65, 74, 75, 77}, ended
+        assert "Traceback" not in ended.err
+        if command[0] == "stitch":
+            assert out.exists() == (ended.code == 0)
+            if ended.code == 0:
+                assert out.read_bytes() == DATA + since
+        if command[0] == "restore" and ended.code == 0:
+            assert home.live.read_bytes() == DATA + since
+        if ended.code not in {0, 1} and home.live.is_file() and live is not None:
+            assert home.live.read_bytes().endswith(since[-len(SINCE) :])
+    for name in ("canary", "canary.jsonl", "manifest.json"):
+        assert (outside / name).read_bytes() == CANARY
+    return codes
+
+
+# ── things that are no files ─────────────────────────────────────────────────────────────────
+
+
+def linked(path: Path) -> None:
+    target = path.with_name("elsewhere")
+    path.rename(target)
+    path.symlink_to(target)
+
+
+def linked_outside(path: Path) -> None:
+    path.unlink()
+    path.symlink_to(path.parents[4] / "canary")
+
+
+def dangling(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("nowhere")
+
+
+def pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def huge(path: Path) -> None:
+    os.truncate(path, 1 << 40)
+
+
+def unreadable(path: Path) -> None:
+    path.write_bytes(b"\xff\x00" * 3000)
+
+
+SHAPES: Final = [linked, linked_outside, dangling, pipe, folder, empty, huge, unreadable]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("file", ["manifest.json", f"{ID}.jsonl", f"{ID}.1.jsonl"])
+def test_a_file_of_the_archive_may_be_anything(
+    home: Home, file: str, shape: Callable[[Path], None]
+) -> None:
+    shape(home.archive / file)
+    assert 74 in withstood(home)
+
+
+@pytest.mark.parametrize(
+    ("file", "shape"),
+    [
+        (file, shape)
+        for file in ("manifest.json", "intent.json", "pack", f"{ID}.jsonl")
+        for shape in SHAPES
+        if (file, shape) != ("pack", huge)  # a pack is as large as it is
+    ],
+)
+def test_a_file_of_an_unfinished_rotation_may_be_anything(
+    unfinished: Home, file: str, shape: Callable[[Path], None]
+) -> None:
+    shape(unfinished.archive / file)
+    withstood(unfinished)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("file", ["late", "pack", "intent.json", "manifest.json"])
+def test_a_file_of_an_unfinished_merge_may_be_anything(
+    merging: Home, file: str, shape: Callable[[Path], None]
+) -> None:
+    if not (merging.archive / file).exists() or (file, shape) == ("pack", huge):
+        return  # as large as it is, as above
+    shape(merging.archive / file)
+    withstood(merging, MORE + LATE + SINCE)
+
+
+@pytest.mark.parametrize("shape", [linked_outside, dangling, pipe, folder])
+@pytest.mark.parametrize(
+    "file",
+    ["live.partial", "intent.json.partial", "manifest.json.partial", f"{ID}.3.jsonl.partial"],
+)
+def test_an_unfinished_file_may_be_anything(
+    unfinished: Home, file: str, shape: Callable[[Path], None]
+) -> None:
+    path = write(unfinished.archive / file, b"")
+    shape(path)
+    withstood(unfinished)
+
+
+@pytest.mark.parametrize("shape", [linked_outside, dangling, pipe, folder, empty, unreadable])
+def test_a_stranger_where_a_segment_is_to_go_is_left_alone(
+    home: Home, shape: Callable[[Path], None]
+) -> None:
+    path = write(home.archive / f"{ID}.3.jsonl", b"mine")
+    shape(path)
+    before = homes.snapshot(home.archive)
+    ended = called("split", "--in-place", ID)
+    assert ended.code == 77, ended
+    assert "which no manifest.json lists" in ended.err
+    assert homes.snapshot(home.archive) == before
+
+
+# ── forged words ─────────────────────────────────────────────────────────────────────────────
+
+VALUES: Final[list[object]] = [
+    "../canary.jsonl",
+    "../../../../canary",
+    "/etc/passwd",
+    "a\x00b",
+    "",
+    -1,
+    0,
+    1,
+    7,
+    2**53,
+    2**64,
+    10**300,
+    1.5,
+    True,
+    None,
+    [],
+    {},
+    "x" * 5000,
+]
+
+
+def forge(path: Path, line: int, keys: tuple[str, ...], value: object) -> None:
+    """Replace one value in a line of JSON of a file."""
+    lines = path.read_bytes().split(b"\n")
+    text = lines[line]
+    for end in (b"", b"]}"):
+        try:
+            fields: Any = json.loads(text.rstrip(b",") + end)
+            break
+        except ValueError:
+            continue
+    inner = fields
+    for key in keys[:-1]:
+        inner = inner[key]
+    inner[keys[-1]] = value
+    forged = json.dumps(fields)
+    lines[line] = forged.encode()[: -len(b"]}") if end else None] + (
+        b"," if text.endswith(b",") else b""
+    )
+    path.write_bytes(b"\n".join(lines))
+
+
+MANIFEST: Final = [
+    (0, ("session",)),
+    (0, ("client",)),
+    (0, ("layout",)),
+    (0, ("source", "bytes")),
+    (0, ("source", "digest")),
+    (1, ("index",)),
+    (1, ("file",)),
+    (2, ("file",)),
+    (2, ("start",)),
+    (2, ("end",)),
+    (2, ("lines",)),
+    (2, ("digest",)),
+    (2, ("codec",)),
+]
+
+INTENT: Final = (
+    [(0, (key,)) for key in ("format", "operation", "first", "cut", "prefix", "old", "new", "tail")]
+    + [(0, (mark, "bytes")) for mark in ("old", "new", "tail")]
+    + [
+        (0, ("batch",)),
+        (1, ("session",)),
+        (2, ("file",)),
+        (4, ("start",)),
+    ]
+)
+
+
+@pytest.mark.parametrize("where", MANIFEST, ids=str)
+@given(value=st.sampled_from(VALUES))
+@settings(max_examples=6)
+def test_a_forged_manifest_is_an_error_or_right(
+    tmp_path_factory: pytest.TempPathFactory, where: tuple[int, tuple[str, ...]], value: object
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        home = made(tmp_path_factory.mktemp("forged"), patch)
+        forge(home.archive / "manifest.json", *where, value)
+        withstood(home)
+
+
+@pytest.mark.parametrize("where", INTENT, ids=str)
+@given(value=st.sampled_from(VALUES))
+@settings(max_examples=6)
+def test_a_forged_intent_is_an_error_or_right(
+    tmp_path_factory: pytest.TempPathFactory, where: tuple[int, tuple[str, ...]], value: object
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        home = made(tmp_path_factory.mktemp("forged"), patch, unfinished=True)
+        forge(home.archive / "intent.json", *where, value)
+        withstood(home)
+
+
+FORGED_MERGE: Final = [
+    *((key,) for key in ("operation", "first", "cut", "prefix", "old", "new", "tail", "late")),
+    *(("late", key) for key in ("at", "lines", "behind", "end")),
+    ("late", "lines", "bytes"),
+    ("late", "behind", "bytes"),
+    ("new", "bytes"),
+    ("tail", "bytes"),
+]
+
+
+@pytest.mark.parametrize("operation", MERGING)
+@pytest.mark.parametrize("keys", FORGED_MERGE, ids=".".join)
+@given(value=st.sampled_from([*VALUES, "rotate", "restore", "late", "insert", 4096]))
+@settings(max_examples=6)
+def test_a_forged_intent_of_a_merge_is_an_error_or_loses_nothing(
+    tmp_path_factory: pytest.TempPathFactory, operation: str, keys: tuple[str, ...], value: object
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        home = made_merging(tmp_path_factory.mktemp("forged"), patch, operation)
+        forge(home.archive / "intent.json", 0, keys, value)
+        withstood(home, MORE + LATE + SINCE)
+
+
+def test_an_archive_under_another_sessions_name_is_not_taken_for_its_own(home: Home) -> None:
+    other = home.archive.with_name("other")
+    home.archive.rename(other)
+    write(home.live.with_name("other.jsonl"), home.live.read_bytes())
+    ended = called("stitch", "other")
+    assert ended.code == 74
+    assert "is not the archive of other" in ended.err
+
+
+@given(data=st.binary(max_size=200))
+@settings(max_examples=25)
+def test_any_bytes_may_be_an_intent_or_a_manifest(
+    tmp_path_factory: pytest.TempPathFactory, data: bytes
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        home = made(tmp_path_factory.mktemp("forged"), patch)
+        for file in ("intent.json", "manifest.json"):
+            (home.archive / file).write_bytes(data)
+            with pytest.raises(SessrotateError):
+                home.stitched()
+            with pytest.raises(SessrotateError):
+                home.rotate()
+
+
+# ── what is opened ───────────────────────────────────────────────────────────────────────────
+
+WATCH: Final = """
+import os, sys
+def hook(event, arguments):
+    if event == "open" and isinstance(arguments[0], (str, bytes)):
+        seen.write(os.fsdecode(arguments[0]) + "\\n")
+seen = open(sys.argv.pop(1), "w", encoding="utf-8", errors="surrogateescape", buffering=1)
+import sessrotate.cli.app, sessrotate.in_place.operations, filelock, json
+sys.addaudithook(hook)
+from sessrotate.cli import main
+main()
+"""
+
+
+def forged_names(home: Home) -> None:
+    """Let everything in the archive that may name a file name one that is elsewhere."""
+    head, body = (home.archive / f"{ID}.1.jsonl").read_bytes().split(b"\n", 1)
+    fields = {**json.loads(head), "parentFile": "../../../../canary", "rootSession": "../canary"}
+    (home.archive / f"{ID}.1.jsonl").write_bytes(json.dumps(fields).encode() + b"\n" + body)
+
+
+@pytest.mark.parametrize("forged", [False, True], ids=["sound", "forged"])
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: " ".join(command)[:30])
+def test_nothing_outside_is_opened(home: Home, forged: bool, command: tuple[str, ...]) -> None:
+    if forged:
+        forged_names(home)
+    seen, out = home.config.parent / "seen", home.config.parent / "out"
+    subprocess.run(
+        [sys.executable, "-c", WATCH, seen, *(str(out) if w == "OUT" else w for w in command)],
+        env={**command_line.ENVIRONMENT, **home.env},
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+    opened = {line for line in seen.read_text(errors="surrogateescape").splitlines() if line}
+    ours = {line for line in opened if line.startswith(str(home.config.parent))}
+    own = (str(home.config.parent / folder) for folder in homes.OWN_FOLDERS.values())
+    allowed = (str(home.config), str(out), *own)  # `doctor` reads the log of runs
+    assert ours
+    assert {line for line in ours if not line.startswith(allowed)} <= {str(home.config.parent)}
+    assert not [line for line in opened if "canary" in line]

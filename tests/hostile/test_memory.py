@@ -1,0 +1,371 @@
+"""Whatever the file and the lines in it: at most 48 MiB, and the right verdict.
+
+The gigabyte forms are marked `scale`; the others run the same lines at 64 MiB or less.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, repeat
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+import generate_session
+from sessrotate.segments.scan import MAX_BOUNDARIES
+from support.command_line import ID, boundary, row
+from support.limits import MIB, MOST_MIB, weighed
+
+GIB: Final = 1024 * MIB
+NEEDS_NO_MORE: Final = 512 * MIB  # of address space, with the interpreter and its libraries
+HEAD: Final = b'{"type":"system","subtype":"compact_boundary","uuid":"u","x":'
+
+Pieces = Iterator[bytes]
+
+
+@pytest.fixture(autouse=True)
+def _nothing_large_stays(tmp_path: Path) -> Iterator[None]:
+    """Remove what a test wrote, also when it failed: pytest keeps it for three runs."""
+    yield
+    shutil.rmtree(tmp_path)
+
+
+def write(path: Path, pieces: Pieces) -> str:
+    """Write a session with one row before and two behind the pieces; return its digest."""
+    digest = hashlib.sha256()
+    with path.open("wb") as file:
+        for piece in chain([row(0), row(1)], pieces, [row(3), row(4)]):
+            digest.update(piece)
+            file.write(piece)
+    return digest.hexdigest()
+
+
+def sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+# ── the lines ────────────────────────────────────────────────────────────────────────────────
+
+
+def repeated(piece: bytes, size: int) -> Pieces:
+    """Yield about `size` bytes of copies of a piece, some at once."""
+    together = piece * max(1, MIB // len(piece))
+    return repeat(together, max(1, size // len(together)))
+
+
+def plain_line(size: int) -> Pieces:
+    yield b'{"type":"user","x":"'
+    yield from repeated(b"a", size)
+    yield b'"}\n'
+
+
+def huge_string(size: int, piece: bytes = b"a") -> Pieces:
+    yield HEAD + b'"'
+    yield from repeated(piece, size)
+    yield b'"}\n'
+
+
+def huge_string_first(size: int) -> Pieces:
+    yield b'{"x":"'
+    yield from repeated(b"a", size)
+    yield b'","type":"system","subtype":"compact_boundary"}\n'
+
+
+def markers_quoted(size: int) -> Pieces:
+    return huge_string(size, rb"{\"subtype\":\"compact_boundary\"} ")
+
+
+def markers_as_values(size: int) -> Pieces:
+    yield HEAD + b"["
+    yield from repeated(b'"compact_boundary",', size)
+    yield b"0]}\n"
+
+
+def escapes(size: int) -> Pieces:
+    return huge_string(size, rb"\n\"\\\u00e9")
+
+
+def surrogates(size: int) -> Pieces:
+    return huge_string(size, rb"\ud83d")
+
+
+def invalid_bytes(size: int) -> Pieces:
+    return huge_string(size, b"\xff\xc3")
+
+
+def numbers(size: int) -> Pieces:
+    yield HEAD + b"["
+    yield from repeated(b"-1234567.25e10,", size)
+    yield b"0]}\n"
+
+
+def strings(size: int) -> Pieces:
+    yield HEAD + b"["
+    yield from repeated(b'"abcdefghijkl",', size)
+    yield b"0]}\n"
+
+
+def keys(size: int) -> Pieces:
+    yield HEAD + b"{"
+    yield from repeated(b'"abcdefghijkl":{},', size)
+    yield b'"z":0}}\n'
+
+
+def spaces(size: int) -> Pieces:
+    yield HEAD
+    yield from repeated(b" \t\r ", size)
+    yield b"0}\n"
+
+
+def nested(
+    levels: int, opening: bytes = b"[", inside: bytes = b"", closing: bytes = b"]"
+) -> Pieces:
+    yield HEAD
+    yield from repeated(opening, levels * len(opening))
+    yield inside
+    yield from repeated(closing, levels * len(closing))
+    yield b"}\n"
+
+
+def nested_exactly(levels: int) -> Pieces:
+    yield HEAD + b"[" * levels + b"]" * levels + b"}\n"
+
+
+def nested_objects(levels: int) -> Pieces:
+    yield HEAD + b'{"x":' * levels + b"0" + b"}" * levels + b"}\n"
+
+
+def digits(count: int) -> Pieces:
+    yield HEAD + b"9" * count + b"}\n"
+
+
+def digits_of_a_float(count: int) -> Pieces:
+    yield HEAD + b"0." + b"7" * count + b"e-" + b"8" * count + b"}\n"
+
+
+def never_closed(size: int) -> Pieces:
+    yield HEAD + b'"'
+    yield from repeated(b"a", size)
+    yield b"\n"
+
+
+def bare_markers(size: int) -> Pieces:
+    return repeated(b'"compact_boundary"\n', size)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A hostile line: how it is made, and what it is."""
+
+    make: Callable[[], Pieces]
+    boundary: bool
+    opaque: int = 0
+
+    @property
+    def segments(self) -> int:
+        return 2 if self.boundary else 1
+
+
+SMALL: Final = {
+    "a string of 64 MB": Line(partial(huge_string, 64 * MIB), boundary=True),
+    "64 MB that name no boundary": Line(partial(plain_line, 64 * MIB), boundary=False),
+    "a string of 64 MB before the words": Line(partial(huge_string_first, 64 * MIB), boundary=True),
+    "quoted boundaries": Line(partial(markers_quoted, 32 * MIB), boundary=True),
+    "the word as a value": Line(partial(markers_as_values, 4 * MIB), boundary=True),
+    "escapes": Line(partial(escapes, 16 * MIB), boundary=True),
+    "lone surrogates": Line(partial(surrogates, 16 * MIB), boundary=True),
+    "invalid UTF-8": Line(partial(invalid_bytes, 32 * MIB), boundary=True),
+    "numbers": Line(partial(numbers, 4 * MIB), boundary=True),
+    "strings": Line(partial(strings, 4 * MIB), boundary=True),
+    "keys": Line(partial(keys, 4 * MIB), boundary=True),
+    "white space": Line(partial(spaces, 16 * MIB), boundary=True),
+    "200,000 levels of lists": Line(partial(nested_exactly, 200_000), boundary=True),
+    "200,000 levels of objects": Line(partial(nested_objects, 200_000), boundary=True),
+    "100,000 levels in a short line": Line(partial(nested_exactly, 100_000), boundary=True),
+    "a million levels": Line(partial(nested_exactly, 1_000_000), boundary=True),
+    "5,000 digits": Line(partial(digits, 5_000), boundary=True),
+    "4,300 and one digits": Line(partial(digits, 4_301), boundary=True),
+    "a million digits": Line(partial(digits, 1_000_000), boundary=True),
+    "a fraction of a million digits": Line(partial(digits_of_a_float, 1_000_000), boundary=True),
+    "a string that is never closed": Line(
+        partial(never_closed, 64 * MIB), boundary=False, opaque=1
+    ),
+}
+
+HUGE: Final = {
+    "a string": Line(partial(huge_string, GIB), boundary=True),
+    "no boundary": Line(partial(plain_line, GIB), boundary=False),
+    "quoted boundaries": Line(partial(markers_quoted, GIB // 2), boundary=True),
+    "escapes": Line(partial(escapes, GIB // 4), boundary=True),
+    "numbers": Line(partial(numbers, GIB // 32), boundary=True),
+    "3,000,000 levels": Line(partial(nested_exactly, 3_000_000), boundary=True),
+}
+
+
+def assert_light(*arguments: str | Path, seconds: float, address_space: int = 0) -> Any:
+    """Check that a command works, within its memory; return what it prints."""
+    ended = weighed(*arguments, seconds=seconds, address_space=address_space)
+    assert ended.code == 0, ended.err or ended.code
+    assert ended.peak_mib <= MOST_MIB, f"{arguments[0]}: {ended.peak_mib:.1f} MiB"
+    return json.loads(ended.out) if "--json" in arguments else ended.out
+
+
+def assert_right(path: Path, line: Line, *, seconds: float, address_space: int = 0) -> None:
+    """Check a dry run, a split and a stitch of a session with this line in it."""
+    made = write(path, line.make())
+    limits: dict[str, Any] = {"seconds": seconds, "address_space": address_space}
+    found = assert_light("split", path, "--dry-run", "--json", **limits)
+    assert [entry["index"] for entry in found["segments"]] == list(range(line.segments))
+    assert found["opaque_lines"] == line.opaque
+    if line.boundary:
+        assert found["segments"][1]["start"] == len(row(0) + row(1))
+    folder, whole = path.parent / "set", path.parent / "whole.jsonl"
+    assert_light("split", path, "--out", folder, "--quiet", **limits)
+    path.unlink()
+    assert_light("stitch", folder, "-o", whole, **limits)
+    assert sha256(whole) == made
+    whole.unlink()
+    for file in folder.iterdir():
+        file.unlink()
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_hostile_line_is_judged_in_little_memory_and_address_space(
+    name: str, tmp_path: Path
+) -> None:
+    path = tmp_path / f"{ID}.jsonl"
+    assert_right(path, SMALL[name], seconds=20, address_space=NEEDS_NO_MORE)
+
+
+@pytest.mark.scale
+@pytest.mark.parametrize("name", HUGE)
+def test_a_line_of_a_gigabyte_is_judged_in_little_memory(name: str, tmp_path: Path) -> None:
+    assert_right(tmp_path / f"{ID}.jsonl", HUGE[name], seconds=120)
+
+
+def test_deeper_nesting_than_is_followed_is_no_crash(tmp_path: Path) -> None:
+    path = tmp_path / f"{ID}.jsonl"
+    write(path, nested_exactly(6_000_000))
+    found = assert_light("split", path, "--dry-run", "--json", seconds=20)
+    assert (len(found["segments"]), found["opaque_lines"]) in {(2, 0), (1, 1)}
+
+
+def test_unbalanced_nesting_is_opaque(tmp_path: Path) -> None:
+    path = tmp_path / f"{ID}.jsonl"
+    write(path, iter([HEAD + b"[" * 300_000 + b"\n"]))
+    found = assert_light("split", path, "--dry-run", "--json", seconds=20)
+    assert (len(found["segments"]), found["opaque_lines"]) == (1, 1)
+
+
+def test_lines_of_nothing_but_the_marker_are_opaque(tmp_path: Path) -> None:
+    path = tmp_path / f"{ID}.jsonl"
+    size = MIB  # a candidate in every 19 bytes is as slow as it gets
+    write(path, bare_markers(size))
+    found = assert_light(
+        "split", path, "--dry-run", "--json", seconds=20, address_space=NEEDS_NO_MORE
+    )
+    assert len(found["segments"]) == 1
+    assert found["opaque_lines"] == b"".join(bare_markers(size)).count(b"\n")
+
+
+@pytest.mark.scale
+def test_16_megabytes_of_nothing_but_the_marker_are_opaque(tmp_path: Path) -> None:
+    path = tmp_path / f"{ID}.jsonl"
+    write(path, bare_markers(16 * MIB))  # 64 take half a minute
+    found = assert_light("split", path, "--dry-run", "--json", seconds=180)
+    assert len(found["segments"]) == 1
+    path.unlink()
+
+
+# ── many boundaries ──────────────────────────────────────────────────────────────────────────
+
+
+def test_far_more_boundaries_than_any_session_has_are_allowed() -> None:
+    assert MAX_BOUNDARIES >= 5_000  # a session of 2 GB has 730
+
+
+def test_as_many_boundaries_as_are_allowed_are_reported(tmp_path: Path) -> None:
+    path = tmp_path / f"{ID}.jsonl"
+    write(path, repeat(boundary(2), MAX_BOUNDARIES))
+    found = assert_light("split", path, "--dry-run", "--json", "--layout", "linked", seconds=30)
+    assert len(found["segments"]) == MAX_BOUNDARIES + 1
+    path.unlink()
+
+
+def test_more_boundaries_than_any_session_has_are_refused_with_a_sentence(tmp_path: Path) -> None:
+    path = tmp_path / f"{ID}.jsonl"
+    write(path, repeat(boundary(2), MAX_BOUNDARIES + 1))
+    ended = weighed("split", path, "--out", tmp_path / "set", seconds=30)
+    assert (ended.code, ended.out) == (65, "")
+    assert f"{MAX_BOUNDARIES:,}" in ended.err
+    assert ended.err.count("\n") == 1
+    assert ended.peak_mib <= MOST_MIB
+    assert not (tmp_path / "set").exists()
+
+
+@pytest.mark.scale
+def test_a_set_of_many_segments_is_split_and_stitched(tmp_path: Path) -> None:
+    path, folder, whole = tmp_path / f"{ID}.jsonl", tmp_path / "set", tmp_path / "whole"
+    made = write(path, repeat(boundary(2), MAX_BOUNDARIES))
+    assert_light("split", path, "--out", folder, "--quiet", seconds=300)
+    assert_light("stitch", folder, "-o", whole, seconds=120)
+    assert sha256(whole) == made
+    (folder / "manifest.json").unlink()
+    whole.unlink()
+    assert_light("stitch", folder, "-o", whole, seconds=120)
+    assert sha256(whole) == made
+
+
+# ── whole sessions ───────────────────────────────────────────────────────────────────────────
+
+
+def assert_whole_session(
+    tmp_path: Path, size: int, boundaries: int, *, seconds: float, options: Sequence[str]
+) -> None:
+    """Check every command on a generated session, with each of the options in turn."""
+    path, folder, whole = tmp_path / f"{ID}.jsonl", tmp_path / "set", tmp_path / "whole"
+    with path.open("wb", buffering=MIB) as file:
+        wanted = generate_session.Options(size=size, boundaries=boundaries)
+        truth = generate_session.generate(file, wanted)
+    starts = [0, *(found.offset for found in truth.boundaries)]
+    found = assert_light("split", path, "--dry-run", "--json", seconds=seconds)
+    assert [entry["start"] for entry in found["segments"]] == starts
+    assert found["opaque_lines"] == 0
+    for option in options:
+        assert_light("split", path, "--out", folder, option, seconds=seconds)
+        assert_light("verify", folder, seconds=seconds)
+        assert_light("stitch", folder, "-o", whole, seconds=seconds)
+        assert sha256(whole) == truth.sha256
+        whole.unlink()
+        for file_of_set in folder.iterdir():
+            file_of_set.unlink()
+        folder.rmdir()
+    path.unlink()
+
+
+def test_a_session_of_60_megabytes_is_split_and_stitched_in_little_memory(tmp_path: Path) -> None:
+    assert_whole_session(tmp_path, 60 * MIB, 21, seconds=60, options=["--quiet", "--compress"])
+
+
+@pytest.mark.scale
+def test_a_session_of_2_gigabytes_is_split_and_stitched_in_little_memory(tmp_path: Path) -> None:
+    assert_whole_session(tmp_path, 2 * GIB, 730, seconds=300, options=["--quiet"])
+
+
+def test_noise_as_large_as_a_session_is_refused_in_little_memory(tmp_path: Path) -> None:
+    path = tmp_path / "noise.jsonl"
+    noise = random.Random(1).randbytes(MIB)
+    with path.open("wb") as file:
+        for _ in range(40):
+            file.write(noise)
+    ended = weighed("split", path, "--dry-run", seconds=20, address_space=NEEDS_NO_MORE)
+    assert ended.code == 65, ended.err
+    assert ended.peak_mib <= MOST_MIB

@@ -1,0 +1,299 @@
+"""Anything that clients, rotations and crashes do to a session, in any order: no byte is lost.
+
+The model is what was appended, put together: bytes that are settled, then those that came late to a
+file that had been replaced already, then those that came to the new one since. Who has found the
+new file never writes to the old one again, so that is the order of every writer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from sessrotate.errors import InUseError
+from sessrotate.in_place.seal import NotQuietError
+from sessrotate.system import in_use
+from support import command_line, oracle
+from support.homes import Crash, Killed, Meanwhile, home, tried_to_append, without_leases
+from support.race.writers import take_back, written_anew
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MOST_OPERATIONS: Final = 60
+"""Where most runs here are over; a crash that comes later does not happen."""
+
+MODE: Final = b'{"type":"mode","sessionId":"%s","mode":"default"}\n' % command_line.ID.encode()
+"""Metadata that clients write again and again, each time the same bytes."""
+
+crash_points = st.integers(1, MOST_OPERATIONS)
+
+
+class SessionInPlace(RuleBasedStateMachine):
+    """One session, its client, and a machine that may lose power at any operation."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = Path(tempfile.mkdtemp())
+        self.patch = pytest.MonkeyPatch()
+        (self.folder / "proc").mkdir()
+        # Who has the file open is told by /proc, at a cost; here nobody has.
+        self.patch.setattr(in_use, "_PROC", self.folder / "proc")
+        self.settled = command_line.session(boundaries=1, rows=2)
+        self.late = b""
+        self.since = b""
+        self.number = 1000
+        self.uuids: list[str] = []
+        self.home = home(self.folder, self.patch, self.settled)
+
+    # ── the client ───────────────────────────────────────────────────────────────────────────
+
+    def _row(self, pad: int = 0) -> bytes:
+        self.number += 1
+        return command_line.row(self.number, pad="é" * pad)
+
+    def _append(self, data: bytes) -> None:
+        self.home.append(data)
+        if self._open_end() is None:
+            self.settled += data
+        else:
+            self.since += data
+
+    @property
+    def whole(self) -> bytes:
+        return self.settled + self.late + self.since
+
+    @property
+    def is_torn(self) -> bool:
+        return not (self.since or self.settled).endswith(b"\n")
+
+    @rule(count=st.integers(1, 3), pad=st.sampled_from([0, 0, 300, 5000]), again=st.booleans())
+    def append_rows(self, count: int, pad: int, again: bool) -> None:
+        for _ in range(count):
+            is_whole = not self.is_torn
+            self._append(self._row(pad))
+            if is_whole:
+                self.uuids.append(f"{self.number:08x}-0000-4000-a000-00000000000a")
+        if again:
+            self._append(MODE)
+
+    @rule(share=st.floats(0.1, 0.9))
+    def append_a_torn_line(self, share: float) -> None:
+        # Not as a late line does: that is taken for a copy of it that a crash tore.
+        line = b'{"torn":1,' + self._row()[1:]
+        self._append(line[: max(3, int(len(line) * share))])
+
+    @precondition(lambda self: self.is_torn)
+    @rule(number=st.integers(0, 10**6))
+    def complete_it(self, number: int) -> None:
+        self._append(b'%d and the rest"}\n' % number)
+
+    @precondition(lambda self: not self.is_torn)
+    @rule(preserve=st.integers(0, 2), metadata=st.booleans())
+    def compact(self, preserve: int, metadata: bool) -> None:
+        self.number += 1
+        facts: dict[str, Any] = {"trigger": "auto", "preTokens": self.number}
+        if preserve and self.uuids:
+            facts["preservedMessages"] = {"uuids": self.uuids[-preserve:], "allUuids": []}
+        self._append(command_line.boundary(self.number, compactMetadata=facts))
+        self.uuids = []
+        if metadata:
+            self._append(MODE)
+
+    @precondition(lambda self: self.uuids and not self.is_torn and not self._is_late_pending())
+    @rule(back=st.integers(1, 3), anew=st.booleans())
+    def take_a_row_back(self, back: int, anew: bool) -> None:
+        """Edit in place, as clients do; what becomes of late lines then, docs/guarantees.md."""
+        uuid = self.uuids.pop(max(0, len(self.uuids) - back))
+        if anew:
+            self.home.live.write_bytes(written_anew(self.home.live.read_bytes(), uuid))
+        else:
+            assert take_back(self.home.live, b'"uuid":"%s"' % uuid.encode())
+        self.settled = written_anew(self.settled, uuid)
+
+    @precondition(lambda self: self._open_end() is not None)
+    @rule()
+    def write_to_the_file_that_was_replaced(self) -> None:
+        self._write_late()
+
+    def _write_late(self) -> None:
+        line = self._row()
+        with self.home.pack.open("ab") as file:
+            file.write(line)
+        self.late += line
+
+    def _open_end(self) -> int | None:
+        """Return which replaced file somebody may still write to; None if none, as was proved."""
+        pack, live = self.home.pack, self.home.live
+        if not pack.exists() or pack.samefile(live) or "intent.json" not in self.home.archived():
+            return None
+        begun, status = self.home.intent(), pack.stat()
+        is_dropped = begun["operation"] == "rotate" and status.st_size <= begun["cut"]
+        return None if is_dropped else status.st_ino
+
+    def _is_late_pending(self) -> bool:
+        """Tell whether there may be late lines that are not in the live file yet."""
+        return self._open_end() is not None or "late" in self.home.archived()
+
+    # ── what is done to it ───────────────────────────────────────────────────────────────────
+
+    def _do(self, deed: Callable[[], object], *, leases: bool, crash: Crash | None = None) -> bool:
+        """Do something, perhaps until a crash; return whether nothing is left to do."""
+        live = self.home.live
+        before, window = live.stat(), self._open_end()
+        is_done = False
+        with pytest.MonkeyPatch.context() as patch:
+            if not leases:
+                without_leases(patch)
+            if crash is not None:
+                crash.install(patch)
+            with contextlib.suppress(Killed, *((InUseError,) if crash else ())):
+                try:
+                    deed()
+                    is_done = leases
+                except NotQuietError:
+                    assert not leases
+        if window is None or window != self._open_end():
+            self.settled, self.late, self.since = self.whole, b"", b""
+        elif not self.since and live.stat().st_size == before.st_size + len(self.late):
+            self.settled, self.late = self.whole, b""
+        return is_done
+
+    def _has_archive(self) -> bool:
+        return self.home.archive.exists()
+
+    def _is_compacted(self) -> bool:
+        """Tell whether the live file has a compaction that it does not begin with."""
+        data = self.home.live.read_bytes()
+        carries = data.startswith(b'{"type":"segment_header"')
+        return len(oracle.boundaries(data)) > carries
+
+    def _compact_if_need_be(self) -> None:
+        if not self._is_compacted() and not self.is_torn:
+            self.compact(0, metadata=False)
+
+    @rule(leases=st.sampled_from([True, True, False]))
+    def rotate(self, leases: bool) -> None:
+        if self._do(self.home.rotate, leases=leases):
+            self._check_tidy()
+
+    @rule(count=st.integers(0, 2))
+    def rotate_under_a_client_that_has_it_open(self, count: int) -> None:
+        self._compact_if_need_be()
+        self._do(self.home.rotate, leases=False)
+        for _ in range(count):
+            if self._open_end() is not None:
+                self._write_late()
+
+    @precondition(_has_archive)
+    @rule()
+    def restore(self) -> None:
+        self._do(self.home.restore, leases=True)
+        assert self.home.live.read_bytes() == self.settled
+        assert self.late == self.since == b""
+        assert not self.home.archive.exists()
+
+    @rule(at=crash_points, leases=st.booleans(), but_once=st.booleans())
+    def crash_in_a_rotation(self, at: int, leases: bool, but_once: bool) -> None:
+        self._compact_if_need_be()
+        self._do(self.home.rotate, leases=leases, crash=Crash(at, but_once=but_once))
+
+    @precondition(_has_archive)
+    @rule(at=crash_points, leases=st.booleans(), but_once=st.booleans())
+    def crash_in_a_restoration(self, at: int, leases: bool, but_once: bool) -> None:
+        self._do(self.home.restore, leases=leases, crash=Crash(at, but_once=but_once))
+
+    @precondition(lambda self: not self.late)
+    @rule(at=crash_points, leases=st.booleans(), back=st.booleans())
+    def append_while_it_is_changed(self, at: int, leases: bool, back: bool) -> None:
+        if not back:
+            self._compact_if_need_be()
+        line, done = self._row(), []
+
+        def append() -> None:
+            done.append(tried_to_append(self.home.live, line))
+
+        deed = self.home.restore if back else self.home.rotate
+        self._do(deed, leases=leases, crash=Meanwhile(at, append))
+        if True in done:
+            # Without leases the line may have come to the old file between two looks at it.
+            is_open = self._open_end() is not None
+            came_late = is_open and self.home.pack.read_bytes().endswith(line)
+            if not self.home.live.read_bytes().endswith(line):
+                assert not leases
+                self.late += line
+            elif is_open and not came_late:
+                self.since += line
+            else:
+                self.settled += line
+
+    @rule()
+    def time_passes(self) -> None:
+        self.home.age()
+
+    def _check_tidy(self) -> None:
+        found = self.home.archived()
+        assert not found & {"pack", "intent.json"}
+        assert not [name for name in found if name.endswith(".partial")]
+        assert len(found) in {0, len(oracle.boundaries(self._cut_off())) + 2}
+
+    def _cut_off(self) -> bytes:
+        """Return the bytes that are in the archive after a rotation."""
+        return self.settled[: oracle.boundaries(self.settled)[-1]]
+
+    # ── what always holds ────────────────────────────────────────────────────────────────────
+
+    @invariant()
+    def stitched_it_is_what_was_appended(self) -> None:
+        assert self.home.stitched() == self.whole
+
+    @invariant()
+    def there_is_nothing_wrong_with_it(self) -> None:
+        assert not self.home.problems()
+
+    @invariant()
+    def the_live_file_ends_with_all_since_the_last_compaction(self) -> None:
+        live, kept = self.home.live.read_bytes(), self.home.archive / "late"
+        candidates = [self.whole, self.settled + self.since]
+        if kept.exists():  # every late line is there only once
+            candidates.append(self.whole.replace(kept.read_bytes(), b""))
+        assert any(live.endswith(data[oracle.boundaries(data)[-1] :]) for data in candidates)
+
+    def teardown(self) -> None:
+        try:
+            self.home.age()
+            self.restore()
+        finally:
+            self.patch.undo()
+            shutil.rmtree(self.folder)
+
+
+QUICK: Final = settings(max_examples=80, stateful_step_count=40)
+LONG: Final = settings(max_examples=300, stateful_step_count=60)
+
+
+def test_no_byte_is_lost_whatever_happens_in_whatever_order() -> None:
+    run(QUICK)
+
+
+@pytest.mark.scale
+def test_no_byte_is_lost_in_long_runs() -> None:
+    run(LONG)
+
+
+def run(profile: settings) -> None:
+    run_state_machine_as_test(SessionInPlace, settings=profile)

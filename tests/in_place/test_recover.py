@@ -1,0 +1,142 @@
+"""What a crash left is undone before the swap, finished after it, and otherwise not touched."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from sessrotate.archive import state
+from sessrotate.errors import DamagedError, RefusedError
+from sessrotate.in_place import recover
+from sessrotate.in_place.recover import Deed
+from support import command_line, homes
+from support.command_line import boundary, row, write
+from support.homes import Crash, Home, Killed, snapshot
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DATA: Final = command_line.session(boundaries=2)
+MORE: Final = boundary(80) + row(81)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    made = homes.home(tmp_path, monkeypatch, DATA)
+    made.rotate()
+    made.append(MORE)
+    return made
+
+
+def crashed(home: Home, at: int, *, back: bool = False) -> bool:
+    """Rotate or restore up to an operation; tell whether it came so far."""
+    crash = Crash(at)
+    with pytest.MonkeyPatch.context() as patch:
+        crash.install(patch)
+        try:
+            _ = home.restore() if back else home.rotate()
+        except Killed:
+            return True
+    return False
+
+
+def deed(home: Home) -> Deed:
+    with state.opened(home.where) as found:
+        return recover.plan(found).deed
+
+
+@pytest.mark.parametrize("back", [False, True], ids=["rotation", "restoration"])
+def test_there_is_one_moment_before_which_all_is_undone_and_after_it_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, back: bool
+) -> None:
+    deeds: list[Deed] = []
+    at = 0
+    while True:
+        at += 1
+        home = homes.home(tmp_path / str(at), monkeypatch, DATA)
+        home.rotate()
+        home.append(MORE)
+        old = home.live.stat()
+        if not crashed(home, at, back=back):
+            break
+        was_swapped = home.live.stat().st_ino != old.st_ino
+        told = deed(home)
+        deeds.append(told)
+        assert told in ({"finish", "nothing"} if was_swapped else {"undo", "nothing"}), at
+        before = snapshot(home.config)
+        assert deed(home) == told
+        assert snapshot(home.config) == before
+        recover.recover(home.where, 0.2, lambda _done: None)
+        assert deed(home) == "nothing"
+        assert not home.archived() & {"pack", "intent.json", "live.partial"}
+        assert home.stitched() == DATA + MORE
+        assert (home.live.stat().st_ino != old.st_ino) == was_swapped
+    assert deeds[0] == "nothing"
+    assert {"undo", "finish"} <= set(deeds)
+    assert len(deeds) > 25
+
+
+def test_recovering_twice_is_the_same_as_once(home: Home) -> None:
+    home.pack.hardlink_to(home.live)
+    assert recover.recover(home.where, 0, lambda _done: None).deed == "undo"
+    before = snapshot(home.config)
+    assert recover.recover(home.where, 0, lambda _done: None) == recover.Recovery("nothing")
+    assert snapshot(home.config) == before
+
+
+def test_a_pack_that_may_hold_what_the_live_file_does_not_is_kept(home: Home) -> None:
+    write(home.pack, home.live.read_bytes() + row(90))
+    before = snapshot(home.config)
+    with pytest.raises(DamagedError, match="look at it, and move it away"):
+        home.rotate()
+    assert snapshot(home.config) == before
+
+
+@pytest.mark.parametrize("more", [b"", row(90)])
+def test_a_backup_made_two_files_of_the_pack_and_the_live_file(home: Home, more: bytes) -> None:
+    write(home.pack, home.live.read_bytes())
+    home.append(more)
+    home.rotate()
+    assert not home.pack.exists()
+    assert home.stitched() == DATA + MORE + more
+
+
+def test_unfinished_files_alone_are_removed(home: Home) -> None:
+    for name in ("live.partial", "manifest.json.partial", "x.3.jsonl.partial"):
+        write(home.archive / name, b"half")
+    assert home.rotate().recovered.deed == "undo"
+    assert not [name for name in home.archived() if name.endswith(".partial")]
+
+
+def test_what_is_not_ours_stays(home: Home) -> None:
+    mine = write(home.archive / "notes.txt", b"mine")
+    home.rotate()
+    home.restore()
+    assert mine.read_bytes() == b"mine"
+    assert home.archived() == {"notes.txt"}
+
+
+def test_an_empty_archive_is_what_a_crash_left_of_a_restoration(home: Home) -> None:
+    home.restore()
+    home.archive.mkdir()
+    assert home.restore() is None
+    assert not home.archive.exists()
+
+
+def test_once_something_is_sealed_a_rewritten_live_file_does_not_keep_the_rest_from_it(
+    home: Home,
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sessrotate.in_place.seal._seal", lambda *_: Crash(1).met())
+        with pytest.raises(Killed):
+            home.rotate()
+    assert home.pack.stat().st_size == home.intent()["cut"]
+    lines = home.live.read_bytes().splitlines(keepends=True)
+    home.live.write_bytes(b"".join(lines[1:]))
+    assert deed(home) == "finish"
+    with pytest.raises(RefusedError, match="does not begin with its header"):
+        home.rotate()
+    assert not home.archived() & {"pack", "intent.json"}
+    home.live.write_bytes(b"".join(lines))
+    assert home.stitched() == DATA + MORE

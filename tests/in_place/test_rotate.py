@@ -1,0 +1,297 @@
+"""When a session is not rotated: every refusal names the way out, and nothing has changed."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from sessrotate.errors import NotASessionError
+from sessrotate.fs import files
+from sessrotate.retention import compress
+from support import command_line, homes, oracle
+from support.command_line import ID, boundary, row, write
+from support.homes import Home, refused, snapshot
+
+if TYPE_CHECKING:
+    pass
+
+DATA: Final = command_line.session(boundaries=2)
+MORE: Final = row(90) + boundary(91) + row(92)
+LATER: Final = row(95) + boundary(96) + row(97)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    return homes.home(tmp_path, monkeypatch, DATA)
+
+
+# ── what kind of file it is ──────────────────────────────────────────────────────────────────
+
+
+def test_a_symlinked_live_file_is_refused(home: Home) -> None:
+    real = home.config.parent / "real.jsonl"
+    home.live.rename(real)
+    home.live.symlink_to(real)
+    refused(home, "symbolic link", "put the file itself in its place")
+
+
+def test_a_hard_linked_live_file_is_refused_until_the_other_name_is_gone(home: Home) -> None:
+    other = home.config.parent / "backup.jsonl"
+    other.hardlink_to(home.live)
+    refused(home, "another name", "hard link", "put a copy in its place")
+    other.unlink()
+    home.rotate()
+    assert home.stitched() == DATA
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root may chown")
+def test_another_users_live_file_is_refused(home: Home) -> None:
+    os.chown(home.live, 4711, -1)
+    refused(home, "belongs to another user", "run this as that user")
+
+
+SHARED_MEMORY: Final = Path("/dev/shm")
+
+
+def other_file_system(folder: Path) -> Path:
+    """Return a new folder on another file system than `folder`; skip where there is none."""
+    if not SHARED_MEMORY.is_dir() or SHARED_MEMORY.stat().st_dev == folder.stat().st_dev:
+        pytest.skip("there is no second file system here")
+    made = SHARED_MEMORY / f"sessrotate-test-{os.getpid()}"
+    made.mkdir()
+    return made
+
+
+def test_an_archive_on_another_file_system_is_refused(home: Home) -> None:
+    elsewhere = other_file_system(home.config)
+    try:
+        # The locks are beside the archives, and are made before anything is looked at.
+        (home.config / "sessrotate").symlink_to(elsewhere)
+        refused(home, "another file system", "make it a folder on the same one")
+    finally:
+        shutil.rmtree(elsewhere)
+
+
+def test_all_reasons_are_told_at_once(home: Home) -> None:
+    (home.config.parent / "backup.jsonl").hardlink_to(home.live)
+    with home.live.open("ab") as file:
+        file.write(row(1, parentUuid="nowhere"))
+    refused(home, "another name", "nowhere in the file")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names here")
+def test_a_pipe_in_place_of_the_live_file_is_refused_and_not_waited_for(home: Home) -> None:
+    home.live.unlink()
+    os.mkfifo(home.live)
+    refused(home, "a pipe", error=NotASessionError)
+
+
+def test_a_folder_in_place_of_the_live_file_is_refused(home: Home) -> None:
+    home.live.unlink()
+    home.live.mkdir()
+    refused(home, "a folder", error=NotASessionError)
+
+
+def test_a_file_that_is_no_session_is_refused(home: Home) -> None:
+    home.live.write_bytes(b"notes\n")
+    refused(home, "no session", error=NotASessionError)
+
+
+def test_a_live_file_that_is_gone_is_refused_with_the_way_to_bring_it_back(home: Home) -> None:
+    home.rotate()
+    home.live.unlink()
+    refused(home, "is gone", "`restore` brings it back")
+
+
+def test_what_no_manifest_lists_is_never_written_over(home: Home) -> None:
+    stranger = write(home.archive / f"{ID}.1.jsonl", b"mine")
+    refused(home, f"{ID}.1.jsonl", "which no manifest.json lists", "--unsafe-adopt")
+    assert stranger.read_bytes() == b"mine"
+
+
+# ── nothing to do ────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "data", [b"", row(1) + row(2), row(1) + b"torn", boundary(1), boundary(1) + row(2)]
+)
+def test_there_is_nothing_to_cut_before_the_first_compaction(home: Home, data: bytes) -> None:
+    home.live.write_bytes(data)
+    before = snapshot(home.config)
+    assert home.rotate().plan.live is None
+    assert snapshot(home.config) == before
+
+
+def test_there_is_nothing_to_cut_since_the_last_rotation(home: Home) -> None:
+    home.rotate()
+    home.append(row(70))
+    before = snapshot(home.config)
+    done = home.rotate()
+    assert (done.plan.live, done.seconds, done.pending) == (None, None, None)
+    assert snapshot(home.config) == before
+
+
+# ── what a resume needs ──────────────────────────────────────────────────────────────────────
+
+
+def test_a_compaction_that_is_not_complete_is_not_cut_at(home: Home) -> None:
+    home.append(boundary(80)[:-1])
+    refused(home, "not complete")
+
+
+def test_a_torn_last_row_is_carried_as_it_is(home: Home) -> None:
+    home.append(row(80)[:40])
+    home.rotate()
+    assert home.live.read_bytes().endswith(row(80)[:40])
+    assert home.stitched() == DATA + row(80)[:40]
+
+
+def test_a_row_that_continues_one_from_before_takes_it_along(home: Home) -> None:
+    old = f"{0:08x}-0000-4000-a000-00000000000a"
+    assert old in DATA.decode().splitlines()[0]
+    home.append(row(80, parentUuid=old))
+    home.rotate()
+    lines = home.live.read_bytes().splitlines(keepends=True)
+    assert lines[1] == row(0, pad="")
+    assert oracle.is_boundary(lines[2].rstrip(b"\n"))
+    assert home.stitched() == DATA + row(80, parentUuid=old)
+
+
+def of(number: int) -> str:
+    """Return the uuid of a row."""
+    return f"{number:08x}-0000-4000-a000-00000000000a"
+
+
+def file_history(number: int) -> bytes:
+    """Return what the client keeps of the files as they were at a row."""
+    record = {"type": "file-history-snapshot", "messageId": of(number), "snapshot": {}}
+    return json.dumps(record).encode() + b"\n"
+
+
+ANCESTORS: Final = (
+    (row(0), boundary(1), file_history(2), row(2, parentUuid=of(1))),
+    (boundary(3), row(4, parentUuid=of(2)), file_history(5), row(5, parentUuid=of(4))),
+)
+"""Two segments; each row of the second goes back to one of the first."""
+
+REWOUND: Final = (boundary(6), boundary(7), row(8, parentUuid=of(5)))
+"""What a client writes whose user went back, behind the compactions, to what is archived."""
+
+
+def test_a_row_that_continues_an_archived_one_takes_it_along(home: Home) -> None:
+    data = b"".join(b"".join(part) for part in ANCESTORS)
+    home.live.write_bytes(data)
+    home.append(REWOUND[0])
+    home.rotate()
+    home.append(b"".join(REWOUND[1:]))
+    done = home.rotate()
+    # Row 2 is in segment 1, the rows that go back to it are in segment 2, all sealed.
+    live = home.live.read_bytes().splitlines(keepends=True)
+    assert tuple(live[1:-2]) == (ANCESTORS[0][1], *ANCESTORS[0][2:], *ANCESTORS[1][1:])
+    assert tuple(live[-2:]) == REWOUND[1:]
+    assert home.stitched() == data + b"".join(REWOUND)
+    assert done.plan.bytes_after == len(b"".join(live))
+    assert not home.problems()
+
+
+@pytest.mark.parametrize("has_unnamed_files", [True, False])
+def test_a_row_that_continues_one_in_a_compressed_segment_takes_it_along(
+    home: Home, monkeypatch: pytest.MonkeyPatch, has_unnamed_files: bool
+) -> None:
+    data = b"".join(b"".join(part) for part in ANCESTORS)
+    home.live.write_bytes(data + REWOUND[0])
+    home.rotate()
+    compress.compress(home.where, 1, lambda _done: None)
+    home.append(b"".join(REWOUND[1:]))
+    if not has_unnamed_files:
+        monkeypatch.setattr(files, "_unnamed_file", lambda _folder: None)
+    home.rotate()
+    live = home.live.read_bytes().splitlines(keepends=True)
+    assert tuple(live[1:-2]) == (ANCESTORS[0][1], *ANCESTORS[0][2:], *ANCESTORS[1][1:])
+    assert home.stitched() == data + b"".join(REWOUND)
+    assert not home.problems()
+    assert not [name for name in home.archived() if name.startswith("scratch")]
+
+
+def test_an_ancestor_in_a_damaged_compressed_segment_is_refused(home: Home) -> None:
+    home.live.write_bytes(b"".join(b"".join(part) for part in ANCESTORS) + REWOUND[0])
+    home.rotate()
+    compress.compress(home.where, 1, lambda _done: None)
+    file = home.archive / f"{ID}.1.jsonl.zst"
+    file.write_bytes(file.read_bytes()[:-3])
+    home.append(b"".join(REWOUND[1:]))
+    refused(home, "may be in segment 1", "try again after it")
+
+
+def test_an_ancestor_in_a_segment_that_is_not_there_is_refused(home: Home) -> None:
+    home.live.write_bytes(b"".join(b"".join(part) for part in ANCESTORS) + REWOUND[0])
+    home.rotate()
+    (home.archive / f"{ID}.1.jsonl").rename(home.config.parent / "away")
+    home.append(b"".join(REWOUND[1:]))
+    refused(home, "may be in segment 1", "try again after it")
+
+
+def test_an_archived_boundary_that_is_written_again_as_the_last_one_is_refused(home: Home) -> None:
+    home.live.write_bytes(b"".join(b"".join(part) for part in ANCESTORS) + boundary(6))
+    home.rotate()
+    home.append(boundary(7) + row(8, parentUuid=of(7)) + boundary(3) + row(9, parentUuid=of(3)))
+    refused(home, "copy of an earlier one", "try again after it")
+    home.append(boundary(10))
+    assert home.rotate().plan.refusals == ()
+
+
+def test_the_archive_is_not_read_where_nothing_is_missing(home: Home) -> None:
+    home.rotate()
+    for file in home.archive.glob("*.jsonl"):
+        file.write_bytes(b"")
+    home.append(MORE)
+    assert home.rotate().plan.refusals == ()
+
+
+# ── what is written ──────────────────────────────────────────────────────────────────────────
+
+
+def test_each_segment_is_in_a_file_of_its_own_and_the_newest_is_live(home: Home) -> None:
+    home.rotate()
+    home.append(MORE)
+    home.rotate()
+    bodies = oracle.bodies(DATA + MORE)
+    for index, body in enumerate(bodies[:-1]):
+        name = f"{ID}.{index}.jsonl" if index else f"{ID}.jsonl"
+        data = (home.archive / name).read_bytes()
+        assert data.partition(b"\n")[2] == body if index else data == body
+    assert home.live.read_bytes().partition(b"\n")[2] == bodies[-1]
+    assert home.archived() == {
+        f"{ID}.jsonl",
+        *(f"{ID}.{index}.jsonl" for index in range(1, len(bodies) - 1)),
+        "manifest.json",
+    }
+
+
+def test_the_plan_says_beforehand_how_large_the_live_file_will_be(home: Home) -> None:
+    done = home.rotate()
+    assert done.plan.bytes_after == home.live.stat().st_size
+    assert done.seconds is not None
+    assert done.pending is None
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_rotating_at_every_compaction_is_the_same_as_once_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    parts = oracle.bodies(command_line.session(boundaries=count))
+    often = homes.home(tmp_path / "often", monkeypatch, parts[0])
+    for part in parts[1:]:
+        often.append(part)
+        often.rotate()
+    archived = {name: (often.archive / name).read_bytes() for name in often.archived()}
+    live = often.live.read_bytes()
+    once = homes.home(tmp_path / "once", monkeypatch, b"".join(parts))
+    once.rotate()
+    assert {name: (once.archive / name).read_bytes() for name in once.archived()} == archived
+    assert once.live.read_bytes() == live

@@ -1,0 +1,252 @@
+"""A full disk: the session is rotated, nothing is lost, and the next run finishes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from sessrotate.in_place.seal import NotQuietError
+from sessrotate.system import lease
+from support import command_line, homes
+from support.command_line import ID, assert_one_sentence, boundary, piped, row
+from support.homes import Home, snapshot
+from support.limits import limited
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+KIB: Final = 1024
+
+DATA: Final = command_line.session(boundaries=3, padding=40 * KIB) + boundary(90) + row(91)
+"""Four segments of 120 KiB, and a tail of one row."""
+
+LARGEST: Final = max(map(len, command_line.segments_of(DATA)))
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    return homes.home(tmp_path, monkeypatch, DATA)
+
+
+# ── files that must not become larger ────────────────────────────────────────────────────────
+
+
+def test_with_room_for_the_tail_only_it_is_rotated_and_sealed_later(home: Home) -> None:
+    program = limited("RLIMIT_FSIZE", 60 * KIB)
+    ended = piped("split", "--in-place", home.live, env=home.env, program=program)
+    assert_one_sentence(ended, 74)
+    assert "nothing is lost: the next run finishes" in ended.err
+    assert home.live.stat().st_size < 10 * KIB
+    assert home.pack.exists()
+    assert home.stitched() == DATA
+    assert not home.problems()
+    home.append(row(92))
+    # Again without room: nothing gets worse.
+    again = piped("split", "--in-place", home.live, env=home.env, program=program)
+    assert again.code == 74
+    assert home.stitched() == DATA + row(92)
+    done = piped("split", "--in-place", home.live, env=home.env)
+    assert done.code == 0
+    assert "Finished a rotation" in done.err
+    assert not home.pack.exists()
+    assert home.stitched() == DATA + row(92)
+
+
+def test_with_room_for_not_even_the_tail_nothing_is_changed(home: Home) -> None:
+    before = snapshot(home.config)
+    ended = piped(
+        "split", "--in-place", home.live, env=home.env, program=limited("RLIMIT_FSIZE", 100)
+    )
+    assert_one_sentence(ended, 74)
+    assert snapshot(home.config) == before
+
+
+def test_a_restoration_without_room_changes_nothing(home: Home) -> None:
+    home.rotate()
+    before = snapshot(home.config)
+    ended = piped("restore", home.live, env=home.env, program=limited("RLIMIT_FSIZE", 200 * KIB))
+    assert_one_sentence(ended, 74)
+    assert snapshot(home.config) == before
+
+
+# ── a disk that is full ──────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Home]:
+    """Make a client's folder on a disk of its own, of 1 MiB."""
+    mounted = tmp_path / "small"
+    mounted.mkdir()
+    made = (
+        subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", mounted],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if sys.platform == "linux" and os.geteuid() == 0 and shutil.which("mount")
+        else None
+    )
+    if made is None or made.returncode:
+        pytest.skip("no disk of one's own can be mounted here: RLIMIT_FSIZE alone is tested")
+    try:
+        yield homes.home(mounted, monkeypatch, DATA)
+    finally:
+        subprocess.run(["umount", mounted], check=True)
+
+
+def filled(folder: Path, left: int) -> Path:
+    """Leave only so many bytes of a disk."""
+    usage = os.statvfs(folder)
+    path = folder / "fill"
+    with path.open("wb") as file:
+        file.write(b"x" * (usage.f_bavail * usage.f_frsize - left))
+    return path
+
+
+def test_a_full_disk_has_it_rotated_and_sealed_when_there_is_room(small: Home) -> None:
+    fill = filled(small.config, 40 * KIB)
+    ended = piped("split", "--in-place", small.live, env=small.env)
+    assert_one_sentence(ended, 74)
+    assert "No space left on device" in ended.err
+    assert "nothing is lost: the next run finishes" in ended.err
+    assert small.live.stat().st_size < 10 * KIB
+    assert small.stitched() == DATA
+    assert not small.problems()
+    fill.unlink()
+    assert piped("split", "--in-place", small.live, env=small.env).code == 0
+    assert "pack" not in small.archived()
+    assert small.stitched() == DATA
+
+
+def test_sealing_needs_room_for_the_largest_segment_and_no_more(small: Home) -> None:
+    assert LARGEST < 130 * KIB < len(DATA) // 3
+    filled(small.config, LARGEST + 48 * KIB)
+    ended = piped("split", "--in-place", small.live, env=small.env)
+    assert ended.code == 0, ended
+    assert "pack" not in small.archived()
+    assert small.stitched() == DATA
+
+
+def test_a_disk_without_room_for_the_tail_is_left_as_it_was(small: Home) -> None:
+    filled(small.config, 0)
+    before = snapshot(small.config)
+    ended = piped("split", "--in-place", small.live, env=small.env)
+    assert_one_sentence(ended, 74)
+    assert snapshot(small.config) == before
+    assert small.stitched() == DATA
+
+
+def test_a_restoration_says_how_much_room_it_needs(small: Home) -> None:
+    assert piped("split", "--in-place", small.live, env=small.env).code == 0
+    filled(small.config, 100 * KIB)
+    before = snapshot(small.config)
+    ended = piped("restore", small.live, env=small.env)
+    assert_one_sentence(ended, 74)
+    assert f"{len(DATA):,} bytes" in ended.err
+    assert snapshot(small.config) == before
+
+
+# ── a pack that is not what it was ───────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def unsealed(home: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """A session whose rotation ended with the swap."""
+    with monkeypatch.context() as patch:
+        patch.setattr("sessrotate.in_place.seal.finish", lambda *_: homes.Crash(1).met())
+        with pytest.raises(homes.Killed):
+            home.rotate()
+    return home
+
+
+def test_a_pack_that_somebody_linked_is_copied_and_never_shortened(unsealed: Home) -> None:
+    backup = unsealed.config.parent / "backup"
+    backup.hardlink_to(unsealed.pack)
+    unsealed.rotate()
+    assert backup.read_bytes() == DATA
+    assert unsealed.stitched() == DATA
+    assert not unsealed.pack.exists()
+    assert (unsealed.archive / f"{ID}.jsonl").stat().st_nlink == 1
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux has leases")
+def test_what_a_writer_of_the_pack_writes_while_it_is_waited_for_is_not_lost(
+    unsealed: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A writer that has the old file open, writes, and closes: only then is the lease to be had."""
+    real, writer = lease.read, unsealed.pack.open("ab")
+
+    def reading(fd: int) -> lease.Answer:
+        answer = real(fd)
+        if answer == "busy":
+            writer.write(row(95))
+            writer.close()
+        return answer
+
+    monkeypatch.setattr(lease, "read", reading)
+    unsealed.rotate(wait=5)
+    assert writer.closed
+    assert unsealed.stitched() == DATA + row(95)
+    assert not unsealed.pack.exists()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux has leases")
+def test_a_pack_that_somebody_has_open_for_writing_is_in_use_however_old_it_is(
+    unsealed: Home,
+) -> None:
+    unsealed.age()
+    with unsealed.pack.open("ab") as writer:
+        with pytest.raises(NotQuietError, match="in use"):
+            unsealed.rotate(wait=0)
+        writer.write(row(95))
+    unsealed.rotate()
+    assert unsealed.stitched() == DATA + row(95)
+    assert not unsealed.pack.exists()
+
+
+def test_a_byte_that_changed_in_the_pack_is_found_before_it_is_sealed(unsealed: Home) -> None:
+    with unsealed.pack.open("r+b") as file:
+        file.seek(LARGEST * 2)
+        file.write(b"X")
+    ended = command_line.called("split", "--in-place", ID)
+    assert ended.code == 74
+    assert "has changed in the pack" in ended.err
+    assert unsealed.pack.exists()
+    assert command_line.called("verify", ID).code == 1
+    assert command_line.called("stitch", ID, "-o", unsealed.config / "out").code == 74
+
+
+def test_a_pack_of_other_bytes_adds_nothing_to_the_live_file(unsealed: Home) -> None:
+    unsealed.pack.write_bytes(b"other\n" * len(DATA))
+    before = snapshot(unsealed.config)
+    ended = command_line.called("split", "--in-place", ID)
+    assert_one_sentence(ended, 74)
+    assert "is not the file that was replaced" in ended.err
+    assert snapshot(unsealed.config) == before
+
+
+def test_a_session_begun_anew_after_a_crash_is_left_alone(unsealed: Home) -> None:
+    unsealed.live.write_bytes(command_line.session(boundaries=1))
+    before = snapshot(unsealed.config)
+    ended = command_line.called("split", "--in-place", ID)
+    assert_one_sentence(ended, 74)
+    assert "neither the file from before nor the new one" in ended.err
+    assert snapshot(unsealed.config) == before
+
+
+def test_a_live_file_that_goes_before_it_is_sealed_is_not_the_end(unsealed: Home) -> None:
+    unsealed.live.unlink()
+    out = unsealed.config / "out"
+    assert command_line.called("stitch", unsealed.live, "-o", out).code == 0
+    assert out.read_bytes() == DATA
+    ended = command_line.called("split", "--in-place", unsealed.live)
+    assert ended.code == 0
+    assert unsealed.stitched() == DATA
+    assert "pack" not in unsealed.archived()

@@ -1,0 +1,155 @@
+"""Units of systemd: any path and any folder come out as they are, and systemd finds no fault."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sessrotate.errors import RefusedError
+from sessrotate.job.schedule import systemd
+from sessrotate.job.schedule.work import MARK, Every, Work
+from support import units as support_units
+from support.command_line import ENVIRONMENT
+
+ANY: Final = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=30)
+NASTY: Final = st.text("a \"'\\%$\n\t{};#=é\x85\u2028\x1b\x7f~*", max_size=12)
+PATHS: Final = (ANY | NASTY).map(lambda text: f"/{text}/sessrotate")
+
+NEEDS_VERIFY: Final = pytest.mark.skipif(
+    shutil.which("systemd-analyze") is None,
+    reason="systemd-analyze is not here: nobody has looked at the units (apt-get install systemd)",
+)
+
+
+def started(work: Work) -> tuple[list[str], dict[str, str]]:
+    """Return what systemd would execute, the shell in between left out, and the environment."""
+    service = support_units.assignments(systemd.files(work)[systemd.SERVICE])["Service"]
+    (line,) = service["ExecStart"]
+    program, *arguments = support_units.words(line)
+    argv = [support_units.executable(program), *map(support_units.argument, arguments)]
+    if argv[0] == "/bin/sh":
+        assert argv[1:3] == ["-c", 'exec "$0" run']
+        argv = [*argv[3:], "run"]
+    assert not argv[0].startswith("-")
+    environment: dict[str, str] = {}
+    for value in service.get("Environment", []):
+        (word,) = support_units.words(value)
+        name, _, content = support_units.specified(word).partition("=")
+        environment[name] = content
+    return argv, environment
+
+
+@given(
+    PATHS, st.dictionaries(st.sampled_from(["CLAUDE_CONFIG_DIR", "XDG_STATE_HOME"]), ANY | NASTY)
+)
+def test_any_path_and_any_folder_arrive_as_they_are(path: str, variables: dict[str, str]) -> None:
+    assert started(Work(path, variables, "daily")) == ([path, "run"], variables)
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        ("/usr/bin/sessrotate", "/usr/bin/sessrotate run"),
+        ("/my tools/sessrotate", '"/my tools/sessrotate" run'),
+        ("/50%/sessrotate", "/50%%/sessrotate run"),
+        ("/é/sessrotate", "/é/sessrotate run"),
+        ("/a$b/sessrotate", '/bin/sh -c "exec \\"$$0\\" run" "/a$$b/sessrotate"'),
+        ('/a"b/sessrotate', '/bin/sh -c "exec \\"$$0\\" run" "/a\\"b/sessrotate"'),
+        ("/a\\b/sessrotate", '/bin/sh -c "exec \\"$$0\\" run" "/a\\\\b/sessrotate"'),
+        ("/a\nb/sessrotate", '/bin/sh -c "exec \\"$$0\\" run" "/a\\x0ab/sessrotate"'),
+    ],
+)
+def test_paths_are_quoted_only_as_far_as_they_need_it(path: str, line: str) -> None:
+    text = systemd.files(Work(path, {}, "daily"))[systemd.SERVICE]
+    assert f"\nExecStart={line}\n" in text
+
+
+def test_what_is_no_utf_8_is_refused() -> None:
+    with pytest.raises(RefusedError, match="no UTF-8"):
+        systemd.files(Work("/\udcff/sessrotate", {}, "daily"))
+
+
+@pytest.mark.parametrize("every", ["hourly", "daily", "weekly"])
+def test_the_timer_makes_up_for_what_was_missed_and_starts_at_random(every: Every) -> None:
+    timer = support_units.assignments(systemd.files(Work("/s", {}, every))[systemd.TIMER])
+    assert timer["Timer"]["OnCalendar"] == [every]
+    assert timer["Timer"]["Persistent"] == ["true"]
+    assert timer["Timer"]["RandomizedDelaySec"]
+    assert timer["Install"]["WantedBy"] == ["timers.target"]
+
+
+def test_the_service_is_in_nobodys_way_and_needs_no_namespace_of_users() -> None:
+    text = systemd.files(Work("/s", {}, "daily"))[systemd.SERVICE]
+    service = support_units.assignments(text)["Service"]
+    assert service["IOSchedulingClass"] == ["idle"]
+    assert service["Nice"] == ["19"]
+    assert service["Type"] == ["oneshot"]
+    # What needs one, in systemd 252 and later; in it /proc/<pid>/fd of others cannot be read.
+    for name in service:
+        assert not name.startswith(("Private", "Protect", "ReadOnly", "ReadWrite", "Bind", "Inacc"))
+    for unit in systemd.files(Work("/s", {}, "daily")).values():
+        assert MARK in unit.split("\n")[0]
+
+
+NAMES: Final = ("with space", "50%h", "$HOME", "quo\"te's", "back\\slash", "é…", "new\nline")
+
+
+@NEEDS_VERIFY
+@pytest.mark.parametrize(
+    ("name", "every"),
+    [("plain", "hourly"), ("plain", "weekly"), *((name, "daily") for name in NAMES)],
+)
+def test_systemd_itself_finds_no_fault(name: str, every: Every, tmp_path: Path) -> None:
+    assert verified(name, every, tmp_path) == (0, "")
+
+
+@NEEDS_VERIFY
+def test_systemd_itself_would_find_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(systemd, "_DELAY", {"daily": "1h\nNicer=19"})
+        assert "Nicer" in verified("plain", "daily", tmp_path)[1]
+    monkeypatch.setattr(systemd, "_command", lambda _: "/nowhere/sessrotate run")
+    assert "not executable" in verified("plain", "daily", tmp_path / "2")[1]
+
+
+def verified(name: str, every: Every, folder: Path) -> tuple[int, str]:
+    """Have systemd look at the units of a program in a folder of that name."""
+    program = folder / name / "sessrotate"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o700)
+    units = folder / "units"
+    units.mkdir()
+    work = Work(str(program), {"CLAUDE_CONFIG_DIR": str(folder / name)}, every)
+    for file, text in systemd.files(work).items():
+        (units / file).write_text(text)
+    runtime = folder / "runtime"
+    runtime.mkdir(mode=0o700)
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "--user", "--man=no", *map(str, units.iterdir())],
+        env={**ENVIRONMENT, "HOME": str(folder), "XDG_RUNTIME_DIR": str(runtime)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    return done.returncode, done.stderr
+
+
+def test_the_shell_in_between_starts_the_program(tmp_path: Path) -> None:
+    program = tmp_path / "a \"b'$c\\d\ne" / "sessrotate"
+    program.parent.mkdir()
+    program.write_text('#!/bin/sh\nprintf "%s" "$*"\n')
+    program.chmod(0o700)
+    text = systemd.files(Work(str(program), {}, "daily"))[systemd.SERVICE]
+    (line,) = support_units.assignments(text)["Service"]["ExecStart"]
+    argv = [support_units.argument(word) for word in support_units.words(line)]
+    done = subprocess.run(argv, capture_output=True, check=True, env={"PATH": os.defpath})
+    assert done.stdout == b"run"

@@ -1,0 +1,235 @@
+"""Settings: their table, the file that follows from it, and what is said about a wrong one."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from pathlib import Path
+from typing import Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sessrotate.errors import WrongUsageError
+from sessrotate.job import config
+from sessrotate.job.config_keys import AGE, COUNT, FLAG, KEYS, LEVEL, SIZE, TABLES, Key, commented
+from sessrotate.retention.policy import Policy
+from sessrotate.system import user_folders
+
+DAY: Final = 86400
+
+ALL: Final = """
+[rotate]
+min_size = "2G"
+live = true
+[compress]
+older_than = "3h"
+level = 19
+[archive]
+older_than = "6w"
+before_cleanup = "3d"
+[prune]
+keep_last = 3
+keep_within = "30d"
+keep_daily = 4
+keep_weekly = 5
+keep_monthly = 6
+max_age = "60d"
+max_size = "1.5K"
+[trash]
+grace = "0"
+"""
+
+
+def refused(text: str) -> str:
+    with pytest.raises(WrongUsageError) as caught:
+        config.parsed(text)
+    return str(caught.value)
+
+
+# ── what is in force ─────────────────────────────────────────────────────────────────────────
+
+
+def test_without_a_file_nothing_is_pruned_or_put_away() -> None:
+    settings = config.parsed("")
+    assert settings.prune.is_empty
+    assert settings.archive == config.Archive(None, None)
+    assert settings.rotate == config.Rotate(50 * 2**20, live=False)
+    assert settings.compress == config.Compress(7.0 * DAY, 3)
+    assert settings.trash == config.Trash(7.0 * DAY)
+    assert {config.origin(entry) for entry in settings.entries} == {"default"}
+
+
+def test_every_setting_can_be_set() -> None:
+    settings = config.parsed(ALL)
+    assert settings.rotate == config.Rotate(2**31, live=True)
+    assert settings.compress == config.Compress(3.0 * 3600, 19)
+    assert settings.archive == config.Archive(42.0 * DAY, 3.0 * DAY)
+    assert settings.prune == Policy(3, 30.0 * DAY, 4, 5, 6, 60.0 * DAY, 1536)
+    assert settings.trash == config.Trash(0.0)
+    assert all(entry.line is not None for entry in settings.entries)
+
+
+def test_what_is_off_is_said_by_false() -> None:
+    off = {key.table: "" for key in KEYS}
+    for key in KEYS:
+        if key.kind.may_be_off:
+            off[key.table] += f"{key.name} = false\n"
+    settings = config.parsed("".join(f"[{table}]\n{lines}" for table, lines in off.items()))
+    assert settings.prune.is_empty
+    assert settings.rotate.min_size is None
+    assert settings.compress.older_than is None
+    assert settings.trash.grace is None
+
+
+def test_each_setting_has_a_field_and_each_field_a_setting() -> None:
+    named = {
+        (part.name, field.name)
+        for part in fields(config.Settings)
+        if part.name != "entries"
+        for field in fields(type(getattr(config.parsed(""), part.name)))
+    }
+    assert named == {(key.table, key.name) for key in KEYS}
+    assert list(TABLES) == list(dict.fromkeys(key.table for key in KEYS))
+
+
+# ── the commented file ───────────────────────────────────────────────────────────────────────
+
+
+def test_the_commented_file_sets_nothing() -> None:
+    assert config.parsed(commented()) == config.parsed("")
+
+
+def test_without_its_comment_signs_it_sets_everything_to_the_default_or_an_example() -> None:
+    text, many = re.subn(r"(?m)^#(?=\w+ = )", "", commented())
+    settings = config.parsed(text)
+    assert many == len(KEYS)
+    for entry in settings.entries:
+        assert entry.line is not None
+        line = text.split("\n")[entry.line - 1]
+        assert line.startswith(f"{entry.key.name} = ")
+        if not entry.key.is_off:
+            assert entry.given == entry.key.default
+        else:
+            assert entry.value is not None
+
+
+def test_it_is_read_comfortably() -> None:
+    assert max(map(len, commented().splitlines())) <= 100
+    for key in KEYS:
+        assert f"\n#{key.name} = " in commented()
+
+
+# ── errors ───────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[rotate]\n\nmin-size = 3", "Line 3: [rotate] has no setting min-size: the nearest is"),
+        ("[prunes]", "Line 1: there is no table prunes: the nearest is prune."),
+        ("\nmin_size = 1", "Line 2: there is no setting min_size: the nearest is min_size."),
+        ("[trash]\nzzzzzz = 1", "Line 2: [trash] has no setting zzzzzz: there are grace."),
+        ("prune = 3", "Line 1: prune is a table: write [prune] and its settings."),
+        ("[[prune]]\nkeep_last = 3", "Line 1: prune is a table"),
+        ("prune.keep_lest = 1", "Line 1: [prune] has no setting keep_lest: the nearest is keep_"),
+        ("# x\nprune = {keep_last = 0}", "Line 2: prune.keep_last is a whole number, 1 or more"),
+        ('[trash]\ngrace = """\n7 days"""', "Line 2: trash.grace is an age"),
+        ("[trash]\ngrace = 7", "Line 2: trash.grace is an age"),
+        ("[rotate]\nlive = 1", "Line 2: rotate.live is true or false, and not 1."),
+        ("[rotate]\nmin_size = true", "Line 2: rotate.min_size is a size"),
+        ("[rotate]\nmin_size = -1", "Line 2: rotate.min_size is a size"),
+        ("[rotate]\nmin_size = [1,\n2]", "Line 2: rotate.min_size is a size"),
+        ("[prune]\nkeep_last = 1.5", "Line 2: prune.keep_last is a whole number"),
+        ("[prune]\nkeep_last = true", "Line 2: prune.keep_last is a whole number"),
+        ("[compress]\nlevel = 23", "Line 2: compress.level is a whole number from 1 to 19"),
+        ("[compress]\nlevel = false", "Line 2: compress.level is a whole number from 1 to 19, and"),
+        ("[prune]\nkeep_last = 1\nkeep_last = 1\n", "line 3"),
+        ("[prune\n", "line 1"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_named_with_its_line_and_what_would_be_right(text: str, said: str) -> None:
+    assert said.lower() in refused(text).lower()
+
+
+def test_a_value_is_printed_harmlessly() -> None:
+    assert "\x1b" not in refused('[trash]\ngrace = "\\u001b[31m"')
+    assert "\x1b" not in refused('"\\u001b[31m" = 1')
+
+
+def test_a_file_that_is_nested_deeply_is_an_error() -> None:
+    assert refused(f"a = {'[' * 100_000}")
+
+
+LINES: Final = st.sampled_from([*ALL.split("\n"), "[", "'''", "a.b=1"])
+
+
+@given(st.text(max_size=200) | st.lists(LINES).map("\n".join))
+def test_any_text_is_settings_or_one_sentence(text: str) -> None:
+    try:
+        config.parsed(text)
+    except WrongUsageError as error:
+        said = str(error)
+        assert (said[-1], "\n" in said) == (".", False)
+
+
+SOME: Final = {SIZE: '"1K"', AGE: '"12h"', COUNT: "3", LEVEL: "3", FLAG: "true"}
+
+
+@given(st.data())
+def test_the_line_of_a_setting_is_where_it_stands(data: st.DataObject) -> None:
+    chosen: list[Key] = data.draw(st.lists(st.sampled_from(KEYS), unique=True))
+    lines: list[str] = []
+    expected: dict[tuple[str, str], int] = {}
+    for table in data.draw(st.permutations(list(TABLES))):
+        lines += data.draw(st.lists(st.sampled_from(["", "# [prune]", "#keep_last = 1", "\t"])))
+        lines.append(
+            data.draw(st.sampled_from([f"[{table}]", f"[ {table} ] # x", f'["{table}"]\r']))
+        )
+        for key in chosen:
+            if key.table == table:
+                lines += data.draw(st.lists(st.sampled_from(["", "# = [", "  "])))
+                lines.append(
+                    f"{data.draw(st.sampled_from(['', ' ']))}{key.name} = {SOME[key.kind]}"
+                )
+                expected[key.table, key.name] = len(lines)
+    entries = config.parsed("\n".join([*lines, ""])).entries
+    assert {
+        (entry.key.table, entry.key.name): entry.line for entry in entries if entry.line
+    } == expected
+
+
+# ── where it is ──────────────────────────────────────────────────────────────────────────────
+
+
+XDG: Final = {"XDG_CONFIG_HOME": "/c", "XDG_STATE_HOME": "/s"}
+LIBRARY: Final = "/h/Library/Application Support"
+
+
+@pytest.mark.parametrize(
+    ("platform", "variables", "config_home", "state_home"),
+    [
+        ("linux", {}, "/h/.config", "/h/.local/state"),
+        ("linux", XDG, "/c", "/s"),
+        ("linux", {"XDG_CONFIG_HOME": "c"}, "/h/.config", "/h/.local/state"),
+        ("darwin", {}, LIBRARY, LIBRARY),
+        ("darwin", XDG, "/c", "/s"),
+        ("win32", {"LOCALAPPDATA": "/l"}, "/l", "/l"),
+        ("win32", {}, "/h/AppData/Local", "/h/AppData/Local"),
+    ],
+)
+def test_files_are_where_the_platform_wants_them(
+    platform: str,
+    variables: dict[str, str],
+    config_home: str,
+    state_home: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", "/h")
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert user_folders.config_file(platform) == Path(config_home) / "sessrotate" / "config.toml"
+    assert user_folders.log_file(platform) == Path(state_home) / "sessrotate" / "runs.jsonl"

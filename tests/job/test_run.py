@@ -1,0 +1,442 @@
+"""The scheduled job: in order, one at a time, to its end whatever fails, and told in one line."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from sessrotate.archive import place
+from sessrotate.errors import DamagedError, InUseError, RefusedError, StorageError
+from sessrotate.in_place import fleet, operations
+from sessrotate.job import config, run, run_log, steps
+from sessrotate.retention import prune
+from sessrotate.retention.policy import DAY
+from sessrotate.system import locks, user_folders
+from support import command_line, homes
+from support.command_line import ID, boundary, row, write
+from support.homes import PROJECT, Home, Killed, crashed, silent, snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sessrotate.job.config import Settings
+    from sessrotate.job.run import Report
+    from sessrotate.job.steps import Item, Job, Step
+
+DATA: Final = command_line.session(boundaries=4)
+NOW: Final = 1_800_000_000.0
+OTHERS: Final = tuple(f"5e55107a-0000-4000-a000-00000000010{n}" for n in range(3))
+
+ALL: Final = """
+[rotate]
+min_size = 0
+[compress]
+older_than = false
+[prune]
+keep_last = 2
+[trash]
+grace = "7d"
+"""
+
+NOTHING: Final = """
+rotate.min_size = false
+compress.older_than = false
+trash.grace = false
+"""
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    return homes.home(tmp_path, monkeypatch, DATA)
+
+
+def settings(text: str = ALL) -> Settings:
+    return config.parsed(text)
+
+
+def done(text: str = ALL, now: float = NOW) -> Report:
+    return run.execute(settings(text), now, silent)
+
+
+def became(report: Report) -> dict[str, list[tuple[str, str]]]:
+    """Return what became of which session, by step; steps that did nothing left out."""
+    return {
+        stage.step.name: [(item.session, item.became) for item in stage.items]
+        for stage in report.stages
+        if stage.items
+    }
+
+
+def other(home: Home, session: str, data: bytes = DATA) -> Path:
+    """Make another session in the same project."""
+    path = home.live.with_name(f"{session}.jsonl")
+    return write(path, data.replace(ID.encode(), session.encode()))
+
+
+def logged() -> list[Any]:
+    return [json.loads(line) for line in user_folders.log_file().read_text().splitlines()]
+
+
+# ── what is done ─────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_session_is_rotated_pruned_and_after_the_grace_time_gone(home: Home) -> None:
+    report = done()
+    assert became(report) == {"rotate": [(ID, "done")], "prune": [(ID, "done")]}
+    assert (home.archive / "trash").is_dir()
+    report = done(now=NOW + 7 * DAY - 1)
+    assert became(report) == {"rotate": [(ID, "nothing")]}
+    report = done(now=NOW + 7 * DAY)
+    assert became(report) == {"rotate": [(ID, "nothing")], "trash": [(ID, "done")]}
+    assert not (home.archive / "trash").exists()
+    assert [entry["code"] for entry in logged()] == [0, 0, 0]
+
+
+def test_without_a_file_of_settings_nothing_is_removed(home: Home) -> None:
+    other(home, OTHERS[0], command_line.session(boundaries=2, rows=100, padding=600_000))
+    report = done("")
+    assert became(report)["rotate"] == [(OTHERS[0], "done")]
+    off = {stage.step.name for stage in report.stages if not stage.is_on}
+    assert {"prune"} <= off <= {"prune", "archive"}
+    before = snapshot(home.config)
+    done("", NOW + 10_000 * DAY)
+    assert snapshot(home.config) == before
+
+
+def test_segments_of_an_age_are_compressed_and_younger_ones_are_not(home: Home) -> None:
+    home.rotate()
+    ends = datetime(2026, 3, 1, 10, 0, tzinfo=UTC).timestamp()
+    times = [ends + second + 7 * DAY for second in (6, 10)]
+    rules = NOTHING.replace("compress.older_than = false", 'compress.older_than = "7d"')
+    for now, many in (
+        (times[0] - 10, 0),
+        (times[0] + 0.5, 2),
+        (times[0] + 0.5, 0),
+        (times[1] + 10, 2),
+    ):
+        planned = run.plan(settings(rules), now, silent)
+        before = len(list(home.archive.glob("*.zst")))
+        report = done(rules, now)
+        assert became(report) == became(planned) == ({"compress": [(ID, "done")]} if many else {})
+        assert len(list(home.archive.glob("*.zst"))) - before == many
+    assert home.stitched() == DATA
+
+
+def test_a_segment_that_is_damaged_is_a_failure_of_compressing(home: Home) -> None:
+    home.rotate()
+    path = home.archive / f"{ID}.1.jsonl"
+    path.write_bytes(path.read_bytes()[:-2] + b"x\n")
+    report = done(NOTHING.replace("compress.older_than = false", 'compress.older_than = "7d"'))
+    assert became(report) == {"compress": [(ID, "failed")]}
+    assert report.code == 74
+    assert len(list(home.archive.glob("*.zst"))) == 3
+
+
+def test_a_session_that_has_been_cold_for_long_is_put_away(home: Home) -> None:
+    rules = f'{NOTHING}archive.older_than = "30d"\n'
+    data = home.live.read_bytes()
+    planned = run.plan(settings(rules), NOW, silent)
+    assert home.live.exists()
+    report = done(rules)
+    assert became(report) == became(planned) == {"archive": [(ID, "done")]}
+    assert not home.live.exists()
+    assert home.stitched() == data
+    assert became(done(rules)) == {}
+
+
+def test_the_steps_come_in_the_order_of_the_issue() -> None:
+    order = ["recover", "rotate", "compress", "archive", "prune", "trash"]
+    names = [step.name for step in steps.STEPS]
+    assert names == order
+
+
+def test_they_are_done_in_the_order_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+
+    def noting(step: Step) -> Step:
+        def deed(job: Job) -> Iterator[Item]:
+            seen.append(step.name)
+            return step.deed(job)
+
+        return replace(step, deed=deed)
+
+    monkeypatch.setattr(run, "STEPS", tuple(noting(step) for step in steps.STEPS))
+    rules = ALL.replace("older_than = false", 'older_than = "7d"')
+    done(rules)
+    assert seen == [step.name for step in steps.STEPS if step.is_on(settings(rules))]
+
+
+def test_what_a_crash_left_of_a_rotation_is_finished_first(home: Home) -> None:
+    crashed(home.rotate, "sessrotate.in_place.seal.finish")
+    assert (home.archive / "pack").exists()
+    report = done(NOTHING)
+    assert became(report) == {"recover": [(ID, "done")]}
+    assert not (home.archive / "pack").exists()
+    assert home.problems() == []
+    assert became(done(NOTHING)) == {}
+
+
+def test_what_a_crash_left_of_a_pruning_is_finished_first(home: Home) -> None:
+    home.rotate()
+    planned = prune.prepare([home.where], settings().prune, NOW, lambda _done: None)
+    crashed(lambda: list(prune.execute(planned, 1)), "sessrotate.fs.move_files")
+    assert not list((home.archive / "trash").glob("*"))
+    assert became(done(NOTHING)) == {"recover": [(ID, "done")]}
+    assert command_line.names_in(home.archive / "trash") == [f"{ID}.1.jsonl", f"{ID}.jsonl"]
+    assert became(done(NOTHING)) == {}
+
+
+def test_where_no_client_ever_ran_nothing_is_made(home: Home) -> None:
+    shutil.rmtree(home.config)
+    assert became(done()) == {}
+    assert not home.config.exists()
+    assert [entry["code"] for entry in logged()] == [0]
+
+
+# ── to its end ───────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_session_that_fails_stops_no_other(home: Home) -> None:
+    for session in OTHERS:
+        other(home, session)
+    done("[rotate]\nmin_size = 0")
+    manifest = home.archive / "manifest.json"
+    manifest.write_bytes(b"{")
+    linked = home.live.with_name(f"{OTHERS[1]}.jsonl")
+    with linked.open("ab") as file:
+        file.write(boundary(90) + row(91))
+    linked.with_suffix(".copy").hardlink_to(linked)
+    report = done()
+    found = became(report)
+    assert found["recover"] == [(ID, "failed")]
+    assert found["prune"] == [(session, "done") for session in OTHERS]
+    assert dict(found["rotate"]) == {
+        OTHERS[0]: "nothing",
+        OTHERS[1]: "failed",
+        OTHERS[2]: "nothing",
+    }
+    assert report.code == DamagedError.exit_code
+    assert manifest.read_bytes() == b"{"
+
+
+def test_a_step_that_fails_stops_no_other(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_least: int) -> Any:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(fleet, "sessions", broken)
+    home.rotate()
+    report = done()
+    assert became(report) == {"rotate": [("", "failed")], "prune": [(ID, "done")]}
+    assert report.code == StorageError.exit_code
+
+
+def test_what_is_in_use_is_no_failure(home: Home) -> None:
+    registered = {"pid": os.getpid(), "sessionId": ID, "cwd": "/"}
+    write(home.config / "sessions" / f"{os.getpid()}.json", json.dumps(registered).encode())
+    report = done()
+    assert became(report) == {"rotate": [(ID, "in use")]}
+    assert report.code == 0
+    (entry,) = logged()
+    assert entry["steps"]["rotate"] == {"done": 0, "in_use": 1, "failed": 0, "bytes": 0}
+    report = done(ALL.replace("min_size = 0", "min_size = 0\nlive = true"))
+    assert became(report)["rotate"] == [(ID, "done")]
+
+
+def test_what_another_sessrotate_works_on_is_in_use(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "WAIT", 0.01)
+    home.rotate()
+    done(now=NOW - 8 * DAY)
+    with locks.alone(home.where, 1):
+        report = done(ALL.replace("keep_last = 2", "keep_last = 1"))
+    found = became(report)
+    assert found["prune"] == found["trash"] == [(ID, "in use")]
+    assert report.code == 0
+
+
+@pytest.mark.parametrize(
+    ("errors", "code"),
+    [
+        ([InUseError("x")], 0),
+        ([RefusedError("x"), InUseError("x")], 77),
+        ([RefusedError("x"), DamagedError("x"), InUseError("x")], 74),
+    ],
+)
+def test_the_exit_code_is_that_of_the_worst_failure(
+    home: Home, monkeypatch: pytest.MonkeyPatch, errors: list[Any], code: int
+) -> None:
+    for session in OTHERS:
+        other(home, session)
+    left = iter(errors)
+
+    def broken(*_: object, **__: object) -> Any:
+        raise next(left, InUseError("x"))
+
+    monkeypatch.setattr(operations, "rotate_session", broken)
+    assert done().code == code
+    assert logged()[-1]["code"] == code
+
+
+# ── one at a time ────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_second_run_is_told_whose_the_first_is(home: Home) -> None:
+    before = snapshot(home.config)
+    with locks.only_run(place.run_lock()), pytest.raises(InUseError) as caught:
+        done()
+    assert str(os.getpid()) in str(caught.value)
+    assert snapshot(home.config) == before
+    assert not user_folders.log_file().exists()
+    assert done().code == 0
+
+
+def test_a_run_that_was_killed_holds_nobody_up_and_is_not_named(home: Home) -> None:
+    lock = place.run_lock()
+    write(lock, b"")
+    write(lock.with_suffix(".pid"), b"x\n")
+    assert done().code == 0
+    assert not lock.with_suffix(".pid").exists()
+    with locks.only_run(lock):
+        lock.with_suffix(".pid").unlink()
+        with pytest.raises(InUseError, match=r"goes on\.$"):
+            done()
+    assert home.archived()
+
+
+def test_a_full_disk_does_not_keep_the_lock_from_being_held(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lock = place.run_lock()
+    with monkeypatch.context() as patch:
+        patch.setattr("sessrotate.fs.create_file_at_once", full)
+        with locks.only_run(lock), pytest.raises(InUseError), locks.only_run(lock):
+            pass
+
+
+def full(*_: object) -> None:
+    raise OSError(28, "No space left on device")
+
+
+# ── a dry run ────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_dry_run_says_what_the_run_does_and_changes_nothing(home: Home) -> None:
+    for session in OTHERS:
+        other(home, session)
+    done("[rotate]\nmin_size = 0")
+    home.append(boundary(90) + row(91))
+    where = place.of_live(home.live.with_name(f"{OTHERS[0]}.jsonl"))
+    pruned = prune.prepare([where], settings().prune, NOW - 8 * DAY, lambda _done: None)
+    assert [error for _, error in prune.execute(pruned, 1)] == [None]
+    crashed(home.rotate, "sessrotate.in_place.seal.finish")
+    other(home, "5e55107a-0000-4000-a000-000000000200")
+    before = snapshot(home.config.parent)
+    planned = run.plan(settings(), NOW, silent)
+    assert snapshot(home.config.parent) == before
+    would = became(planned)
+    assert would["recover"] == [(ID, "done")]
+    assert would["trash"] == [(OTHERS[0], "done")]
+    assert ("5e55107a-0000-4000-a000-000000000200", "done") in would["rotate"]
+    report = done()
+    for step in ("recover", "rotate", "trash"):
+        assert became(report)[step] == would[step]
+    sizes = [{stage.step.name: stage.bytes for stage in each.stages} for each in (planned, report)]
+    assert sizes[0]["rotate"] == sizes[1]["rotate"] > 0
+    assert sizes[0]["trash"] == sizes[1]["trash"] > 0
+    assert set(would["prune"]) <= set(became(report)["prune"])
+
+
+@pytest.mark.parametrize(("early", "would"), [(0, [(ID, "done")]), (1, [])])
+def test_a_dry_run_knows_when_the_grace_time_is_over(
+    early: float, would: list[tuple[str, str]]
+) -> None:
+    done()
+    report = run.plan(settings(), NOW + 7 * DAY - early, silent)
+    assert became(report).get("trash", []) == would
+
+
+def test_a_dry_run_waits_for_nobody(home: Home) -> None:
+    with locks.only_run(place.run_lock()), locks.alone(home.where, 1):
+        report = run.plan(settings(), NOW, silent)
+    assert became(report) == {"rotate": [(ID, "done")]}
+    assert not user_folders.log_file().exists()
+
+
+# ── the log ──────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_log_has_numbers_and_ids_and_no_content(home: Home) -> None:
+    home.append(row(300, message={"content": "a secret"}) + b'{"torn secret')
+    linked = other(home, OTHERS[0])
+    linked.with_suffix(".copy").hardlink_to(linked)
+    done()
+    path = user_folders.log_file()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    (entry,) = logged()
+    assert entry["at"] == "2027-01-15T08:00:00+00:00"
+    assert entry["code"] == 77
+    assert entry["failures"] == [{"step": "rotate", "session": OTHERS[0], "code": 77}]
+    assert entry["steps"]["rotate"]["done"] == 1
+    assert entry["steps"]["rotate"]["bytes"] > 0
+    assert b"secret" not in path.read_bytes()
+    assert PROJECT.encode() not in path.read_bytes()
+
+
+def test_the_log_keeps_the_last_thousand_lines() -> None:
+    for number in range(1, 1011):
+        run_log.add({"at": str(number), "code": number})
+    assert [entry["code"] for entry in logged()] == list(range(11, 1011))
+    assert run_log.last() == run_log.LastRun("1010", 1010)
+    assert command_line.names_in(user_folders.log_file().parent) == ["runs.jsonl"]
+
+
+def test_the_log_keeps_a_mebibyte() -> None:
+    for number in range(12):
+        run_log.add({"at": str(number), "code": 0, "x": "x" * 200_000})
+        assert user_folders.log_file().stat().st_size <= 1 << 20
+    assert [entry["at"] for entry in logged()] == ["7", "8", "9", "10", "11"]
+
+
+def test_a_log_that_others_wrote_into_is_cut_and_used() -> None:
+    write(user_folders.log_file(), b"x" * (3 << 20) + b"\n" + b'{"at": 1}\n{"torn"')
+    assert run_log.last() is None
+    run_log.add({"at": "2", "code": 3})
+    assert user_folders.log_file().read_bytes() == b'{"at": 1}\n{"at": "2", "code": 3}\n'
+    assert run_log.last() == run_log.LastRun("2", 3)
+
+
+def test_a_log_on_a_full_disk_stops_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    write(user_folders.log_file(), b"")
+    with monkeypatch.context() as patch:
+        patch.setattr("sessrotate.fs.append", full)
+        report = done(NOTHING)
+    assert report.code == 0
+    assert report.unlogged is not None
+    assert "No space left" in str(report.unlogged)
+
+
+def test_a_run_that_is_told_to_stop_says_so_in_the_log(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(*_: object, **__: object) -> Any:
+        raise Killed
+
+    monkeypatch.setattr(operations, "rotate_session", stopped)
+    with pytest.raises(Killed):
+        done()
+    (entry,) = logged()
+    assert entry["code"] == 130
+    assert list(entry["steps"]) == ["recover"]
+    assert home.live.read_bytes() == DATA
+    with locks.only_run(place.run_lock()):
+        pass  # it is free

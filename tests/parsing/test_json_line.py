@@ -1,0 +1,179 @@
+"""Whether a line's verdict is JSON.parse's, and the same however the line is read."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from sessrotate.parsing import json_line
+from support import oracle
+from support.lines import BOUNDARY_LINE, any_lines, broken, candidate_lines
+
+SHAPE: json_line.Shape = {
+    "type": None,
+    "subtype": None,
+    "uuid": None,
+    "timestamp": None,
+    "compactMetadata": {"trigger": None, "preTokens": None},
+    "x": list,
+}
+
+
+def streamed(line: bytes, piece: int, monkeypatch: pytest.MonkeyPatch) -> json_line.Values | None:
+    """Read a line as if it were a long one, in pieces of this many bytes."""
+    with monkeypatch.context() as patch:
+        patch.setattr(json_line, "SMALL", -1)
+        pieces = [line[at : at + piece] for at in range(0, len(line), piece)]
+        return json_line.values(pieces, len(line), SHAPE)
+
+
+def at_once(line: bytes) -> json_line.Values | None:
+    return json_line.values([line], len(line), SHAPE)
+
+
+@pytest.fixture(scope="module")
+def patching() -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        yield patch
+
+
+@given(any_lines(), st.integers(1, 64))
+@settings(max_examples=400)
+@example(b'{"type":"\\ud83d\\ude00"}', 3)
+@example(b'{"type":"\\ud83d"}', 1)
+@example(b'{"type":"\\udc00x"}', 4)
+@example(b'{"uuid":"' + b"\\u0061" * 128 + b'"}', 7)
+@example(b'{"uuid":"' + b"\\u0061" * 129 + b'"}', 7)
+@example(b'{"uuid":"' + b"\xf0\x9f\x99\x82" * 128 + b'"}', 5)
+@example(b'{"uuid":999999999999999}', 2)
+@example(b'{"uuid":-9999999999999999}', 2)
+@example(b'{"uuid":-0}', 2)
+@example(b'{"uuid":00}', 2)
+@example(b'{"uuid":0000000000000000000000}', 2)
+@example(b'{"uuid":1E400,"type":-1e-999999999999999999999}', 6)
+@example(b'{"compactMetadata":{"trigger":1},"compactMetadata":[{"trigger":2}]}', 6)
+@example(b'{"type":{"type":"system"},"uuid":[{"uuid":"x"}]}', 6)
+@example(b'{"x":{"x":[]}}', 6)
+@example(b'{"x":[{"x":1}],"y":[]}', 6)
+@example(b'{"a":"\t"}', 3)
+@example(b'{"a"\x0b:1}', 3)
+@example(b'{"a":1}\x00', 3)
+@example(b'{"a":"\\', 3)
+@example(b'{"a":"\\u12', 3)
+@example(b'{"a":"\\u12G4"}', 3)
+@example(b"{}{}", 1)
+@example(b"", 1)
+def test_a_line_gives_the_same_values_read_at_once_and_in_pieces(
+    patching: pytest.MonkeyPatch, line: bytes, piece: int
+) -> None:
+    assert streamed(line, piece, patching) == at_once(line)
+
+
+@given(any_lines())
+@settings(max_examples=400)
+def test_the_verdict_on_a_line_is_that_of_a_whole_parse(line: bytes) -> None:
+    try:
+        found = oracle.parse(line)
+    except ValueError:
+        found = None
+    values = at_once(line)
+    assert (values is not None) == isinstance(found, dict)
+    for key in ("type", "subtype", "uuid"):
+        if values is not None and isinstance(found.get(key), str) and len(found[key]) <= 100:
+            assert values[key] == found[key].encode("utf-8", "replace").decode()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        BOUNDARY_LINE.replace(b"155000", b"7" * 5_000),
+        BOUNDARY_LINE.replace(b'"auto"', b"[" * 200_000 + b"]" * 200_000),
+        BOUNDARY_LINE.replace(b'"auto"', b'{"a":' * 100_000 + b"1" + b"}" * 100_000),
+        BOUNDARY_LINE.replace(b"auto", b"\xff" * 300_000),
+        BOUNDARY_LINE.replace(b"auto", b"\\n" * 300_000),
+        BOUNDARY_LINE[:-1] + b" " * 300_000 + b"}",
+        BOUNDARY_LINE[:-1] + b',"n":[' + b"1," * 200_000 + b"1]}",
+        BOUNDARY_LINE.replace(b"155000", b"1." + b"3" * 300_000 + b"e" + b"5" * 300_000),
+    ],
+    ids=["digits", "arrays", "objects", "bytes", "escapes", "space", "numbers", "fraction"],
+)
+def test_no_length_and_no_depth_of_a_value_hides_what_stands_beside_it(line: bytes) -> None:
+    values = json_line.values([line], len(line), SHAPE)
+    assert values is not None
+    assert (values["type"], values["subtype"]) == ("system", "compact_boundary")
+    assert values["uuid"] == "5a3c0e1e-0000-4000-8000-000000000001"
+
+
+@pytest.mark.parametrize(
+    "ending", [b"", b"]", b"}x", b'}"', b"},", b"}}", b'"}', b"\x0c}"], ids=repr
+)
+def test_a_long_line_that_does_not_end_as_json_is_no_record(ending: bytes) -> None:
+    line = BOUNDARY_LINE[:-1] + b',"x":"' + b"a" * 400_000 + b'"' + ending
+    assert json_line.values([line], len(line), SHAPE) is None
+
+
+def test_a_line_nested_deeper_than_the_limit_is_no_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_line, "MAX_DEPTH", 5_000)
+    long = BOUNDARY_LINE.replace(b"5a3c0e1e", b"5" * json_line.SMALL)
+    deep = long.replace(b'"auto"', b"[" * 5_001 + b"]" * 5_001)
+    assert json_line.values([deep], len(deep), SHAPE) is None
+    fine = long.replace(b'"auto"', b"[" * 4_998 + b"]" * 4_998)
+    assert json_line.values([fine], len(fine), SHAPE) is not None
+
+
+# ── the client's own parser ──────────────────────────────────────────────────────────────────
+
+NODE = """
+const data = require('fs').readFileSync(0), verdicts = [];
+for (let at = 0; at < data.length; ) {
+  const size = data.readUInt32LE(at), line = data.subarray(at + 4, at + 4 + size);
+  at += 4 + size;
+  let found;
+  try { found = JSON.parse(line.toString('utf8')); } catch { verdicts.push(null); continue; }
+  const isObject = typeof found === 'object' && found !== null && !Array.isArray(found);
+  verdicts.push(isObject && found.type === 'system' && found.subtype === 'compact_boundary');
+}
+console.log(JSON.stringify(verdicts));
+"""
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node, the clients' runtime, is not here")
+def test_the_verdict_on_a_line_is_that_of_node() -> None:
+    collected: list[bytes] = [
+        BOUNDARY_LINE.replace(b'"auto"', b"[" * 50_000 + b"]" * 50_000),
+        BOUNDARY_LINE.replace(b"155000", b"7" * 5_000),
+        BOUNDARY_LINE.replace(b"auto", b"x" * 500_000),
+        BOUNDARY_LINE.replace(b"auto", b"\xed\xa0\x80" * 100_000),
+        BOUNDARY_LINE.replace(b"auto", b"x" * 500_000) + b"\x0b",
+    ]
+
+    @given(st.one_of(candidate_lines(), broken(candidate_lines()), any_lines()))
+    @settings(max_examples=500, database=None)
+    def collect(line: bytes) -> None:
+        collected.append(line)
+
+    collect()
+    frames = b"".join(len(line).to_bytes(4, "little") + line for line in collected)
+    said = subprocess.run(["node", "-e", NODE], input=frames, capture_output=True, check=True)
+    for line, verdict in zip(collected, json.loads(said.stdout), strict=True):
+        values = json_line.values([line], len(line), SHAPE) or {}
+        ours = values.get("type") == "system" and values.get("subtype") == "compact_boundary"
+        assert ours == bool(verdict), line[:300]
+
+
+@pytest.mark.parametrize(
+    ("value", "is_array"),
+    [(b"[]", True), (b'[{"x":1},[]]', True), (b"{}", False), (b'"[]"', False), (b"null", False)],
+)
+@pytest.mark.parametrize("size", [0, 300_000])
+def test_a_value_may_be_asked_whether_it_is_an_array(
+    value: bytes, is_array: bool, size: int
+) -> None:
+    line = b'{"y":"%b","x":%b}' % (b"y" * size, value)
+    assert json_line.values([line], len(line), {"x": list}) == {"x": is_array}

@@ -1,0 +1,242 @@
+"""Segments of other tools are read by their headers alone, whatever these say."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sessrotate import open_session
+from sessrotate.errors import DamagedError, SessrotateError, WrongUsageError
+from sessrotate.system import zstd
+from support import command_line, oracle
+from support.command_line import ID, piped
+
+DATA = command_line.session(boundaries=3)
+BODIES = oracle.bodies(DATA)
+LINKED = [ID, "b1", "a2", "c3"]
+
+
+def header(shuffle: int = 0, **fields: Any) -> bytes:
+    told = [("type", "system"), ("subtype", "segment_header"), *fields.items()]
+    random.Random(shuffle).shuffle(told)
+    return json.dumps(dict(told)).encode() + b"\n"
+
+
+def numbered(folder: Path, *, without: tuple[int, ...] = ()) -> Path:
+    folder.mkdir()
+    for index, body in enumerate(BODIES):
+        head = header(
+            index,
+            parentFile=f"{ID}.{index - 1}.jsonl" if index > 1 else f"{ID}.jsonl",
+            rootSession=ID,
+            segmentIndex=index,
+            timestamp="2026-03-01T12:00:00Z",
+        )
+        name = f"{ID}.{index}.jsonl" if index else f"{ID}.jsonl"
+        if index not in without:
+            (folder / name).write_bytes(head + body if index else body)
+    return folder
+
+
+def linked(folder: Path, *, index: bool = True) -> Path:
+    folder.mkdir()
+    for number, body in enumerate(BODIES):
+        fields = {"parentSegment": LINKED[number - 1], "rootSession": ID}
+        head = header(number, **fields, **({"segmentIndex": number} if index else {}))
+        (folder / f"{LINKED[number]}.jsonl").write_bytes(head + body if number else body)
+    return folder
+
+
+def joined(path: Path, gaps: list[str] | None = None) -> bytes:
+    with open_session(path, on_gap=None if gaps is None else gaps.append) as session:
+        assert session.id == ID
+        return b"".join(r.line + b"\n" * r.is_ended for r in session.history())
+
+
+def test_a_numbered_folder_is_read_from_any_of_its_files(tmp_path: Path) -> None:
+    folder = numbered(tmp_path / "set")
+    for path in (folder, *folder.iterdir()):
+        assert joined(path) == DATA
+    with open_session(folder) as session:
+        assert [info.index for info in session.segments] == [0, 1, 2, 3]
+        assert [each.uuid for each in session.boundaries] == [
+            json.loads(body.splitlines()[0])["uuid"] for body in BODIES[1:]
+        ]
+
+
+@pytest.mark.parametrize("index", [True, False])
+def test_a_linked_folder_is_read_in_the_order_of_its_parents(tmp_path: Path, index: bool) -> None:
+    folder = linked(tmp_path / "set", index=index)
+    for path in (folder, *folder.iterdir()):
+        assert joined(path) == DATA
+
+
+def test_compressed_segments_are_read_too(tmp_path: Path) -> None:
+    folder = numbered(tmp_path / "set")
+    for path in list(folder.iterdir()):
+        frame = zstd.compressor(path.stat().st_size)
+        data = frame.compress(path.read_bytes()) + frame.flush()
+        path.with_name(f"{path.name}.zst").write_bytes(data)
+        path.unlink()
+    assert joined(folder) == DATA
+
+
+def test_the_newest_segment_is_read_without_the_others(tmp_path: Path) -> None:
+    folder = numbered(tmp_path / "set", without=(0, 1, 2))
+    with open_session(folder) as session:
+        assert b"".join(record.line + b"\n" for record in session.live()) == BODIES[3]
+
+
+def test_a_segment_of_many_pieces_is_read_whole(tmp_path: Path) -> None:
+    folder = tmp_path / "set"
+    body = command_line.row(1) * 5000
+    put(folder, f"{ID}.1", body, parentFile=f"{ID}.jsonl", rootSession=ID, segmentIndex=1)
+    assert len(body) > 2**19
+    assert joined(folder, []) == body
+
+
+def test_pruned_segments_are_gaps_that_are_told(tmp_path: Path) -> None:
+    folder = numbered(tmp_path / "set", without=(0, 2))
+    with pytest.raises(DamagedError, match=r"Segment 0 \(.*\) is missing"):
+        joined(folder)
+    gaps: list[str] = []
+    assert joined(folder, gaps) == BODIES[1] + BODIES[3]
+    assert gaps == [
+        f"Segment 0 ({ID}.jsonl) is missing.",
+        f"Segment 2 ({ID}.2.jsonl) is missing.",
+    ]
+
+
+def test_a_pruned_segment_of_a_linked_folder_is_a_gap(tmp_path: Path) -> None:
+    folder = linked(tmp_path / "set")
+    (folder / "a2.jsonl").unlink()
+    gaps: list[str] = []
+    assert joined(folder, gaps) == BODIES[0] + BODIES[1] + BODIES[3]
+    assert gaps == ["Segment 2 is missing."]
+
+
+def test_a_folder_of_ours_is_not_taken_for_another_tools(tmp_path: Path) -> None:
+    source = command_line.write(tmp_path / f"{ID}.jsonl", DATA)
+    assert piped("split", source, "--out", tmp_path / "set").code == 0
+    (tmp_path / "set" / "manifest.json").unlink()
+    damaged = tmp_path / "set" / f"{ID}.2.jsonl"
+    damaged.write_bytes(damaged.read_bytes().replace(b'"format":1', b'"format":2'))
+    with pytest.raises(DamagedError, match="Segment 2"):
+        joined(tmp_path / "set")
+
+
+# ── headers that lie ─────────────────────────────────────────────────────────────────────────
+
+
+def put(folder: Path, name: str, body: bytes = b"", **fields: Any) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / f"{name}.jsonl").write_bytes(header(**fields) + body)
+
+
+def test_parents_in_a_circle_have_no_place_and_are_told(tmp_path: Path) -> None:
+    folder = tmp_path / "set"
+    put(folder, "a", parentSegment="b", rootSession=ID)
+    put(folder, "b", parentSegment="a", rootSession=ID)
+    put(folder, "c", BODIES[1], parentSegment=ID, rootSession=ID)
+    (folder / f"{ID}.jsonl").write_bytes(BODIES[0])
+    with pytest.raises(DamagedError, match=r"Nothing says where a\.jsonl belongs"):
+        joined(folder)
+    gaps: list[str] = []
+    assert joined(folder, gaps) == BODIES[0] + BODIES[1]
+    assert len(gaps) == 2
+
+
+def test_two_files_for_one_segment_are_damage(tmp_path: Path) -> None:
+    folder = numbered(tmp_path / "set")
+    put(folder, "copy", BODIES[2], parentFile=f"{ID}.1.jsonl", rootSession=ID, segmentIndex=2)
+    with pytest.raises(DamagedError, match=r"Segment 2 .* is there twice"):
+        joined(folder)
+
+
+def test_a_name_and_a_header_that_differ_are_damage(tmp_path: Path) -> None:
+    folder = numbered(tmp_path / "set")
+    put(folder, f"{ID}.2", BODIES[2], parentFile=f"{ID}.1.jsonl", rootSession=ID, segmentIndex=1)
+    with pytest.raises(DamagedError, match="its header says that it is segment 1"):
+        joined(folder)
+    put(folder, f"{ID}.2", BODIES[2], parentFile=f"{ID}.jsonl", rootSession=ID, segmentIndex=2)
+    with pytest.raises(DamagedError, match="its header names the parent"):
+        joined(folder)
+
+
+def test_several_sessions_in_a_folder_want_a_file_to_be_named(tmp_path: Path) -> None:
+    folder = numbered(tmp_path / "set")
+    put(folder, "other.1", b"{}\n", parentFile="other.jsonl", rootSession="other", segmentIndex=1)
+    with pytest.raises(WrongUsageError, match="several sessions"):
+        joined(folder)
+    assert joined(folder / f"{ID}.2.jsonl") == DATA
+
+
+def test_a_name_in_a_header_is_never_opened(tmp_path: Path) -> None:
+    folder = tmp_path / "set"
+    (tmp_path / "secret.jsonl").write_bytes(BODIES[0])
+    put(folder, "x.1", BODIES[1], parentFile="../secret.jsonl", rootSession="../secret")
+    with open_session(folder, on_gap=lambda _: None) as session:
+        assert [record for record in session.history() if record.line in BODIES[0]] == []
+
+
+def test_a_huge_number_makes_no_huge_set(tmp_path: Path) -> None:
+    folder = tmp_path / "set"
+    put(folder, "a", parentFile="gone", rootSession=ID, segmentIndex=10**12)
+    put(folder, f"{ID}.99999", BODIES[1], parentFile="gone", rootSession=ID, segmentIndex=1)
+    gaps: list[str] = []
+    with open_session(folder, on_gap=gaps.append) as session:
+        assert len(session.segments) == 1
+    assert gaps == [f"Nothing says where {name}.jsonl belongs." for name in (f"{ID}.99999", "a")]
+
+
+@pytest.mark.scale
+def test_ten_thousand_segments_are_read_in_order(tmp_path: Path) -> None:
+    folder = tmp_path / "set"
+    (tmp_path / "set").mkdir()
+    (folder / f"{ID}.jsonl").write_bytes(b'{"n":0}\n')
+    names = [ID, *(f"{random.Random(n).getrandbits(64):x}" for n in range(1, 10_000))]
+    for number in range(1, 10_000):
+        body = b'{"n":%d}\n' % number
+        put(folder, names[number], body, parentSegment=names[number - 1], rootSession=ID)
+    with open_session(folder) as session:
+        assert [json.loads(record.line)["n"] for record in session.history()] == list(range(10_000))
+
+
+ANYTHING = st.recursive(
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(-2, 10**20),
+        st.sampled_from([ID, "a", "b", f"{ID}.1"]),
+    ),
+    lambda inner: st.lists(inner, max_size=2),
+    max_leaves=3,
+)
+FIELDS = ("parentFile", "parentSegment", "rootSession", "segmentIndex", "timestamp")
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["a", "b", ID, f"{ID}.1", f"{ID}.2"]),
+        st.dictionaries(st.sampled_from(FIELDS), ANYTHING),
+        max_size=5,
+    )
+)
+def test_no_headers_are_more_than_an_error_of_ours(
+    tmp_path_factory: pytest.TempPathFactory, files: dict[str, dict[str, Any]]
+) -> None:
+    folder = tmp_path_factory.mktemp("set", numbered=True) / "set"
+    folder.mkdir()
+    for name, fields in files.items():
+        put(folder, name, b'{"type":"user","uuid":"u"}\n', **fields)
+    try:
+        with open_session(folder, on_gap=lambda _: None) as session:
+            assert len(list(session.history())) <= len(files) * 2
+    except SessrotateError:
+        pass

@@ -1,0 +1,83 @@
+"""What people see is aligned, true, and harmless whatever the session holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sessrotate.errors import printable
+from sessrotate.render import common
+from support import sets
+from support.lines import BOUNDARY_LINE, row, session
+
+
+@pytest.mark.parametrize(
+    ("count", "shown"),
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1024, "1.0 KiB"),
+        (1536, "1.5 KiB"),
+        (1024**2 - 1, "1.0 MiB"),
+        (1024**3, "1.0 GiB"),
+        (5 * 1024**5, "5.0 PiB"),
+        (5000 * 1024**5, "5000.0 PiB"),
+    ],
+)
+def test_sizes_are_in_powers_of_1024(count: int, shown: str) -> None:
+    assert common.size(count) == shown
+
+
+@given(st.floats(0, 1))
+def test_a_bar_is_as_long_as_its_share(share: float) -> None:
+    drawn = common.bar(share)
+    eighths = 8 * drawn.count("█") + (" ▏▎▍▌▋▊▉".index(drawn[-1]) if drawn.strip("█") else 0)
+    assert abs(eighths - share * 96) <= 0.5
+    assert len(drawn) <= 12
+
+
+def test_the_rows_of_a_plain_table_are_aligned(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(session(12))
+    table = common.plain_table(common.COLUMNS, common.split_rows(sets.planned(path)))
+    lines = table.splitlines()
+    assert len(lines) == 13
+    assert len({line.index("auto") for line in lines[2:]}) == 1
+    assert all(line[:2].strip().isdigit() for line in lines[1:])
+    assert "\x1b" not in table
+
+
+def test_shares_add_up_to_the_whole(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(session(3))
+    rows = common.split_rows(sets.planned(path))
+    assert abs(sum(float(row[2].rstrip("%")) for row in rows) - 100) <= 0.2
+
+
+def test_no_control_character_of_a_session_is_shown(tmp_path: Path) -> None:
+    path = tmp_path / "\x1b[31m.jsonl"
+    hostile = BOUNDARY_LINE.replace(b'"auto"', b'"\\u001b]0;x\\u0007[red]"')
+    path.write_bytes(row() + b"\n" + hostile + b"\n")
+    plan = sets.planned(path)
+    text = "\n".join(
+        [
+            common.split_heading(plan),
+            common.plain_table(common.COLUMNS, common.split_rows(plan)),
+            *common.split_would(plan, tmp_path / "\x07", None, 3),
+            *common.split_done(plan, tmp_path / "\x07"),
+            *common.split_json(plan, path, tmp_path, dry_run=True),
+        ]
+    )
+    assert all(char.isprintable() or char == "\n" for char in text)
+
+
+@given(st.text(), st.integers(1, 50))
+def test_printable_text_is_one_short_line(text: str, limit: int) -> None:
+    shown = printable(text, limit)
+    assert shown.isprintable()
+    assert len(shown) <= limit
+    if text.isprintable() and len(text) <= limit:
+        assert shown == text

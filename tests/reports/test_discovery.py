@@ -1,0 +1,366 @@
+"""The list has every session that somebody used, by its edges, wherever it is."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sessrotate.archive import place
+from sessrotate.clients.preview import EDGE
+from sessrotate.in_place import aside
+from sessrotate.reports import discovery, file_edges
+from sessrotate.reports.discovery import Listed
+from sessrotate.retention import compress, prune, put_away
+from sessrotate.retention.policy import Policy
+from sessrotate.segments import live_header
+from support import command_line, homes, oracle
+from support.command_line import ID
+from support.homes import PROJECT, Home
+
+DATA = command_line.session(boundaries=3)
+OTHER = "0ddba11a-0000-4000-a000-00000000000a"
+
+
+def lines(*rows: Any) -> bytes:
+    return b"".join(json.dumps(row, separators=(",", ":")).encode() + b"\n" for row in rows)
+
+
+def user(said: str, **fields: Any) -> dict[str, Any]:
+    return {"type": "user", "sessionId": OTHER, "message": {"content": said}, **fields}
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    return homes.home(tmp_path, monkeypatch, DATA)
+
+
+def only() -> Listed:
+    (found,) = discovery.sessions()
+    return found
+
+
+def test_a_live_session_is_listed_with_what_its_edges_say(home: Home) -> None:
+    live = home.live.with_name(f"{OTHER}.jsonl")
+    home.live.rename(live)
+    said = {"cwd": "/home/somebody/é", "gitBranch": "main", "uuid": "u1"}
+    rows = [
+        user("First", timestamp="2026-03-01T12:00:00.000Z", **said),
+        user("x" * 200_000),
+        user("Last", timestamp="2026-03-01T13:00:00.000Z", gitBranch="other"),
+    ]
+    live.write_bytes(lines(*rows))
+    found = only()
+    assert found.place == place.of(live)
+    assert (found.bytes, found.archived_bytes, found.segments) == (live.stat().st_size, 0, 0)
+    assert found.modified == live.stat().st_mtime_ns
+    edges = found.edges
+    assert (str(edges.title), edges.folder, edges.first) == ("First", "/home/somebody/é", "u1")
+    assert edges.branch == "other"
+    assert (edges.started, edges.ended) == ("2026-03-01T12:00:00.000Z", "2026-03-01T13:00:00.000Z")
+
+
+def test_a_rotated_session_is_listed_as_it_was(home: Home) -> None:
+    before = only()
+    home.rotate()
+    found = only()
+    tail = oracle.bodies(DATA)[-1]
+    assert found.place == before.place
+    assert found.edges == before.edges
+    assert found.bytes == home.live.stat().st_size
+    assert found.archived_bytes == len(DATA) - len(tail)
+    assert found.segments == 3
+
+
+def test_a_session_whose_live_file_is_gone_is_listed_by_its_archive(home: Home) -> None:
+    before = only()
+    home.rotate()
+    home.live.unlink()
+    found = only()
+    assert (found.place, found.bytes, found.segments) == (before.place, None, 3)
+    assert found.edges.title == before.edges.title
+    assert found.modified == home.archive.stat().st_mtime_ns
+
+
+def test_a_title_that_a_rotation_carried_is_the_sessions(home: Home) -> None:
+    title = {"type": "custom-title", "customTitle": "A name", "sessionId": ID}
+    first, *rest = oracle.bodies(DATA)
+    home.live.write_bytes(b"".join([first, rest[0], lines(title), *rest[1:]]))
+    home.rotate()
+    home.append(lines(*[user("x" * 2000)] * 40))
+    assert str(only().edges.title) == "A name"
+
+
+def test_what_nobody_used_is_hidden_unless_asked_for(home: Home) -> None:
+    folder = home.live.parent
+    (folder / "empty.jsonl").write_bytes(b"")
+    (folder / "warm.jsonl").write_bytes(lines(user("Warmup")))
+    (folder / "side.jsonl").write_bytes(lines(user("Go", isSidechain=True)))
+    (folder / "agent-1.jsonl").write_bytes(lines(user("Go")))
+    (folder / "notes.txt").write_bytes(b"none")
+    (folder / ".jsonl").write_bytes(DATA)
+    assert only().session == ID
+    told = {each.session: each.edges.standing for each in discovery.sessions(hidden=True)}
+    assert told == {ID: "session", "empty": "empty", "warm": "warm-up", "side": "agent"}
+
+
+def test_what_lies_beside_a_session_is_counted_with_it(home: Home) -> None:
+    folder = home.live.parent
+    flat = lines(user("Go", sessionId=ID))
+    (folder / "agent-1.jsonl").write_bytes(flat)
+    (folder / ID / "subagents").mkdir(parents=True)
+    (folder / ID / "subagents" / "agent-2.jsonl").write_bytes(b"x" * 10)
+    (folder / ID / "tool-results").mkdir()
+    (folder / ID / "tool-results" / "a.txt").write_bytes(b"x" * 5)
+    assert only().side_bytes == len(flat) + 15
+
+
+def test_a_manifest_that_cannot_be_read_hides_no_session(home: Home) -> None:
+    home.rotate()
+    (home.archive / "manifest.json").write_bytes(b"{}")
+    found = only()
+    assert (found.archived_bytes, found.segments) == (None, 0)
+
+
+def test_locks_and_what_was_put_aside_are_no_projects(home: Home) -> None:
+    home.rotate()
+    aside.put_aside(home.where)
+    assert [each.path.parent.name for each in discovery.sessions()] == [PROJECT]
+
+
+def test_a_folder_that_is_not_there_has_no_sessions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "nothing"))
+    assert list(discovery.sessions()) == []
+
+
+# ── what continues what ──────────────────────────────────────────────────────────────────────
+
+
+def test_a_clone_of_a_rotated_session_continues_it(home: Home) -> None:
+    clone = home.live.with_name(f"{OTHER}.jsonl")
+    late = lines(user("On", timestamp="2099-03-01T12:00:00.000Z"))
+    clone.write_bytes(b"".join(oracle.bodies(DATA)[1:2]) + late)
+    home.rotate()
+    expected = [(ID, "first"), (OTHER, "same rows")]
+    for path in (home.live, clone):
+        found = discovery.continued(place.of_live(path))
+        assert [(link.session, link.reason) for link in found] == expected
+
+
+# ── what an old client's index says ──────────────────────────────────────────────────────────
+
+
+def test_an_index_names_only_a_session_whose_own_file_does_not(home: Home) -> None:
+    folder = home.live.parent
+    (folder / f"{OTHER}.jsonl").write_bytes(lines(user("x" * 100_000)))
+    index = [
+        {"sessionId": OTHER, "summary": "Of the index", "firstPrompt": "No"},
+        {"sessionId": ID, "summary": "Not this"},
+        {"sessionId": 1},
+        None,
+    ]
+    (folder / "sessions-index.json").write_text(json.dumps({"version": 1, "entries": index}))
+    titles = {each.session: str(each.edges.title) for each in discovery.sessions()}
+    assert titles[OTHER] == "Of the index"
+    assert titles[ID] not in {"", "Not this"}
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"{", b'{"entries":1}', b'{"entries":[[]]}'])
+def test_an_index_that_says_nothing_is_passed_over(home: Home, data: bytes) -> None:
+    (home.live.parent / "sessions-index.json").write_bytes(data)
+    assert only().session == ID
+
+
+# ── archives, and what is put away ───────────────────────────────────────────────────────────
+
+
+def disk_bytes(folder: Path) -> int:
+    return sum(path.lstat().st_size for path in folder.rglob("*") if not path.is_dir())
+
+
+def test_what_was_pruned_is_not_archived_any_more_but_takes_room_in_the_trash(home: Home) -> None:
+    home.rotate()
+    before = only()
+    policy = Policy(keep_last=1)
+    planned = prune.prepare([home.where], policy, 1.8e9, lambda _done: None)
+    assert [error for _, error in prune.execute(planned, 0.2)] == [None]
+    found = only()
+    assert found.archived_bytes == len(oracle.bodies(DATA)[2])
+    assert found.archived_disk_bytes == disk_bytes(home.archive)
+    assert (found.segments, found.compactions) == (before.segments, before.compactions)
+    assert found.edges.folder == before.edges.folder
+
+
+def test_a_compressed_archive_is_told_as_it_was_and_takes_less(home: Home) -> None:
+    home.live.write_bytes(command_line.session(boundaries=3, padding=5_000))
+    home.rotate()
+    before = only()
+    compress.compress(home.where, 0.2, lambda _done: None)
+    found = only()
+    assert replace(found, archived_disk_bytes=0, modified=0) == replace(
+        before, archived_disk_bytes=0, modified=0
+    )
+    assert found.archived_disk_bytes == disk_bytes(home.archive) < before.archived_disk_bytes
+
+
+@pytest.mark.parametrize("is_rotated", [False, True])
+@pytest.mark.parametrize("padding", [0, 60_000])
+def test_a_session_that_is_put_away_is_listed_by_what_it_says(
+    home: Home, is_rotated: bool, padding: int
+) -> None:
+    home.live.write_bytes(command_line.session(boundaries=3, padding=padding))
+    if is_rotated:
+        home.rotate()
+    before = only()
+    assert before.bytes is not None
+    assert before.archived_bytes is not None
+    put_away.archive(home.where, 0.2)
+    found = only()
+    assert (found.session, found.bytes, found.live_tail) == (before.session, None, 0)
+    assert found.archived_bytes == before.archived_bytes + before.bytes
+    assert found.archived_disk_bytes == disk_bytes(home.archive)
+    assert found.edges.title == before.edges.title
+    assert found.compactions in {None, 3}
+    assert found.modified == before.modified
+
+
+def test_an_archive_that_says_nothing_is_listed_all_the_same(home: Home) -> None:
+    home.rotate()
+    home.live.unlink()
+    (home.archive / "manifest.json").write_bytes(b"{}")
+    told: dict[str, str] = {}
+    (found,) = discovery.sessions(unread=told.__setitem__)
+    assert (found.session, found.archived_bytes, found.edges.standing) == (ID, None, "session")
+    assert found.archived_disk_bytes == disk_bytes(home.archive)
+    assert list(told) == [str(home.archive)]
+
+
+# ── what is cheap to know ────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("padding", [0, 3_000, 40_000])
+@pytest.mark.parametrize("is_rotated", [False, True])
+def test_compactions_and_live_tails_are_exact_or_not_told(
+    home: Home, padding: int, is_rotated: bool
+) -> None:
+    data = command_line.session(boundaries=3, padding=padding)
+    home.live.write_bytes(data)
+    if is_rotated:
+        home.rotate()
+    more = command_line.boundary(90) + command_line.row(91, pad="p" * padding)
+    home.append(more)
+    found = only()
+    assert found.compactions == (4 if home.live.stat().st_size <= EDGE else None)
+    assert found.live_tail == len(more)
+
+
+def test_compactions_that_were_carried_are_not_counted_twice(home: Home) -> None:
+    home.rotate()
+    header_line, _, rest = home.live.read_bytes().partition(b"\n")
+    header = live_header.parse(header_line + b"\n", ID)
+    assert header is not None
+    carried = command_line.boundary(7)
+    bare = rest[header.carried_bytes :]
+    home.live.write_bytes(
+        live_header.line(replace(header, carried_bytes=len(carried))) + carried + bare
+    )
+    found = only()
+    assert (found.compactions, found.live_tail) == (3, len(bare))
+
+
+def test_a_live_file_that_does_not_go_on_from_its_archive_tells_no_compactions(home: Home) -> None:
+    home.rotate()
+    header_line = home.live.read_bytes().partition(b"\n")[0]
+    for data in (DATA, header_line):
+        home.live.write_bytes(data)
+        (found,) = discovery.sessions(hidden=True)
+        assert (found.compactions, found.live_tail) == (None, None)
+
+
+# ── unreadable, vanishing, growing ───────────────────────────────────────────────────────────
+
+
+def test_what_cannot_be_read_is_shown_with_its_size_and_told(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.open
+
+    def guarded(path: Any, *rest: Any, **more: Any) -> int:
+        if str(path) == str(home.live):
+            raise PermissionError(13, "Permission denied", str(path))
+        return real(path, *rest, **more)
+
+    monkeypatch.setattr(os, "open", guarded)
+    told: dict[str, str] = {}
+    (found,) = discovery.sessions(unread=told.__setitem__)
+    assert (found.session, found.bytes, found.edges.folder) == (ID, len(DATA), None)
+    assert (found.compactions, found.live_tail) == (None, None)
+    assert told == {str(home.live): "Permission denied"}
+
+
+def test_a_folder_that_cannot_be_read_is_told_and_hides_no_other(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = home.live.parent.with_name("-other")
+    command_line.write(other / f"{OTHER}.jsonl", DATA)
+    real = os.scandir
+
+    def guarded(path: Any) -> Any:
+        if str(path) == str(other):
+            raise PermissionError(13, "Permission denied", str(path))
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", guarded)
+    told: dict[str, str] = {}
+    assert [each.session for each in discovery.sessions(unread=told.__setitem__)] == [ID]
+    assert told == {str(other): "Permission denied"}
+
+
+def test_what_goes_away_meanwhile_is_passed_over(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        command_line.write(home.live.with_name(f"{number}{OTHER[1:]}.jsonl"), DATA)
+    real = file_edges.of
+
+    def vanishing(path: Any) -> Any:
+        Path(path).unlink()
+        return real(path)
+
+    told: dict[str, str] = {}
+    monkeypatch.setattr(file_edges, "of", vanishing)
+    assert list(discovery.sessions(unread=told.__setitem__)) == []
+    assert told == {}
+
+
+def test_a_file_that_grows_is_told_as_of_one_moment(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.pread
+
+    def growing(fd: int, size: int, offset: int) -> bytes:
+        home.append(command_line.boundary(99))
+        return real(fd, size, offset)
+
+    monkeypatch.setattr(os, "pread", growing)
+    found = only()
+    assert (found.bytes, found.compactions) == (len(DATA), 3)
+
+
+# ── what continues what, for all at once ─────────────────────────────────────────────────────
+
+
+def test_all_links_are_those_of_each_chain(home: Home) -> None:
+    clone = home.live.with_name(f"{OTHER}.jsonl")
+    late = lines(user("On", timestamp="2099-03-01T12:00:00.000Z"))
+    clone.write_bytes(b"".join(oracle.bodies(DATA)[1:2]) + late)
+    home.rotate()
+    assert [(path.stem, link.session, link.reason) for path, link in discovery.continuing()] == [
+        (OTHER, ID, "same rows")
+    ]

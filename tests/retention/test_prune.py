@@ -1,0 +1,164 @@
+"""What is pruned goes to the trash and comes back, whatever happens in between."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from sessrotate.archive import state
+from sessrotate.errors import DamagedError, InUseError, RefusedError, WrongUsageError
+from sessrotate.reading import stitch
+from sessrotate.retention import prune
+from sessrotate.retention.policy import DAY, Policy
+from sessrotate.retention.prune import PrunePlan
+from support import command_line, homes, oracle
+from support.command_line import ID, boundary, row
+from support.homes import Home, snapshot
+
+DATA = command_line.session(boundaries=4)
+BODIES = oracle.bodies(DATA)
+NOW = 1_800_000_000.0
+LAST_TWO = Policy(keep_last=2)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    made = homes.home(tmp_path, monkeypatch, DATA)
+    made.rotate()
+    return made
+
+
+def planned(home: Home, policy: Policy = LAST_TWO, now: float = NOW) -> PrunePlan:
+    return prune.prepare([home.where], policy, now, lambda _done: None)
+
+
+def pruned(home: Home, policy: Policy = LAST_TWO) -> PrunePlan:
+    plan = planned(home, policy)
+    assert [error for _, error in prune.execute(plan, 1)] == [None]
+    return plan
+
+
+def stitched(home: Home) -> tuple[bytes, list[str]]:
+    gaps: list[str] = []
+    with state.opened(home.where) as found:
+        return b"".join(bytes(piece) for piece in stitch.history(found, gaps.append)), gaps
+
+
+def trash(home: Home) -> set[str]:
+    folder = home.archive / "trash"
+    return {file.name for file in folder.iterdir()} if folder.exists() else set()
+
+
+def test_a_plan_changes_nothing(home: Home) -> None:
+    before = snapshot(home.config)
+    plan = planned(home)
+    assert [entry.keep for entry in plan.decisions] == [False, False, True, True]
+    assert snapshot(home.config) == before
+
+
+def test_what_goes_is_in_the_trash_and_told_as_pruned(home: Home) -> None:
+    plan = pruned(home)
+    assert trash(home) == {f"{ID}.jsonl", f"{ID}.1.jsonl"}
+    assert plan.bytes_trashed == sum(file.stat().st_size for file in home.archive.glob("trash/*"))
+    data, gaps = stitched(home)
+    assert data == b"".join(BODIES[2:])
+    when = "2027-01-15"
+    assert gaps == [f"Segments 0 to 1 were pruned on {when} (no keep rule holds it)."]
+    with pytest.raises(DamagedError, match="--allow-gaps leaves them out"):
+        home.stitched()
+    assert [problem.kind for problem in home.problems()] == ["pruned"]
+
+
+def test_what_was_pruned_comes_back(home: Home) -> None:
+    before = {file.name: file.read_bytes() for file in home.archive.iterdir()}
+    pruned(home)
+    assert prune.undelete(home.where, 1, 1) == [1]
+    assert prune.undelete(home.where, None, 1) == [0]
+    assert {file.name: file.read_bytes() for file in home.archive.iterdir()} == before
+    assert home.stitched() == DATA
+    with pytest.raises(RefusedError, match="No pruned segment"):
+        prune.undelete(home.where, None, 1)
+
+
+def test_the_trash_is_emptied_after_the_grace_time_and_not_before(home: Home) -> None:
+    pruned(home)
+    stranger = home.archive / "trash" / "mine"
+    stranger.write_bytes(b"mine")
+    assert prune.empty_trash(home.where, 7 * DAY, NOW + 7 * DAY - 1, 1) == 0
+    size = sum(file.stat().st_size for file in home.archive.glob("trash/*.jsonl"))
+    assert prune.empty_trash(home.where, 7 * DAY, NOW + 7 * DAY, 1) == size
+    assert trash(home) == {"mine"}
+    with pytest.raises(RefusedError, match="Segment 1"):
+        prune.undelete(home.where, 1, 1)
+    assert stitched(home)[0] == b"".join(BODIES[2:])
+
+
+def test_a_pruned_session_goes_on_and_is_rotated_again(home: Home) -> None:
+    pruned(home)
+    more = row(90) + boundary(91) + row(92)
+    home.append(more)
+    home.rotate()
+    data, gaps = stitched(home)
+    assert data == b"".join(BODIES[2:]) + more
+    assert len(gaps) == 1
+    with pytest.raises(RefusedError, match="undelete"):
+        home.restore()
+    prune.undelete(home.where, None, 1)
+    home.restore()
+    assert home.live.read_bytes() == DATA + more
+
+
+def test_pinned_segments_stay_until_they_are_unpinned(home: Home) -> None:
+    prune.pin(home.where, 0, "the design", 1)
+    assert planned(home).decisions[0].reasons == ("pinned: the design",)
+    pruned(home)
+    assert trash(home) == {f"{ID}.1.jsonl"}
+    prune.pin(home.where, 0, None, 1)
+    pruned(home)
+    assert trash(home) == {f"{ID}.jsonl", f"{ID}.1.jsonl"}
+    with pytest.raises(WrongUsageError, match="no sealed segment 1"):
+        prune.pin(home.where, 1, "", 1)
+
+
+def test_what_does_not_verify_stays(home: Home) -> None:
+    file = home.archive / f"{ID}.1.jsonl"
+    file.write_bytes(file.read_bytes()[:-1])
+    plan = planned(home)
+    assert [entry.keep for entry in plan.decisions] == [False, True, True, True]
+    assert "does not verify" in plan.decisions[1].reasons[0]
+
+
+def test_an_archive_that_changed_since_the_plan_is_left_alone(home: Home) -> None:
+    plan = planned(home)
+    prune.pin(home.where, 0, "wait", 1)
+    before = snapshot(home.config)
+    ((_, error),) = prune.execute(plan, 1)
+    assert isinstance(error, InUseError)
+    assert snapshot(home.config) == before
+
+
+def test_a_client_that_came_since_the_plan_is_left_alone(home: Home) -> None:
+    plan = planned(home)
+    running = json.dumps({"pid": os.getpid(), "sessionId": ID}).encode()
+    command_line.write(home.config / "sessions" / f"{os.getpid()}.json", running)
+    before = snapshot(home.config)
+    ((_, error),) = prune.execute(plan, 1)
+    assert isinstance(error, InUseError)
+    assert "client" in str(error)
+    assert snapshot(home.config) == before
+
+
+def test_a_segment_in_the_trash_that_nobody_pruned_comes_back(home: Home) -> None:
+    name = f"{ID}.1.jsonl"
+    (home.archive / "trash").mkdir()
+    (home.archive / name).rename(home.archive / "trash" / name)
+    prune.pin(home.where, 0, "whatever is done next", 1)
+    assert home.stitched() == DATA
+
+
+def test_an_empty_policy_is_an_error(home: Home) -> None:
+    with pytest.raises(WrongUsageError, match="No rule"):
+        planned(home, Policy())

@@ -1,0 +1,889 @@
+"""A session that is put away comes back as it was, whatever happens in between."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import threading
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+import generate_session
+from sessrotate import doctor, find, fs
+from sessrotate.archive import place, put_away_file, state
+from sessrotate.errors import DamagedError, InUseError, RefusedError, SessrotateError, StorageError
+from sessrotate.in_place import operations
+from sessrotate.model import Span
+from sessrotate.reading import session
+from sessrotate.retention import prune, put_away_files, put_away_moves
+from sessrotate.retention import put_away as cold
+from sessrotate.retention.policy import DAY, Policy
+from sessrotate.system import in_use, lease
+from support import command_line, homes
+from support.command_line import ID, row
+from support.homes import Crash, Home, Killed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+DATA: Final = command_line.session(boundaries=3)
+OTHER: Final = "0therid0-0000-4000-a000-000000000002"
+LONG: Final = b"".join(row(number) for number in range(100, 1200))
+"""Rows of an agent, more than what is left plain."""
+
+THEN: Final = 1_700_000_000
+
+
+def filled(home: Home) -> Home:
+    """Give a session all that clients keep beside one, and what a person may put there."""
+    side = home.live.parent / ID
+    (side / "subagents").mkdir(parents=True)
+    (side / "tool-results").mkdir()
+    (side / "subagents" / "agent-a1.jsonl").write_bytes(LONG)
+    (side / "subagents" / "agent-a1.meta.json").write_text("{}")
+    (side / "subagents" / "agent-a2.jsonl").write_bytes(row(5))
+    (side / "subagents" / "both.jsonl").write_bytes(LONG)
+    (side / "subagents" / "both.jsonl.zst").write_bytes(b"a person's own")
+    (side / "tool-results" / "r.txt").write_bytes(b"x" * 100_000)
+    (side / "empty").mkdir()
+    (side / "link.jsonl").symlink_to("/nonexistent")
+    (side / "pointer").symlink_to("subagents")
+    mine = home.live.parent / "agent-0a.jsonl"
+    mine.write_bytes(b'{"sessionId":"%s","type":"user","uuid":"1"}\n' % ID.encode() + LONG)
+    other = home.live.parent / "agent-0b.jsonl"
+    other.write_bytes(b'{"sessionId":"%s","type":"user"}\n' % OTHER.encode())
+    (home.live.parent / f"{OTHER}.jsonl").write_bytes(row(1))
+    (side / "subagents" / "agent-a1.jsonl").chmod(0o640)
+    home.live.chmod(0o644)
+    for path in sorted(home.live.parent.rglob("*"), reverse=True):
+        if not path.is_symlink():
+            os.utime(path, ns=(THEN * 10**9 + 1, THEN * 10**9 + len(path.name)))
+    with suppress(OSError):  # not every file system has them
+        os.setxattr(home.live, "user.note", b"live")
+        os.setxattr(side / "subagents" / "agent-a1.jsonl", "user.note", b"agent")
+    return home
+
+
+@pytest.fixture(autouse=True)
+def _nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look for no writers among the processes of this machine: that takes longer than all else."""
+    monkeypatch.setattr(in_use, "writers", lambda *_: iter(()))
+
+
+@pytest.fixture(params=["never rotated", "rotated"])
+def home(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    made = homes.home(tmp_path, monkeypatch, DATA)
+    if request.param == "rotated":
+        made.rotate()
+    return filled(made)
+
+
+def whole(home: Home) -> dict[str, tuple[object, ...]]:
+    """Return all that there is of a home's sessions but inodes, and times of what only holds them.
+
+    The folder of the project is changed by whatever leaves it or comes to it.
+    """
+    found: dict[str, tuple[object, ...]] = {}
+    for top in (home.config / "projects", home.config / "sessrotate"):
+        for path in sorted(top.rglob("*")):
+            status = path.lstat()
+            kept: tuple[object, ...] = (status.st_mode, status.st_uid, status.st_gid)
+            if "locks" in path.parts:
+                continue
+            if path.is_symlink():
+                kept = (*kept, path.readlink())
+            elif path.is_file():
+                names = os.listxattr(path)
+                extra = {name: os.getxattr(path, name) for name in names}
+                kept = (*kept, status.st_nlink, status.st_mtime_ns, extra, path.read_bytes())
+            elif ID in path.parts and "projects" in path.parts:
+                kept = (*kept, status.st_mtime_ns)
+            elif not any(path.rglob("*.json*")):
+                continue  # an archive's folder without an archive
+            found[str(path.relative_to(home.config))] = kept
+    return found
+
+
+def away(home: Home) -> set[str]:
+    folder = home.archive / "cold"
+    return {
+        str(path.relative_to(folder))
+        for path in folder.rglob("*")
+        if path.is_symlink() or not path.is_dir()
+    }
+
+
+def left(home: Home) -> set[str]:
+    """Return what the client finds in its project."""
+    return {path.name for path in home.live.parent.iterdir()}
+
+
+# ── there and back ───────────────────────────────────────────────────────────────────────────
+
+
+def test_a_session_put_away_is_out_of_its_clients_folder_and_comes_back_as_it_was(
+    home: Home,
+) -> None:
+    before = whole(home)
+    size = sum(
+        len(kept[-1])
+        for path, kept in before.items()
+        if path.startswith("projects") and OTHER not in path and "0b" not in path
+        if isinstance(kept[-1], bytes)
+    )
+    size += len("/nonexistent")  # a link is as long as what it says
+    assert cold.archive(home.where, 1) == size
+    assert left(home) == {f"{OTHER}.jsonl", "agent-0b.jsonl"}
+    assert away(home) == {
+        f"{ID}.jsonl.zst",
+        "agent-0a.jsonl.zst",
+        f"{ID}/subagents/agent-a1.jsonl.zst",
+        f"{ID}/subagents/agent-a1.meta.json",
+        f"{ID}/subagents/agent-a2.jsonl",
+        f"{ID}/subagents/both.jsonl",
+        f"{ID}/subagents/both.jsonl.zst",
+        f"{ID}/tool-results/r.txt",
+        f"{ID}/link.jsonl",
+        f"{ID}/pointer",
+    }
+    assert cold.unarchive(home.where, 1) == size
+    assert whole(home) == before
+    assert not (home.archive / "cold").exists()
+
+
+def test_what_is_put_away_again_is_put_away_already(home: Home) -> None:
+    cold.archive(home.where, 1)
+    before = homes.snapshot(home.config)
+    assert cold.archive(home.where, 1) == 0
+    assert cold.plan(home.where) == 0
+    assert homes.snapshot(home.config) == before
+
+
+def test_a_plan_says_what_would_leave_and_changes_nothing(home: Home) -> None:
+    before = homes.snapshot(home.config)
+    planned = cold.plan(home.where)
+    assert homes.snapshot(home.config) == before
+    assert cold.archive(home.where, 1) == planned > 0
+
+
+def test_a_compressed_file_has_what_the_plain_one_had(home: Home) -> None:
+    live, agent = home.live, home.live.parent / ID / "subagents" / "agent-a1.jsonl"
+    then = {path.name: (path.stat().st_mode, path.stat().st_mtime_ns) for path in (live, agent)}
+    cold.archive(home.where, 1)
+    for path in (live, agent):
+        (packed,) = (home.archive / "cold").rglob(f"{path.name}.zst")
+        status = packed.stat()
+        assert (status.st_mode, status.st_mtime_ns) == then[path.name]
+        assert os.getxattr(packed, "user.note") in {b"live", b"agent"}
+    for name in ("cold", "cold.json"):
+        assert not (home.archive / name).stat().st_mode & 0o077
+
+
+def test_a_generated_session_takes_a_quarter_of_its_size_at_most(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = homes.home(tmp_path, monkeypatch, b"")
+    with home.live.open("wb") as file:
+        generate_session.generate(file, generate_session.Options(size=8 << 20, boundaries=3))
+    size = cold.archive(home.where, 1)
+    assert size >= 8 << 20
+    assert 0 < cold.stored(home.where) <= size / 4
+
+
+def test_touched_files_count_as_changed_now_and_nothing_else_differs(home: Home) -> None:
+    before = whole(home)
+    cold.archive(home.where, 1)
+    cold.unarchive(home.where, 1, touch=1_900_000_000)
+    after = whole(home)
+    assert before.keys() == after.keys()
+    for path, kept in after.items():
+        differs = [one for one, other in zip(before[path], kept, strict=True) if one != other]
+        touched = path.startswith("projects") and OTHER not in path and "0b" not in path
+        is_file = touched and isinstance(kept[-1], bytes)
+        assert len(differs) == is_file, path
+        assert not is_file or kept[4] == 1_900_000_000 * 10**9
+
+
+# ── reading what is away ─────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("packed", [True, False], ids=["compressed", "plain"])
+def test_a_session_that_is_away_is_read_and_verified_by_its_id(
+    home: Home, monkeypatch: pytest.MonkeyPatch, packed: bool
+) -> None:
+    if not packed:
+        monkeypatch.setattr(put_away_files, "pack", lambda *_: None)
+    cold.archive(home.where, 1)
+    before = homes.snapshot(home.config)
+    assert home.stitched() == DATA
+    assert home.problems() == []
+    assert find.path_of(ID[:6]) == home.live
+    with session.open_session(ID) as found:
+        lines = [b"".join(found.bytes_of(record)) + b"\n" for record in found.history()]
+        assert b"".join(lines) == DATA
+        assert len(found.segments) == 4
+        assert [record for record in found.live() if not record.is_carried][-1].line in DATA
+    assert [*doctor.findings()] == []
+    assert homes.snapshot(home.config) == before
+
+
+def test_a_prefix_that_fits_a_session_and_one_that_is_away_is_no_ones(
+    home: Home,
+) -> None:
+    twin = home.live.with_name(f"{ID[:8]}-twin.jsonl")
+    command_line.write(twin, DATA)
+    cold.archive(home.where, 1)
+    with pytest.raises(SessrotateError, match="beginning of 2 sessions"):
+        find.path_of(ID[:8])
+
+
+def test_looking_at_a_session_that_is_away_does_not_unpack_it(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cold.archive(home.where, 1)
+    monkeypatch.setattr(put_away_file.Compressed, "_whole", lambda _self: pytest.fail("unpacked"))
+    with state.opened(home.where) as found:
+        assert found.live is not None
+        assert found.live.size() >= len(row(1))
+    assert [*doctor.findings()] == []
+
+
+def test_a_session_that_comes_back_while_it_is_opened_is_read_from_where_it_is(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cold.archive(home.where, 1)
+    real, calls = put_away_file.opened, iter([1])
+
+    def opened(where: place.Place) -> object:
+        found = real(where)
+        if next(calls, None):
+            cold.unarchive(where, 1)
+        return found
+
+    monkeypatch.setattr(put_away_file, "opened", opened)
+    assert home.stitched() == DATA
+
+
+def test_a_session_that_is_away_is_neither_rotated_nor_restored(home: Home) -> None:
+    cold.archive(home.where, 1)
+    before = homes.snapshot(home.config)
+    with pytest.raises(RefusedError, match="unarchive"):
+        home.rotate()
+    with pytest.raises(RefusedError, match="unarchive"):
+        home.restore()
+    with pytest.raises(RefusedError, match="unarchive"):
+        operations.plan_session(home.where, homes.silent)
+    assert homes.snapshot(home.config) == before
+
+
+def test_sealed_segments_of_a_session_that_is_away_are_pruned_as_always(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = homes.home(tmp_path, monkeypatch, DATA)
+    home.rotate()
+    cold.archive(home.where, 1)
+    plan = prune.prepare([home.where], Policy(keep_last=1), THEN * 2, lambda _done: None)
+    assert [error for _, error in prune.execute(plan, 1)] == [None]
+    cold.unarchive(home.where, 1)
+    assert prune.undelete(home.where, None, 1) == [0, 1]
+    assert home.stitched() == DATA
+
+
+# ── refused ──────────────────────────────────────────────────────────────────────────────────
+
+
+def unchanged(home: Home, error: type[SessrotateError], words: str, away: bool = False) -> None:
+    """Check that a session is neither put away nor back, with these words."""
+    before = homes.snapshot(home.config)
+    with pytest.raises(error, match=words):
+        cold.unarchive(home.where, 0.05) if away else cold.archive(home.where, 0.05)
+    assert homes.snapshot(home.config) == before
+    if not away:
+        with pytest.raises(error, match=words):
+            cold.plan(home.where)
+
+
+def test_what_a_client_runs_is_not_put_away(home: Home) -> None:
+    command_line.write(
+        home.config / "sessions" / f"{os.getpid()}.json", json.dumps({"sessionId": ID}).encode()
+    )
+    unchanged(home, InUseError, r"runs the session\): end the client, then try again\.$")
+
+
+def test_what_a_process_has_open_for_writing_is_not_put_away(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(in_use, "writers", lambda *_: iter([in_use.User(1, "has it open")]))
+    unchanged(home, InUseError, "process 1 has it open")
+
+
+def test_a_writer_that_only_the_lease_finds_keeps_it_where_it_is(home: Home) -> None:
+    before = homes.snapshot(home.config)
+    with home.live.open("ab"), pytest.raises(InUseError, match="in use"):
+        cold.archive(home.where, 0.05)
+    assert homes.snapshot(home.config) == before
+
+
+def test_a_client_that_opens_it_as_it_leaves_brings_it_back(home: Home) -> None:
+    """It waits for the lease inside `open`, and gets the file wherever that is by then."""
+    before = whole(home)
+    more, threads = row(77), []
+
+    def write() -> None:
+        with home.live.open("ab") as file:
+            begun.set()
+            file.write(more)
+
+    begun = threading.Event()
+    real = cold._leased  # noqa: SLF001 - so that the client comes at the very moment
+
+    def leased(source: Any, wait: float) -> lease.Answer:
+        answer = real(source, wait)
+        threads.append(threading.Thread(target=write))
+        threads[0].start()
+        while not lease.is_wanted(source.fd):
+            pass
+        return answer
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cold, "_leased", leased)
+        with pytest.raises(InUseError, match="A client writes"):
+            cold.archive(home.where, 1)
+    threads[0].join(10)
+    assert begun.is_set()
+    after = whole(home)
+    name = f"projects/{homes.PROJECT}/{ID}.jsonl"
+    assert after[name][-1] == before[name][-1] + more  # type: ignore[operator]  # both bytes
+    assert {path for path in after if after[path] != before.get(path)} == {name}
+
+
+def test_without_leases_whoever_still_writes_brings_it_back(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    homes.without_leases(monkeypatch)
+    before, more = whole(home), row(77)
+
+    def write(_seconds: float) -> None:
+        with (home.archive / "cold" / f"{ID}.jsonl").open("ab") as file:
+            file.write(more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(time, "sleep", write)
+        with pytest.raises(InUseError, match="A client writes"):
+            cold.archive(home.where, 1)
+    assert home.live.read_bytes()[-len(more) :] == more
+    assert whole(home).keys() == before.keys()
+    monkeypatch.setattr(cold, "_SETTLE", 0)
+    cold.archive(home.where, 1)
+    assert home.stitched() == DATA + more
+
+
+def test_links_are_not_put_away(home: Home) -> None:
+    side = home.live.parent / ID
+    side.rename(home.config / "elsewhere")
+    side.symlink_to(home.config / "elsewhere")
+    unchanged(home, RefusedError, "symbolic link")
+
+
+def test_a_session_that_is_gone_is_not_put_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = homes.home(tmp_path, monkeypatch, DATA)
+    home.rotate()
+    home.live.unlink()
+    unchanged(home, RefusedError, "is gone")
+
+
+def test_what_nobody_put_there_is_not_mixed_up_with_what_is_put_away(home: Home) -> None:
+    command_line.write(home.archive / "cold" / "mine", b"mine")
+    unchanged(home, RefusedError, "mine, which nobody put away")
+
+
+@pytest.mark.parametrize("name", [f"{ID}.jsonl", ID, "agent-0a.jsonl"])
+def test_nothing_that_appeared_meanwhile_is_written_over(home: Home, name: str) -> None:
+    cold.archive(home.where, 1)
+    command_line.write(home.live.parent / name, row(3))
+    unchanged(home, RefusedError, "appeared|there already", away=True)
+    (home.live.parent / name).rename(home.config / "moved")
+    cold.unarchive(home.where, 1)
+    assert home.stitched() == DATA
+
+
+def test_a_live_file_begun_anew_is_noticed_by_everybody(home: Home) -> None:
+    cold.archive(home.where, 1)
+    command_line.write(home.live, row(3))
+    (finding,) = doctor.findings()
+    assert finding.kind == "doubled"
+    assert [problem.kind for problem in home.problems()] == ["live"]
+    with pytest.raises(DamagedError, match="appeared while"):
+        home.stitched()
+    with pytest.raises(RefusedError, match="appeared while"):
+        cold.archive(home.where, 1)
+    with pytest.raises(RefusedError, match="unarchive"):
+        home.rotate(adopt=True)
+    assert cold.wanted(0, None, THEN * 2) == [place.of_live(home.live.parent / f"{OTHER}.jsonl")]
+
+
+def test_what_comes_between_the_look_and_the_move_is_not_written_over(home: Home) -> None:
+    cold.archive(home.where, 1)
+    real = cold._told  # noqa: SLF001 - so that it comes at the very moment
+
+    def told(*arguments: Any) -> Any:
+        command_line.write(home.live, row(3))
+        return real(*arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cold, "_told", told)
+        with pytest.raises(InUseError, match="appeared meanwhile"):
+            cold.unarchive(home.where, 1)
+    assert home.live.read_bytes() == row(3)
+    home.live.unlink()
+    cold.unarchive(home.where, 1)
+    assert home.stitched() == DATA
+
+
+def test_what_is_not_away_does_not_come_back(home: Home) -> None:
+    unchanged(home, RefusedError, "not put away", away=True)
+
+
+def test_another_agents_transcript_stays_where_it_is(home: Home) -> None:
+    """Both sessions are named in it, and both are there: whose it is nobody can tell."""
+    shared = home.live.parent / "agent-0c.jsonl"
+    names = f'{{"sessionId":"{ID}"}}\n{{"sessionId":"{OTHER}"}}\n'
+    shared.write_text(names)
+    cold.archive(home.where, 1)
+    assert "agent-0c.jsonl" in left(home)
+    cold.unarchive(home.where, 1)
+    # A stub that 2.0.x left is no session.
+    (home.live.parent / f"{OTHER}.jsonl").write_bytes(b"")
+    cold.archive(home.where, 1)
+    assert "agent-0c.jsonl" not in left(home)
+
+
+# ── which ────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_sessions_are_wanted_by_their_last_record_or_by_when_they_would_be_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = homes.home(tmp_path, monkeypatch, b'{"type":"user","timestamp":"2026-01-01T00:00:00Z"}')
+    undated = home.live.with_name("undated.jsonl")
+    command_line.write(undated, b'{"type":"user"}\n')
+    command_line.write(home.live.with_name("stub.jsonl"), b"")
+    newyear = 1_767_225_600.0
+    os.utime(undated, (newyear - 5 * DAY, newyear - 5 * DAY))
+    os.utime(home.live, (newyear + 20 * DAY, newyear + 20 * DAY))
+
+    def wanted(older: float | None, before: float | None, now: float) -> set[str]:
+        return {where.session for where in cold.wanted(older, before, now)}
+
+    assert wanted(10 * DAY, None, newyear + 5 * DAY - 1) == set()
+    assert wanted(10 * DAY, None, newyear + 5 * DAY + 1) == {"undated"}
+    assert wanted(10 * DAY, None, newyear + 10 * DAY) == {"undated"}
+    assert wanted(10 * DAY, None, newyear + 10 * DAY + 1) == {"undated", ID}
+    assert wanted(None, 2 * DAY, newyear + 23 * DAY - 1) == set()
+    assert wanted(None, 2 * DAY, newyear + 23 * DAY) == {"undated"}
+    assert wanted(None, 2 * DAY, newyear + 48 * DAY) == {"undated", ID}
+    settings = home.config / "settings.json"
+    settings.write_text('{"cleanupPeriodDays": 60}')
+    assert wanted(None, 2 * DAY, newyear + 48 * DAY) == set()
+    for unusable in ('{"cleanupPeriodDays": "x"}', "{", "[]", '{"cleanupPeriodDays": true}'):
+        settings.write_text(unusable)
+        assert wanted(None, 2 * DAY, newyear + 48 * DAY) == {"undated", ID}
+    assert wanted(None, None, newyear + 900 * DAY) == set()
+    command_line.write(
+        home.config / "sessions" / f"{os.getpid()}.json", json.dumps({"sessionId": ID}).encode()
+    )
+    assert wanted(1, None, newyear + 900 * DAY) == {"undated"}
+
+
+def test_what_an_interrupted_run_began_is_wanted_first(home: Home) -> None:
+    def killed(*_: object) -> None:
+        raise Killed
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cold, "_check_left_alone", killed)
+        patch.setattr(put_away_moves, "bring_back", killed)
+        with suppress(Killed):
+            cold.archive(home.where, 1)
+    assert cold.wanted(None, None, THEN) == [home.where]
+    assert [finding.kind for finding in doctor.findings()] == ["interrupted"]
+
+
+# ── crashes and errors ───────────────────────────────────────────────────────────────────────
+
+
+STEPS: Final = [
+    pytest.param(7, id="some calls"),
+    pytest.param(1, id="every call", marks=pytest.mark.scale),
+]
+
+
+def made(folder: Path, patch: pytest.MonkeyPatch, rotated: bool) -> Home:
+    """Make a small session with something of each kind beside it."""
+    home = homes.home(folder, patch, DATA)
+    if rotated:
+        home.rotate()
+    side = home.live.parent / ID / "subagents"
+    side.mkdir(parents=True)
+    (side / "agent-a1.jsonl").write_bytes(LONG)
+    (side / "note").write_bytes(b"note")
+    mine = home.live.parent / "agent-0a.jsonl"
+    mine.write_bytes(b'{"sessionId":"%s","type":"user","uuid":"1"}\n' % ID.encode() + LONG)
+    for path in sorted(home.live.parent.rglob("*"), reverse=True):
+        os.utime(path, ns=(THEN * 10**9 + 1, THEN * 10**9 + len(path.name)))
+    return home
+
+
+def put_away(home: Home) -> None:
+    cold.archive(home.where, 0.2)
+
+
+def bring_back(home: Home) -> None:
+    cold.unarchive(home.where, 0.2)
+
+
+def is_back(home: Home) -> None:
+    """Bring a session back, unless it never went."""
+    try:
+        bring_back(home)
+    except RefusedError as error:
+        assert "is not put away" in str(error)  # noqa: PT017 - any other is a failure
+
+
+def check_digests(home: Home) -> None:
+    """Check that what is only there compressed can be told from anything else."""
+    note = home.archive / "cold.json"
+    if note.exists():
+        there = away(home)
+        for file, _, digest in json.loads(note.read_text())["packed"]:
+            assert file in there or digest is not None
+
+
+def failing(
+    tmp_path: Path,
+    patch: pytest.MonkeyPatch,
+    at: int,
+    do: Callable[[Home], None],
+    rotated: bool,
+    crash: Crash,
+) -> tuple[Home, dict[str, tuple[object, ...]], BaseException | None]:
+    """Do something to a new session whose call number `at` fails; return what that left."""
+    home = made(tmp_path / str(at), patch, rotated)
+    before = whole(home)
+    if do is bring_back:
+        put_away(home)
+    failure: BaseException | None = None
+    with pytest.MonkeyPatch.context() as faults:
+        crash.install(faults)
+        try:
+            do(home)
+        except (Killed, SessrotateError) as error:
+            failure = error
+    return home, before, failure
+
+
+@pytest.mark.parametrize("do", [put_away, bring_back])
+@pytest.mark.parametrize("rotated", [False, True], ids=["never rotated", "rotated"])
+@pytest.mark.parametrize("then", ["on", "back"])
+@pytest.mark.parametrize("step", STEPS)
+def test_any_call_may_be_the_last_before_a_crash(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    do: Callable[[Home], None],
+    rotated: bool,
+    then: str,
+    step: int,
+) -> None:
+    at = 0
+    while True:
+        at += step
+        crash = Crash(at)
+        home, before, _ = failing(tmp_path, monkeypatch, at, do, rotated, crash)
+        check_digests(home)
+        # A client deletes what belongs to no live file sooner than it would otherwise.
+        assert home.live.exists() or left(home) == set()
+        assert home.stitched() == DATA
+        assert home.problems() == []
+        if then == "on":
+            put_away(home)
+            assert left(home) == set()
+            assert home.stitched() == DATA
+            assert [*doctor.findings()] == []
+        is_back(home)
+        assert whole(home) == before
+        assert [*doctor.findings()] == []
+        if not crash.happened:
+            break
+    assert at > 40
+
+
+@pytest.mark.scale
+@pytest.mark.parametrize("do", [put_away, bring_back])
+@pytest.mark.parametrize("on", [put_away, is_back])
+def test_what_goes_on_after_a_crash_may_crash_too(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    do: Callable[[Home], None],
+    on: Callable[[Home], None],
+) -> None:
+    at, happened = 0, True
+    while happened:
+        at += 2
+        again, went_on = 0, True
+        while went_on:
+            again += 3
+            crash, second = Crash(at), Crash(again)
+            home, before, _ = failing(
+                tmp_path / str(again), monkeypatch, at, do, rotated=True, crash=crash
+            )
+            with pytest.MonkeyPatch.context() as faults, suppress(Killed):
+                second.install(faults)
+                on(home)
+            assert home.stitched() == DATA
+            is_back(home)
+            assert whole(home) == before
+            went_on, happened = second.happened, crash.happened
+
+
+@pytest.mark.parametrize("do", [put_away, bring_back])
+@pytest.mark.parametrize(
+    ("number", "once"),
+    [
+        pytest.param(errno.EIO, True, id="EIO once"),
+        pytest.param(errno.EIO, False, id="EIO from then on", marks=pytest.mark.scale),
+        pytest.param(errno.ENOSPC, True, id="ENOSPC once", marks=pytest.mark.scale),
+        pytest.param(errno.ENOSPC, False, id="ENOSPC from then on"),
+    ],
+)
+@pytest.mark.parametrize("step", STEPS)
+def test_any_call_may_fail(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    do: Callable[[Home], None],
+    once: bool,
+    number: int,
+    step: int,
+) -> None:
+    at = 0
+    while True:
+        at += step
+        crash = Crash(at, but_once=once, fault=lambda: OSError(number, os.strerror(number)))
+        home, before, failure = failing(tmp_path, monkeypatch, at, do, True, crash)
+        assert failure is None or isinstance(failure, StorageError)
+        assert home.stitched() == DATA
+        if failure is not None and do is put_away and once:
+            is_away = "is put away and nothing is lost" in str(failure)
+            assert is_away == (not home.live.exists()), at
+            # What was undone is undone, but for what the next run removes.
+            is_back(home)
+            assert whole(home) == before
+        do(home) if do is put_away else is_back(home)
+        is_back(home)
+        assert whole(home) == before
+        if not crash.happened:
+            break
+    assert at > 40
+
+
+def test_a_full_disk_leaves_the_plain_files_and_the_next_run_compresses(home: Home) -> None:
+    before = whole(home)
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fs.Draft, "append", full)
+        with pytest.raises(StorageError, match="is put away and nothing is lost: `archive` again"):
+            cold.archive(home.where, 1)
+    assert f"{ID}.jsonl" in away(home)
+    assert "cold.partial" not in home.archived()
+    assert home.stitched() == DATA
+    assert cold.archive(home.where, 1) == 0
+    assert f"{ID}.jsonl.zst" in away(home)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fs, "free_bytes", lambda _path: 1000)
+        unchanged(home, StorageError, "1,000 are free: nothing was changed", away=True)
+    cold.unarchive(home.where, 1)
+    assert whole(home) == before
+
+
+def test_a_compressed_file_that_is_not_what_was_written_never_takes_the_plain_ones_place(
+    home: Home,
+) -> None:
+    real = fs.Draft.append
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            fs.Draft,
+            "append",
+            lambda draft, data: real(draft, bytes(data)[:-1] + b"x" if data else data),
+        )
+        with pytest.raises(StorageError, match="the disk fails"):
+            cold.archive(home.where, 1)
+    assert home.stitched() == DATA
+    cold.unarchive(home.where, 1)
+    assert home.stitched() == DATA
+
+
+# ── hostile ──────────────────────────────────────────────────────────────────────────────────
+
+
+def test_damage_to_what_is_away_is_found_and_nothing_comes_back_half(home: Home) -> None:
+    cold.archive(home.where, 1)
+    for name in (f"{ID}.jsonl.zst", f"{ID}/subagents/agent-a1.jsonl.zst"):
+        path = home.archive / "cold" / name
+        data = path.read_bytes()
+        for damaged in (data[:-3], data[: len(data) // 2] + b"x" + data[len(data) // 2 + 1 :], b""):
+            path.write_bytes(damaged)
+            with pytest.raises(DamagedError, match="damaged"):
+                cold.unarchive(home.where, 1)
+            assert not home.live.exists()
+        path.write_bytes(data)
+    with state.opened(home.where) as found:
+        assert found.live is not None
+        assert b"".join(found.live.pieces(Span(0, found.live.size())))
+    cold.unarchive(home.where, 1)
+    assert home.stitched() == DATA
+
+
+def test_a_live_file_that_somebody_moved_back_is_followed_by_the_rest(home: Home) -> None:
+    cold.archive(home.where, 1)
+    command_line.write(home.live, DATA)
+    (home.archive / "cold" / f"{ID}.jsonl.zst").unlink()
+    unchanged(home, RefusedError, "Somebody moved")
+    assert [finding.kind for finding in doctor.findings()] == ["doubled"]
+    cold.unarchive(home.where, 1)
+    assert (home.live.parent / ID / "subagents" / "agent-a1.jsonl").read_bytes() == LONG
+    assert not (home.archive / "cold.json").exists()
+
+
+def test_what_is_lost_is_told_and_nothing_is_changed(home: Home) -> None:
+    cold.archive(home.where, 1)
+    for name in (f"{ID}.jsonl.zst", f"{ID}/subagents/agent-a1.jsonl.zst"):
+        path = home.archive / "cold" / name
+        path.rename(home.config / "kept")
+        unchanged(home, DamagedError, "is not in .* any more", away=True)
+        if "/" not in name:
+            unchanged(home, DamagedError, "is not in .* any more")
+        assert ("damaged" in {finding.kind for finding in doctor.findings()}) == ("/" not in name)
+        (home.config / "kept").rename(path)
+    path.unlink()
+    path.with_suffix("").touch()
+    cold.unarchive(home.where, 1)
+    assert home.stitched() == DATA
+
+
+def forged(home: Home, **fields: object) -> None:
+    path = home.archive / "cold.json"
+    told = json.loads(path.read_text())
+    for name, value in fields.items():
+        told[name] = told[name] + value if isinstance(value, list) else value
+    path.write_text(json.dumps(told))
+
+
+ZERO: Final = "xxh3_128:" + "0" * 32
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"packed": [["../../../../../victim.jsonl", 6, ZERO]]},
+        {"packed": [["/etc/passwd", 6, ZERO]]},
+        {"packed": [[f"{ID}/link.jsonl", 6, None]]},
+        {"packed": [[f"{ID}/pointer/agent-a1.jsonl", 6, None]]},
+        {"folders": [["../../../../..", 5], ["..", 5], [f"{ID}/pointer", 5], ["", 5]]},
+        {"folders": [["\x00", 5]], "standing": "unarchiving"},
+        {"standing": "archiving"},
+        {"standing": "unarchiving"},
+    ],
+)
+def test_no_name_in_a_forged_note_leads_anywhere(home: Home, fields: dict[str, object]) -> None:
+    victim = home.config / "victim.jsonl"
+    victim.write_bytes(LONG)
+    link = home.live.parent / ID / "link.jsonl"
+    link.unlink()
+    link.symlink_to(victim)
+    cold.archive(home.where, 1)
+    forged(home, **fields)
+    then = homes.snapshot(home.config / "projects"), victim.lstat().st_mtime_ns
+    folder = home.config.lstat().st_mtime_ns
+    for do in (put_away, bring_back, put_away):
+        with suppress(SessrotateError):
+            do(home)
+    assert victim.read_bytes() == LONG
+    assert any(path.is_symlink() for path in home.config.rglob("link.jsonl"))
+    assert victim.lstat().st_mtime_ns == then[1]
+    assert home.config.lstat().st_mtime_ns == folder
+    top = [path.name for path in home.config.parent.iterdir()]
+    assert top == ["config"]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"{}",
+        b"[" * 100_000,
+        b'{"format":2,"session":"%s","standing":"archived","at":"","packed":[],"folders":[]}',
+        b'{"format":1,"session":"x","standing":"archived","at":"","packed":[],"folders":[]}',
+        b'{"format":1,"session":"%s","standing":"away","at":"","packed":[],"folders":[]}',
+        b'{"format":1,"session":"%s","standing":["archived"],"at":"","packed":[],"folders":[]}',
+        b'{"format":1,"session":"%s","standing":"archived","at":1,"packed":[],"folders":[]}',
+        b'{"format":1,"session":"%s","standing":"archived","at":"","packed":[["a",1]],"folders":[]}',
+        b'{"format":1,"session":"%s","standing":"archived","at":"","packed":[["a",-1,null]],"folders":[]}',
+        b'{"format":1,"session":"%s","standing":"archived","at":"","packed":[[1,1,null]],"folders":[]}',
+        b'{"format":1,"session":"%s","standing":"archived","at":"","packed":[["a",1,"d"]],"folders":[]}',
+        b'{"format":1,"session":"%s","standing":"archived","at":"","packed":[],"folders":[["a",1e99]]}',
+        b'{"format":1,"session":"%s","standing":"archived","at":"","packed":[],"folders":[[1,1]]}',
+        b'{"format":1,"session":"%s","standing":"archived","at":"","packed":5,"folders":[]}',
+    ],
+)
+def test_a_note_that_cannot_be_read_is_damage_and_nothing_is_changed(
+    home: Home, data: bytes
+) -> None:
+    cold.archive(home.where, 1)
+    (home.archive / "cold.json").write_bytes(data.replace(b"%s", ID.encode()))
+    unchanged(home, DamagedError, "cold.json is damaged", away=True)
+    assert "damaged" in {finding.kind for finding in doctor.findings()}
+
+
+def test_a_folder_that_is_a_link_is_not_followed(home: Home) -> None:
+    elsewhere = home.config / "mine"
+    command_line.write(elsewhere / "agent-mine.jsonl", LONG)
+    command_line.write(
+        home.archive / "cold.json",
+        b'{"format":1,"session":"%s","standing":"archived","at":"","packed":[],"folders":[]}'
+        % ID.encode(),
+    )
+    (home.archive / "cold").symlink_to(elsewhere)
+    unchanged(home, DamagedError, "is no folder", away=True)
+    with pytest.raises(DamagedError, match="is no folder"):
+        cold.archive(home.where, 1)
+    forged(home, standing="archiving")
+    unchanged(home, DamagedError, "is no folder", away=True)
+    unchanged(home, DamagedError, "is no folder")
+    (home.archive / "cold").unlink()
+    cold.archive(home.where, 1)
+    (home.archive / "cold").rename(home.config / "elsewhere")
+    (home.archive / "cold").symlink_to(home.config / "elsewhere")
+    unchanged(home, DamagedError, "is no folder|not in", away=True)
+
+
+def test_thousands_of_files_go_and_come_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = homes.home(tmp_path, monkeypatch, DATA)
+    side = home.live.parent / ID / "subagents"
+    side.mkdir(parents=True)
+    for number in range(1500):
+        (side / f"agent-{number}.jsonl").write_bytes(LONG if number < 600 else b"x")
+    before = whole(home)
+    cold.archive(home.where, 1)
+    assert sum(name.endswith(".zst") for name in away(home)) == 601
+    cold.unarchive(home.where, 1)
+    assert whole(home) == before

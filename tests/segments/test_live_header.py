@@ -1,0 +1,136 @@
+"""The header of a rotated live file: one value, one line, and nothing else is one."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any, Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sessrotate.segments import live_header
+from sessrotate.segments.header import MAX_LINE
+from sessrotate.segments.live_header import LiveHeader
+from sessrotate.system.digest import ZERO
+
+DIGEST: Final = "xxh3_128:" + "0123456789abcdef" * 2
+
+HEADER: Final = LiveHeader(
+    root="s",
+    index=2,
+    timestamp="2026-03-01T12:00:00.000Z",
+    start=1000,
+    parent_digest=DIGEST,
+    carried_bytes=20,
+    carried_digest=ZERO,
+    boundary_digest=DIGEST,
+)
+
+digests: Final = st.text("0123456789abcdef", min_size=32, max_size=32).map("xxh3_128:{}".format)
+counts: Final = st.integers(0, 2**53 - 1)
+ids: Final = st.text(st.characters(blacklist_categories=["Cs"]), min_size=1, max_size=80)
+
+headers: Final = st.builds(
+    LiveHeader,
+    root=ids,
+    index=st.integers(1, 2**53 - 1),
+    timestamp=st.none() | st.text(max_size=30),
+    start=counts,
+    parent_digest=digests,
+    carried_bytes=counts,
+    carried_digest=digests,
+    boundary_digest=digests,
+)
+
+
+@given(headers)
+def test_what_is_written_is_read(header: LiveHeader) -> None:
+    line = live_header.line(header)
+    assert live_header.parse(line, header.root) == header
+    assert line.isascii()
+    assert line.count(b"\n") == 1
+    assert line.endswith(b"\n")
+    assert live_header.prefix(header) == len(line) + header.carried_bytes
+
+
+def test_no_client_takes_it_for_a_row() -> None:
+    fields: dict[str, Any] = json.loads(live_header.line(HEADER))
+    assert fields["type"] == "segment_header"
+    assert not {"uuid", "subtype", "message", "sessionId"} & set(fields)
+    assert fields["parentFile"] == "s.1.jsonl"
+
+
+def test_the_header_of_another_session_is_none() -> None:
+    assert live_header.parse(live_header.line(HEADER), "other") is None
+
+
+def test_the_first_live_segment_of_all_has_no_header() -> None:
+    assert live_header.parse(live_header.line(replace(HEADER, index=0)), "s") is None
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_are_a_header_or_none(data: bytes) -> None:
+    for text in (data, b'{"type":"segment_header",' + data, live_header.line(HEADER)[:-2] + data):
+        found = live_header.parse(text, "s")
+        assert found is None or live_header.line(found) == text
+
+
+@given(st.integers(0, len(live_header.line(HEADER)) - 1), st.integers(0, 255))
+def test_one_changed_byte_makes_another_header_or_none(at: int, byte: int) -> None:
+    line = bytearray(live_header.line(HEADER))
+    line[at] = byte
+    found = live_header.parse(bytes(line), "s")
+    assert found is None or live_header.line(found) == bytes(line)
+
+
+VALUES: Final[list[object]] = [
+    None,
+    True,
+    -1,
+    1.5,
+    2**64,
+    10**400,
+    "",
+    "../../etc/passwd",
+    "/etc/passwd",
+    "a\x00b",
+    [],
+    {},
+    "x" * MAX_LINE,
+]
+
+
+@pytest.mark.parametrize("value", VALUES, ids=lambda value: repr(value)[:20])
+@pytest.mark.parametrize(
+    "key", ["type", "parentFile", "rootSession", "segmentIndex", "timestamp", "sessrotate"]
+)
+def test_a_forged_value_is_a_header_only_if_we_could_have_written_it(
+    key: str, value: object
+) -> None:
+    fields = {**json.loads(live_header.line(HEADER)), key: value}
+    found = live_header.parse(_dump(fields), "s")
+    is_a_time = key == "timestamp" and (value is None or isinstance(value, str))
+    assert found is None or is_a_time
+
+
+@pytest.mark.parametrize("value", VALUES, ids=lambda value: repr(value)[:20])
+@pytest.mark.parametrize("key", list(json.loads(live_header.line(HEADER))["sessrotate"]))
+def test_a_forged_value_of_ours_is_none(key: str, value: object) -> None:
+    fields = json.loads(live_header.line(HEADER))
+    fields["sessrotate"][key] = value
+    assert live_header.parse(_dump(fields), "s") is None
+
+
+def test_what_we_do_not_write_is_not_ours() -> None:
+    fields = json.loads(live_header.line(HEADER))
+    assert live_header.parse(_dump({**fields, "more": 1}), "s") is None
+    assert live_header.parse(json.dumps(fields).encode() + b"\n", "s") is None
+    assert live_header.parse(live_header.line(HEADER)[:-1], "s") is None
+    assert live_header.parse(live_header.line(HEADER) * 2, "s") is None
+    assert live_header.parse(b'{"type":"segment_header",' + b"[" * (MAX_LINE - 100), "s") is None
+
+
+def _dump(fields: object) -> bytes:
+    return json.dumps(fields, separators=(",", ":")).encode() + b"\n"

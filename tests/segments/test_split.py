@@ -1,0 +1,262 @@
+"""A split into a folder: what is accepted, what is refused, and what a changing source does."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from sessrotate import fs
+from sessrotate.errors import InUseError, NotASessionError, RefusedError, StorageError
+from sessrotate.model import Codec
+from sessrotate.segments import split
+from sessrotate.system.source import Source
+from support import sets
+from support.lines import BOUNDARY_LINE, row, session
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(session(4))
+    return path
+
+
+def test_the_source_is_not_touched(source: Path, tmp_path: Path) -> None:
+    before = source.read_bytes(), source.stat()
+    sets.made(source, tmp_path / "out")
+    after = source.stat()
+    assert source.read_bytes() == before[0]
+    assert (after.st_mtime_ns, after.st_ino, after.st_mode) == (
+        before[1].st_mtime_ns,
+        before[1].st_ino,
+        before[1].st_mode,
+    )
+
+
+def test_everything_written_is_private_whatever_the_umask(source: Path, tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        sets.made(source, tmp_path / "a" / "out")
+    finally:
+        os.umask(before)
+    for path in (tmp_path / "a").rglob("*"):
+        assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600)
+
+
+def test_an_empty_session_is_one_empty_segment(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    path.touch()
+    manifest = sets.made(path, tmp_path / "out")
+    assert len(manifest.segments) == 1
+    assert (tmp_path / "out" / "s.jsonl").read_bytes() == b""
+    assert sets.stitched(tmp_path / "out") == b""
+
+
+def test_an_empty_folder_is_taken(source: Path, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    sets.made(source, tmp_path / "out")
+    assert sets.stitched(tmp_path / "out") == source.read_bytes()
+
+
+@pytest.mark.parametrize("name", ["s.jsonl", "manifest.json", ".hidden", "other"])
+def test_a_folder_with_anything_in_it_is_refused_and_left_alone(
+    source: Path, tmp_path: Path, name: str
+) -> None:
+    folder = tmp_path / "out"
+    folder.mkdir()
+    (folder / name).write_bytes(b"mine")
+    with pytest.raises(RefusedError, match="not empty"):
+        sets.made(source, folder)
+    assert [(file.name, file.read_bytes()) for file in folder.iterdir()] == [(name, b"mine")]
+
+
+def test_a_file_in_place_of_the_folder_is_refused(source: Path, tmp_path: Path) -> None:
+    (tmp_path / "out").write_bytes(b"mine")
+    with pytest.raises(RefusedError, match="not a folder"):
+        sets.made(source, tmp_path / "out")
+
+
+def test_an_unfinished_split_with_something_else_in_it_is_refused(
+    source: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "out"
+    folder.mkdir()
+    for name in ("intent.json", "s.1.jsonl", "notes.txt"):
+        (folder / name).write_bytes(b'{"session": "s"}')
+    with pytest.raises(RefusedError, match="not only of this session"):
+        sets.made(source, folder)
+    assert len(list(folder.iterdir())) == 3
+
+
+@pytest.mark.parametrize("named", ["directly", "by a linked folder", "by a hard link"])
+def test_a_session_inside_the_folder_is_never_taken_for_a_leftover(
+    source: Path, tmp_path: Path, named: str
+) -> None:
+    data = source.read_bytes()
+    folder = tmp_path / "out"
+    folder.mkdir()
+    inside = folder / source.name
+    if named == "by a hard link":
+        inside.hardlink_to(source)
+    else:
+        source.rename(inside)
+    (tmp_path / "link").symlink_to(folder)
+    path = {"directly": inside, "by a linked folder": tmp_path / "link" / source.name}.get(
+        named, source
+    )
+    (folder / "intent.json").write_text('{"session": "s"}')
+    with pytest.raises(RefusedError):
+        sets.made(path, folder)
+    assert inside.read_bytes() == data
+
+
+@pytest.mark.parametrize("intent", [b"", b"{}", b"[]", b'{"session": "other"}', b"\xff"])
+def test_a_foreign_intent_gives_no_right_to_remove_anything(
+    source: Path, tmp_path: Path, intent: bytes
+) -> None:
+    folder = tmp_path / "out"
+    folder.mkdir()
+    (folder / "intent.json").write_bytes(intent)
+    (folder / "s.1.jsonl").write_bytes(b"mine")
+    with pytest.raises(RefusedError):
+        sets.made(source, folder)
+    assert (folder / "s.1.jsonl").read_bytes() == b"mine"
+
+
+def test_a_torn_intent_alone_is_what_a_crash_leaves(source: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    folder.mkdir()
+    (folder / "intent.json").touch()
+    sets.made(source, folder)
+    assert sets.stitched(folder) == source.read_bytes()
+
+
+def test_a_finished_set_is_never_written_over(source: Path, tmp_path: Path) -> None:
+    sets.made(source, tmp_path / "out")
+    with pytest.raises(RefusedError):
+        sets.made(source, tmp_path / "out")
+    assert sets.stitched(tmp_path / "out") == source.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"hello\n", b"\x00\x01\x02\xff" * 100, b"[1,2]\n", b'{"type":"x"}\n', b"\n\n"],
+)
+def test_what_is_no_session_is_refused(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(data)
+    with pytest.raises(NotASessionError):
+        sets.planned(path)
+
+
+def test_a_boundary_alone_makes_a_session_of_anything(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(b"\xff\x00\n" + BOUNDARY_LINE)
+    assert len(sets.planned(path).segments) == 2
+
+
+def test_a_full_disk_is_seen_before_anything_is_written(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fs, "free_bytes", lambda _path: 10)
+    with pytest.raises(StorageError, match="nothing was written"):
+        sets.made(source, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_that_another_split_writes_to_is_left_alone(source: Path, tmp_path: Path) -> None:
+    refusals: list[str] = []
+
+    def meanwhile(_done: int) -> None:
+        with pytest.raises(InUseError) as caught:
+            sets.made(source, tmp_path / "out")
+        refusals.append(str(caught.value))
+
+    with Source(source) as opened:
+        plan = split.prepare(opened, sets.nothing, layout="numbered", codec="plain")
+        split.execute(plan, opened, tmp_path / "out", meanwhile)
+    assert refusals
+    assert "Another split" in refusals[0]
+    assert sets.stitched(tmp_path / "out") == source.read_bytes()
+
+
+# ── a source that changes between the plan and the end of the writing ────────────────────────
+
+
+def replaced(path: Path) -> None:
+    other = path.with_name("other")
+    other.write_bytes(path.read_bytes())
+    other.rename(path)
+
+
+def grown(path: Path) -> None:
+    with path.open("ab") as file:
+        file.write(row(9) + b"\n")
+
+
+def shrunk(path: Path) -> None:
+    os.truncate(path, 100)
+
+
+def edited(path: Path) -> None:
+    with path.open("r+b") as file:
+        file.write(b"X")
+    os.utime(path, ns=(1, 1))
+
+
+@pytest.mark.parametrize("change", [replaced, shrunk, edited])
+@pytest.mark.parametrize("codec", ["plain", "zstd"])
+def test_a_source_that_is_not_the_planned_one_any_more_is_an_error(
+    source: Path, tmp_path: Path, change: Callable[[Path], None], codec: Codec
+) -> None:
+    folder = tmp_path / "out"
+    with Source(source) as opened:
+        plan = split.prepare(opened, sets.nothing, layout="numbered", codec=codec)
+        change(source)
+        with pytest.raises(InUseError):
+            split.execute(plan, opened, folder, sets.nothing)
+    assert (folder / "intent.json").exists()
+    assert not (folder / "manifest.json").exists()
+
+
+def test_a_source_that_is_appended_to_is_split_as_it_was_planned(
+    source: Path, tmp_path: Path
+) -> None:
+    before = source.read_bytes()
+    with Source(source) as opened:
+        plan = split.prepare(opened, sets.nothing, layout="numbered", codec="plain")
+        grown(source)
+        split.execute(plan, opened, tmp_path / "out", sets.nothing)
+    assert sets.stitched(tmp_path / "out") == before
+
+
+@pytest.mark.parametrize("end", [row(8), BOUNDARY_LINE])
+def test_a_last_line_that_is_completed_meanwhile_is_left_for_another_time(
+    tmp_path: Path, end: bytes
+) -> None:
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(session(2) + end)
+    with Source(path) as opened:
+        plan = split.prepare(opened, sets.nothing, layout="numbered", codec="plain")
+        with path.open("ab") as file:
+            file.write(b"\n" + row(9))
+        split.execute(plan, opened, tmp_path / "out", sets.nothing)
+    assert sets.stitched(tmp_path / "out") == session(2)
+
+
+def test_the_manifest_says_what_was_planned(source: Path, tmp_path: Path) -> None:
+    manifest = sets.made(source, tmp_path / "out")
+    plan = sets.planned(source)
+    assert tuple(entry.segment for entry in manifest.segments) == plan.segments
+    listed = json.loads((tmp_path / "out" / "manifest.json").read_bytes())
+    assert listed["session"] == "s"
+    assert [entry["boundary"] is None for entry in listed["segments"]] == [True] + [False] * 3
+    assert listed["segments"][1]["boundary"]["preTokens"] == 155_000

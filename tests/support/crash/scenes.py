@@ -1,0 +1,252 @@
+"""A session whose whole history is known, and the runs that are interrupted.
+
+Rule: the model is the bytes that clients appended, in the order in which they did, and knows
+nothing of archives. Nothing here waits: no writer is looked for among the processes of the
+machine, and the moment of grace is none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from sessrotate import names
+from sessrotate.archive import state
+from sessrotate.archive.place import Place
+from sessrotate.errors import storage
+from sessrotate.in_place import operations, recover
+from sessrotate.reading import stitch
+from sessrotate.system import lease, locks
+from support.crash.changes import Killed
+from support.crash.disk import Image
+from support.lines import BOUNDARY_LINE, row, session
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+
+ID: Final = "5e55107a-0000-4000-a000-000000000001"
+
+TITLE: Final = b'{"type":"custom-title","customTitle":"t","sessionId":"s"}\n'
+"""Is carried along, so that a rotated live file has more than a header before its boundary."""
+
+REPEATED: Final = b'{"type":"mode","mode":"m","sessionId":"s"}\n'
+"""Ends every live tail: the next line may be the same, and clients do write the same again."""
+
+OPENING: Final = TITLE + session(3) + REPEATED
+
+
+def compaction(number: int) -> bytes:
+    """Return the line of a compaction."""
+    return BOUNDARY_LINE.replace(b"000000000001", b"%012d" % number) + b"\n"
+
+
+MORE: Final = b"".join(
+    row(cut) + b"\n" + compaction(cut) + row(cut * 10) + b"\n" + REPEATED for cut in (7, 8)
+)
+"""Two more compactions: a second rotation seals two segments."""
+
+LATE: Final = b"".join((REPEATED, row(901) + b"\n", REPEATED))
+"""What comes to the old file after it was replaced; the first line stands there already."""
+
+MEANWHILE: Final = b"".join((row(902) + b"\n", REPEATED, row(901) + b"\n"))
+"""What comes to the new file meanwhile: the same lines in part, in another order."""
+
+
+def unseen(_what: str, _total: int) -> AbstractContextManager[Callable[[int], None]]:
+    """Show no progress."""
+    return contextlib.nullcontext(lambda _done: None)
+
+
+@dataclass(frozen=True)
+class Session:
+    """A session in a client's folder of its own."""
+
+    root: Path
+
+    @property
+    def where(self) -> Place:
+        return Place(self.root, "p", ID, self.root / "projects" / "p" / f"{ID}.jsonl")
+
+    def begin(self, data: bytes) -> None:
+        self.where.live.parent.mkdir(parents=True)
+        self.where.live.write_bytes(data)
+
+    def append(self, data: bytes) -> None:
+        with self.where.live.open("ab") as file:
+            file.write(data)
+
+    def rotate(self) -> None:
+        done = operations.rotate_session(self.where, 1, unseen)
+        if done.refusal is not None:
+            raise done.refusal
+        assert done.pending is None
+
+    def restore(self) -> None:
+        operations.restore_session(self.where, 1, unseen)
+
+    def recover(self) -> str:
+        with locks.alone(self.where, 1), storage("finish what an interrupted run began"):
+            return recover.recover(self.where, 1, lambda _done: None).deed
+
+    def stitched(self) -> bytes:
+        with state.opened(self.where) as found:
+            return b"".join(bytes(piece) for piece in stitch.history(found))
+
+    def check_clean(self) -> None:
+        """Check that nothing is there that is only there while something is being done."""
+        archive = self.where.archive
+        found = {entry.name for entry in archive.iterdir()} if archive.exists() else set()
+        if archive.exists():
+            count = len(found) - 1
+            expected = {names.segment_file(ID, "numbered", number) for number in range(count)}
+            assert found == {*expected, names.MANIFEST}
+        beside = {entry.name for entry in self.where.live.parent.iterdir()}
+        assert beside <= {self.where.live.name}
+        for file in (*archive.glob("*"), *self.where.live.parent.glob("*")):
+            assert file.stat().st_nlink == 1, file
+
+    def image(self) -> Image:
+        return Image.taken(self.root)
+
+
+def fast_folder() -> Path | None:
+    """Return a folder in memory, where that is one."""
+    memory = Path("/dev/shm")
+    return memory if memory.is_dir() and os.access(memory, os.W_OK) else None
+
+
+@contextlib.contextmanager
+def laid_out(image: Image) -> Iterator[Session]:
+    """Yield the session that an image shows, in a folder of its own that goes in the end."""
+    root = Path(tempfile.mkdtemp(prefix="sessrotate-", dir=fast_folder())).resolve()
+    try:
+        image.lay_out(root)
+        yield Session(root)
+    finally:
+        shutil.rmtree(root)
+
+
+@contextlib.contextmanager
+def leases_granted() -> Iterator[None]:
+    """Grant every lease without asking the system: who looks at a leased file would wait for it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lease, "read", lambda _fd: "taken")
+        patch.setattr(lease, "write", lambda _fd: "taken")
+        patch.setattr(lease, "release", lambda _fd: None)
+        patch.setattr(lease, "is_wanted", lambda _fd: False)
+        yield
+
+
+# ── what is interrupted ──────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A session before a run, and the run. `history` is the model's; `after` what a run leaves."""
+
+    name: str
+    before: Image
+    history: bytes
+    run: Callable[[Session], None]
+
+    @contextlib.contextmanager
+    def begun(self) -> Iterator[Session]:
+        with laid_out(self.before) as found:
+            yield found
+
+    def live_files(self) -> set[bytes | None]:
+        """Return what the live file may hold: what it held before, or what a whole run leaves."""
+        with self.begun() as found:
+            before = found.where.live.read_bytes() if found.where.live.exists() else None
+            self.run(found)
+            return {before, found.where.live.read_bytes()}
+
+
+def _made(prepare: Callable[[Session], None]) -> Image:
+    with laid_out(Image(frozenset(), (), ())) as found:
+        prepare(found)
+        return found.image()
+
+
+def _first(found: Session) -> None:
+    found.begin(OPENING)
+
+
+def _second(found: Session) -> None:
+    found.begin(OPENING)
+    found.rotate()
+    found.append(MORE)
+
+
+def _gone(found: Session) -> None:
+    found.begin(OPENING)
+    found.rotate()
+    found.where.live.unlink()
+
+
+def _unfinished(found: Session, run: Callable[[Session], None]) -> None:
+    """End a run right after its swap; then lines come to either file."""
+
+    def end(_self: object) -> None:
+        raise Killed
+
+    with leases_granted(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sessrotate.in_place.swap._Swap._drain", end)
+        with contextlib.suppress(Killed):
+            run(found)
+    with found.where.pack.open("ab") as file:
+        file.write(LATE)
+    found.append(MEANWHILE)
+
+
+def _to_insert(found: Session) -> None:
+    _second(found)
+    _unfinished(found, Session.rotate)
+
+
+def _to_insert_after_restoring(found: Session) -> None:
+    _second(found)
+    _unfinished(found, Session.restore)
+
+
+def _recovered(found: Session) -> None:
+    found.recover()
+
+
+def scenes() -> tuple[Scene, ...]:
+    """Return the runs, each with what there is before it."""
+    archived = OPENING[: OPENING.rindex(compaction(2))]
+    late = OPENING + MORE + LATE + MEANWHILE
+    return (
+        Scene("first rotation", _made(_first), OPENING, Session.rotate),
+        Scene("second rotation", _made(_second), OPENING + MORE, Session.rotate),
+        Scene("restore", _made(_second), OPENING + MORE, Session.restore),
+        Scene("insertion", _made(_to_insert), late, _recovered),
+        Scene("insertion after restoring", _made(_to_insert_after_restoring), late, _recovered),
+        Scene("restore what is gone", _made(_gone), archived, Session.restore),
+    )
+
+
+CHANGED: Final = (
+    "first rotation",
+    "second rotation",
+    "restore",
+    "insertion",
+    "insertion after restoring",
+)
+"""The runs that replace a live file."""
+
+NAMES: Final = (*CHANGED, "restore what is gone")
+
+
+def scene(name: str) -> Scene:
+    """Return one of `scenes()`."""
+    return next(found for found in scenes() if found.name == name)

@@ -1,0 +1,85 @@
+"""A client that does not exist, for what must hold for any client: its lines say what they are.
+
+Rule: as small as the protocols allow. `FAKE session` opens a file, a line `CUT TIME` is a
+boundary, and any line may end with `@TIME`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sessrotate import clients
+from sessrotate.clients.opaque import reader as opaque_reader
+from sessrotate.clients.protocol import Format
+from sessrotate.model import Boundary
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    import pytest
+
+    from sessrotate.clients.protocol import Client, Reader
+    from sessrotate.model import Span
+
+SESSION = b"FAKE session\none @2026-01-01\nCUT @2026-01-02\ntwo @2026-01-03\nCUT\nthree\n"
+CUTS = [29, 61]
+
+
+@dataclass(frozen=True, slots=True)
+class Fake:
+    """Sessions are files `fake-ID.txt.jsonl` below `folder`."""
+
+    folder: Path
+    NAME: str = "fake"
+    MARKER: bytes = b"CUT"
+    NOT_IN_PLACE: str | None = "Its client holds the file open."
+
+    def recognise(self, head: bytes, *, is_whole: bool) -> bool:  # noqa: ARG002 - the protocol's
+        return head.startswith((b"FAKE", b"CUT"))
+
+    def boundary(self, line: Iterable[bytes], span: Span) -> Boundary | bool:
+        data = b"".join(line)
+        return data.startswith(b"CUT") and Boundary(span.start, timestamp=_time(data))
+
+    def timestamp(self, line: Iterable[bytes], size: int) -> str | None:  # noqa: ARG002
+        return _time(b"".join(line))
+
+    def session_of(self, file_name: str) -> str:
+        return file_name.removeprefix("fake-").removesuffix(".jsonl").removesuffix(".txt")
+
+    def sessions_folder(self) -> Path:
+        return self.folder
+
+    def sessions(self, prefix: str = "") -> Iterator[Path]:
+        yield from sorted(self.folder.glob(f"fake-{prefix}*.txt.jsonl"))
+
+
+def _time(line: bytes) -> str | None:
+    found = re.search(rb"@(\S+)$", line)
+    return found[1].decode() if found else None
+
+
+class Registered(Format):
+    """A format whose objects are at hand."""
+
+    _at_hand: tuple[Client, Reader]
+
+    def __init__(self, client: Client, reader: Reader) -> None:
+        super().__init__(client.NAME, "", "")
+        object.__setattr__(self, "_at_hand", (client, reader))
+
+    def client(self) -> Client:
+        return self._at_hand[0]
+
+    def reader(self) -> Reader:
+        return self._at_hand[1]
+
+
+def registered(patch: pytest.MonkeyPatch, client: Client, reader: Reader = opaque_reader) -> None:
+    """Have a client known, behind all others."""
+    known = *clients.formats(), Registered(client, reader)
+    patch.setattr(clients, "formats", lambda: iter(known))
+    patch.setattr(clients, "CLIENTS", tuple(dict.fromkeys(each.name for each in known)))

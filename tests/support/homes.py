@@ -1,0 +1,290 @@
+"""A client's folder of a test's own, and what is done to the session in it, in one line each.
+
+Rule: what is right is computed from the bytes that were appended, never from what the code says.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from sessrotate.archive import place, state
+from sessrotate.errors import RefusedError, SessrotateError
+from sessrotate.in_place import operations, swap
+from sessrotate.reading import stitch
+from sessrotate.system import lease
+from support.command_line import ID, write
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from sessrotate.archive.place import Place
+    from sessrotate.in_place.operations import Rotated
+    from sessrotate.in_place.restore import RestorePlan
+    from sessrotate.segments.files import Problem
+
+PROJECT: Final = "-home-somebody-project"
+
+OWN_FOLDERS: Final = {
+    "XDG_CONFIG_HOME": "xdg-config",
+    "XDG_STATE_HOME": "xdg-state",
+    "XDG_DATA_HOME": "xdg-data",
+}
+"""Where the user's own settings and logs are looked for, beside the client's folder."""
+
+LONG_AGO: Final = 100.0
+"""Seconds after which a file counts as quiet where there are no leases."""
+
+
+@contextlib.contextmanager
+def silent(_what: str, _total: int) -> Iterator[Callable[[int], None]]:
+    """Take progress and show none."""
+    yield lambda _done: None
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """A client's folder with one session."""
+
+    config: Path
+
+    @property
+    def live(self) -> Path:
+        return self.config / "projects" / PROJECT / f"{ID}.jsonl"
+
+    @property
+    def archive(self) -> Path:
+        return self.config / "sessrotate" / PROJECT / ID
+
+    @property
+    def pack(self) -> Path:
+        return self.archive / "pack"
+
+    @property
+    def where(self) -> Place:
+        return place.of_live(self.live)
+
+    @property
+    def env(self) -> dict[str, str]:
+        return {
+            "CLAUDE_CONFIG_DIR": str(self.config),
+            **{name: str(self.config.parent / folder) for name, folder in OWN_FOLDERS.items()},
+        }
+
+    def rotate(self, wait: float = 0.2, *, adopt: bool = False) -> Rotated:
+        """Rotate the session, or raise what keeps that from being done."""
+        done = operations.rotate_session(self.where, wait, silent, adopt=adopt)
+        if done.refusal is not None:
+            raise done.refusal
+        return done
+
+    def restore(self, wait: float = 0.2) -> RestorePlan | None:
+        return operations.restore_session(self.where, wait, silent)
+
+    def append(self, data: bytes) -> None:
+        with self.live.open("ab") as file:
+            file.write(data)
+
+    def stitched(self) -> bytes:
+        with state.opened(self.where) as found:
+            return b"".join(bytes(piece) for piece in stitch.history(found))
+
+    def problems(self) -> list[Problem]:
+        """Return what is wrong but for what an interrupted run left."""
+        with state.opened(self.where) as found:
+            problems = stitch.verify_history(found, lambda _done: None)
+        return [problem for problem in problems if problem.kind != "leftover"]
+
+    def archived(self) -> set[str]:
+        """Return the names of what is in the archive, none if there is none."""
+        return {file.name for file in self.archive.iterdir()} if self.archive.exists() else set()
+
+    def intent(self) -> dict[str, Any]:
+        """Return what the first line of the intent says, read in another way than the code's."""
+        found: dict[str, Any] = json.loads(
+            (self.archive / "intent.json").read_text().split("\n")[0]
+        )
+        return found
+
+    def age(self) -> None:
+        """Let time pass for whatever a rotation left behind."""
+        for name in ("pack", "intent.json"):
+            path = self.archive / name
+            if path.exists():
+                then = path.stat().st_mtime_ns - int(LONG_AGO * 1e9)
+                os.utime(path, ns=(then, then))
+
+
+def home(folder: Path, patch: pytest.MonkeyPatch, data: bytes | None = None) -> Home:
+    """Make a client's folder, that of this process from now on, with a session of these bytes."""
+    made = Home(folder / "config")
+    for name, value in made.env.items():
+        patch.setenv(name, value)
+    patch.delenv("CLAUDE_PROJECTS_DIR", raising=False)
+    if data is not None:
+        write(made.live, data)
+    return made
+
+
+def another(home: Home, name: str, data: bytes) -> None:
+    """Make a second session of the same client, with these bytes and its own id, and rotate it."""
+    path = write(home.live.with_name(f"{name}.jsonl"), data.replace(ID.encode(), name.encode()))
+    operations.rotate_session(place.of_live(path), 1, silent)
+
+
+def without_leases(patch: pytest.MonkeyPatch) -> None:
+    """Be on a system that knows no leases, where nobody needs to be waited for."""
+    patch.setattr(lease, "_take", lambda _fd, _kind: "none")
+    patch.setattr(swap, "_SETTLE", 0)
+
+
+# ── nothing changed ──────────────────────────────────────────────────────────────────────────
+
+
+def snapshot(folder: Path) -> dict[str, tuple[object, ...]]:
+    """Return all that could have been changed below a folder.
+
+    Left out are what a lock needs, folders that hold nothing else, and when a folder was changed:
+    a name may come and go in it.
+    """
+    found: dict[str, tuple[object, ...]] = {}
+    for path in sorted(folder.rglob("*")):
+        status = path.lstat()
+        kept = (status.st_ino, status.st_mode, status.st_uid, status.st_gid)
+        if "locks" in path.parts:
+            continue
+        if path.is_symlink():
+            found[str(path)] = (*kept, os.readlink(path))  # noqa: PTH115 - as it is written
+        elif path.is_file():
+            found[str(path)] = (*kept, status.st_nlink, status.st_mtime_ns, path.read_bytes())
+        elif not path.is_dir() or not _is_of_locks(path):
+            found[str(path)] = kept
+    return found
+
+
+def _is_of_locks(folder: Path) -> bool:
+    """Tell whether a folder holds locks, or other such folders, and nothing else."""
+    return all(
+        path.name == "locks" or (path.is_dir() and _is_of_locks(path)) for path in folder.iterdir()
+    )
+
+
+def refused(home: Home, *told: str, error: type[SessrotateError] = RefusedError) -> None:
+    """Check that a rotation is refused, for all these reasons, and leaves everything alone."""
+    before = snapshot(home.config.parent)
+    with pytest.raises(error) as caught:
+        home.rotate()
+    for words in told:
+        assert words in str(caught.value)
+    assert snapshot(home.config.parent) == before
+
+
+# ── crashing ─────────────────────────────────────────────────────────────────────────────────
+
+
+class Killed(BaseException):
+    """Stands for the end of the process: nothing after it may change the disk."""
+
+
+CHANGING: Final = (
+    "open",
+    "write",
+    "fsync",
+    "mkdir",
+    "rmdir",
+    "rename",
+    "unlink",
+    "link",
+    "ftruncate",
+    "fchmod",
+    "fchown",
+    "utime",
+    "setxattr",
+)
+"""The system calls by which sessions in place, and the lock, are changed."""
+
+_FOR_WRITING: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+
+
+class Crash:
+    """Counts the operations that change the disk; the one with number `at` does not happen.
+
+    Nor do those after it, unless it is `but_once`. `at` 0 only counts.
+    """
+
+    def __init__(
+        self, at: int, *, but_once: bool = False, fault: Callable[[], BaseException] = Killed
+    ) -> None:
+        self._at, self._but_once, self._fault = at, but_once, fault
+        self.count = 0
+
+    @property
+    def happened(self) -> bool:
+        return 0 < self._at <= self.count
+
+    def install(self, patch: pytest.MonkeyPatch) -> None:
+        for name in CHANGING:
+            patch.setattr(os, name, self._wrapped(name, getattr(os, name)))
+
+    def _wrapped(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if name == "open" and not args[1] & _FOR_WRITING:
+                return real(*args, **kwargs)
+            self.count += 1
+            if self.count == self._at or (self.happened and not self._but_once):
+                self.met()
+            return real(*args, **kwargs)
+
+        return call
+
+    def met(self) -> None:
+        """Do what is to happen at the operation."""
+        raise self._fault()
+
+
+def crashed(deed: Callable[[], object], at: str) -> None:
+    """Do something up to where a function of the library would be called."""
+    crash = Crash(1)
+    with pytest.MonkeyPatch.context() as patch:
+
+        def stop(*_: object) -> None:
+            crash.install(patch)
+            crash.met()
+
+        patch.setattr(at, stop)
+        with pytest.raises(Killed):
+            deed()
+
+
+class Meanwhile(Crash):
+    """Before the operation with number `at`, a client does something; then all goes on."""
+
+    def __init__(self, at: int, deed: Callable[[], None]) -> None:
+        super().__init__(at, but_once=True)
+        self._deed = deed
+
+    def met(self) -> None:
+        self._deed()
+
+
+def tried_to_append(path: Path, data: bytes) -> bool:
+    """Append to a file if that need not wait for a lease to end; tell whether it was done."""
+    try:
+        fd = _open(path, os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK)
+    except BlockingIOError:
+        return False
+    try:
+        _write(fd, data)
+    finally:
+        os.close(fd)
+    return True
+
+
+# What a client calls is not counted.
+_open, _write = os.open, os.write

@@ -1,0 +1,125 @@
+"""The real Codex CLI, installed from npm and run where it can do no harm.
+
+It promises that a run sees nothing of this machine but PATH and its own folders, talks to nobody
+but the mock API, and ends within its time limit.
+
+Rule: as in `clients.client`, whose installer this shares.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from support.real_clients.client import ClientError
+from support.real_clients.installing import UnavailableError, installed, status_of
+
+if TYPE_CHECKING:
+    from support.real_clients.codex_api import Body, ResponsesApi
+
+PACKAGE: Final = "@openai/codex"
+
+VERSIONS: Final = ("0.42.0", "0.101.0", "0.142.5", "0.169.0")
+"""Oldest first: a summary alone, the same with later events, a history, a paginated session."""
+
+LIMIT: Final = 90.0
+"""Seconds that one run may take; a usual one takes one or two."""
+
+WINDOW: Final = 50_000
+"""Tokens from which on the client compacts before it goes on."""
+
+_CONFIG: Final = """\
+model = "gpt-5.1-codex"
+model_provider = "mock"
+approval_policy = "never"
+sandbox_mode = "danger-full-access"
+model_context_window = 100000
+model_auto_compact_token_limit = {window}
+
+[model_providers.mock]
+name = "mock"
+base_url = "{url}/v1"
+wire_api = "responses"
+env_key = "MOCK_KEY"
+request_max_retries = 0
+stream_max_retries = 0
+"""
+
+
+def install(number: str) -> tuple[str, ...]:
+    """Install a version of the client unless it is there, and return the command that runs it."""
+    folder = installed(PACKAGE, number, f"codex-{number}")
+    script = folder / "node_modules" / PACKAGE / "bin" / "codex.js"
+    node = shutil.which("node")
+    if not script.is_file() or node is None:
+        raise UnavailableError(f"{folder} holds no client that runs on this machine")
+    return (node, str(script))
+
+
+class Codex:
+    """One installation of the client at home in one folder."""
+
+    def __init__(self, number: str, home: Path, api: ResponsesApi) -> None:
+        self.number = number
+        self.home = home.resolve()
+        self.api = api
+        self.config, self.work = self.home / "config", self.home / "work"
+        for folder in (self.config, self.work, self.home / "user", self.home / "tmp"):
+            folder.mkdir(parents=True, exist_ok=True)
+        settings = _CONFIG.format(window=WINDOW, url=api.url)
+        (self.config / "config.toml").write_text(settings)
+        self.command = install(number)
+
+    @property
+    def path(self) -> Path:
+        """The only session's file."""
+        (path,) = (self.config / "sessions").rglob("rollout-*")
+        return path
+
+    @property
+    def session(self) -> str:
+        """The only session's id."""
+        return self.path.name[len("rollout-2026-11-21T23-20-23-") :].partition(".")[0]
+
+    def prompt(self, text: str, *, resume: str | None = None) -> list[Body]:
+        """Run the client for one prompt and return what it asked for, in order."""
+        before = len(self.api.requests())
+        resuming = ["resume", resume] if resume is not None else []
+        self._run("exec", "--skip-git-repo-check", *resuming, text)
+        return self.api.requests()[before:]
+
+    def _run(self, *arguments: str) -> None:
+        with tempfile.TemporaryFile() as output:
+            process = subprocess.Popen(
+                [*self.command, *arguments],
+                cwd=self.work,
+                env=self._environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+            status = status_of(process, time.monotonic() + LIMIT)
+            output.seek(0)
+            said = output.read()[-2000:].decode(errors="replace")
+        if status != 0:
+            raise ClientError(f"Codex {self.number} ended with {status}. It said: {said!r}")
+
+    def _environment(self) -> dict[str, str]:
+        proxies = ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy")
+        return {
+            "PATH": os.environ.get("PATH", os.defpath),
+            "HOME": str(self.home / "user"),
+            "TMPDIR": str(self.home / "tmp"),
+            "CODEX_HOME": str(self.config),
+            "GIT_CEILING_DIRECTORIES": str(self.home),
+            "MOCK_KEY": "dummy",
+            **dict.fromkeys(proxies, self.api.url),
+            "NO_PROXY": "127.0.0.1",
+            "no_proxy": "127.0.0.1",
+        }

@@ -1,0 +1,96 @@
+"""The real command, run on a session in a client's own home.
+
+It promises that a rotation which it reports as done kept every byte, moved all that it should and
+left only what it should; anything else fails here, whatever the client makes of it.
+
+Rule: what is expected is computed from bytes by the oracle, never by the code under test.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from sessrotate.archive import place, state
+from sessrotate.reading import stitch
+from support import oracle
+from support.command_line import Ended, piped
+from support.real_clients.normal import normalise
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from support.real_clients.client import Client
+
+REFUSED: Final = 77
+
+_HEADER: Final = 512
+"""Bytes that a file may grow by where everything before its boundary is carried."""
+
+_CONVERSATION: Final = {"user", "assistant", "system"}
+_SAID: Final = ("type", "subtype", "uuid", "parentUuid", "logicalParentUuid", "isMeta", "message")
+
+
+def run(client: Client, *arguments: str | Path) -> Ended:
+    """Run the command as a user of this client would."""
+    environment = {"CLAUDE_CONFIG_DIR": str(client.config), "HOME": str(client.home / "user")}
+    return piped(*arguments, env=environment)
+
+
+def rotate(client: Client, session_file: Path) -> Ended:
+    """Rotate a session in place; check what that did to its bytes, or that it did nothing."""
+    before, live_before = stitched(client, session_file), session_file.read_bytes()
+    archived_before = archived(client, session_file)
+    files_before = files(client)
+    ended = run(client, "split", "--in-place", session_file)
+    if ended.code:
+        assert ended.code == REFUSED, ended
+        assert files(client) == files_before
+        return ended
+    parts = oracle.bodies(before)
+    live = session_file.read_bytes()
+    assert stitched(client, session_file) == before
+    assert archived(client, session_file) == (len(parts) - 1 if any(parts[:-1]) else 0)
+    assert live.endswith(parts[-1])
+    if archived(client, session_file) == archived_before:
+        assert live == live_before
+    else:
+        assert len(live) < len(live_before) + _HEADER
+    return ended
+
+
+def stitched(client: Client, session_file: Path) -> bytes:
+    """Return the whole history of a session."""
+    with state.opened(place_of(client, session_file)) as found:
+        return b"".join(bytes(piece) for piece in stitch.history(found))
+
+
+def archived(client: Client, session_file: Path) -> int:
+    """Return how many segments of a session are in the archive."""
+    folder = place_of(client, session_file).archive
+    return len([*folder.glob("*.jsonl"), *folder.glob("*.jsonl.zst")])
+
+
+def place_of(client: Client, session_file: Path) -> place.Place:
+    return place.Place(client.config, client.project.name, session_file.stem, session_file)
+
+
+def files(client: Client) -> dict[Path, bytes]:
+    """Return all session files of a client and all archives, with what is in them."""
+    return {
+        path: path.read_bytes()
+        for top in ("projects", place.FOLDER)
+        for path in sorted((client.config / top).rglob("*"))
+        if path.is_file() and path.suffix != ".lock"
+    }
+
+
+def conversation(data: bytes) -> list[Any]:
+    """Return what the rows of the conversation in a session say, and how they hang together.
+
+    Other rows count for less: 2.1.330 repeats its metadata when that is far from the end of the
+    file, which in a rotated one it is later.
+    """
+    parts = [{key: row.get(key) for key in _SAID} for row in map(json.loads, data.splitlines())]
+    said = [part for part in parts if part["type"] in _CONVERSATION]
+    return list(normalise({"messages": said}, {}).messages)

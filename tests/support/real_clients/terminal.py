@@ -1,0 +1,254 @@
+"""The real client on a terminal, as a user has it: keys in, a screen out.
+
+It promises that a text which `wait_for` returns stood on the screen, all of it at one time, and
+that the client is ended with the block.
+
+Rule: nothing waits for a time to pass, only for what the screen shows.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import pty
+import re
+import struct
+import subprocess
+import tempfile
+import termios
+import threading
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import pyte
+
+from support.real_clients.client import LIMIT, ClientError
+from support.real_clients.installing import status_of
+from support.real_clients.mock_api import fingerprint
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from support.real_clients.client import Client
+    from support.real_clients.mock_api import MockApi
+
+COLUMNS: Final = 120
+LINES: Final = 60
+
+ENTER: Final = "\r"
+UP: Final = "\x1b[A"
+
+AGAIN: Final = 5.0
+"""Seconds after which a key without any effect is pressed once more."""
+
+MARKED: Final = "^ *[>\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}](?:[ \xa0]|$)"
+"""Before the line that keys go to: what is typed, or what is chosen of a list."""
+
+_PRIVATE: Final = re.compile(rb"\x1b\[[<>=?][\d;]*[a-gi-km-z$]*[a-gi-km-z]")
+"""Questions and modes of newer terminals, which the screen does not know."""
+
+
+@contextlib.contextmanager
+def on_terminal(
+    client: Client, *arguments: str, environment: Mapping[str, str] | None = None
+) -> Iterator[Terminal]:
+    """Run a client on a terminal; it is past all questions that a new user gets."""
+    _settle_in(client)
+    with tempfile.TemporaryDirectory(prefix="run-") as runtime:
+        variables = client.environment(environment) | {
+            "XDG_RUNTIME_DIR": runtime,
+            "TERM": "xterm-256color",
+            "LC_ALL": "C.UTF-8",
+        }
+        command = [*client.command, *arguments]
+        terminal = Terminal(command, str(client.work), variables, client.api)
+        try:
+            yield terminal
+        finally:
+            terminal.close()
+
+
+def _settle_in(client: Client) -> None:
+    """Answer in advance what a client asks who runs it for the first time in a folder."""
+    file = client.config / ".claude.json"
+    known: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
+    key = client.environment()["ANTHROPIC_API_KEY"]
+    trusted = {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}
+    known |= {
+        "hasCompletedOnboarding": True,
+        "theme": "dark",
+        "customApiKeyResponses": {"approved": [key[-20:]], "rejected": []},
+    }
+    known.setdefault("projects", {}).setdefault(str(client.work), {}).update(trusted)
+    file.write_text(json.dumps(known))
+
+
+def _marked(shown: str) -> str:
+    marked: list[str] = re.findall(rf"{MARKED}(.*)$", shown, re.MULTILINE)
+    return marked[-1]
+
+
+def _shows(pattern: str, shown: str) -> bool:
+    return re.search(pattern, shown, re.MULTILINE) is not None
+
+
+def _is_other(marked: str, shown: str) -> bool:
+    return _marked(shown) != marked
+
+
+class _Screen(pyte.Screen):
+    """A screen that answers what programs ask a terminal."""
+
+    def __init__(self, master: int) -> None:
+        super().__init__(COLUMNS, LINES)
+        self._master = master
+
+    def write_process_input(self, data: str) -> None:
+        with contextlib.suppress(OSError):
+            os.write(self._master, data.encode())
+
+
+class Terminal:
+    """A running client and its screen."""
+
+    def __init__(
+        self, command: list[str], folder: str, environment: dict[str, str], api: MockApi
+    ) -> None:
+        self._deadline = time.monotonic() + LIMIT
+        self._api = api
+        self._master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
+        self._screen = _Screen(self._master)
+        self._stream = pyte.ByteStream(self._screen)
+        self._changed = threading.Condition()
+        self._has_ended = False
+        self._process = subprocess.Popen(
+            command,
+            cwd=folder,
+            env=environment,
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            start_new_session=True,
+        )
+        os.close(slave)
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    @property
+    def pid(self) -> int:
+        """The process id of the client."""
+        return self._process.pid
+
+    def text(self) -> str:
+        """Return what the screen shows."""
+        with self._changed:
+            return self._text()
+
+    def wait_for(self, pattern: str) -> str:
+        """Wait until the screen shows what a regular expression finds; return the screen."""
+        return self._wait_until(partial(_shows, pattern), pattern)
+
+    def say(self, text: str) -> str:
+        """Give a prompt, wait for the reply to it, and return the reply's name."""
+        self._type(text)
+        return self.send()
+
+    def send(self) -> str:
+        """Send the prompt that stands there, wait for the reply to it, and return its name."""
+        known = len(self._api.requests())
+        self._press_until(ENTER, partial(self._was_asked, known), "a question to the model")
+        names: list[str] = []
+
+        def is_there(shown: str) -> bool:
+            names[:] = [
+                fingerprint(request.messages)
+                for request in self._api.requests()[known:]
+                if request.is_conversation
+            ][:1]
+            return any(name in shown for name in names)
+
+        self._wait_until(is_there, "a reply")
+        return names[0]
+
+    def compact(self) -> None:
+        """Have the session compacted."""
+        known = len(self._api.requests())
+        self._type("/compact")
+        self._press_until(ENTER, partial(self._was_asked, known), "a question to the model")
+        self.wait_for("Compacted")
+
+    def rewind(self, prompt: str) -> None:
+        """Go back to the moment before a prompt, which then stands there to be sent again."""
+        self._type("/rewind")
+        offered = rf"^ *Rewind$[^\0]*{MARKED}\(current\)"
+        shown = self._press_until(ENTER, partial(_shows, offered), "the prompts to go back to")
+        while prompt not in (marked := _marked(shown)):
+            shown = self._press_until(UP, partial(_is_other, marked), "another row")
+        for after in (rf"{MARKED}1\. Restore ", rf"{MARKED}{re.escape(prompt)}$"):
+            self._press_until(ENTER, partial(_shows, after), after)
+
+    def close(self) -> None:
+        """End the client and everything that it started."""
+        status_of(self._process, deadline=0)
+        self._reader.join()
+        os.close(self._master)
+
+    def _type(self, text: str) -> None:
+        """Type a text; with the Enter key at once it would be taken for something pasted."""
+        os.write(self._master, text.encode())
+        self.wait_for(rf"{MARKED}{re.escape(text)}")
+
+    def _was_asked(self, known: int, _shown: str) -> bool:
+        requests = self._api.requests()[known:]
+        return any(request.is_conversation or request.is_compaction for request in requests)
+
+    def _press_until(self, key: str, holds: Callable[[str], bool], what: str) -> str:
+        """Press a key until it had its effect, and return the screen.
+
+        A client that has just drawn a list may not listen to keys yet: they are lost.
+        """
+        shown = None
+        while shown is None and not self._has_ended and time.monotonic() < self._deadline:
+            os.write(self._master, key.encode())
+            shown = self._waited(holds, min(self._deadline, time.monotonic() + AGAIN))
+        return self._wait_until(holds, what) if shown is None else shown
+
+    def _wait_until(self, holds: Callable[[str], bool], what: str) -> str:
+        shown = self._waited(holds, self._deadline)
+        if shown is None:
+            how = "ended" if self._has_ended else f"took longer than {LIMIT:.0f} s"
+            raise ClientError(f"The client {how} without {what!r}. It shows:\n{self.text()}")
+        return shown
+
+    def _waited(self, holds: Callable[[str], bool], deadline: float) -> str | None:
+        """Wait for the screen to be as wanted, and return it; None when it was not in time."""
+        with self._changed:
+            while not holds(shown := self._text()):
+                left = deadline - time.monotonic()
+                if self._has_ended or not self._changed.wait(max(0.0, left)):
+                    return None
+        return shown
+
+    def _text(self) -> str:
+        return "\n".join(line.rstrip() for line in self._screen.display).strip("\n")
+
+    def _read(self) -> None:
+        rest = b""
+        while not self._has_ended:
+            try:
+                data = os.read(self._master, 65536)
+            except OSError:  # Linux: the last one hung up
+                data = b""
+            with self._changed:
+                self._has_ended = not data
+                # A sequence that is not complete yet waits for its end.
+                data, rest = rest + data, b""
+                start = data.rfind(b"\x1b")
+                if start >= 0 and re.fullmatch(rb"\x1b(\[[\d;<>=?$]*)?", data[start:]):
+                    data, rest = data[:start], data[start:]
+                self._stream.feed(_PRIVATE.sub(b"", data))
+                self._changed.notify_all()

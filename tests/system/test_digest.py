@@ -1,0 +1,28 @@
+"""Digests and line counts do not depend on how the bytes arrive."""
+
+from __future__ import annotations
+
+import xxhash
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sessrotate.system import digest
+
+LINES = st.lists(st.binary(max_size=9), max_size=2_000).map(b"\n".join)
+
+
+@given(LINES, st.integers(1, 5_000))
+def test_a_tally_is_that_of_all_bytes_at_once(data: bytes, piece: int) -> None:
+    tally = digest.Tally()
+    for start in range(0, len(data), piece):
+        tally.update(data, min(start + piece, len(data)), start)
+    assert tally.digest == "xxh3_128:" + xxhash.xxh3_128_hexdigest(data)
+    assert tally.size == len(data)
+    assert tally.lines == len(data.replace(b"\n", b"\n|").rstrip(b"|").split(b"\n|")) - (not data)
+
+
+def test_a_digest_has_one_form() -> None:
+    assert digest.is_digest(digest.Fingerprint().digest)
+    assert digest.is_digest(digest.ZERO)
+    for other in (None, 5, "", "xxh3_128:", "sha256:" + "0" * 32, digest.ZERO + "\n"):
+        assert not digest.is_digest(other)

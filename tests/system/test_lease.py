@@ -1,0 +1,224 @@
+"""Leases where there are some; where there are none, all is done later, and nothing is lost."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from sessrotate import fs
+from sessrotate.in_place.seal import NotQuietError
+from sessrotate.system import lease
+from support import command_line, homes
+from support.command_line import boundary, row
+from support.homes import Home, without_leases
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DATA: Final = command_line.session(boundaries=2)
+
+linux: Final = pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="only Linux has leases"
+)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    return homes.home(tmp_path, monkeypatch, DATA)
+
+
+# ── what the system says ─────────────────────────────────────────────────────────────────────
+
+
+@linux
+def test_a_read_lease_is_refused_while_somebody_may_write(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.touch()
+    reader = os.open(path, os.O_RDONLY)
+    writer = os.open(path, os.O_WRONLY)
+    assert lease.read(reader) == "busy"
+    os.close(writer)
+    assert lease.read(reader) == "taken"
+    assert not lease.is_wanted(reader)
+    with pytest.raises(BlockingIOError):
+        os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+    assert lease.is_wanted(reader)
+    lease.release(reader)
+    os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
+    os.close(reader)
+
+
+@linux
+def test_a_write_lease_needs_to_be_the_only_one(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    mine = os.open(path, os.O_RDWR | os.O_CREAT)
+    other = os.open(path, os.O_RDONLY)
+    assert lease.write(mine) == "busy"
+    os.close(other)
+    assert lease.write(mine) == "taken"
+    lease.release(mine)
+    os.close(mine)
+
+
+@linux
+def test_what_has_no_leases_says_so(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    assert lease.read(reading) == "none"
+    os.close(reading)
+    os.close(writing)
+    folder = os.open(tmp_path, os.O_RDONLY)
+    assert lease.read(folder) in {"none", "taken"}
+    os.close(folder)
+
+
+def test_a_system_without_leases_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "file"
+    path.touch()
+    fd = os.open(path, os.O_RDONLY)
+    monkeypatch.delattr("fcntl.F_SETLEASE", raising=False)
+    assert (lease.read(fd), lease.write(fd)) == ("none", "none")
+    monkeypatch.setattr(lease, "fcntl", None)
+    assert (lease.read(fd), lease.write(fd)) == ("none", "none")
+    os.close(fd)
+
+
+@pytest.mark.parametrize("last", ["taken", "none"])
+def test_who_waits_asks_again_until_nobody_is_in_the_way(last: lease.Answer) -> None:
+    answers: list[lease.Answer] = [last, "busy", "busy"]
+    asked: list[int] = []
+
+    def ask(fd: int) -> lease.Answer:
+        asked.append(fd)
+        return answers.pop()
+
+    assert lease.within(60, ask, 7) == last
+    assert asked == [7, 7, 7]
+
+
+def test_who_has_waited_long_enough_is_told_that_it_is_busy() -> None:
+    answers: list[lease.Answer] = ["taken", "busy"]
+    assert lease.within(-1, lambda _fd: answers.pop(), 7) == "busy"
+    assert answers == ["taken"]
+
+
+# ── where there are none ─────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def pending(home: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """A session that was rotated, and whose old file somebody may still have open."""
+    without_leases(monkeypatch)
+    done = home.rotate()
+    assert done.pending is not None
+    assert "a run after a minute or more does the rest" in done.pending
+    assert {"pack", "intent.json"} <= home.archived()
+    return home
+
+
+def test_it_is_rotated_and_not_sealed_in_the_same_run(pending: Home) -> None:
+    assert len(pending.live.read_bytes()) < len(DATA)
+    assert pending.pack.read_bytes() == DATA
+    assert pending.stitched() == DATA
+    assert not pending.problems()
+
+
+@pytest.mark.parametrize("again", ["rotate", "restore"])
+def test_nothing_else_is_done_to_it_before_it_is_quiet(pending: Home, again: str) -> None:
+    pending.append(boundary(80) + row(81))
+    before = homes.snapshot(pending.config)
+    with pytest.raises(NotQuietError):
+        _ = pending.rotate() if again == "rotate" else pending.restore()
+    assert homes.snapshot(pending.config) == before
+
+
+def test_a_later_run_seals_it(pending: Home) -> None:
+    pending.age()
+    done = pending.rotate()
+    assert done.recovered.deed == "finish"
+    assert not pending.archived() & {"pack", "intent.json"}
+    assert pending.stitched() == DATA
+
+
+@pytest.mark.parametrize("file", ["pack", "intent.json"])
+def test_it_is_not_quiet_before_a_minute_has_passed_for_both(pending: Home, file: str) -> None:
+    pending.age()
+    os.utime(pending.archive / file)
+    with pytest.raises(NotQuietError):
+        pending.rotate()
+    assert pending.pack.read_bytes() == DATA
+
+
+def brought_over(pending: Home) -> None:
+    """Let late lines come to the live file, which takes a run, and another once all is quiet."""
+    pending.age()
+    with pytest.raises(NotQuietError):
+        pending.rotate()
+    assert pending.pack.exists()
+    pending.age()
+    pending.rotate()
+    assert not pending.pack.exists()
+
+
+def test_what_a_client_still_writes_to_the_old_file_arrives(pending: Home) -> None:
+    with pending.pack.open("ab") as held:
+        held.write(row(70))
+        held.flush()
+        assert pending.stitched() == DATA + row(70)
+        pending.append(row(71))
+        # Whoever writes to the new file never writes to the old one again: its lines come later.
+        assert pending.stitched() == DATA + row(70) + row(71)
+        held.write(row(72))
+    brought_over(pending)
+    assert pending.live.read_bytes().endswith(row(70) + row(72) + row(71))
+    assert pending.stitched() == DATA + row(70) + row(72) + row(71)
+
+
+def test_a_late_line_that_comes_while_others_are_brought_over_is_not_lost(pending: Home) -> None:
+    with pending.pack.open("ab") as held:
+        held.write(row(70))
+    pending.age()
+    appended: list[bytes] = []
+    real = fs.append
+
+    def append(path: Path, data: bytes) -> None:
+        real(path, data)
+        appended.append(data)
+        if len(appended) == 1:
+            with pending.pack.open("ab") as held:
+                held.write(row(71))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fs, "append", append)
+        with pytest.raises(NotQuietError):
+            pending.rotate()
+    assert appended == [row(70), row(71)]
+    assert pending.stitched() == DATA + row(70) + row(71)
+    pending.age()
+    pending.rotate()
+    assert pending.live.read_bytes().endswith(row(70) + row(71))
+    assert pending.stitched() == DATA + row(70) + row(71)
+
+
+def test_a_restoration_too_keeps_what_it_replaced(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home.rotate()
+    without_leases(monkeypatch)
+    done = home.restore()
+    assert done is not None
+    assert "does the rest" in (done.pending or "")
+    assert home.live.read_bytes() == DATA
+    with home.pack.open("ab") as held:
+        held.write(row(70))
+    assert home.stitched() == DATA + row(70)
+    home.age()
+    with pytest.raises(NotQuietError):
+        home.restore()
+    assert home.live.read_bytes() == DATA + row(70)
+    home.age()
+    home.restore()
+    assert home.live.read_bytes() == DATA + row(70)
+    assert not home.archive.exists()
