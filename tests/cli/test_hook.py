@@ -265,7 +265,7 @@ def test_on_a_terminal_it_says_what_it_is_for(home: Home) -> None:
     [
         "import os\ndef fork(): raise BlockingIOError(11, 'no')\nos.fork = fork",
         "import os; del os.fork",
-        "from sessrotate import hook\ndef wanted(*a): raise MemoryError\nhook.wanted = wanted",
+        "from sessrotate.hook import call\ndef wanted(*a): raise MemoryError\ncall.wanted = wanted",
     ],
 )
 def test_what_goes_wrong_is_told_on_one_line_and_still_no_failure(home: Home, fault: str) -> None:
@@ -354,7 +354,7 @@ def test_a_refusal_is_told_by_doctor(home: Home) -> None:
 @needs_proc
 def test_a_worker_that_was_killed_is_told_by_doctor_once_nobody_works_any_more(home: Home) -> None:
     killed = patched(
-        "import os\nfrom sessrotate import in_place\n"
+        "import os\nfrom sessrotate.in_place import operations as in_place\n"
         "in_place.rotate_session = lambda *a, **k: os.kill(os.getpid(), 9)"
     )
     assert call(home, document(home), program=killed) == Ended(0, "", "")
@@ -369,7 +369,7 @@ def test_a_worker_that_was_killed_is_told_by_doctor_once_nobody_works_any_more(h
 @needs_proc
 def test_an_error_that_nobody_expected_is_told_without_what_it_says(home: Home) -> None:
     broken = patched(
-        "from sessrotate import in_place\n"
+        "from sessrotate.in_place import operations as in_place\n"
         "def broken(*a, **k): raise KeyError('secret words')\n"
         "in_place.rotate_session = broken"
     )

@@ -129,7 +129,7 @@ def test_the_lock_is_held_from_the_first_step_to_the_last(home: Home) -> None:
     go = home.config.parent / "go"
     os.mkfifo(go)
     program = patched(
-        "from sessrotate import fleet\n"
+        "from sessrotate.in_place import fleet\n"
         "real = fleet.sessions\n"
         "def waiting(least):\n"
         f"    open({str(go)!r}).read()\n"
@@ -155,7 +155,7 @@ def test_the_lock_is_held_from_the_first_step_to_the_last(home: Home) -> None:
 def test_a_run_that_is_ended_by_the_system_is_logged_and_the_next_one_goes_on(home: Home) -> None:
     program = patched(
         "import os, signal\n"
-        "from sessrotate import seal\n"
+        "from sessrotate.in_place import seal\n"
         "seal.finish = lambda *_: os.kill(os.getpid(), signal.SIGTERM)"
     )
     ended = piped("run", env=home.env, program=program)
@@ -170,7 +170,7 @@ def test_a_run_that_is_ended_by_the_system_is_logged_and_the_next_one_goes_on(ho
 def test_a_run_that_was_killed_is_in_nobodys_way(home: Home) -> None:
     program = patched(
         "import os, signal\n"
-        "from sessrotate import fleet\n"
+        "from sessrotate.in_place import fleet\n"
         "fleet.sessions = lambda _: os.kill(os.getpid(), signal.SIGKILL)"
     )
     assert piped("run", env=home.env, program=program).code == -signal.SIGKILL

@@ -46,14 +46,14 @@ esac
 """
 BROKEN: Final = '#!/bin/sh\necho "Failed to connect to bus: \x1b[31mNo medium found" >&2\nexit 1\n'
 
-DARWIN: Final = patched("from sessrotate import schedule; schedule.PLATFORM = 'darwin'")
+DARWIN: Final = patched("from sessrotate.job import schedule; schedule.PLATFORM = 'darwin'")
 """The real command on a system that is said to be macOS."""
 
 NO_SYSTEMD: Final = patched(
-    "import pathlib; from sessrotate import schedule; schedule.BOOTED = pathlib.Path('/nowhere')"
+    "import pathlib\nfrom sessrotate.job import schedule\nschedule.BOOTED = pathlib.Path('/nowhere')"
 )
 BOOTED: Final = patched(
-    "import pathlib; from sessrotate import schedule; schedule.BOOTED = pathlib.Path('/')"
+    "import pathlib; from sessrotate.job import schedule; schedule.BOOTED = pathlib.Path('/')"
 )
 """The real command where systemd runs or not, whether or not its tools are found."""
 
