@@ -1,4 +1,4 @@
-"""Data flows one way: who may import whom, who may touch the disk, what start-up may cost."""
+"""The architecture, held: who may import whom, who may change the disk, what a start may cost."""
 
 from __future__ import annotations
 
@@ -6,288 +6,84 @@ import ast
 import subprocess
 import sys
 from pathlib import Path
+from typing import Final
 
 import pytest
 
-SOURCE = Path(__file__).parents[1] / "src" / "sessrotate"
-MODULES = sorted(SOURCE.rglob("*.py"))
+from support import disk_guard
 
-# From the bottom up: a module imports only from layers below its own.
-LAYERS = (
-    {
-        "__init__",
-        "entry",
-        "errors",
-        "folders",
-        "formats.claude_chain",
-        "formats.claude_glance",
-        "formats.client",
-        "formats.codex_rows",
-        "formats.sight",
-        "harmless",
-        "html_head",
-        "literals",
-        "model",
-        "newlines",
-        "records",
-        "report",
-        "retention",
-        "schedule.work",
-        "sizes",
-        "view",
-        "widths",
-    },
-    {
-        "columns",
-        "config_keys",
-        "digest",
-        "edges",
-        "export.html_text",
-        "export.markdown_text",
-        "formats.codex_history",
-        "formats.codex_items",
-        "formats.codex_lineage",
-        "formats.codex_said",
-        "formats.opaque_reader",
-        "fs.files",
-        "growth",
-        "jsonline",
-        "jsonparts",
-        "jsontext",
-        "kinds",
-        "lease",
-        "names",
-        "needle",
-        "parts",
-        "program",
-        "prompts",
-        "schedule.cron",
-        "schedule.launchd",
-        "schedule.systemd",
-        "source",
-        "zstd",
-    },
-    {
-        "config",
-        "formats.codex",
-        "formats.codex_live",
-        "formats.codex_view",
-        "formats.gemini_rows",
-        "formats.opaque",
-        "fs.__init__",
-        "lines",
-        "report_json",
-        "select",
-        "settings",
-    },
-    {
-        "config_file",
-        "formats.claude",
-        "formats.claude_rows",
-        "formats.claude_survey",
-        "formats.codex_titles",
-        "formats.gemini_live",
-        "formats.gemini_sight",
-        "formats.gemini_view",
-        "header",
-        "plan",
-        "run_log",
-        "schedule.__init__",
-        "segments",
-    },
-    {
-        "cold_note",
-        "dating",
-        "formats.claude_contract",
-        "formats.claude_live",
-        "formats.codex_reader",
-        "formats.gemini_home",
-        "formats.gemini_said",
-        "live",
-        "manifest",
-        "place",
-        "scan",
-        "unpacked",
-    },
-    {
-        "formats.claude_thread",
-        "formats.claude_titles",
-        "formats.claude_view",
-        "formats.gemini",
-        "formats.gemini_reader",
-        "intent",
-        "inuse",
-        "locks",
-        "obstacles",
-        "render",
-    },
-    {
-        "export.html_record",
-        "formats.claude_agents",
-        "formats.claude_kinds",
-        "formats.gemini_json",
-        "formats.gemini_json_reader",
-        "hook_notes",
-        "hook_settings",
-        "render_cold",
-        "render_compress",
-        "render_list",
-        "render_report",
-        "report_page",
-        "told",
-    },
-    {"formats.claude_edges", "formats.claude_side", "history", "render_text", "residue", "writer"},
-    {"formats.claude_reader", "swap"},
-    {"formats.__init__"},
-    {"chain", "packed"},
-    {"archive", "find", "rebuild"},
-    {"cold_file", "restore", "rotate", "split"},
-    {"archived", "cold_pack", "state"},
-    {"cold_moves", "discovery", "insert", "shelf"},
-    {"compress", "prune", "seal", "stitch", "unique"},
-    {
-        "bodies",
-        "export.__init__",
-        "export.html",
-        "export.jsonl",
-        "export.markdown",
-        "parted",
-        "recover",
-        "tally",
-    },
-    {"cold", "doctor", "foreign", "in_place"},
-    {"cold_fleet", "fleet", "hook", "render_in_place", "render_prune", "session"},
-    {"cli.streams", "listing", "render_run", "reporter", "steps"},
-    {
-        "cli.archives",
-        "cli.options",
-        "cli.pager",
-        "cli.schedule",
-        "cli.to_file",
-        "report_all",
-        "run",
-    },
-    {
-        "cli.archive",
-        "cli.compress",
-        "cli.config",
-        "cli.export",
-        "cli.in_place",
-        "cli.list",
-        "cli.read",
-        "cli.report",
-        "cli.to_folder",
-        "cli.unarchive",
-    },
-    {"cli.doctor", "cli.hook", "cli.restore", "cli.run", "cli.split", "cli.stitch", "cli.verify"},
-    {"cli.pin", "cli.prune", "cli.undelete", "cli.unpin"},
-    {"cli.app"},
-    {"cli.__init__"},
+SOURCE: Final = Path(__file__).parents[1] / "src" / "sessrotate"
+
+WORDS: Final = ("errors", "harmless", "model", "names", "units")
+"""Modules at the top that everybody uses; they import nothing but each other."""
+
+PACKAGES: Final = {
+    "fs": "",
+    "system": "fs",
+    "parsing": "system",
+    "clients": "parsing system",
+    "segments": "clients parsing system fs",
+    "archive": "segments clients parsing system fs",
+    "find": "archive segments clients parsing system",
+    "in_place": "find archive segments clients parsing system fs",
+    "reading": "find archive segments clients parsing system",
+    "retention": "in_place find archive segments clients parsing system fs",
+    "reports": "in_place.rotate reading find archive segments clients parsing system",
+    "hook": "in_place find archive clients parsing system fs",
+    "job": "retention in_place find archive segments clients parsing system fs",
+    "doctor": "hook job retention in_place find archive segments clients system",
+    "render": "job retention reports in_place reading archive segments clients parsing",
+    "export": "render reading clients parsing",
+    "cli": "export render doctor job hook reports retention reading in_place find archive "
+    "segments clients parsing system fs",
+    "__init__": "reports reading find clients parsing",
+}
+"""What each package may import, besides itself and the words. Every arrow points to a row above.
+
+`in_place.rotate` in a row: that module and no other of its package.
+"""
+
+PURE: Final = ("parsing", "render")
+"""Packages in which no module touches the system. Elsewhere a module says "Pure." of itself."""
+
+SAYS_PURE: Final = (
+    "archive.history",
+    "archive.intent",
+    "retention.policy",
+    "segments.header",
+    "segments.manifest",
+    "segments.plan",
 )
+"""Where the rule matters most, so that nobody drops the word to get around it."""
 
-PURE = {
-    "cold_note",
-    "columns",
-    "config",
-    "config_keys",
-    "digest",
-    "entry",
-    "export.html_record",
-    "export.html_text",
-    "export.markdown",
-    "export.markdown_text",
-    "formats.codex_history",
-    "formats.codex_items",
-    "formats.codex_lineage",
-    "formats.codex_live",
-    "formats.codex_rows",
-    "formats.codex_said",
-    "formats.codex_view",
-    "formats.gemini_live",
-    "formats.gemini_rows",
-    "formats.gemini_said",
-    "formats.gemini_sight",
-    "formats.gemini_view",
-    "growth",
-    "harmless",
-    "header",
-    "history",
-    "html_head",
-    "intent",
-    "jsonline",
-    "jsonparts",
-    "jsontext",
-    "kinds",
-    "literals",
-    "live",
-    "manifest",
-    "model",
-    "names",
-    "newlines",
-    "parts",
-    "plan",
-    "prompts",
-    "records",
-    "render",
-    "render_cold",
-    "render_compress",
-    "render_in_place",
-    "render_list",
-    "render_prune",
-    "render_report",
-    "render_run",
-    "render_text",
-    "report",
-    "report_json",
-    "retention",
-    "schedule.cron",
-    "schedule.launchd",
-    "schedule.systemd",
-    "schedule.work",
-    "select",
-    "settings",
-    "sizes",
-    "tally",
-    "told",
-    "view",
-    "widths",
+ALLOWED: Final = {
+    "cli.streams": {"open"},  # standard output, by its descriptor
+    "segments.compressed": {"tempfile", "tempfile.gettempdir"},  # the folder's name, no more
+    "system.locks": {"filelock", "filelock.FileLock", "filelock.Timeout"},  # the lock's own file
 }
-IMPURE = {"os", "time", "pathlib", "shutil", "subprocess", "socket", "tempfile"}
+"""What the guard sees in these modules, and why it is no change of somebody's file."""
 
-CHANGES_DISK = {
-    "unlink",
-    "rename",
-    "replace_file",
-    "mkdir",
-    "rmdir",
-    "link",
-    "symlink",
-    "symlink_to",
-    "hardlink_to",
-    "truncate",
-    "ftruncate",
-    "chmod",
-    "fchmod",
-    "utime",
-    "write_bytes",
-    "write_text",
-    "fsync",
-    "setxattr",
-    "chown",
-    "fchown",
-    "touch",
-    "rmtree",
-    "pwrite",
-}
+SYSTEM: Final = {"os", "time", "pathlib", "shutil", "subprocess", "socket", "tempfile"}
 
 
 def name_of(path: Path) -> str:
-    return ".".join(path.relative_to(SOURCE).with_suffix("").parts)
+    """Return a module's dotted name within the package; a package has its folder's."""
+    parts = path.relative_to(SOURCE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
 
 
-def imports_at_run_time(tree: ast.Module) -> set[str]:
-    """Return what a module imports, functions' own imports included, type checking's not."""
-    typing_only = {
+MODULES: Final = {name_of(path): path for path in sorted(SOURCE.rglob("*.py"))}
+
+_every_module = pytest.mark.parametrize("name", MODULES)
+
+
+def tree_of(name: str) -> ast.Module:
+    return ast.parse(MODULES[name].read_bytes())
+
+
+def imported(tree: ast.Module, *, at_run_time: bool) -> set[str]:
+    """Return what a module imports, functions' own imports included; types' only if asked for."""
+    for_types = {
         inner
         for node in ast.walk(tree)
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
@@ -295,66 +91,117 @@ def imports_at_run_time(tree: ast.Module) -> set[str]:
     }
     found = set()
     for node in ast.walk(tree):
-        if node in typing_only:
+        if at_run_time and node in for_types:
             continue
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            found |= {f"{node.module}.{alias.name}" for alias in node.names} | {str(node.module)}
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
     return found
 
 
-def internal(names: set[str]) -> set[str]:
-    """Return the modules of the package among these names."""
-    ours = {name_of(path) for path in MODULES}
-    stripped = {
-        name.removeprefix("sessrotate.") for name in names if name.startswith("sessrotate.")
+def ours(names: set[str]) -> set[str]:
+    """Return the modules of sessrotate among names, without their first word."""
+    found = set()
+    for name in names:
+        top, _, inner = name.partition(".")
+        if top == "sessrotate":
+            while inner and inner not in MODULES:
+                inner = inner.rpartition(".")[0]
+            found.add(inner or "__init__")
+    return found
+
+
+# ── who imports whom ─────────────────────────────────────────────────────────────────────────
+
+
+def test_the_table_has_every_package_and_no_other() -> None:
+    assert {name.split(".")[0] for name in MODULES} == {*PACKAGES, *WORDS}
+
+
+def test_every_arrow_of_the_table_points_up_to_a_row_that_is_there() -> None:
+    above: set[str] = set()
+    for package, may in PACKAGES.items():
+        assert {each.split(".")[0] for each in may.split()} <= above, package
+        above.add(package)
+
+
+@_every_module
+def test_a_module_imports_what_its_row_allows(name: str) -> None:
+    package = name.split(".", maxsplit=1)[0]
+    may = (*PACKAGES.get(package, "").split(), *WORDS, *([] if package in WORDS else [package]))
+    for other in ours(imported(tree_of(name), at_run_time=False)):
+        if (name, other) == ("__init__", "__init__") or (package == "cli" and other == "__init__"):
+            continue
+        if package == "job" and other == "__init__":  # the version, for the log
+            continue
+        assert any(other == each or other.startswith(f"{each}.") for each in may), other
+
+
+def test_modules_import_each_other_in_no_circle() -> None:
+    arrows = {
+        name: ours(imported(tree_of(name), at_run_time=True)) - {name, "__init__"}
+        for name in MODULES
     }
-    packages = {
-        f"{name}.__init__"
-        for name in stripped
-        if not any(other.startswith(f"{name}.") for other in stripped)
-    }
-    return {name for name in stripped | packages if name in ours}
+    while leaves := {name for name, to in arrows.items() if not to}:
+        arrows = {name: to - leaves for name, to in arrows.items() if name not in leaves}
+    assert arrows == {}
 
 
-def test_every_module_has_a_layer() -> None:
-    listed = [name for layer in LAYERS for name in layer]
-    assert sorted(listed) == sorted(name_of(path) for path in MODULES)
+# ── what a module is ─────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_a_module_imports_only_from_below(path: Path) -> None:
-    level = next(number for number, layer in enumerate(LAYERS) if name_of(path) in layer)
-    below: set[str] = set().union(*LAYERS[:level])
-    assert internal(imports_at_run_time(ast.parse(path.read_bytes()))) <= below
-
-
-@pytest.mark.parametrize("name", sorted(PURE))
+@_every_module
 def test_a_pure_module_touches_no_system(name: str) -> None:
-    tree = ast.parse((SOURCE / f"{name.replace('.', '/')}.py").read_bytes())
-    assert {found.split(".")[0] for found in imports_at_run_time(tree)}.isdisjoint(IMPURE)
+    tree = tree_of(name)
+    opening = (ast.get_docstring(tree) or "").partition("\n\n")[0]
+    if name.split(".", maxsplit=1)[0] in PURE or name in SAYS_PURE or "Pure." in opening:
+        touched = {found.split(".")[0] for found in imported(tree, at_run_time=True)}
+        assert touched.isdisjoint(SYSTEM)
 
 
-@pytest.mark.parametrize(
-    "path", [path for path in MODULES if path.parent.name != "fs"], ids=name_of
-)
-def test_only_fs_changes_the_disk(path: Path) -> None:
-    called = {
-        node.func.attr
-        for node in ast.walk(ast.parse(path.read_bytes()))
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
-    }
-    assert called & CHANGES_DISK == set()
+@pytest.mark.parametrize("name", SAYS_PURE)
+def test_what_decides_says_that_it_is_pure(name: str) -> None:
+    assert "Pure." in (ast.get_docstring(tree_of(name)) or "").partition("\n\n")[0]
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_a_module_opens_with_what_it_promises(path: Path) -> None:
-    tree = ast.parse(path.read_bytes())
-    said = ast.get_docstring(tree) or ""
+@_every_module
+def test_a_module_opens_with_what_it_promises(name: str) -> None:
+    said = ast.get_docstring(tree_of(name)) or ""
     assert said
-    assert "Rule:" in said or path.parts[-2] == "cli"
-    assert len(path.read_text().splitlines()) <= 350
+    assert "Rule:" in said or name.startswith("cli")
+    assert len(MODULES[name].read_text().splitlines()) <= 350
+
+
+@pytest.mark.parametrize("package", [name for name in PACKAGES if (SOURCE / name).is_dir()])
+def test_a_package_opens_with_what_enters_what_leaves_and_what_it_imports(package: str) -> None:
+    said = " ".join((ast.get_docstring(tree_of(package)) or "").split())
+    assert "Promise:" in said
+    assert "May import" in said
+    for word in ("fs", "nothing") if package == "fs" else ("In come", "out come"):
+        assert word in said
+
+
+# ── who changes the disk ─────────────────────────────────────────────────────────────────────
+
+
+@_every_module
+def test_only_fs_changes_the_disk(name: str) -> None:
+    if name.partition(".")[0] != "fs":
+        assert disk_guard.changes(tree_of(name)) - ALLOWED.get(name, set()) == set()
+
+
+@pytest.mark.parametrize("code", disk_guard.WAYS)
+def test_the_guard_sees_every_way_to_change_the_disk(code: str) -> None:
+    assert disk_guard.changes(ast.parse(code))
+
+
+@pytest.mark.parametrize("code", disk_guard.HARMLESS)
+def test_the_guard_lets_reading_through(code: str) -> None:
+    assert not disk_guard.changes(ast.parse(code))
+
+
+# ── what a start costs ───────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
@@ -362,11 +209,11 @@ def test_a_module_opens_with_what_it_promises(path: Path) -> None:
     [
         (
             "import sessrotate",
-            {"typer", "rich", "sessrotate.clients.claude.client", "ijson", "json"},
+            {"typer", "rich", "sessrotate.clients.claude.client", "ijson", "json", "msgspec"},
         ),
         (
             "import sys; sys.argv[1:] = ['--version']; import sessrotate.cli as c; c.main()",
-            {"typer", "rich", "sessrotate.clients.claude.client", "ijson"},
+            {"typer", "rich", "sessrotate.clients.claude.client", "ijson", "msgspec"},
         ),
         (
             "import sys; sys.argv[1:] = ['hook']; import sessrotate.cli as c; c.main()",
@@ -376,6 +223,7 @@ def test_a_module_opens_with_what_it_promises(path: Path) -> None:
                 "sessrotate.clients.claude.client",
                 "sessrotate.in_place.operations",
                 "filelock",
+                "msgspec",
             },
         ),
         ("import sessrotate.cli.split, sessrotate.cli.stitch", {"rich", "ijson", "ctypes"}),
@@ -386,6 +234,10 @@ def test_a_module_opens_with_what_it_promises(path: Path) -> None:
     ],
 )
 def test_nothing_is_loaded_before_it_is_needed(code: str, absent: set[str]) -> None:
+    # Every name must be one that there is: a module that was renamed is never loaded either.
+    for name in absent:
+        if name.startswith("sessrotate."):
+            assert name.removeprefix("sessrotate.") in MODULES
     # At the end, however that is come to: a command leaves by SystemExit.
     listing = f"import atexit, sys; atexit.register(lambda: print('|', *sys.modules))\n{code}"
     command = [sys.executable, "-c", listing]

@@ -50,7 +50,8 @@ DARWIN: Final = patched("from sessrotate.job import schedule; schedule.PLATFORM 
 """The real command on a system that is said to be macOS."""
 
 NO_SYSTEMD: Final = patched(
-    "import pathlib\nfrom sessrotate.job import schedule\nschedule.BOOTED = pathlib.Path('/nowhere')"
+    "import pathlib\nfrom sessrotate.job import schedule\n"
+    "schedule.BOOTED = pathlib.Path('/nowhere')"
 )
 BOOTED: Final = patched(
     "import pathlib; from sessrotate.job import schedule; schedule.BOOTED = pathlib.Path('/')"

@@ -1,8 +1,8 @@
-"""`intent.json` of an archive: what is being done to a session, so that anybody can finish it.
+"""`intent.json` of an archive: what is being done to a session, for anybody to finish. Pure.
 
 Rule: it is on the disk before the live file is replaced and until nothing is left to do. What it
 says is enough to decide, by content and position alone, whether the live file was replaced, and
-to go on from wherever a crash came. Pure.
+to go on from wherever a crash came.
 """
 
 from __future__ import annotations

@@ -1,5 +1,8 @@
 """The command `sessrotate`: parse, call the library once, render.
 
+Promise: one module a command, and each is parse → one call → render. In come arguments; out come
+text and an exit code. May import all packages.
+
 Rule: everything ends in a documented exit code and at most one message; no traceback, whatever
 happens. Nothing is loaded that the given command does not need.
 """

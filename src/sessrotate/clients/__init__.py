@@ -1,7 +1,7 @@
 """The clients whose sessions are known: a folder for each, and its name in `CLIENTS`.
 
 Promise: lines of a session → what they mean: boundaries, times, titles, who says what. In come
-bytes of lines, out come the values of `model`, `view`, `kinds` and `preview`, the same for all.
+bytes of lines; out come the values of `model`, `view`, `kinds` and `preview`, the same for all.
 May import `parsing`, `system` and the words that everybody uses.
 
 Rule: nothing outside this package knows a client's record types, and nothing inside it opens a

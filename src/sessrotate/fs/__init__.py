@@ -1,5 +1,9 @@
 """The only package that changes the disk.
 
+Promise: what a function here reports as done is on the disk, and a crash leaves the old state or
+the new one. In come paths, descriptors and bytes; out comes their effect. May import nothing else
+of sessrotate.
+
 Rule: nothing is overwritten but our own unfinished files, and what counts as done is on the disk
 before the next step begins. Files are created with mode 0600 and folders with 0700, whatever the
 umask.

@@ -1,6 +1,7 @@
-"""Boundaries and options → the plan of a split. Pure: no file is touched, no clock is read.
+"""Boundaries and options → the plan of a split. Pure.
 
 Rule: a plan says everything that will be written, so that a dry run that shows it shows the run.
+No file is touched and no clock is read.
 """
 
 from __future__ import annotations
