@@ -1,4 +1,4 @@
-"""Whether the query of docs/analysis.md counts what there is in an archive."""
+"""Whether the query of docs/guide/analysis.md counts what there is in an archive."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import generate_session
 from support import homes
 from support.command_line import ID, piped, write
 
-PAGE = Path(__file__).parents[1] / "docs" / "analysis.md"
+PAGE = Path(__file__).parents[1] / "docs" / "guide" / "analysis.md"
 
 
 def counted(data: bytes) -> list[tuple[object, ...]]:

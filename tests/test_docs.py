@@ -16,7 +16,7 @@ import generate_session
 from sessrotate.job import config_keys, steps
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 SESSION = "5e55107a-0000-4000-a000-000000000007.jsonl"
 BIN = Path(sys.executable).parent
 
@@ -77,16 +77,26 @@ def test_the_page_of_commands_is_what_help_says() -> None:
 
 
 def test_the_page_of_the_scheduled_job_has_the_settings_and_the_steps() -> None:
-    page = (ROOT / "docs" / "scheduling.md").read_text()
+    page = (ROOT / "docs" / "guide" / "scheduling.md").read_text()
     assert f"```toml\n{config_keys.commented()}```\n" in page
     assert re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE) == [step.name for step in steps.STEPS]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_between_pages_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
-        if not target.startswith("http"):
-            assert (page.parent / target).exists(), target
+def anchors(page: Path) -> set[str]:
+    """Return the anchors that GitHub gives the headings of a page."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_leads_to_a_file_and_to_a_heading_in_it(page: Path) -> None:
+    for target, anchor in re.findall(r"\]\(([^)#\s]*)#?([^)\s]*)\)", page.read_text()):
+        if target.startswith("https:"):
+            continue
+        found = page.parent / target if target else page
+        assert found.exists(), target
+        assert not anchor or anchor in anchors(found), (target, anchor)
 
 
 def test_every_test_that_a_page_names_is_there() -> None:

@@ -1,4 +1,4 @@
-"""The examples of docs/library.md run as they stand."""
+"""The examples of docs/guide/library.md run as they stand."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 import generate_session
 
-PAGE = Path(__file__).parents[1] / "docs" / "library.md"
+PAGE = Path(__file__).parents[1] / "docs" / "guide" / "library.md"
 EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
 SESSION = "5e55107a-0000-4000-a000-000000000007"
 

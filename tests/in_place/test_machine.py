@@ -117,7 +117,7 @@ class SessionInPlace(RuleBasedStateMachine):
     @precondition(lambda self: self.uuids and not self.is_torn and not self._is_late_pending())
     @rule(back=st.integers(1, 3), anew=st.booleans())
     def take_a_row_back(self, back: int, anew: bool) -> None:
-        """Edit in place, as clients do; what becomes of late lines then, docs/guarantees.md."""
+        """Edit in place, as clients do; docs/internals/guarantees.md says what late lines do."""
         uuid = self.uuids.pop(max(0, len(self.uuids) - back))
         if anew:
             self.home.live.write_bytes(written_anew(self.home.live.read_bytes(), uuid))

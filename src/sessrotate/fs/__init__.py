@@ -11,7 +11,7 @@ umask.
 What is not promised: a disk that reports a write as done and loses it; a file system without
 working `fsync` or `link`. Functions here raise plain `OSError`; callers say what was being done.
 
-docs/protocol.md has the states of an archive's files. Those of a set:
+docs/internals/protocol.md has the states of an archive's files. Those of a set:
 
     intent.json      absent → there while the set is written → absent
     ID.jsonl, ID.N.jsonl[.zst]    absent → growing (an intent is there) → complete

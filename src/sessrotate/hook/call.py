@@ -1,7 +1,7 @@
 """Claude Code's call at the end of a session → a rotation that nobody waits for.
 
-What the client gives on standard input (2.0.28 to 2.1.330) is in docs/clients.md. It still lives
-then, and may still write to the session, so this is a rotation as with `--live`.
+docs/internals/clients.md has what the client gives on standard input (2.0.28 to 2.1.330). It still
+lives then, and may still write to the session, so this is a rotation as with `--live`.
 
 Rule: the client must not notice. Whatever comes in and whatever fails, a call ends soon, with 0,
 and with nothing on standard output. What it reads is data: a path counts only if it is that of a

@@ -5,7 +5,7 @@ a second name first (the pack), so that a line that still goes there is never lo
 the one moment that counts. A lease on the old file proves that no writer has it and lets new ones
 wait; one on the new file keeps their lines behind those that came late.
 
-The order of writes, each on the disk before the next, is in docs/protocol.md.
+The order of writes, each on the disk before the next, is in docs/internals/protocol.md.
 """
 
 from __future__ import annotations

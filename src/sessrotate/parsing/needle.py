@@ -2,8 +2,8 @@
 
 Rule: `Finder.find` means `bytes.find`, only faster. Where the C library has `memmem` (glibc, musl,
 macOS) that is called: it is twice as fast and runs without the interpreter's lock, so that two
-threads search twice as much; elsewhere `bytearray.find` does the same. docs/performance.md has
-the figures.
+threads search twice as much; elsewhere `bytearray.find` does the same.
+docs/internals/performance.md has the figures.
 """
 
 from __future__ import annotations
