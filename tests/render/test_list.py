@@ -15,7 +15,7 @@ from sessrotate.render import list as render_list
 from sessrotate.render import widths
 from sessrotate.render.common import size
 from sessrotate.render.list import Look
-from sessrotate.reports.row import Continues, Entry
+from sessrotate.reports.row import Continues, SessionInfo
 from support.command_line import raw_controls, without_ansi
 from support.entries import NOW, entry, titled
 
@@ -36,13 +36,13 @@ ENTRIES = st.builds(
     compactions=st.none() | st.integers(0, 9999),
     live_tail_bytes=st.none() | SIZES,
     last_used=st.floats(-1e15, 1e15),
-    running=st.booleans(),
+    is_running=st.booleans(),
     standing=st.sampled_from(["session", "empty", "warm-up", "agent"]),
     continues=st.none() | st.builds(Continues, TEXTS, st.sampled_from(["same rows", "same title"])),
 )
 
 
-def shown(entries: list[Entry], **look: Any) -> list[str]:
+def shown(entries: list[SessionInfo], **look: Any) -> list[str]:
     told = [each.name for each in entries]
     return [*render_list.table(entries, told, Look(NOW, **look))]
 
@@ -51,7 +51,9 @@ def shown(entries: list[Entry], **look: Any) -> list[str]:
 
 
 @given(st.lists(ENTRIES, min_size=1, max_size=6), st.integers(1, 200), st.booleans())
-def test_no_line_is_wider_than_the_terminal(entries: list[Entry], width: int, colour: bool) -> None:
+def test_no_line_is_wider_than_the_terminal(
+    entries: list[SessionInfo], width: int, colour: bool
+) -> None:
     lines = shown(entries, width=width, colour=colour)
     total = render_list.total(entries, 3, Look(NOW, width=width))
     assert len(lines) == len(entries) + 1
@@ -66,14 +68,14 @@ def test_no_line_is_wider_than_the_terminal(entries: list[Entry], width: int, co
 
 @given(st.lists(ENTRIES, min_size=1, max_size=6), st.integers(30, 200))
 def test_columns_stand_below_their_names_and_sizes_are_whole(
-    entries: list[Entry], width: int
+    entries: list[SessionInfo], width: int
 ) -> None:
     head, *rows = shown(entries, width=width)
     names = {found[0]: found.span() for found in re.finditer(r"\S+(?: \S+)*", head)}
     assert {"session", "size"} <= names.keys()
     for row, each in zip(rows, entries, strict=True):
         cells = at_columns(row)
-        assert "".join(cells[:10]).strip() == each.session[:8]
+        assert "".join(cells[:10]).strip() == each.id[:8]
         wanted = {"size": size(each.bytes) if each.is_live else "-"}
         if "archived" in names:
             disk = each.archived_disk_bytes
@@ -93,18 +95,18 @@ def at_columns(line: str) -> list[str]:
 
 
 @given(ENTRIES)
-def test_where_nothing_is_cut_every_value_is_there(each: Entry) -> None:
+def test_where_nothing_is_cut_every_value_is_there(each: SessionInfo) -> None:
     text = "".join(shown([each, entry("other", client="other")]))
     assert "…" not in text or "…" in each.title.text + each.project + str(each.continues)
-    for value in (each.client, each.session[:8], size(each.side_bytes)):
+    for value in (each.client, each.id[:8], size(each.side_bytes)):
         assert value in text or value == "0 B"
     assert not raw_controls(text)
 
 
 @given(st.lists(ENTRIES, max_size=4))
-def test_json_holds_what_the_sessions_say(entries: list[Entry]) -> None:
+def test_json_holds_what_the_sessions_say(entries: list[SessionInfo]) -> None:
     document = json.loads("".join(render_list.as_json(entries)))
-    told = [(each.session, each.bytes, each.title.text, each.project) for each in entries]
+    told = [(each.id, each.bytes, each.title.text, each.project) for each in entries]
     names = ("session", "bytes", "title", "project")
     assert [tuple(each[name] for name in names) for each in document] == told
 
@@ -115,7 +117,7 @@ def test_json_holds_what_the_sessions_say(entries: list[Entry]) -> None:
 def test_the_table_for_a_pipe_has_all_and_no_colour() -> None:
     entries = [
         entry("aaaaaaaa-1", bytes=5 << 20, archived_disk_bytes=3 << 30, segments=7),
-        entry("bbbbbbbb-1", bytes=5 << 10, running=True, compactions=0, live_tail_bytes=5120),
+        entry("bbbbbbbb-1", bytes=5 << 10, is_running=True, compactions=0, live_tail_bytes=5120),
     ]
     assert "".join(shown(entries, home="/home/somebody")).replace("  ", " ").split("\n") == [
         "session   size archived compactions live tail last used      project  title",
@@ -175,7 +177,7 @@ def test_a_project_is_cut_in_the_middle_and_a_title_at_its_end() -> None:
 
 
 def test_one_that_runs_stands_out() -> None:
-    lines = shown([entry(running=True), entry("b")], width=100, colour=True)
+    lines = shown([entry(is_running=True), entry("b")], width=100, colour=True)
     assert "\x1b[1;32mrunning" in lines[1]
     assert "running" not in lines[2]
 
@@ -192,7 +194,7 @@ def test_a_guess_is_shown_as_one() -> None:
 
 def test_the_total_counts_what_there_is() -> None:
     entries = [
-        entry(bytes=1024, archived_disk_bytes=2048, side_bytes=3072, running=True),
+        entry(bytes=1024, archived_disk_bytes=2048, side_bytes=3072, is_running=True),
         entry(bytes=1024),
     ]
     assert render_list.total(entries, 4, Look(NOW)) == (

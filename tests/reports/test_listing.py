@@ -16,7 +16,7 @@ import pytest
 from sessrotate.errors import StorageError
 from sessrotate.reading import session
 from sessrotate.reports import listing
-from sessrotate.reports.row import Continues, Entry
+from sessrotate.reports.row import Continues, SessionInfo
 from sessrotate.segments import scan
 from sessrotate.system import in_use
 from support import command_line, fakes, homes, oracle
@@ -33,15 +33,17 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     return homes.home(tmp_path, monkeypatch, DATA)
 
 
-def entries(told: dict[str, str] | None = None) -> dict[str, Entry]:
-    found = listing.entries(({} if told is None else told).__setitem__)
-    return {each.session: each for each in found}
+def entries(told: dict[str, str] | None = None) -> dict[str, SessionInfo]:
+    found = listing.sessions(hidden=True, on_unread=({} if told is None else told).__setitem__)
+    return {each.id: each for each in found}
 
 
-def deepened(told: dict[str, str] | None = None) -> dict[str, Entry]:
+def deepened(told: dict[str, str] | None = None) -> dict[str, SessionInfo]:
     take = ({} if told is None else told).__setitem__
-    found = listing.deepened(listing.entries(take), lambda _done: None, take)
-    return {each.session: each for each in found}
+    found = listing.deepened(
+        listing.sessions(hidden=True, on_unread=take), lambda _done: None, take
+    )
+    return {each.id: each for each in found}
 
 
 # ── scanned ──────────────────────────────────────────────────────────────────────────────────
@@ -138,7 +140,7 @@ def test_sessions_of_another_client_are_listed_and_scanned(
     fakes.registered(monkeypatch, fakes.Fake(tmp_path / "fakes"))
     assert entries().keys() == {ID, "one"}
     told = deepened()["one"]
-    assert (told.client, told.path, told.bytes) == ("fake", str(path), path.stat().st_size)
+    assert (told.client, told.path, told.bytes) == ("fake", path, path.stat().st_size)
     assert (told.compactions, told.live_tail_bytes) == (2, path.stat().st_size - fakes.CUTS[1])
     assert told.archived_bytes == 0
 
@@ -164,13 +166,13 @@ def test_running_is_who_says_so_and_who_writes(home: Home) -> None:
     ) as writer:
         assert writer.stdout is not None
         writer.stdout.readline()
-        running = {name for name, each in entries().items() if each.running}
+        running = {name for name, each in entries().items() if each.is_running}
         writer.communicate(b"\n")
     expected = {f"1{OTHER[1:]}"}
     if sys.platform.startswith("linux"):  # only there is told who writes
         expected.add(f"2{OTHER[1:]}")
     assert running == expected
-    assert {name for name, each in entries().items() if each.running} == {f"1{OTHER[1:]}"}
+    assert {name for name, each in entries().items() if each.is_running} == {f"1{OTHER[1:]}"}
 
 
 def test_the_system_is_asked_once_for_all_sessions(

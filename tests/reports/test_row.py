@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -36,8 +38,8 @@ def test_files_that_share_the_name_of_a_session_go_by_their_own_ids() -> None:
         entry("session-1-7f04451b", name="7f04451b-1111"),
         entry("session-2-7f04451b", name="7f04451b-1111", standing="empty"),
         entry("session-1-9fb551bb", name="9fb551bb-1111"),
-        entry("same", path="/p/one"),
-        entry("same", path="/p/other"),
+        entry("same", path=Path("/p/one")),
+        entry("same", path=Path("/p/other")),
     ]
     assert [each.name for each in entries.told_apart(found)] == [
         "session-1-aa6eaa51",
@@ -58,7 +60,7 @@ def test_sessions_come_largest_first_by_the_live_file_then_by_the_archive() -> N
         entry("d", bytes=70),
         entry("e", bytes=5, archived_bytes=10_000),
     ]
-    assert [each.session for each in entries.in_order(found)] == ["d", "c", "e", "b", "a"]
+    assert [each.id for each in entries.in_order(found)] == ["d", "c", "e", "b", "a"]
 
 
 @pytest.mark.parametrize(

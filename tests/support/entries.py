@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate.clients.preview import Title
-from sessrotate.reports.row import Entry
+from sessrotate.reports.row import SessionInfo
 
 if TYPE_CHECKING:
     from sessrotate.clients.preview import TitleSource
@@ -18,13 +19,13 @@ def titled(text: str, source: TitleSource = "first prompt") -> Title:
     return Title(text, source if text else "none")
 
 
-def entry(session: str = "5e55107a-0000-4000-a000-000000000001", **fields: Any) -> Entry:
+def entry(session: str = "5e55107a-0000-4000-a000-000000000001", **fields: Any) -> SessionInfo:
     told: dict[str, Any] = {
-        "session": session,
+        "id": session,
         "name": session,
         "client": "claude",
         "project": "/home/somebody/project",
-        "path": f"/p/{session}.jsonl",
+        "path": Path(f"/p/{session}.jsonl"),
         "is_live": True,
         "bytes": 1000,
         "archived_bytes": 0,
@@ -35,7 +36,7 @@ def entry(session: str = "5e55107a-0000-4000-a000-000000000001", **fields: Any) 
         "live_tail_bytes": None,
         "modified": NOW,
         "last_used": NOW,
-        "running": False,
+        "is_running": False,
         "standing": "session",
         "title": titled("A title"),
         "branch": "main",
@@ -43,4 +44,4 @@ def entry(session: str = "5e55107a-0000-4000-a000-000000000001", **fields: Any) 
         "ended": "2026-03-01T12:00:00.000Z",
         **fields,
     }
-    return Entry(**told)
+    return SessionInfo(**told)

@@ -96,7 +96,7 @@ def command(
         hidden=hidden,
     )
     unread: dict[str, str] = {}
-    known = listing.entries(unread.__setitem__)
+    known = listing.sessions(hidden=True, on_unread=unread.__setitem__)
     shown = rows.in_order(filter(wanted.takes, known))
     if deep:
         total = sum(each.bytes for each in shown if listing.is_to_scan(each))
@@ -109,7 +109,7 @@ def command(
     _tell(unread)
 
 
-def _show(shown: list[rows.Entry], known: list[rows.Entry], now: float) -> None:
+def _show(shown: list[rows.SessionInfo], known: list[rows.SessionInfo], now: float) -> None:
     listed = {each.path for each in shown}
     hidden = sum(each.standing != "session" and each.path not in listed for each in known)
     if not shown:
@@ -121,7 +121,7 @@ def _show(shown: list[rows.Entry], known: list[rows.Entry], now: float) -> None:
         colour=pager.colours(),
         home=str(Path.home()),
     )
-    names = (name for each in known for name in (each.name, each.session))
+    names = (name for each in known for name in (each.name, each.id))
     table = "".join(render_list.table(shown, names, look))
     text = table + render_list.total(shown, hidden, look)
     if look.width is None:
@@ -139,7 +139,7 @@ def _paths(project: str | None) -> frozenset[str]:
     return frozenset({path, os.path.realpath(path)})
 
 
-def _nothing(known: list[rows.Entry], hidden: int) -> str:
+def _nothing(known: list[rows.SessionInfo], hidden: int) -> str:
     """Return the sentences for a list without a row."""
     if len(known) > hidden:
         others = count(len(known) - hidden, "session")

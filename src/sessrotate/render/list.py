@@ -21,7 +21,7 @@ from sessrotate.reports.row import short_names
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from sessrotate.reports.row import Entry
+    from sessrotate.reports.row import SessionInfo
 
 _STYLES: Final = {"head": "1", "running": "1;32", "detail": "2", "": ""}
 """What is shown how, as SGR parameters."""
@@ -85,7 +85,7 @@ class _Column:
     """
 
     name: str
-    cell: Callable[[Entry, _Shown], str]
+    cell: Callable[[SessionInfo, _Shown], str]
     rank: int
     is_right: bool = False
     style: str = ""
@@ -104,59 +104,59 @@ class _Shown:
 # ── cells ────────────────────────────────────────────────────────────────────────────────────
 
 
-def _name(entry: Entry, shown: _Shown) -> str:
+def _name(entry: SessionInfo, shown: _Shown) -> str:
     return harmless.line(shown.names[entry.name])
 
 
-def _client(entry: Entry, shown: _Shown) -> str:
+def _client(entry: SessionInfo, shown: _Shown) -> str:
     return entry.client if shown.clients > 1 else ""
 
 
-def _size(entry: Entry, _shown: _Shown) -> str:
+def _size(entry: SessionInfo, _shown: _Shown) -> str:
     return size(entry.bytes) if entry.is_live else "-"
 
 
-def _archived(entry: Entry, _shown: _Shown) -> str:
+def _archived(entry: SessionInfo, _shown: _Shown) -> str:
     return size(entry.archived_disk_bytes) if entry.archived_disk_bytes else "-"
 
 
-def _beside(entry: Entry, _shown: _Shown) -> str:
+def _beside(entry: SessionInfo, _shown: _Shown) -> str:
     return size(entry.side_bytes) if entry.side_bytes else "-"
 
 
-def _compactions(entry: Entry, _shown: _Shown) -> str:
+def _compactions(entry: SessionInfo, _shown: _Shown) -> str:
     if entry.compactions is not None:
         return f"{entry.compactions:,}"
     return f"{entry.segments:,}+" if entry.segments else "-"
 
 
-def _tail(entry: Entry, _shown: _Shown) -> str:
+def _tail(entry: SessionInfo, _shown: _Shown) -> str:
     return "-" if entry.live_tail_bytes is None else size(entry.live_tail_bytes)
 
 
-def _used(entry: Entry, shown: _Shown) -> str:
-    if entry.running:
+def _used(entry: SessionInfo, shown: _Shown) -> str:
+    if entry.is_running:
         return "running"
     if shown.look.width is None:
         return _moment(entry.last_used).strftime("%Y-%m-%d %H:%M:%S")
     return ago(entry.last_used, shown.look.now)
 
 
-def _continues(entry: Entry, shown: _Shown) -> str:
+def _continues(entry: SessionInfo, shown: _Shown) -> str:
     if entry.continues is None:
         return "-"
     told = harmless.line(shown.names.get(entry.continues.session, entry.continues.session))
     return f"{told}?" if entry.continues.reason == "same title" else told
 
 
-def _project(entry: Entry, shown: _Shown) -> str:
+def _project(entry: SessionInfo, shown: _Shown) -> str:
     folder, home = entry.project, shown.look.home
     if home and (folder == home or folder.startswith(home + "/")):
         folder = "~" + folder[len(home) :]
     return harmless.line(folder)
 
 
-def _title(entry: Entry, _shown: _Shown) -> str:
+def _title(entry: SessionInfo, _shown: _Shown) -> str:
     return harmless.line(entry.title.text) or _NOT_USED[entry.standing] or "-"
 
 
@@ -179,7 +179,7 @@ _COLUMNS: Final = (
 # ── the table ────────────────────────────────────────────────────────────────────────────────
 
 
-def table(entries: Sequence[Entry], names: Iterable[str], look: Look) -> Iterator[str]:
+def table(entries: Sequence[SessionInfo], names: Iterable[str], look: Look) -> Iterator[str]:
     """Yield the lines of the table, each with its newline.
 
     `names` are all that sessions are looked up by, shown or not.
@@ -196,7 +196,7 @@ def table(entries: Sequence[Entry], names: Iterable[str], look: Look) -> Iterato
     for number, entry in enumerate(entries):
         row = []
         for column in kept:
-            is_running = entry.running and column.cell is _used
+            is_running = entry.is_running and column.cell is _used
             style = "running" if is_running else column.style
             row.append((column, cells[column.name][number], style))
         yield _line(row, room, look)
@@ -242,11 +242,11 @@ def _sum(room: dict[str, int]) -> int:
     return sum(room.values()) + len(_GAP) * (len(room) - 1)
 
 
-def total(shown: Sequence[Entry], hidden: int, look: Look) -> str:
+def total(shown: Sequence[SessionInfo], hidden: int, look: Look) -> str:
     """Return what the sessions of the table have together; so many more nobody used."""
     archived = sum(entry.archived_disk_bytes for entry in shown)
     beside = sum(entry.side_bytes for entry in shown)
-    running = sum(entry.running for entry in shown)
+    running = sum(entry.is_running for entry in shown)
     parts = [
         f"{count(len(shown), 'session')}: {size(sum(entry.bytes for entry in shown))} live",
         f"{size(archived)} archived" if archived else "",
@@ -276,7 +276,7 @@ def _moment(seconds: float) -> datetime:
 # ── for programs ─────────────────────────────────────────────────────────────────────────────
 
 
-def as_json(entries: Iterable[Entry]) -> Iterator[str]:
+def as_json(entries: Iterable[SessionInfo]) -> Iterator[str]:
     """Yield the document that `list --json` prints: a session a line (docs/schema/list.json)."""
     lead = "[\n"
     for entry in entries:
@@ -285,18 +285,18 @@ def as_json(entries: Iterable[Entry]) -> Iterator[str]:
     yield "\n]\n" if lead == ",\n" else "[]\n"
 
 
-def _document(entry: Entry) -> dict[str, Any]:
+def _document(entry: SessionInfo) -> dict[str, Any]:
     return {
-        "session": entry.session,
+        "session": entry.id,
         "client": entry.client,
         "project": entry.project,
-        "path": entry.path,
+        "path": str(entry.path),
         "bytes": entry.bytes,
         "archived_bytes": entry.archived_bytes,
         "boundaries": entry.compactions,
         "live_tail_bytes": entry.live_tail_bytes,
         "modified": _iso(entry.modified),
-        "running": entry.running,
+        "running": entry.is_running,
         "live": entry.is_live,
         "title": entry.title.text,
         "title_source": entry.title.source,

@@ -9,13 +9,12 @@ from __future__ import annotations
 import gc
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import clients, units
 from sessrotate.errors import SessrotateError
 from sessrotate.reports import discovery
-from sessrotate.reports.row import Continues, Entry, told_apart
+from sessrotate.reports.row import Continues, SessionInfo, told_apart
 from sessrotate.system import in_use
 
 if TYPE_CHECKING:
@@ -29,13 +28,25 @@ SAYS: Final = "says so"
 _NS: Final = 1_000_000_000
 
 
-def entries(unread: Unread) -> list[Entry]:
-    """Return all sessions, also those that nobody used.
+def sessions(
+    *, hidden: bool = False, continuations: bool = False, on_unread: Unread | None = None
+) -> list[SessionInfo]:
+    """Return all sessions of this machine's user, of all clients.
 
-    `unread` is told the path of what cannot be read, and why.
+    Only the first and last 64 KiB of each file are read. Claude Code's sessions come first, by
+    project and id; then those of the other clients, by path. With `hidden`, sessions that nobody
+    used are listed too (`SessionInfo.standing` says what they are). With `continuations`, each
+    Claude Code session is compared with the others of its project, which reads them a second time.
+
+    `on_unread` is called with the path of each file or folder that cannot be read, and the reason;
+    a session whose file cannot be read is listed with what is known. Raises nothing for those.
     """
+    unread = on_unread if on_unread is not None else (lambda _path, _reason: None)
     with _nothing_collected():
-        return _entries(unread)
+        found = _sessions(unread)
+    if continuations:
+        found = [*_linked(found)]
+    return [each for each in found if hidden or each.standing == "session"]
 
 
 @contextmanager
@@ -50,13 +61,13 @@ def _nothing_collected() -> Iterator[None]:
             gc.enable()
 
 
-def _entries(unread: Unread) -> list[Entry]:
+def _sessions(unread: Unread) -> list[SessionInfo]:
     found = [*discovery.sessions(hidden=True, unread=unread)]
     configs = {each.place.config for each in found if each.place is not None}
     running = {(config, session) for config in configs for session in in_use.running(config)}
     written = in_use.written({each.file for each in found if each.file is not None})
     return told_apart(
-        _entry(
+        _info(
             each,
             is_running=each.file in written
             or (each.place is not None and (each.place.config, each.session) in running),
@@ -65,17 +76,17 @@ def _entries(unread: Unread) -> list[Entry]:
     )
 
 
-def _entry(listed: Listed, *, is_running: bool) -> Entry:
+def _info(listed: Listed, *, is_running: bool) -> SessionInfo:
     sight = listed.edges
     modified = listed.modified / _NS
     ended = units.seconds(sight.ended)
     fallback = listed.place.project if listed.place is not None else listed.path.parent.name
-    return Entry(
-        session=listed.session,
+    return SessionInfo(
+        id=listed.session,
         name=sight.id or listed.session,
         client=listed.client,
         project=sight.folder or fallback,
-        path=str(listed.path),
+        path=listed.path,
         is_live=listed.bytes is not None,
         bytes=listed.bytes or 0,
         archived_bytes=listed.archived_bytes,
@@ -86,7 +97,7 @@ def _entry(listed: Listed, *, is_running: bool) -> Entry:
         live_tail_bytes=listed.live_tail,
         modified=modified,
         last_used=modified if ended is None else ended,
-        running=is_running,
+        is_running=is_running,
         standing=sight.standing,
         title=sight.title,
         branch=sight.branch,
@@ -99,33 +110,42 @@ def _entry(listed: Listed, *, is_running: bool) -> Entry:
 
 
 def deepened(
-    found: Iterable[Entry], progress: Callable[[int], None], unread: Unread
-) -> Iterator[Entry]:
+    found: Iterable[SessionInfo], progress: Callable[[int], None], unread: Unread
+) -> Iterator[SessionInfo]:
     """Yield sessions with all that a scan of each tells, and with what they continue.
 
     `progress` is told how many bytes are scanned.
     """
-    links = {str(path): link for path, link in discovery.continuing()}
     done = 0
-    for entry in found:
-        link = links.get(entry.path)
-        continues = Continues(link.session, link.reason) if link is not None else entry.continues
+    for entry in _linked(found):
         count, tail = entry.compactions, entry.live_tail_bytes
         if is_to_scan(entry):
             try:
                 count, tail = _scanned(entry, done, progress)
             except SessrotateError as error:
-                unread(entry.path, str(error))
+                unread(str(entry.path), str(error))
             done += entry.bytes
-        yield replace(entry, compactions=count, live_tail_bytes=tail, continues=continues)
+        yield replace(entry, compactions=count, live_tail_bytes=tail)
 
 
-def is_to_scan(entry: Entry) -> bool:
+def _linked(found: Iterable[SessionInfo]) -> Iterator[SessionInfo]:
+    """Yield sessions with what they continue."""
+    links = dict(discovery.continuing())
+    for entry in found:
+        link = links.get(entry.path)
+        yield (
+            entry
+            if link is None
+            else replace(entry, continues=Continues(link.session, link.reason))
+        )
+
+
+def is_to_scan(entry: SessionInfo) -> bool:
     """Tell whether a scan says more of a session than is known."""
     return entry.is_live and (entry.compactions is None or entry.live_tail_bytes is None)
 
 
-def _scanned(entry: Entry, done: int, progress: Callable[[int], None]) -> tuple[int, int]:
+def _scanned(entry: SessionInfo, done: int, progress: Callable[[int], None]) -> tuple[int, int]:
     """Return how many compactions a session has, and its bytes from the last one on."""
     # 25 ms at start-up, wanted only for what is scanned.
     from sessrotate.reading.session import open_session  # noqa: PLC0415
@@ -135,7 +155,7 @@ def _scanned(entry: Entry, done: int, progress: Callable[[int], None]) -> tuple[
         with open_session(entry.path) as session:
             newest = session.segments[-1]
             return newest.index, newest.bytes or 0
-    with compressed.opened(Path(entry.path)) as source:
+    with compressed.opened(entry.path) as source:
         client = clients.client_of(source)
         told = scan.scan(source, client, lambda read: progress(done + read))
     last = told.boundaries[-1].offset if told.boundaries else 0

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
     from sessrotate.clients.preview import Standing, Title
 
@@ -22,10 +23,12 @@ SHORTEST: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Continues:
-    """The session that one continues, and how that is known.
+    """The session that another one continues, and how that is known.
 
-    `at` is the row of the other one (a number) before which its part of the history ends, where
-    the session itself says so.
+    `session` is its id. `reason` is "says so" (the client recorded it), "same rows" (both files
+    hold records with the same uuids, which is proof), or "same title" (a guess by git branch, title
+    and time). `at` is the number of the record in the earlier session where the later one branched
+    off, None where the client does not record it.
     """
 
     session: str
@@ -34,39 +37,55 @@ class Continues:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """A session in the list. Sizes are bytes, times seconds since 1970.
+class SessionInfo:
+    """What is known of a session without reading all of it.
 
-    `name` is its id, or what it is called where that is longer than the id of its file; `project`
-    the folder that its client ran in, or else what the client calls that; `path` the live file,
-    also where it `is_live` no more. `archived_bytes` are those of the history that the archive
-    holds, None if it does not say; `archived_disk_bytes` what its files take.
-    `compactions` and `live_tail_bytes` are None where only a scan tells; then there are at least
-    `segments` compactions. `last_used` is the time of the last record, or else of the last change.
+    Sizes are in bytes. `started` and `ended` are the times of the first and last records, ISO 8601
+    as the client wrote them; None where the first and last 64 KiB do not tell.
     """
 
-    session: str
+    id: str
+    """What the session's file is called. `open_session` takes it, and its beginning."""
     name: str
+    """The id to show: the client's own where it is longer than `id` and no other session has it."""
     client: str
+    """`claude`, `codex` or `gemini`."""
     project: str
-    path: str
+    """The folder that the client ran in, or the client's name for it."""
+    path: Path
+    """The live file, also where `is_live` is False. `open_session` takes it."""
     is_live: bool
+    """Whether the live file exists. If not, only the archive is left."""
     bytes: int
+    """Size of the live file, 0 if it is gone."""
     archived_bytes: int | None
+    """Bytes of history in the archive, uncompressed; None if the archive does not say."""
     archived_disk_bytes: int
+    """What the archive's files take on the disk."""
     side_bytes: int
+    """Agents' transcripts and long tool results, which the client keeps in files beside it."""
     segments: int
+    """How many segments are archived."""
     compactions: int | None
+    """How often the session was compacted; None where only a scan tells (at least `segments`)."""
     live_tail_bytes: int | None
+    """Bytes after the last compaction, None where only a scan tells."""
     modified: float
+    """When the live file, or else the archive, last changed: seconds since 1970."""
     last_used: float
-    running: bool
+    """The time of the last record, or else `modified`: seconds since 1970."""
+    is_running: bool
+    """Whether a client has the session open."""
     standing: Standing
+    """`session`, or what it is instead: `empty`, a `warm-up`, or rows of an `agent` only."""
     title: Title
+    """What the client calls the session; its `text` is empty if nothing was said."""
     branch: str | None
+    """The git branch at the end, empty outside of git, None where that is not known."""
     started: str | None
     ended: str | None
     continues: Continues | None = None
+    """The session that this one continues, None where none is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +104,7 @@ class Wanted:
     since: float | None = None
     hidden: bool = False
 
-    def takes(self, entry: Entry) -> bool:
+    def takes(self, entry: SessionInfo) -> bool:
         """Tell whether a session is to be listed."""
         return (
             (self.hidden or entry.standing == "session")
@@ -105,15 +124,15 @@ def last_part(folder: str) -> str:
     return re.split(r"[/\\]", folder.rstrip("/\\"))[-1]
 
 
-def in_order(entries: Iterable[Entry]) -> list[Entry]:
+def in_order(entries: Iterable[SessionInfo]) -> list[SessionInfo]:
     """Return sessions largest first, by their live files and then by their archives."""
     return sorted(
         entries,
-        key=lambda each: (-each.bytes, -(each.archived_bytes or 0), each.session, each.path),
+        key=lambda each: (-each.bytes, -(each.archived_bytes or 0), each.id, each.path),
     )
 
 
-def told_apart(entries: Iterable[Entry]) -> list[Entry]:
+def told_apart(entries: Iterable[SessionInfo]) -> list[SessionInfo]:
     """Return the entries, those by their files' ids whose names others have as well.
 
     Gemini CLI names a session by a uuid that several files have: one that was resumed from the
@@ -124,8 +143,8 @@ def told_apart(entries: Iterable[Entry]) -> list[Entry]:
     used = Counter(each.name for each in every if each.standing == "session")
     return [
         each
-        if each.name == each.session or used[each.name] + (each.standing != "session") <= 1
-        else replace(each, name=each.session)
+        if each.name == each.id or used[each.name] + (each.standing != "session") <= 1
+        else replace(each, name=each.id)
         for each in every
     ]
 
