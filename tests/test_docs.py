@@ -69,7 +69,7 @@ def test_the_readme_opens_with_an_example_of_the_dry_run() -> None:
     assert examples(ROOT / "README.md")[0][0].startswith("sessrotate split --dry-run")
 
 
-def test_the_page_of_commands_is_what_help_says() -> None:
+def test_the_help_that_is_stored_and_shown_is_the_commands_own() -> None:
     done = subprocess.run(
         [sys.executable, ROOT / "scripts" / "docs", "--check"], capture_output=True, check=False
     )

@@ -216,6 +216,10 @@ def test_the_guard_lets_reading_through(code: str) -> None:
             {"typer", "rich", "sessrotate.clients.claude.client", "ijson", "msgspec"},
         ),
         (
+            "import sys; sys.argv[1:] = ['list', '-h']; import sessrotate.cli as c; c.main()",
+            {"typer", "rich", "sessrotate.cli.list", "msgspec"},
+        ),
+        (
             "import sys; sys.argv[1:] = ['hook']; import sessrotate.cli as c; c.main()",
             {
                 "typer",

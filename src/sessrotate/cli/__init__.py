@@ -38,6 +38,11 @@ def _run(arguments: list[str]) -> int:
 
         streams.complain(call.call(arguments[1:]))
         return 0
+    from sessrotate.cli import help_page  # noqa: PLC0415
+
+    page = help_page.wanted(arguments)
+    if page is not None:
+        return streams.guarded(lambda: streams.write(page))
     from sessrotate.cli.app import run  # noqa: PLC0415 - 40 ms of typer
 
     return run(arguments)

@@ -6,6 +6,7 @@ number.
 
 from __future__ import annotations
 
+import os
 import signal
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Final
@@ -93,11 +94,20 @@ def run(arguments: Sequence[str]) -> int:
     """Run the command line; return its exit code (typer leaves by SystemExit itself)."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
-    named = [name for name in COMMANDS if name in arguments[:1]]
+    words = [*arguments] or _words_to_complete()
+    named = [name for name in COMMANDS if name in words[:1]]
     try:
         return streams.guarded(lambda: build(named or COMMANDS)(arguments))
     except _Interrupted:
         return streams.failed("Interrupted.", INTERRUPTED)
+
+
+def _words_to_complete() -> list[str]:
+    """Return what stands behind the program's name where a shell asks to complete it."""
+    line = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS") or ""
+    words = line.split()[1:]
+    # Alone, the beginning of a command's name may be all of another's.
+    return words if len(words) > 1 or line[-1:].isspace() else []
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
