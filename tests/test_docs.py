@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 import generate_session
-from sessrotate.job import config_keys, steps
+from sessrotate.job import steps
+from sessrotate.job.config import keys as config_keys
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]

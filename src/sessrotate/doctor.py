@@ -9,14 +9,13 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sessrotate.archive import place, put_away_file, state
+from sessrotate.archive import archived_file, place, state
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import RequestError, SessrotateError, printable
-from sessrotate.hook import notes
-from sessrotate.hook import settings as hook_settings
+from sessrotate.hook import installation, notes
 from sessrotate.in_place import recover
 from sessrotate.job import run_log, schedule
-from sessrotate.retention import prune, put_away_moves, sealed
+from sessrotate.retention import archive_moves, prune, transaction
 from sessrotate.segments import live_header
 from sessrotate.system.source import Source
 
@@ -66,7 +65,7 @@ def findings() -> Iterator[Finding]:
 def _hook() -> Iterator[Finding]:
     """Yield what is wrong with the client's hook, and with what it did."""
     try:
-        installed = hook_settings.installed()
+        installed = installation.installed()
     except SessrotateError as error:
         yield Finding("", str(claude.settings_file()), "settings", str(error))
     else:
@@ -100,7 +99,7 @@ def _is_rotated(where: Place) -> bool:
 def _look(where: Place) -> Iterator[tuple[str, str]]:
     try:
         with state.opened(where) as found:
-            if found.is_cold:
+            if found.is_archived:
                 yield from _away(found)
                 return
             todo = recover.plan(found)
@@ -145,7 +144,7 @@ def _shelf(where: Place) -> Iterator[tuple[str, str]]:
             f"{found.left} `sessrotate prune --empty-trash {name}` puts that right.",
         )
     if found.strangers:
-        folder = printable(str(sealed.trash(where)))
+        folder = printable(str(transaction.trash(where)))
         many = f"{len(found.strangers):,} file{'' if len(found.strangers) == 1 else 's'}"
         yield (
             "trash",
@@ -155,11 +154,11 @@ def _shelf(where: Place) -> Iterator[tuple[str, str]]:
 
 def _away(found: State) -> Iterator[tuple[str, str]]:
     """Yield what is wrong with a session that was put away: mostly nothing."""
-    where, note = found.place, put_away_file.note(found.place)
+    where, note = found.place, archived_file.note(found.place)
     name = printable(where.session)
     is_half = note is None or note.standing != "archived"
     try:
-        put_away_moves.check_single(where) if is_half else put_away_moves.check_away(where)
+        archive_moves.check_single(where) if is_half else archive_moves.check_away(where)
     except RequestError as error:
         yield "doubled", str(error)
         return
@@ -232,7 +231,7 @@ def _last_run() -> str:
 
 def _installed() -> str:
     try:
-        found = hook_settings.installed()
+        found = installation.installed()
     except SessrotateError:
         return "not known"
     if not found.commands:

@@ -30,13 +30,13 @@ DRAFT: Final = "live.partial"
 TRASH: Final = "trash"
 """In an archive: the folder of segments that were pruned and can be brought back."""
 
-COLD: Final = "cold"
+ARCHIVED: Final = "archived"
 """In an archive: the folder of a session that was put away whole."""
 
-COLD_NOTE: Final = "cold.json"
+ARCHIVED_NOTE: Final = "archived.json"
 """In an archive: says that its session is put away, or on its way there or back."""
 
-COLD_DRAFT: Final = "cold.partial"
+ARCHIVED_DRAFT: Final = "archived.partial"
 """In an archive: a file of a session that was put away, while it is compressed or unpacked."""
 
 PARTIAL: Final = ".partial"

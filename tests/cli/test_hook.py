@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from sessrotate.errors import InUseError
-from sessrotate.hook import settings
+from sessrotate.hook import installation
 from sessrotate.system import locks
 from support import command_line, homes, processes
 from support.command_line import (
@@ -525,29 +525,29 @@ def test_what_another_process_changed_meanwhile_stays(
     path = settings_of(home)
     if before is not None:
         path.write_bytes(before)
-    change = settings.plan_install("50M")
+    change = installation.plan_install("50M")
     path.unlink(missing_ok=True)
     if after is not None:
         path.write_bytes(after)
     with pytest.raises(InUseError, match="try again"):
-        settings.execute(change)
+        installation.execute(change)
     assert (path.read_bytes() if path.exists() else None) == after
     assert [name for name in command_line.names_in(home.config) if "partial" in name] == []
 
 
 def test_settings_changed_meanwhile_are_not_removed(home: Home) -> None:
     assert run(home, "install").code == 0
-    change = settings.plan_remove()
+    change = installation.plan_remove()
     settings_of(home).write_bytes(b'{"a": 1}')
     with pytest.raises(InUseError):
-        settings.execute(change)
+        installation.execute(change)
     assert settings_of(home).read_bytes() == b'{"a": 1}'
 
 
 def test_settings_that_come_at_the_last_moment_are_not_replaced(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    change = settings.plan_install("50M")
+    change = installation.plan_install("50M")
     for name in ("link", "rename"):
         real = getattr(os, name)
 
@@ -557,7 +557,7 @@ def test_settings_that_come_at_the_last_moment_are_not_replaced(
 
         monkeypatch.setattr(os, name, late)
     with pytest.raises(InUseError):
-        settings.execute(change)
+        installation.execute(change)
     assert settings_of(home).read_bytes() == b'{"a": 1}'
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from sessrotate import find
 from sessrotate.reports import discovery
-from sessrotate.retention import put_away
+from sessrotate.retention import archive
 from support import command_line, fakes, homes
 from support.command_line import ID, assert_one_sentence, called, has_colour, piped, raw_controls
 from support.homes import Home
@@ -118,7 +118,7 @@ def test_every_kind_of_session_keeps_to_the_schema(home: Home) -> None:
     command_line.write(folder / "empty.jsonl", b"")
     command_line.write(folder / "torn.jsonl", DATA[:100])
     add(home, OTHER, HOSTILE, cwd=HOSTILE, gitBranch="\x1b")
-    put_away.archive(
+    archive.archive(
         next(each.place for each in discovery.sessions() if each.place and each.session == OTHER), 1
     )
     add(home, LARGE, "x" * 100_000)

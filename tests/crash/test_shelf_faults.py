@@ -18,7 +18,7 @@ import pytest
 from sessrotate.archive import state
 from sessrotate.errors import RefusedError, SessrotateError
 from sessrotate.reading import stitch
-from sessrotate.retention import compress, prune, sealed
+from sessrotate.retention import compress, prune, transaction
 from sessrotate.retention.policy import DAY, Policy
 from sessrotate.system import zstd
 from support import oracle
@@ -141,7 +141,7 @@ def check_nothing_lost(found: Session, deed: Deed) -> None:
     for index in set(ARCHIVED) - deed.freed:
         name = f"{ID}.{index}.jsonl" if index else f"{ID}.jsonl"
         contents = []
-        for folder in (found.where.archive, sealed.trash(found.where)):
+        for folder in (found.where.archive, transaction.trash(found.where)):
             if (plain := folder / name).is_file():
                 contents.append(plain.read_bytes())
             if (packed := folder / f"{name}.zst").is_file():
@@ -320,7 +320,7 @@ def test_a_full_disk_leaves_everything_as_it_was(deed: Deed) -> None:
     while True:
         at += 1
         with laid_out(before(deed)) as found:
-            with sealed.changing(found.where, 1):  # the lock's folders are there
+            with transaction.changing(found.where, 1):  # the lock's folders are there
                 pass
             was = found.image()
             fault = partial(OSError, errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessrotate.errors import WrongUsageError
-from sessrotate.job import config
-from sessrotate.job.config_keys import AGE, COUNT, FLAG, KEYS, LEVEL, SIZE, TABLES, Key, commented
+from sessrotate.job.config import parse as config
+from sessrotate.job.config.keys import AGE, COUNT, FLAG, KEYS, LEVEL, SIZE, TABLES, Key, commented
 from sessrotate.retention.policy import Policy
 from sessrotate.system import user_folders
 

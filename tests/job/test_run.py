@@ -16,7 +16,8 @@ import pytest
 from sessrotate.archive import place
 from sessrotate.errors import DamagedError, InUseError, RefusedError, StorageError
 from sessrotate.in_place import fleet, operations
-from sessrotate.job import config, run, run_log, steps
+from sessrotate.job import run, run_log, steps
+from sessrotate.job.config import parse as config
 from sessrotate.retention import prune
 from sessrotate.retention.policy import DAY
 from sessrotate.system import locks, user_folders
@@ -27,7 +28,7 @@ from support.homes import PROJECT, Home, Killed, crashed, silent, snapshot
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sessrotate.job.config import Settings
+    from sessrotate.job.config.parse import Settings
     from sessrotate.job.run import Report
     from sessrotate.job.steps import Item, Job, Step
 

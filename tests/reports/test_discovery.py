@@ -15,7 +15,7 @@ from sessrotate.clients.preview import EDGE
 from sessrotate.in_place import aside
 from sessrotate.reports import discovery, file_edges
 from sessrotate.reports.discovery import Listed
-from sessrotate.retention import compress, prune, put_away
+from sessrotate.retention import archive, compress, prune
 from sessrotate.retention.policy import Policy
 from sessrotate.segments import live_header
 from support import command_line, homes, oracle
@@ -220,7 +220,7 @@ def test_a_session_that_is_put_away_is_listed_by_what_it_says(
     before = only()
     assert before.bytes is not None
     assert before.archived_bytes is not None
-    put_away.archive(home.where, 0.2)
+    archive.archive(home.where, 0.2)
     found = only()
     assert (found.session, found.bytes, found.live_tail) == (before.session, None, 0)
     assert found.archived_bytes == before.archived_bytes + before.bytes

@@ -17,7 +17,7 @@ from sessrotate import fs, open_session
 from sessrotate.archive import state
 from sessrotate.errors import InUseError, RefusedError, StorageError
 from sessrotate.model import SealedSegment
-from sessrotate.retention import compress, prune, sealed
+from sessrotate.retention import compress, prune, transaction
 from sessrotate.retention.policy import Policy
 from sessrotate.system import zstd
 from support import command_line, homes, oracle
@@ -151,13 +151,13 @@ def test_what_reads_back_otherwise_is_not_believed(
 def test_small_batches_come_to_the_same(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fs, "free_bytes", lambda _path: 0)
     batches = []
-    real = sealed.replace_segments
+    real = transaction.replace_segments
 
     def counted(*args: Any) -> Any:
         batches.append(len(args[2]))
         return real(*args)
 
-    monkeypatch.setattr(sealed, "replace_segments", counted)
+    monkeypatch.setattr(transaction, "replace_segments", counted)
     told: list[int] = []
     done = compress.compress(home.where, 1, told.append)
     assert done.segments == 4

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from sessrotate import names
-from sessrotate.archive import history, intent, put_away_file
+from sessrotate.archive import archived_file, history, intent
 from sessrotate.archive.history import Piece
 from sessrotate.archive.intent import Intent, Late, Mark
 from sessrotate.archive.late_lines import Residue, end_of_lines, is_at, residue
@@ -135,12 +135,12 @@ class State:
     @property
     def is_rotated(self) -> bool:
         """Whether anything but the live file belongs to the history, or once did."""
-        return self.is_cold or any((self.header, self.manifest, self.intent))
+        return self.is_archived or any((self.header, self.manifest, self.intent))
 
     @property
-    def is_cold(self) -> bool:
+    def is_archived(self) -> bool:
         """Whether the session was put away, or is on its way there or back."""
-        return names.COLD_NOTE in self.listing
+        return names.ARCHIVED_NOTE in self.listing
 
     @property
     def prefix(self) -> int:
@@ -198,7 +198,7 @@ class State:
         if reason is not None or self.live is None:
             return reason
         name = printable(str(self.place.live))
-        if self.is_cold and put_away_file.is_doubled(self.place):
+        if self.is_archived and archived_file.is_doubled(self.place):
             return f"{name} appeared while its session was put away."
         if begun is not None and begun.operation == "restore" and self.standing == "after":
             is_whole = self.live.size() >= begun.swap.prefix
@@ -292,8 +292,8 @@ def _look(
     listed = _read(place, names.MANIFEST, manifest.MAX_BYTES) if names.MANIFEST in listing else None
     doing = None if begun is None else intent.parse(begun)
     pack = stack.enter_context(Source(place.pack)) if names.PACK in listing else None
-    if source is None and names.COLD_NOTE in listing:
-        source = put_away_file.opened(place)
+    if source is None and names.ARCHIVED_NOTE in listing:
+        source = archived_file.opened(place)
         source = None if source is None else stack.enter_context(source)
     late = None
     if names.LATE in listing and doing is not None and doing.late is not None:

@@ -12,8 +12,8 @@ from sessrotate import find, names
 from sessrotate.cli import streams
 from sessrotate.cli.options import DryRun, Json, ManySessions, Quiet, Wait, age
 from sessrotate.errors import WrongUsageError, printable
-from sessrotate.render import put_away as render_put_away
-from sessrotate.retention import compress, put_away, put_away_fleet
+from sessrotate.render import archive as render_archive
+from sessrotate.retention import archive, archive_fleet, compress
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,26 +48,26 @@ def command(
     if older_than is None:
         wanted = [find.live_of(find.path_of(name)) for name in sessions or []]
     else:
-        wanted = put_away.wanted(older_than, None, time.time())
+        wanted = archive.wanted(older_than, None, time.time())
     number = itertools.count(1)
 
     def action(where: Place) -> int:
         if len(wanted) > 1 and not quiet and not as_json:
             streams.message(f"{next(number)} of {len(wanted)}: {printable(where.session)}")
         with streams.progress("Compressing", 0, quiet=quiet) as progress:
-            freed = put_away.archive(where, wait, progress)
+            freed = archive.archive(where, wait, progress)
             _compress_sealed(where, wait, progress)
             return freed
 
-    done = put_away_fleet.planned(wanted) if dry_run else put_away_fleet.archive(wanted, action)
+    done = archive_fleet.planned(wanted) if dry_run else archive_fleet.archive(wanted, action)
     outcomes = [*done]
     if as_json:
-        streams.write(render_put_away.as_json(outcomes, dry_run=dry_run))
+        streams.write(render_archive.as_json(outcomes, dry_run=dry_run))
     elif len(wanted) != 1 or outcomes[0].error is None:
-        streams.write(render_put_away.outcomes(outcomes, dry_run=dry_run))
+        streams.write(render_archive.outcomes(outcomes, dry_run=dry_run))
     if len(wanted) == 1 and outcomes[0].error is not None and sessions:
         raise outcomes[0].error
-    code = put_away_fleet.exit_code(outcomes, named=bool(sessions))
+    code = archive_fleet.exit_code(outcomes, named=bool(sessions))
     if code:
         raise typer.Exit(code)
 

@@ -11,8 +11,8 @@ from sessrotate.cli import options, streams
 from sessrotate.cli.options import DryRun
 from sessrotate.errors import printable
 from sessrotate.hook import call as hook
-from sessrotate.hook import settings
-from sessrotate.hook.settings import Change
+from sessrotate.hook import installation
+from sessrotate.hook.installation import Change
 
 group = typer.Typer(
     rich_markup_mode=None,
@@ -47,7 +47,7 @@ def install(*, min_size: MinSize = hook.LEAST, dry_run: DryRun = False) -> None:
     size changes that.
     """
     options.size(min_size)
-    change = settings.plan_install(min_size)
+    change = installation.plan_install(min_size)
     _carry_out(
         change, f"Installed: sessions of {min_size} and more are rotated as they end.", dry_run
     )
@@ -59,7 +59,7 @@ def remove(*, dry_run: DryRun = False) -> None:
 
     What only held it goes with it, a settings.json that `install` made included.
     """
-    _carry_out(settings.plan_remove(), "Removed.", dry_run)
+    _carry_out(installation.plan_remove(), "Removed.", dry_run)
 
 
 def _carry_out(change: Change, done: str, dry_run: bool) -> None:
@@ -70,7 +70,7 @@ def _carry_out(change: Change, done: str, dry_run: bool) -> None:
     if dry_run:
         streams.write(_difference(change))
         return
-    settings.execute(change)
+    installation.execute(change)
     streams.write(f"{done}\n{path} {'is gone' if change.after is None else 'was written'}.\n")
     if change.backup is not None:
         streams.write(f"As it was before: {printable(str(change.backup))}\n")

@@ -9,7 +9,8 @@ import typer
 from sessrotate.cli import streams
 from sessrotate.cli.in_place import progress
 from sessrotate.cli.options import Config, DryRun, Json, Quiet
-from sessrotate.job import config_file, run
+from sessrotate.job import run
+from sessrotate.job.config import file as config_file
 from sessrotate.render import run as render_run
 
 

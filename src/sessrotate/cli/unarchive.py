@@ -12,8 +12,8 @@ from sessrotate.archive import place
 from sessrotate.cli import streams
 from sessrotate.cli.options import Quiet, Session, Wait
 from sessrotate.clients.claude import client as claude
-from sessrotate.render import put_away as render_put_away
-from sessrotate.retention import put_away
+from sessrotate.render import archive as render_archive
+from sessrotate.retention import archive
 
 
 def command(
@@ -35,7 +35,7 @@ def command(
     where = place.of_archived(find.path_of(session))
     now = time.time()
     with streams.progress("Unpacking", 0, quiet=quiet) as progress:
-        size = put_away.unarchive(where, wait, progress, touch=now if touch else None)
+        size = archive.unarchive(where, wait, progress, touch=now if touch else None)
     age = now - where.live.stat().st_mtime
     period = claude.cleanup_period()
-    streams.write(render_put_away.back(where.session, str(where.live), size, period, age))
+    streams.write(render_archive.back(where.session, str(where.live), size, period, age))

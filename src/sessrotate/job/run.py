@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from sessrotate.in_place.operations import Progress
-    from sessrotate.job.config import Settings
+    from sessrotate.job.config.parse import Settings
     from sessrotate.retention.prune import PrunePlan
 
 WAIT: Final = 10.0

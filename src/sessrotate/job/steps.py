@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Final, Literal
 from sessrotate.archive import place, state
 from sessrotate.errors import DamagedError, InUseError, SessrotateError, storage
 from sessrotate.in_place import fleet, operations, recover
-from sessrotate.retention import policy, prune, put_away, sealed
+from sessrotate.retention import archive, policy, prune, transaction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from sessrotate.archive.place import Place
-    from sessrotate.job.config import Settings
+    from sessrotate.job.config.parse import Settings
     from sessrotate.model import SealedSegment
     from sessrotate.retention.prune import PrunePlan
 
@@ -131,7 +131,9 @@ def _recovered(job: Job, where: Place) -> str:
     with state.opened(where) as found:
         todo = recover.plan(found)
         listed, listing = found.manifest, found.listing
-    left = listed is not None and bool(sealed.unsettled(listed, listing, sealed.in_trash(where)))
+    left = listed is not None and bool(
+        transaction.unsettled(listed, listing, transaction.in_trash(where))
+    )
     if not todo.sentence and not left:
         return ""
     if job.dry_run:
@@ -139,7 +141,7 @@ def _recovered(job: Job, where: Place) -> str:
     if todo.sentence:
         todo = operations.recover_session(where, job.wait, job.progress)
     if left:
-        with sealed.changing(where, job.wait):
+        with transaction.changing(where, job.wait):
             pass  # nothing but what is done first: putting that right
     return todo.past or "Finished a pruning or compression that was interrupted."
 
@@ -213,17 +215,17 @@ def _compress(job: Job, where: Place) -> int:
 
 def _cold(job: Job) -> list[Place]:
     rule = job.settings.archive
-    found = put_away.wanted(rule.older_than, rule.before_cleanup, job.now)
+    found = archive.wanted(rule.older_than, rule.before_cleanup, job.now)
     return [where for where in found if where not in job.failed]
 
 
 def _would_archive(_job: Job, where: Place) -> int:
-    return put_away.plan(where)
+    return archive.plan(where)
 
 
 def _archive(job: Job, where: Place) -> int:
-    with job.progress("Putting away", put_away.plan(where)) as moving:
-        return put_away.archive(where, job.wait, moving)
+    with job.progress("Putting away", archive.plan(where)) as moving:
+        return archive.archive(where, job.wait, moving)
 
 
 # ── prune ────────────────────────────────────────────────────────────────────────────────────

@@ -8,14 +8,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate.errors import printable
-from sessrotate.job import config
-from sessrotate.job.config_keys import literal
+from sessrotate.job.config import parse as config
+from sessrotate.job.config.keys import literal
 from sessrotate.render import common
 from sessrotate.render import prune as render_prune
 from sessrotate.render.common import count, size
 
 if TYPE_CHECKING:
-    from sessrotate.job.config_file import Loaded
+    from sessrotate.job.config.file import Loaded
     from sessrotate.job.run import Report, Stage
 
 _ITEMS: Final = ("step", "session", "size", "what")

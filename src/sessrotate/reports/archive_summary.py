@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import names
-from sessrotate.archive import put_away_file
+from sessrotate.archive import archived_file
 from sessrotate.clients.preview import EDGE
 from sessrotate.errors import DamagedError, SessrotateError
 from sessrotate.reports import file_edges
@@ -80,9 +80,9 @@ def look(where: Place, unread: Callable[[str, str], None]) -> Archived | None:
         if names.MANIFEST in files:
             data = load.read_small(where.archive, names.MANIFEST, manifest.MAX_BYTES)
             found = _listed(where, manifest.parse(data), found)
-        elif names.COLD_NOTE not in files:
+        elif names.ARCHIVED_NOTE not in files:
             found = replace(found, content_bytes=None)
-        if names.COLD_NOTE in files:
+        if names.ARCHIVED_NOTE in files:
             found = _away(where, found)
     except SessrotateError as error:
         unread(str(where.archive), str(error))
@@ -122,7 +122,7 @@ def _listed(where: Place, listed: Manifest, found: Archived) -> Archived:
 
 
 def _away(where: Place, found: Archived) -> Archived:
-    source = put_away_file.opened(where)
+    source = archived_file.opened(where)
     if source is None:
         return found
     with source:

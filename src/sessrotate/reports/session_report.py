@@ -94,7 +94,7 @@ def _in_place(where: Place, progress: Progress, *, is_counted: bool) -> Parted |
     That takes a live file that goes on from its archive, and nothing that is unfinished.
     """
     with storage("read the session"), state.opened(where) as found:
-        if found.live is None or found.is_gone or found.is_cold:
+        if found.live is None or found.is_gone or found.is_archived:
             return None
         if found.intent is not None or found.pack is not None or found.problem() is not None:
             return None

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from sessrotate import fs, names
 from sessrotate.archive import state
 from sessrotate.errors import DamagedError, SessrotateError, StorageError, printable, storage
-from sessrotate.retention import sealed
+from sessrotate.retention import transaction
 from sessrotate.segments import load, manifest
 from sessrotate.segments.files import READ, body, describe, opened
 from sessrotate.system import zstd
@@ -95,7 +95,7 @@ def compress(
     failed: set[int] = set()
     seen = 0
     while True:
-        with sealed.changing(where, wait) as listed:
+        with transaction.changing(where, wait) as listed:
             wanted = [
                 entry
                 for entry in listed.segments
@@ -182,7 +182,7 @@ class _Batch:
             after = sum((folder / job.file).lstat().st_size for job in whole)
             changed = {job.entry.segment.index: replace(job.entry, codec="zstd") for job in whole}
             if changed:
-                sealed.replace_segments(self._where, self._listed, changed)
+                transaction.replace_segments(self._where, self._listed, changed)
         except (OSError, SessrotateError):
             with suppress(OSError, SessrotateError):
                 self._undo(jobs)

@@ -24,8 +24,8 @@ from sessrotate.errors import (
 )
 from sessrotate.model import Pruned
 from sessrotate.retention import policy as retention
-from sessrotate.retention import sealed
-from sessrotate.retention.sealed import Unsettled
+from sessrotate.retention import transaction
+from sessrotate.retention.transaction import Unsettled
 from sessrotate.segments import load
 from sessrotate.segments.files import check
 from sessrotate.segments.manifest import MAX_NOTE
@@ -162,7 +162,7 @@ def execute(planned: PrunePlan, wait: float) -> Iterator[tuple[Holding, Sessrota
 
 def _prune(holding: Holding, gone: dict[int, str], at: str, wait: float) -> None:
     where = holding.where
-    with sealed.changing(where, wait) as listed:
+    with transaction.changing(where, wait) as listed:
         name = printable(where.session)
         if listed != holding.listed:
             raise InUseError(f"The archive of {name} changed since the plan was made: try again.")
@@ -177,10 +177,10 @@ def _prune(holding: Holding, gone: dict[int, str], at: str, wait: float) -> None
             for entry in listed.segments
             if entry.segment.index in gone
         }
-        fs.create_folder(sealed.trash(where))  # before anything says that it is in use
-        sealed.replace_segments(where, listed, buried)
-        files = [sealed.file_of(listed, entry) for entry in buried.values()]
-        fs.move_files(where.archive, files, sealed.trash(where))
+        fs.create_folder(transaction.trash(where))  # before anything says that it is in use
+        transaction.replace_segments(where, listed, buried)
+        files = [transaction.file_of(listed, entry) for entry in buried.values()]
+        fs.move_files(where.archive, files, transaction.trash(where))
 
 
 def _look(where: Place) -> Iterator[Holding]:
@@ -191,13 +191,13 @@ def _look(where: Place) -> Iterator[Holding]:
             return
         held = None
         try:
-            sealed.check_finished(found)
+            transaction.check_finished(found)
         except InUseError:
             held = "a run on its session is not finished"
         if any(in_use.clients(where)):
             held = "a client runs its session"
     with storage("look into the trash"):
-        left = sealed.unsettled(listed, listing, sealed.in_trash(where))
+        left = transaction.unsettled(listed, listing, transaction.in_trash(where))
     segments = load.of_manifest(where.archive, listing, listed)
     yield Holding(where, listed, segments, held, bool(left) and held is None)
 
@@ -218,7 +218,7 @@ def _candidates(holding: Holding) -> Iterator[Candidate]:
 
 
 def _size(holding: Holding, entry: SealedSegment) -> tuple[int, str | None]:
-    path = holding.where.archive / sealed.file_of(holding.listed, entry)
+    path = holding.where.archive / transaction.file_of(holding.listed, entry)
     try:
         return path.lstat().st_size, None
     except OSError:
@@ -256,23 +256,23 @@ def undelete(where: Place, index: int | None, wait: float) -> list[int]:
 
     Raises RefusedError if what is asked for is not in the trash any more.
     """
-    with sealed.changing(where, wait) as listed:
-        there = sealed.in_trash(where)
+    with transaction.changing(where, wait) as listed:
+        there = transaction.in_trash(where)
         back = [
             entry
             for entry in listed.segments
             if entry.pruned is not None
-            and sealed.file_of(listed, entry) in there
+            and transaction.file_of(listed, entry) in there
             and index in {None, entry.segment.index}
         ]
         if not back:
             what = "No pruned segment" if index is None else f"Segment {index}"
             raise RefusedError(f"{what} of {printable(where.session)} is in the trash.")
-        files = [sealed.file_of(listed, entry) for entry in back]
-        fs.move_files(sealed.trash(where), files, where.archive)
+        files = [transaction.file_of(listed, entry) for entry in back]
+        fs.move_files(transaction.trash(where), files, where.archive)
         risen = {entry.segment.index: replace(entry, pruned=None) for entry in back}
-        sealed.replace_segments(where, listed, risen)
-        fs.remove_folder(sealed.trash(where))
+        transaction.replace_segments(where, listed, risen)
+        fs.remove_folder(transaction.trash(where))
     return sorted(risen)
 
 
@@ -282,13 +282,13 @@ def due(where: Place, grace: float, now: float) -> Due:
     Raises DamagedError if the manifest or the trash cannot be read.
     """
     with state.opened(where) as found, storage("look into the trash"):
-        there = sealed.in_trash(where)
+        there = transaction.in_trash(where)
         if found.manifest is None:
             return Due(where, (), 0, tuple(sorted(there)), Unsettled())
         listed = found.manifest
-        left = sealed.unsettled(listed, found.listing, there)
+        left = transaction.unsettled(listed, found.listing, there)
     graves = {
-        sealed.file_of(listed, entry): entry.pruned.at
+        transaction.file_of(listed, entry): entry.pruned.at
         for entry in listed.segments
         if entry.pruned is not None
     }
@@ -308,14 +308,16 @@ def empty_trash(where: Place, grace: float, now: float, wait: float) -> int:
     before = due(where, grace, now)
     if not before.files and not before.left:
         return 0
-    with sealed.changing(where, wait) as listed:
-        there = sealed.in_trash(where)
+    with transaction.changing(where, wait) as listed:
+        there = transaction.in_trash(where)
         graves = {
-            sealed.file_of(listed, entry) for entry in listed.segments if entry.pruned is not None
+            transaction.file_of(listed, entry)
+            for entry in listed.segments
+            if entry.pruned is not None
         }
         files = [name for name in before.files if name in there and name in graves]
-        fs.remove_files(sealed.trash(where), files)
-        fs.remove_folder(sealed.trash(where))
+        fs.remove_files(transaction.trash(where), files)
+        fs.remove_folder(transaction.trash(where))
     return sum(there[name] for name in files)
 
 
@@ -334,8 +336,8 @@ def pin(where: Place, index: int, note: str | None, wait: float) -> None:
     """
     if note is not None and len(note) > MAX_NOTE:
         raise WrongUsageError(f"A note may have {MAX_NOTE} characters.")
-    with sealed.changing(where, wait) as listed:
+    with transaction.changing(where, wait) as listed:
         entry = next((each for each in listed.segments if each.segment.index == index), None)
         if entry is None or entry.pruned is not None:
             raise WrongUsageError(f"{printable(where.session)} has no sealed segment {index}.")
-        sealed.replace_segments(where, listed, {index: replace(entry, pin=note)})
+        transaction.replace_segments(where, listed, {index: replace(entry, pin=note)})

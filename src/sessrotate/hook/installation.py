@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from sessrotate import fs
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import InUseError, RefusedError, printable, storage
-from sessrotate.hook import settings_text
+from sessrotate.hook import claude_settings
 from sessrotate.system import executable
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Installed:
     @property
     def missing(self) -> tuple[str, ...]:
         """The programs that these call and that are not there any more."""
-        programs = [settings_text.program_of(line) for line in self.commands]
+        programs = [claude_settings.program_of(line) for line in self.commands]
         return tuple(name for name in programs if name is not None and shutil.which(name) is None)
 
 
@@ -70,7 +70,9 @@ def installed() -> Installed:
         return Installed(path, (), is_disabled=False)
     with _named(path):
         text = _text(data)
-        return Installed(path, tuple(settings_text.commands(text)), settings_text.is_disabled(text))
+        return Installed(
+            path, tuple(claude_settings.commands(text)), claude_settings.is_disabled(text)
+        )
 
 
 def plan_install(least: str) -> Change:
@@ -79,14 +81,14 @@ def plan_install(least: str) -> Change:
     Raises RefusedError if the settings cannot be understood.
     """
     path, target, before = _read()
-    line = settings_text.command(executable.path(), least)
+    line = claude_settings.command(executable.path(), least)
     with _named(path):
         text = "{}\n" if before is None else _text(before)
         try:
-            after = settings_text.install(text, line).encode()
+            after = claude_settings.install(text, line).encode()
         except UnicodeEncodeError:
             raise RefusedError(f"{printable(line)} is no UTF-8, which JSON must be.") from None
-        is_first = before is not None and not settings_text.commands(text)
+        is_first = before is not None and not claude_settings.commands(text)
     return Change(path, target, before, after, _backup(path) if is_first else None)
 
 
@@ -100,8 +102,8 @@ def plan_remove() -> Change:
     with _named(path):
         text = _text(before)
         known = None if first is None else first.decode(errors="replace")
-        left = settings_text.remove(text, known)
-        is_ours_alone = left != text and settings_text.is_empty(left) and not path.is_symlink()
+        left = claude_settings.remove(text, known)
+        is_ours_alone = left != text and claude_settings.is_empty(left) and not path.is_symlink()
     if is_ours_alone and (known is None or not _is_empty(known)):
         return Change(path, target, before, None, None)
     return Change(path, target, before, left.encode(), None)
@@ -165,7 +167,7 @@ def _text(data: bytes) -> str:
 
 def _is_empty(text: str) -> bool:
     try:
-        return settings_text.is_empty(text)
+        return claude_settings.is_empty(text)
     except RefusedError:
         return False
 

@@ -15,8 +15,8 @@ from itertools import groupby, islice
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import fs, names
-from sessrotate.archive import put_away_file, put_away_note
-from sessrotate.archive.put_away_note import Note, Packed
+from sessrotate.archive import archived_file, archived_note
+from sessrotate.archive.archived_note import Note, Packed
 from sessrotate.errors import DamagedError, StorageError, printable
 from sessrotate.model import Span
 from sessrotate.system import lease, zstd
@@ -43,7 +43,7 @@ _ZST: Final = names.CODEC_SUFFIX["zstd"]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A file below the folder `cold`: its path there, and what the system says of it."""
+    """A file below the folder `archived`: its path there, and what the system says of it."""
 
     file: str
     status: os.stat_result
@@ -54,7 +54,7 @@ def folder(place: Place) -> Path:
 
     Raises DamagedError if what is there is no folder, or a link to one.
     """
-    path = place.archive / names.COLD
+    path = place.archive / names.ARCHIVED
     if os.path.lexists(path) and not stat.S_ISDIR(path.lstat().st_mode):
         raise DamagedError(f"{printable(str(path))} is no folder: look at it, and move it away.")
     return path
@@ -71,7 +71,7 @@ def files(top: Path) -> Iterator[Entry]:
 
 def write_note(place: Place, note: Note) -> None:
     """Put a note in the place of the one before."""
-    fs.create_file_at_once(place.archive / names.COLD_NOTE, put_away_note.dump(note))
+    fs.create_file_at_once(place.archive / names.ARCHIVED_NOTE, archived_note.dump(note))
 
 
 # ── compressing ──────────────────────────────────────────────────────────────────────────────
@@ -124,7 +124,7 @@ def _planned(place: Place, note: Note, there: dict[str, os.stat_result]) -> Note
         for file, status in sorted(there.items())
         if _is_worth_it(place, file, status) and f"{file}{_ZST}" not in there
     )
-    packed = tuple(islice(wanted, put_away_note.MOST))
+    packed = tuple(islice(wanted, archived_note.MOST))
     if not packed:
         return note
     parents = sorted({os.path.dirname(entry.file) for entry in packed} - {""})  # noqa: PTH120 - text
@@ -159,8 +159,8 @@ def _compressed(place: Place, entry: Packed) -> Packed | None:
     That is: it would be no smaller, somebody writes to the plain one, or it cannot have its
     owner.
     """
-    path, draft = folder(place) / entry.file, place.archive / names.COLD_DRAFT
-    fs.remove_files(place.archive, [names.COLD_DRAFT])
+    path, draft = folder(place) / entry.file, place.archive / names.ARCHIVED_DRAFT
+    fs.remove_files(place.archive, [names.ARCHIVED_DRAFT])
     try:
         with Source(path) as source:
             answer = lease.read(source.fd)
@@ -181,7 +181,7 @@ def _compressed(place: Place, entry: Packed) -> Packed | None:
         return None
     finally:
         with suppress(OSError):  # a full disk needs the room
-            fs.remove_files(place.archive, [names.COLD_DRAFT])
+            fs.remove_files(place.archive, [names.ARCHIVED_DRAFT])
     return packed
 
 
@@ -196,10 +196,10 @@ def _filled(source: Source, draft: fs.Draft, entry: Packed) -> Packed:
     draft.sync()
     packed = Packed(entry.file, size, found.digest)
     try:
-        for _ in put_away_file.verified(put_away_file.unpacked(draft.fd, packed), packed):
+        for _ in archived_file.verified(archived_file.unpacked(draft.fd, packed), packed):
             pass
     except DamagedError:
-        name = printable(names.COLD_DRAFT)
+        name = printable(names.ARCHIVED_DRAFT)
         raise StorageError(f"{name} is not what was written to it: the disk fails.") from None
     return packed
 
@@ -259,11 +259,11 @@ def _superfluous(note: Note, there: set[str]) -> list[str]:
 
 
 def _unpacked(place: Place, entry: Packed) -> None:
-    path, draft = folder(place) / entry.file, place.archive / names.COLD_DRAFT
-    fs.remove_files(place.archive, [names.COLD_DRAFT])
+    path, draft = folder(place) / entry.file, place.archive / names.ARCHIVED_DRAFT
+    fs.remove_files(place.archive, [names.ARCHIVED_DRAFT])
     try:
         with Source(path.with_name(path.name + _ZST)) as source, fs.Draft(draft) as file:
-            for piece in put_away_file.verified(put_away_file.unpacked(source.fd, entry), entry):
+            for piece in archived_file.verified(archived_file.unpacked(source.fd, entry), entry):
                 file.append(piece)
             file.become_like(source.fd)
             file.take_times(source.fd)
@@ -271,7 +271,7 @@ def _unpacked(place: Place, entry: Packed) -> None:
         fs.take_place(draft, path)
     except BaseException:
         with suppress(OSError):  # a full disk needs the room
-            fs.remove_files(place.archive, [names.COLD_DRAFT])
+            fs.remove_files(place.archive, [names.ARCHIVED_DRAFT])
         raise
 
 

@@ -10,7 +10,7 @@ import os
 from typing import TYPE_CHECKING, Final, Self
 
 from sessrotate import fs, names
-from sessrotate.archive import put_away_note
+from sessrotate.archive import archived_note
 from sessrotate.errors import DamagedError, InUseError, printable, storage
 from sessrotate.segments import load
 from sessrotate.system import zstd
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
+    from sessrotate.archive.archived_note import Note, Packed
     from sessrotate.archive.place import Place
-    from sessrotate.archive.put_away_note import Note, Packed
 
 HEAD: Final = 64 * 1024
 """Bytes of a compressed file that are cheap to read: its header is among them."""
@@ -35,17 +35,17 @@ def note(place: Place) -> Note | None:
 
     Raises DamagedError if it is damaged.
     """
-    if not os.path.lexists(place.archive / names.COLD_NOTE):
+    if not os.path.lexists(place.archive / names.ARCHIVED_NOTE):
         return None
-    data = load.read_small(place.archive, names.COLD_NOTE, put_away_note.MAX_BYTES)
-    return put_away_note.parse(data, place.session)
+    data = load.read_small(place.archive, names.ARCHIVED_NOTE, archived_note.MAX_BYTES)
+    return archived_note.parse(data, place.session)
 
 
 def away(place: Place) -> Path | None:
     """Return where the live file of a session was put away, plain or compressed, if it was."""
-    if not os.path.lexists(place.archive / names.COLD_NOTE):
+    if not os.path.lexists(place.archive / names.ARCHIVED_NOTE):
         return None
-    folder = place.archive / names.COLD
+    folder = place.archive / names.ARCHIVED
     if folder.is_symlink():
         return None
     plain = folder / place.live.name
@@ -74,7 +74,7 @@ def opened(place: Place) -> Source | None:
     told = note(place)
     packed = {} if told is None else {entry.file: entry for entry in told.packed}
     if place.live.name not in packed:
-        raise DamagedError(f"The {names.COLD_NOTE} does not list {printable(path.name)}.")
+        raise DamagedError(f"The {names.ARCHIVED_NOTE} does not list {printable(path.name)}.")
     return Compressed(path, place.live, packed[place.live.name])
 
 

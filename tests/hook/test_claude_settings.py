@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sessrotate.errors import RefusedError
-from sessrotate.hook import settings_text
+from sessrotate.hook import claude_settings
 
 LINE: Final = "/opt/bin/sessrotate hook --min-size 50M"
 OTHER: Final = "/opt/bin/sessrotate hook --min-size 2G"
@@ -115,25 +115,25 @@ def with_entry(found: Any, line: str = LINE) -> Any:
 @example('{"hooks": {"SessionEnd": [\n]}}')
 @example('{"hooks": {"SessionEnd": [{"hooks": [], "matcher": ""}]}}')
 def test_installed_and_removed_again_they_are_the_same_text(text: str) -> None:
-    installed = settings_text.install(text, LINE)
+    installed = claude_settings.install(text, LINE)
     assert value(installed) == with_entry(value(text))
     assert list(value(installed)) == list(with_entry(value(text)))
-    assert settings_text.commands(installed) == [LINE]
-    assert settings_text.remove(installed, text) == text
+    assert claude_settings.commands(installed) == [LINE]
+    assert claude_settings.remove(installed, text) == text
 
 
 @given(anything)
 def test_a_second_time_changes_nothing_and_another_size_only_that(text: str) -> None:
-    installed = settings_text.install(text, LINE)
-    assert settings_text.install(installed, LINE) == installed
-    other = settings_text.install(installed, OTHER)
+    installed = claude_settings.install(text, LINE)
+    assert claude_settings.install(installed, LINE) == installed
+    other = claude_settings.install(installed, OTHER)
     assert other == installed.replace(json.dumps(LINE), json.dumps(OTHER))
-    assert settings_text.remove(other, text) == text
+    assert claude_settings.remove(other, text) == text
 
 
 @given(anything)
 def test_without_memory_of_the_first_text_only_empty_husks_go_too(text: str) -> None:
-    removed = value(settings_text.remove(settings_text.install(text, LINE), None))
+    removed = value(claude_settings.remove(claude_settings.install(text, LINE), None))
     wanted = value(text)
     if wanted.get("hooks", {}).get("SessionEnd") == []:
         del wanted["hooks"]["SessionEnd"]
@@ -144,27 +144,27 @@ def test_without_memory_of_the_first_text_only_empty_husks_go_too(text: str) -> 
 
 def test_what_was_emptied_since_is_no_husk_that_was_there_before() -> None:
     before = '{"hooks": {"Stop": []}}'
-    emptied = settings_text.install("{}", LINE)
-    assert settings_text.remove(emptied, before) == "{}"
+    emptied = claude_settings.install("{}", LINE)
+    assert claude_settings.remove(emptied, before) == "{}"
 
 
 @given(anything, st.sampled_from(["\n  ", "", " "]))
 def test_what_others_add_around_our_entry_stays(text: str, space: str) -> None:
-    installed = settings_text.install(text, LINE)
+    installed = claude_settings.install(text, LINE)
     entry = json.dumps(LINE)
     assert installed.count(entry) == 1
     more = f'{{"hooks": [{{"type": "command", "command": "x"}}]}},{space}'
     at = installed.rindex("{", 0, installed.rindex("{", 0, installed.index(entry)))
     changed = installed[:at] + more + installed[at:]
-    removed = value(settings_text.remove(changed, text))
+    removed = value(claude_settings.remove(changed, text))
     assert removed["hooks"]["SessionEnd"][-1]["hooks"][0]["command"] == "x"
-    assert settings_text.commands(settings_text.remove(changed, text)) == []
+    assert claude_settings.commands(claude_settings.remove(changed, text)) == []
 
 
 @given(anything)
 def test_where_there_is_no_entry_removing_changes_nothing(text: str) -> None:
-    assert settings_text.remove(text, None) == text
-    assert settings_text.commands(text) == []
+    assert claude_settings.remove(text, None) == text
+    assert claude_settings.commands(text) == []
 
 
 # ── in the style of the file ─────────────────────────────────────────────────────────────────
@@ -181,7 +181,7 @@ def test_where_there_is_no_entry_removing_changes_nothing(text: str) -> None:
 )
 def test_what_is_put_in_looks_like_the_rest(indent: Any, found: Any) -> None:
     style = json.dumps(found, indent=indent)
-    assert settings_text.install(style, LINE) == json.dumps(
+    assert claude_settings.install(style, LINE) == json.dumps(
         with_entry(found), indent=indent
     ).replace('"10"', "10")
 
@@ -191,19 +191,19 @@ def test_what_is_put_in_looks_like_the_rest(indent: Any, found: Any) -> None:
 )
 def test_lines_end_as_they_do_elsewhere(found: Any) -> None:
     style = json.dumps(found, indent=2).replace("\n", "\r\n")
-    installed = settings_text.install(style, LINE)
+    installed = claude_settings.install(style, LINE)
     assert installed.count("\n") == installed.count("\r\n") > style.count("\r\n")
 
 
 def test_where_nothing_is_it_looks_as_the_client_writes_it() -> None:
     assert (
-        settings_text.install("{}\n", LINE)
+        claude_settings.install("{}\n", LINE)
         == json.dumps({"hooks": {"SessionEnd": [GROUP]}}, indent=2) + "\n"
     )
 
 
 def test_one_line_stays_one_line() -> None:
-    assert settings_text.install('{"a": 1}', LINE) == json.dumps(
+    assert claude_settings.install('{"a": 1}', LINE) == json.dumps(
         {"a": 1, "hooks": {"SessionEnd": [GROUP]}}
     )
 
@@ -235,9 +235,9 @@ def test_an_entry_that_calls_our_hook_is_ours(line: str) -> None:
     text = json.dumps(
         {"hooks": {"SessionEnd": [{"hooks": [{"type": "command", "command": line}]}]}}
     )
-    assert settings_text.commands(text) == [line]
-    assert settings_text.remove(text, None) == "{}"
-    assert json.loads(settings_text.install(text, LINE)) == json.loads(
+    assert claude_settings.commands(text) == [line]
+    assert claude_settings.remove(text, None) == "{}"
+    assert json.loads(claude_settings.install(text, LINE)) == json.loads(
         text.replace(json.dumps(line), json.dumps(LINE))
     )
 
@@ -247,20 +247,20 @@ def test_an_entry_that_does_more_or_something_else_is_not(line: str) -> None:
     text = json.dumps(
         {"hooks": {"SessionEnd": [{"hooks": [{"type": "command", "command": line}]}]}}
     )
-    assert settings_text.remove(text, None) == text
-    assert json.loads(settings_text.install(text, LINE)) == with_entry_of(text)
+    assert claude_settings.remove(text, None) == text
+    assert json.loads(claude_settings.install(text, LINE)) == with_entry_of(text)
 
 
 def test_an_entry_of_another_kind_is_not() -> None:
     other = {"type": "prompt", "command": LINE}
     text = json.dumps({"hooks": {"SessionEnd": [{"hooks": [other]}]}})
-    assert settings_text.commands(text) == []
+    assert claude_settings.commands(text) == []
 
 
 def test_the_same_command_spelled_in_another_way_stays() -> None:
-    text = settings_text.install("{}", LINE).replace("/opt", "\\/o\\u0070t")
-    assert settings_text.commands(text) == [LINE]
-    assert settings_text.install(text, LINE) == text
+    text = claude_settings.install("{}", LINE).replace("/opt", "\\/o\\u0070t")
+    assert claude_settings.commands(text) == [LINE]
+    assert claude_settings.install(text, LINE) == text
 
 
 def with_entry_of(text: str) -> Any:
@@ -274,21 +274,21 @@ def test_in_a_group_of_others_only_the_entry_goes() -> None:
     text = json.dumps(
         {"hooks": {"SessionEnd": [{"matcher": "clear", "hooks": [ENTRY, mine]}]}}, indent=2
     )
-    assert json.loads(settings_text.remove(text, None)) == {
+    assert json.loads(claude_settings.remove(text, None)) == {
         "hooks": {"SessionEnd": [{"matcher": "clear", "hooks": [mine]}]}
     }
 
 
 def test_of_several_entries_one_is_left() -> None:
     text = json.dumps({"hooks": {"SessionEnd": [GROUP, {"hooks": [ENTRY, ENTRY]}, GROUP]}})
-    assert json.loads(settings_text.install(text, OTHER)) == {
+    assert json.loads(claude_settings.install(text, OTHER)) == {
         "hooks": {"SessionEnd": [{"hooks": [{**ENTRY, "command": OTHER}]}]}
     }
 
 
 def test_the_command_line_is_that_of_a_shell() -> None:
-    line = settings_text.command("/with space/it's/sessrotate", "50M")
-    assert settings_text.program_of(line) == "/with space/it's/sessrotate"
+    line = claude_settings.command("/with space/it's/sessrotate", "50M")
+    assert claude_settings.program_of(line) == "/with space/it's/sessrotate"
 
 
 # ── what is refused ──────────────────────────────────────────────────────────────────────────
@@ -322,9 +322,9 @@ WRONG: Final = {
 @pytest.mark.parametrize("text", WRONG, ids=range(len(WRONG)))
 def test_what_is_not_as_documented_is_refused(text: str) -> None:
     for change in (
-        lambda: settings_text.install(text, LINE),
-        lambda: settings_text.remove(text, None),
-        lambda: settings_text.commands(text),
+        lambda: claude_settings.install(text, LINE),
+        lambda: claude_settings.remove(text, None),
+        lambda: claude_settings.commands(text),
     ):
         with pytest.raises(RefusedError, match=re.escape(WRONG[text])):
             change()
@@ -332,11 +332,11 @@ def test_what_is_not_as_documented_is_refused(text: str) -> None:
 
 def test_what_is_there_twice_elsewhere_stays_twice() -> None:
     text = '{"a": 1, "a": 2, "hooks": {"Stop": [], "Stop": []}}'
-    installed = settings_text.install(text, LINE)
+    installed = claude_settings.install(text, LINE)
     assert installed.startswith('{"a": 1, "a": 2, "hooks": {"Stop": [], "Stop": [], "SessionEnd"')
-    assert settings_text.remove(installed, text) == text
+    assert claude_settings.remove(installed, text) == text
 
 
 @pytest.mark.parametrize(("text", "said"), [('{"disableAllHooks": true}', True), ("{}", False)])
 def test_settings_may_turn_all_hooks_off(text: str, said: bool) -> None:
-    assert settings_text.is_disabled(text) is said
+    assert claude_settings.is_disabled(text) is said

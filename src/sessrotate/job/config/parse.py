@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sessrotate.errors import WrongUsageError, printable
-from sessrotate.job.config_keys import KEYS, TABLES
+from sessrotate.job.config.keys import KEYS, TABLES
 from sessrotate.retention.policy import Policy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from sessrotate.job.config_keys import Given, Key, Value
+    from sessrotate.job.config.keys import Given, Key, Value
 
 
 @dataclass(frozen=True, slots=True)

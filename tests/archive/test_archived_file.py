@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessrotate.archive import put_away_file
-from sessrotate.archive.put_away_file import Compressed
-from sessrotate.archive.put_away_note import Packed
+from sessrotate.archive import archived_file
+from sessrotate.archive.archived_file import Compressed
+from sessrotate.archive.archived_note import Packed
 from sessrotate.errors import DamagedError, InUseError
 from sessrotate.model import Span
 from sessrotate.system import zstd
@@ -21,7 +21,7 @@ from sessrotate.system.digest import Fingerprint
 if TYPE_CHECKING:
     from pathlib import Path
 
-DATA: Final = random.Random(6).randbytes(3 * put_away_file.HEAD // 2) + b"\n" * 50_000
+DATA: Final = random.Random(6).randbytes(3 * archived_file.HEAD // 2) + b"\n" * 50_000
 
 
 def packed(folder: Path, data: bytes = DATA) -> Compressed:
@@ -41,7 +41,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @given(st.data())
 def test_any_span_is_what_the_plain_file_has_there(folder: Path, data: st.DataObject) -> None:
-    edge = st.integers(0, len(DATA)) | st.integers(put_away_file.HEAD - 2, put_away_file.HEAD + 2)
+    edge = st.integers(0, len(DATA)) | st.integers(archived_file.HEAD - 2, archived_file.HEAD + 2)
     with packed(folder) as source:
         assert source.size() == len(DATA)
         for _ in range(3):

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessrotate.archive import put_away_note
-from sessrotate.archive.put_away_note import STANDINGS, Note, Packed
+from sessrotate.archive import archived_note
+from sessrotate.archive.archived_note import STANDINGS, Note, Packed
 from sessrotate.errors import DamagedError
 
 if TYPE_CHECKING:
@@ -38,32 +38,32 @@ JSON = st.recursive(
 
 @given(NOTES)
 def test_a_note_comes_back_as_it_was_written(note: Note) -> None:
-    assert put_away_note.parse(put_away_note.dump(note), note.session) == note
+    assert archived_note.parse(archived_note.dump(note), note.session) == note
 
 
 @given(NOTES)
 def test_a_note_of_another_session_is_none(note: Note) -> None:
     with pytest.raises(DamagedError):
-        put_away_note.parse(put_away_note.dump(note), f"{note.session}x")
+        archived_note.parse(archived_note.dump(note), f"{note.session}x")
 
 
 @given(NOTES, st.sampled_from(["packed", "folders", "standing", "format", "at"]), JSON)
 def test_whatever_a_field_holds_it_is_understood_or_damage(
     note: Note, field: str, value: object
 ) -> None:
-    document: dict[str, Any] = json.loads(put_away_note.dump(note))
+    document: dict[str, Any] = json.loads(archived_note.dump(note))
     document[field] = value
     try:
-        found = put_away_note.parse(json.dumps(document).encode(), note.session)
+        found = archived_note.parse(json.dumps(document).encode(), note.session)
     except DamagedError:
         return
-    assert json.loads(put_away_note.dump(found)) == document
+    assert json.loads(archived_note.dump(found)) == document
 
 
 @given(st.binary() | JSON.map(lambda value: json.dumps(value).encode()))
 def test_anything_else_is_damage(data: bytes) -> None:
     with pytest.raises(DamagedError):
-        put_away_note.parse(data, "session")
+        archived_note.parse(data, "session")
 
 
 @pytest.mark.parametrize(
@@ -76,6 +76,6 @@ def test_anything_else_is_damage(data: bytes) -> None:
 )
 def test_numbers_out_of_range_are_damage(change: Callable[[Note], Note]) -> None:
     note = Note("session", "archived", "")
-    assert put_away_note.parse(put_away_note.dump(note), "session") == note
+    assert archived_note.parse(archived_note.dump(note), "session") == note
     with pytest.raises(DamagedError):
-        put_away_note.parse(put_away_note.dump(change(note)), "session")
+        archived_note.parse(archived_note.dump(change(note)), "session")

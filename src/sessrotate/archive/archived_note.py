@@ -1,4 +1,4 @@
-"""`cold.json` of an archive: its session is put away, or on its way there or back. Pure.
+"""`archived.json` of an archive: its session is put away, or on its way there or back. Pure.
 
 Rule: what it names is compared with what is there, and never opened by it. It is on the disk
 before the first file moves and until the last is back.
@@ -30,7 +30,7 @@ _LATEST_NS: Final = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """A file that is to be compressed, by its path in the folder `cold`, and its size in bytes.
+    """A file that is to be compressed, by its path in the folder `archived`, and its size in bytes.
 
     `digest` is of its bytes; it is None until the compressed one is complete.
     """
@@ -94,7 +94,7 @@ def parse(data: bytes, session: str) -> Note:
             )
     except (ValueError, TypeError, KeyError, RecursionError):
         pass
-    raise DamagedError("The cold.json is damaged: put the one of a backup in its place.")
+    raise DamagedError("The archived.json is damaged: put the one of a backup in its place.")
 
 
 def _is_packed(file: object, size: object, digest: object) -> bool:

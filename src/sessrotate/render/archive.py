@@ -14,7 +14,7 @@ from sessrotate.render.common import count, size
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sessrotate.retention.put_away_fleet import Outcome
+    from sessrotate.retention.archive_fleet import Outcome
 
 _COLUMNS: Final = ("session", "leaves", "takes", "result")
 

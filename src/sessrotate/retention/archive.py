@@ -16,8 +16,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import fs, units
-from sessrotate.archive import place, put_away_file, state
-from sessrotate.archive.put_away_note import Note
+from sessrotate.archive import archived_file, place, state
+from sessrotate.archive.archived_note import Note
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.claude import companions
 from sessrotate.errors import (
@@ -31,7 +31,7 @@ from sessrotate.errors import (
 )
 from sessrotate.in_place import recover
 from sessrotate.model import Span
-from sessrotate.retention import put_away_files, put_away_moves, sealed
+from sessrotate.retention import archive_files, archive_moves, transaction
 from sessrotate.segments import dating
 from sessrotate.system import in_use, lease, locks
 from sessrotate.system.source import Source
@@ -39,8 +39,8 @@ from sessrotate.system.source import Source
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from sessrotate.archive.archived_note import Standing
     from sessrotate.archive.place import Place
-    from sessrotate.archive.put_away_note import Standing
     from sessrotate.archive.state import State
     from sessrotate.model import FileIdentity
 
@@ -69,14 +69,14 @@ def archive(where: Place, wait: float, progress: Callable[[int], None] = _nothin
     """
     with locks.alone(where, wait), storage("put the session away"):
         recover.recover(where, wait, _nothing)
-        note = put_away_file.note(where)
+        note = archived_file.note(where)
         freed = 0
         if note is None or note.standing != "archived":
             freed, note = _put_away(where, wait)
-        put_away_moves.check_away(where)
+        archive_moves.check_away(where)
         try:
             with storage("compress the session"):
-                put_away_files.pack(where, note, progress)
+                archive_files.pack(where, note, progress)
         except SessrotateError as error:
             raise StorageError(
                 f"{error} The session is put away and nothing is lost: `archive` again "
@@ -89,7 +89,7 @@ def _told(where: Place, standing: Standing, note: Note | None = None) -> Note:
     """Have the note of a session say where it stands, and otherwise what `note` does; return it."""
     at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     note = replace(note or Note(where.session, standing, at), standing=standing, at=at)
-    put_away_files.write_note(where, note)
+    archive_files.write_note(where, note)
     return note
 
 
@@ -99,18 +99,18 @@ def plan(where: Place) -> int:
     Raises as it does.
     """
     with storage("look at the session"), state.opened(where) as found:
-        note = put_away_file.note(where)
+        note = archived_file.note(where)
         if note is not None and note.standing == "archived":
-            put_away_moves.check_away(where)
+            archive_moves.check_away(where)
             return 0
         _, items = _checked(found)
-        return sum(put_away_moves.size(where.live.parent / name) for name in items)
+        return sum(archive_moves.size(where.live.parent / name) for name in items)
 
 
 def stored(where: Place) -> int:
     """Return how many bytes the files have that were put away of a session."""
     with storage("look at the session"):
-        return put_away_moves.size(put_away_files.folder(where))
+        return archive_moves.size(archive_files.folder(where))
 
 
 def _checked(found: State) -> tuple[Source, list[str]]:
@@ -119,15 +119,15 @@ def _checked(found: State) -> tuple[Source, list[str]]:
     Raises InUseError if somebody uses the session, RefusedError if it cannot be moved safely.
     """
     where, source = found.place, found.live
-    sealed.check_finished(found)
+    transaction.check_finished(found)
     if source is None:
         raise RefusedError(
             f"{printable(str(where.live))} is gone: `restore` brings it back from its archive."
         )
-    put_away_moves.check_single(where)
+    archive_moves.check_single(where)
     in_use.check_unused(where, source.identity(), or_live=False)
     items = companions.beside(where.live, where.session)
-    put_away_moves.check_movable(where, source, items)
+    archive_moves.check_movable(where, source, items)
     if os.path.lexists(where.live):  # or a crash came behind the last move
         items.append(where.live.name)
     return source, items
@@ -142,21 +142,21 @@ def _put_away(where: Place, wait: float) -> tuple[int, Note]:
         source, items = _checked(found)
         source.thaw()
         here = source.identity()
-        freed = sum(put_away_moves.size(where.live.parent / name) for name in items)
+        freed = sum(archive_moves.size(where.live.parent / name) for name in items)
         try:
             fs.create_folder(where.archive)
             _told(where, "archiving")
-            fs.create_folder(put_away_files.folder(where))
+            fs.create_folder(archive_files.folder(where))
             answer = _leased(source, wait)
             if source.identity() != here:
                 raise _changed()
             for name in items:
-                put_away_moves.move(where.live.parent / name, put_away_files.folder(where) / name)
+                archive_moves.move(where.live.parent / name, archive_files.folder(where) / name)
             _check_left_alone(source, here, answer)
             return freed, _told(where, "archived")
         except BaseException:
             with suppress(OSError, DamagedError):
-                put_away_moves.bring_back(where)
+                archive_moves.bring_back(where)
             raise
 
 
@@ -205,18 +205,18 @@ def unarchive(
     """
     with locks.alone(where, wait), storage("put the session back"):
         recover.recover(where, wait, _nothing)
-        note = put_away_file.note(where)
+        note = archived_file.note(where)
         if note is None:
             raise RefusedError(f"{printable(where.session)} is not put away.")
-        put_away_moves.check_free(where, note)
-        put_away_files.unpack(where, note, progress)
-        size = put_away_moves.size(put_away_files.folder(where))
+        archive_moves.check_free(where, note)
+        archive_files.unpack(where, note, progress)
+        size = archive_moves.size(archive_files.folder(where))
         if touch is not None:
-            put_away_files.date_all(where, int(touch * 1e9))
+            archive_files.date_all(where, int(touch * 1e9))
         if note.standing != "unarchiving":
             _told(where, "unarchiving")  # and nothing is compressed any more
         try:
-            put_away_moves.bring_back(where)
+            archive_moves.bring_back(where)
         except FileExistsError as error:
             name = printable(str(error.filename))
             raise InUseError(f"{name} appeared meanwhile: move it away, then try again.") from None
@@ -237,7 +237,7 @@ def wanted(older_than: float | None, before_cleanup: float | None, now: float) -
     due = []
     for path in claude.sessions():
         where = place.of(path)
-        if where is None or put_away_file.away(where) is not None:
+        if where is None or archived_file.away(where) is not None:
             continue
         if where not in begun and not any(in_use.clients(where)):
             with suppress(SessrotateError, OSError):
@@ -248,7 +248,7 @@ def wanted(older_than: float | None, before_cleanup: float | None, now: float) -
 
 def _is_begun(where: Place) -> bool:
     with suppress(SessrotateError):
-        note = put_away_file.note(where)
+        note = archived_file.note(where)
         return note is not None and note.standing == "archiving"
     return False
 

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Final
 
 from sessrotate import fs
 from sessrotate.errors import RefusedError, WrongUsageError, printable, storage
-from sessrotate.job import config, config_keys
+from sessrotate.job.config import keys, parse
 from sessrotate.system import user_folders
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from sessrotate.job.config import Settings
+    from sessrotate.job.config.parse import Settings
 
 _LARGEST: Final = 64 * 1024
 """Bytes; the commented file has less than 4,000."""
@@ -44,9 +44,9 @@ def read(named: Path | None) -> Loaded:
     if data is None:
         if named is not None:
             raise WrongUsageError(f"There is no file {printable(str(path))}.")
-        return Loaded(path, is_there=False, settings=config.parsed(""))
+        return Loaded(path, is_there=False, settings=parse.parsed(""))
     try:
-        return Loaded(path, is_there=True, settings=config.parsed(data.decode("utf-8-sig")))
+        return Loaded(path, is_there=True, settings=parse.parsed(data.decode("utf-8-sig")))
     except UnicodeDecodeError:
         raise WrongUsageError(f"{printable(str(path))} is no UTF-8, which TOML must be.") from None
     except WrongUsageError as error:
@@ -73,7 +73,7 @@ def init() -> Path:
         fs.create_folder(path.parent)
         try:
             with fs.OutputFile(path) as file:
-                file.append(config_keys.commented().encode())
+                file.append(keys.commented().encode())
                 file.publish()
         except FileExistsError:
             raise RefusedError(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from sessrotate import errors
 from sessrotate.errors import InUseError, SessrotateError
-from sessrotate.retention import put_away
+from sessrotate.retention import archive as whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -38,7 +38,7 @@ def archive(wanted: Iterable[Place], action: Callable[[Place], int]) -> Iterator
     """Put sessions away by `action`, and yield what became of each. Interrupts go through."""
     for where in wanted:
         try:
-            yield Outcome(where, "archived", action(where), put_away.stored(where))
+            yield Outcome(where, "archived", action(where), whole.stored(where))
         except SessrotateError as error:
             result: Result = "running" if isinstance(error, InUseError) else "failed"
             yield Outcome(where, result, 0, 0, error)
@@ -46,7 +46,7 @@ def archive(wanted: Iterable[Place], action: Callable[[Place], int]) -> Iterator
 
 def planned(wanted: Iterable[Place]) -> Iterator[Outcome]:
     """Yield what would become of each; nothing is changed."""
-    for outcome in archive(wanted, put_away.plan):
+    for outcome in archive(wanted, whole.plan):
         if outcome.error is None:
             yield Outcome(outcome.where, "planned", outcome.freed, outcome.stored)
         else:

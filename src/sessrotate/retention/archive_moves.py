@@ -12,17 +12,17 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import fs, names
-from sessrotate.archive import put_away_file
+from sessrotate.archive import archived_file
 from sessrotate.clients.claude import companions
 from sessrotate.errors import DamagedError, RefusedError, printable
 from sessrotate.in_place.obstacles import obstacles
-from sessrotate.retention import put_away_files
+from sessrotate.retention import archive_files
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from sessrotate.archive.archived_note import Note
     from sessrotate.archive.place import Place
-    from sessrotate.archive.put_away_note import Note
     from sessrotate.system.source import Source
 
 _ZST: Final = names.CODEC_SUFFIX["zstd"]
@@ -30,15 +30,15 @@ _ZST: Final = names.CODEC_SUFFIX["zstd"]
 
 def check_single(where: Place) -> None:
     """Raise RefusedError if a client began another live file while the session was away."""
-    if put_away_file.is_doubled(where):
+    if archived_file.is_doubled(where):
         raise RefusedError(doubled(where))
 
 
 def check_away(where: Place) -> None:
     """Raise an error if a session whose note says so is not away, or not it alone."""
-    put_away_files.folder(where)
+    archive_files.folder(where)
     check_single(where)
-    if put_away_file.away(where) is None:
+    if archived_file.away(where) is None:
         if not os.path.lexists(where.live):
             raise DamagedError(lost(where))
         raise RefusedError(
@@ -57,10 +57,10 @@ def doubled(where: Place) -> str:
 
 def check_movable(where: Place, source: Source, items: list[str]) -> None:
     """Raise RefusedError if the session cannot be moved, and moved back, safely."""
-    away = put_away_file.away(where)
+    away = archived_file.away(where)
     reasons = [*obstacles(where, source, int(away is not None and os.path.lexists(where.live)))]
     for name in items:
-        path, away = where.live.parent / name, put_away_files.folder(where) / name
+        path, away = where.live.parent / name, archive_files.folder(where) / name
         status = path.lstat()
         if path.is_symlink():
             reasons.append(f"{printable(str(path))} is a symbolic link: put the folder there.")
@@ -73,9 +73,9 @@ def check_movable(where: Place, source: Source, items: list[str]) -> None:
                 f"{printable(str(path))} is there, and was put away before: {printable(str(away))}."
                 " Make one of the two."
             )
-    strangers = _names(put_away_files.folder(where)) if put_away_file.note(where) is None else []
+    strangers = _names(archive_files.folder(where)) if archived_file.note(where) is None else []
     if strangers:
-        folder = printable(str(put_away_files.folder(where)))
+        folder = printable(str(archive_files.folder(where)))
         reasons.append(f"{folder} holds {printable(strangers[0])}, which nobody put away.")
     if reasons:
         raise RefusedError(" ".join(reasons))
@@ -101,7 +101,7 @@ def size(path: Path) -> int:
     if not os.path.lexists(path):
         return 0
     if path.is_dir():
-        return sum(entry.status.st_size for entry in put_away_files.files(path))
+        return sum(entry.status.st_size for entry in archive_files.files(path))
     return path.lstat().st_size
 
 
@@ -109,7 +109,7 @@ def check_free(where: Place, note: Note) -> None:
     """Raise RefusedError if a name that is to come back is not free, or the live file is lost."""
     taken = []
     for name in _ours(where, note):
-        path, away = where.live.parent / name, put_away_files.folder(where) / name
+        path, away = where.live.parent / name, archive_files.folder(where) / name
         if os.path.lexists(path) and not (
             os.path.lexists(away) and os.path.samestat(path.lstat(), away.lstat())
         ):
@@ -120,7 +120,7 @@ def check_free(where: Place, note: Note) -> None:
         raise RefusedError(
             f"{printable(str(taken[0]))} is there already: move it to another name, then try again."
         )
-    if put_away_file.away(where) is None and not os.path.lexists(where.live):
+    if archived_file.away(where) is None and not os.path.lexists(where.live):
         raise DamagedError(lost(where))
 
 
@@ -128,14 +128,14 @@ def lost(where: Place) -> str:
     """Return what is to be said when the live file is nowhere any more."""
     return (
         f"{printable(where.live.name)} was put away, and is not in "
-        f"{printable(str(where.archive / names.COLD))} any more: put it back there."
+        f"{printable(str(where.archive / names.ARCHIVED))} any more: put it back there."
     )
 
 
 def _ours(where: Place, note: Note | None = None) -> list[str]:
     """Return the names of what was put away, the live file first; other names are not ours."""
     packed = {f"{entry.file}{_ZST}" for entry in note.packed} if note is not None else set()
-    away = _names(put_away_files.folder(where))
+    away = _names(archive_files.folder(where))
     there = [name.removesuffix(_ZST) if name in packed else name for name in away]
     side = [name for name in there if name == where.session or companions.is_agent(name)]
     live = [where.live.name] if where.live.name in there else []
@@ -146,10 +146,10 @@ def bring_back(where: Place) -> None:
     """Move all that was put away back; the note goes last."""
     for name in _ours(where):
         fs.create_folder(where.live.parent)
-        move(put_away_files.folder(where) / name, where.live.parent / name)
-    fs.remove_folder(put_away_files.folder(where))
-    fs.remove_files(where.archive, [f"{names.COLD_NOTE}{names.PARTIAL}"])
-    fs.remove_files(where.archive, [names.COLD_NOTE])
+        move(archive_files.folder(where) / name, where.live.parent / name)
+    fs.remove_folder(archive_files.folder(where))
+    fs.remove_files(where.archive, [f"{names.ARCHIVED_NOTE}{names.PARTIAL}"])
+    fs.remove_files(where.archive, [names.ARCHIVED_NOTE])
     fs.remove_folder(where.archive)
 
 

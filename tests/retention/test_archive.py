@@ -14,13 +14,12 @@ import pytest
 
 import generate_session
 from sessrotate import doctor, find, fs
-from sessrotate.archive import place, put_away_file, state
+from sessrotate.archive import archived_file, place, state
 from sessrotate.errors import DamagedError, InUseError, RefusedError, SessrotateError, StorageError
 from sessrotate.in_place import operations
 from sessrotate.model import Span
 from sessrotate.reading import session
-from sessrotate.retention import prune, put_away_files, put_away_moves
-from sessrotate.retention import put_away as cold
+from sessrotate.retention import archive, archive_files, archive_moves, prune
 from sessrotate.retention.policy import DAY, Policy
 from sessrotate.system import in_use, lease
 from support import command_line, homes
@@ -110,7 +109,7 @@ def whole(home: Home) -> dict[str, tuple[object, ...]]:
 
 
 def away(home: Home) -> set[str]:
-    folder = home.archive / "cold"
+    folder = home.archive / "archived"
     return {
         str(path.relative_to(folder))
         for path in folder.rglob("*")
@@ -137,7 +136,7 @@ def test_a_session_put_away_is_out_of_its_clients_folder_and_comes_back_as_it_wa
         if isinstance(kept[-1], bytes)
     )
     size += len("/nonexistent")  # a link is as long as what it says
-    assert cold.archive(home.where, 1) == size
+    assert archive.archive(home.where, 1) == size
     assert left(home) == {f"{OTHER}.jsonl", "agent-0b.jsonl"}
     assert away(home) == {
         f"{ID}.jsonl.zst",
@@ -151,36 +150,36 @@ def test_a_session_put_away_is_out_of_its_clients_folder_and_comes_back_as_it_wa
         f"{ID}/link.jsonl",
         f"{ID}/pointer",
     }
-    assert cold.unarchive(home.where, 1) == size
+    assert archive.unarchive(home.where, 1) == size
     assert whole(home) == before
-    assert not (home.archive / "cold").exists()
+    assert not (home.archive / "archived").exists()
 
 
 def test_what_is_put_away_again_is_put_away_already(home: Home) -> None:
-    cold.archive(home.where, 1)
+    archive.archive(home.where, 1)
     before = homes.snapshot(home.config)
-    assert cold.archive(home.where, 1) == 0
-    assert cold.plan(home.where) == 0
+    assert archive.archive(home.where, 1) == 0
+    assert archive.plan(home.where) == 0
     assert homes.snapshot(home.config) == before
 
 
 def test_a_plan_says_what_would_leave_and_changes_nothing(home: Home) -> None:
     before = homes.snapshot(home.config)
-    planned = cold.plan(home.where)
+    planned = archive.plan(home.where)
     assert homes.snapshot(home.config) == before
-    assert cold.archive(home.where, 1) == planned > 0
+    assert archive.archive(home.where, 1) == planned > 0
 
 
 def test_a_compressed_file_has_what_the_plain_one_had(home: Home) -> None:
     live, agent = home.live, home.live.parent / ID / "subagents" / "agent-a1.jsonl"
     then = {path.name: (path.stat().st_mode, path.stat().st_mtime_ns) for path in (live, agent)}
-    cold.archive(home.where, 1)
+    archive.archive(home.where, 1)
     for path in (live, agent):
-        (packed,) = (home.archive / "cold").rglob(f"{path.name}.zst")
+        (packed,) = (home.archive / "archived").rglob(f"{path.name}.zst")
         status = packed.stat()
         assert (status.st_mode, status.st_mtime_ns) == then[path.name]
         assert os.getxattr(packed, "user.note") in {b"live", b"agent"}
-    for name in ("cold", "cold.json"):
+    for name in ("archived", "archived.json"):
         assert not (home.archive / name).stat().st_mode & 0o077
 
 
@@ -190,15 +189,15 @@ def test_a_generated_session_takes_a_quarter_of_its_size_at_most(
     home = homes.home(tmp_path, monkeypatch, b"")
     with home.live.open("wb") as file:
         generate_session.generate(file, generate_session.Options(size=8 << 20, boundaries=3))
-    size = cold.archive(home.where, 1)
+    size = archive.archive(home.where, 1)
     assert size >= 8 << 20
-    assert 0 < cold.stored(home.where) <= size / 4
+    assert 0 < archive.stored(home.where) <= size / 4
 
 
 def test_touched_files_count_as_changed_now_and_nothing_else_differs(home: Home) -> None:
     before = whole(home)
-    cold.archive(home.where, 1)
-    cold.unarchive(home.where, 1, touch=1_900_000_000)
+    archive.archive(home.where, 1)
+    archive.unarchive(home.where, 1, touch=1_900_000_000)
     after = whole(home)
     assert before.keys() == after.keys()
     for path, kept in after.items():
@@ -217,8 +216,8 @@ def test_a_session_that_is_away_is_read_and_verified_by_its_id(
     home: Home, monkeypatch: pytest.MonkeyPatch, packed: bool
 ) -> None:
     if not packed:
-        monkeypatch.setattr(put_away_files, "pack", lambda *_: None)
-    cold.archive(home.where, 1)
+        monkeypatch.setattr(archive_files, "pack", lambda *_: None)
+    archive.archive(home.where, 1)
     before = homes.snapshot(home.config)
     assert home.stitched() == DATA
     assert home.problems() == []
@@ -237,7 +236,7 @@ def test_a_prefix_that_fits_a_session_and_one_that_is_away_is_no_ones(
 ) -> None:
     twin = home.live.with_name(f"{ID[:8]}-twin.jsonl")
     command_line.write(twin, DATA)
-    cold.archive(home.where, 1)
+    archive.archive(home.where, 1)
     with pytest.raises(SessrotateError, match="beginning of 2 sessions"):
         find.path_of(ID[:8])
 
@@ -245,8 +244,8 @@ def test_a_prefix_that_fits_a_session_and_one_that_is_away_is_no_ones(
 def test_looking_at_a_session_that_is_away_does_not_unpack_it(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cold.archive(home.where, 1)
-    monkeypatch.setattr(put_away_file.Compressed, "_whole", lambda _self: pytest.fail("unpacked"))
+    archive.archive(home.where, 1)
+    monkeypatch.setattr(archived_file.Compressed, "_whole", lambda _self: pytest.fail("unpacked"))
     with state.opened(home.where) as found:
         assert found.live is not None
         assert found.live.size() >= len(row(1))
@@ -256,21 +255,21 @@ def test_looking_at_a_session_that_is_away_does_not_unpack_it(
 def test_a_session_that_comes_back_while_it_is_opened_is_read_from_where_it_is(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cold.archive(home.where, 1)
-    real, calls = put_away_file.opened, iter([1])
+    archive.archive(home.where, 1)
+    real, calls = archived_file.opened, iter([1])
 
     def opened(where: place.Place) -> object:
         found = real(where)
         if next(calls, None):
-            cold.unarchive(where, 1)
+            archive.unarchive(where, 1)
         return found
 
-    monkeypatch.setattr(put_away_file, "opened", opened)
+    monkeypatch.setattr(archived_file, "opened", opened)
     assert home.stitched() == DATA
 
 
 def test_a_session_that_is_away_is_neither_rotated_nor_restored(home: Home) -> None:
-    cold.archive(home.where, 1)
+    archive.archive(home.where, 1)
     before = homes.snapshot(home.config)
     with pytest.raises(RefusedError, match="unarchive"):
         home.rotate()
@@ -286,10 +285,10 @@ def test_sealed_segments_of_a_session_that_is_away_are_pruned_as_always(
 ) -> None:
     home = homes.home(tmp_path, monkeypatch, DATA)
     home.rotate()
-    cold.archive(home.where, 1)
+    archive.archive(home.where, 1)
     plan = prune.prepare([home.where], Policy(keep_last=1), THEN * 2, lambda _done: None)
     assert [error for _, error in prune.execute(plan, 1)] == [None]
-    cold.unarchive(home.where, 1)
+    archive.unarchive(home.where, 1)
     assert prune.undelete(home.where, None, 1) == [0, 1]
     assert home.stitched() == DATA
 
@@ -301,11 +300,11 @@ def unchanged(home: Home, error: type[SessrotateError], words: str, away: bool =
     """Check that a session is neither put away nor back, with these words."""
     before = homes.snapshot(home.config)
     with pytest.raises(error, match=words):
-        cold.unarchive(home.where, 0.05) if away else cold.archive(home.where, 0.05)
+        archive.unarchive(home.where, 0.05) if away else archive.archive(home.where, 0.05)
     assert homes.snapshot(home.config) == before
     if not away:
         with pytest.raises(error, match=words):
-            cold.plan(home.where)
+            archive.plan(home.where)
 
 
 def test_what_a_client_runs_is_not_put_away(home: Home) -> None:
@@ -325,7 +324,7 @@ def test_what_a_process_has_open_for_writing_is_not_put_away(
 def test_a_writer_that_only_the_lease_finds_keeps_it_where_it_is(home: Home) -> None:
     before = homes.snapshot(home.config)
     with home.live.open("ab"), pytest.raises(InUseError, match="in use"):
-        cold.archive(home.where, 0.05)
+        archive.archive(home.where, 0.05)
     assert homes.snapshot(home.config) == before
 
 
@@ -340,7 +339,7 @@ def test_a_client_that_opens_it_as_it_leaves_brings_it_back(home: Home) -> None:
             file.write(more)
 
     begun = threading.Event()
-    real = cold._leased  # noqa: SLF001 - so that the client comes at the very moment
+    real = archive._leased  # noqa: SLF001 - so that the client comes at the very moment
 
     def leased(source: Any, wait: float) -> lease.Answer:
         answer = real(source, wait)
@@ -351,9 +350,9 @@ def test_a_client_that_opens_it_as_it_leaves_brings_it_back(home: Home) -> None:
         return answer
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cold, "_leased", leased)
+        patch.setattr(archive, "_leased", leased)
         with pytest.raises(InUseError, match="A client writes"):
-            cold.archive(home.where, 1)
+            archive.archive(home.where, 1)
     threads[0].join(10)
     assert begun.is_set()
     after = whole(home)
@@ -369,17 +368,17 @@ def test_without_leases_whoever_still_writes_brings_it_back(
     before, more = whole(home), row(77)
 
     def write(_seconds: float) -> None:
-        with (home.archive / "cold" / f"{ID}.jsonl").open("ab") as file:
+        with (home.archive / "archived" / f"{ID}.jsonl").open("ab") as file:
             file.write(more)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(time, "sleep", write)
         with pytest.raises(InUseError, match="A client writes"):
-            cold.archive(home.where, 1)
+            archive.archive(home.where, 1)
     assert home.live.read_bytes()[-len(more) :] == more
     assert whole(home).keys() == before.keys()
-    monkeypatch.setattr(cold, "_SETTLE", 0)
-    cold.archive(home.where, 1)
+    monkeypatch.setattr(archive, "_SETTLE", 0)
+    archive.archive(home.where, 1)
     assert home.stitched() == DATA + more
 
 
@@ -400,22 +399,22 @@ def test_a_session_that_is_gone_is_not_put_away(
 
 
 def test_what_nobody_put_there_is_not_mixed_up_with_what_is_put_away(home: Home) -> None:
-    command_line.write(home.archive / "cold" / "mine", b"mine")
+    command_line.write(home.archive / "archived" / "mine", b"mine")
     unchanged(home, RefusedError, "mine, which nobody put away")
 
 
 @pytest.mark.parametrize("name", [f"{ID}.jsonl", ID, "agent-0a.jsonl"])
 def test_nothing_that_appeared_meanwhile_is_written_over(home: Home, name: str) -> None:
-    cold.archive(home.where, 1)
+    archive.archive(home.where, 1)
     command_line.write(home.live.parent / name, row(3))
     unchanged(home, RefusedError, "appeared|there already", away=True)
     (home.live.parent / name).rename(home.config / "moved")
-    cold.unarchive(home.where, 1)
+    archive.unarchive(home.where, 1)
     assert home.stitched() == DATA
 
 
 def test_a_live_file_begun_anew_is_noticed_by_everybody(home: Home) -> None:
-    cold.archive(home.where, 1)
+    archive.archive(home.where, 1)
     command_line.write(home.live, row(3))
     (finding,) = doctor.findings()
     assert finding.kind == "doubled"
@@ -423,27 +422,27 @@ def test_a_live_file_begun_anew_is_noticed_by_everybody(home: Home) -> None:
     with pytest.raises(DamagedError, match="appeared while"):
         home.stitched()
     with pytest.raises(RefusedError, match="appeared while"):
-        cold.archive(home.where, 1)
+        archive.archive(home.where, 1)
     with pytest.raises(RefusedError, match="unarchive"):
         home.rotate(adopt=True)
-    assert cold.wanted(0, None, THEN * 2) == [place.of_live(home.live.parent / f"{OTHER}.jsonl")]
+    assert archive.wanted(0, None, THEN * 2) == [place.of_live(home.live.parent / f"{OTHER}.jsonl")]
 
 
 def test_what_comes_between_the_look_and_the_move_is_not_written_over(home: Home) -> None:
-    cold.archive(home.where, 1)
-    real = cold._told  # noqa: SLF001 - so that it comes at the very moment
+    archive.archive(home.where, 1)
+    real = archive._told  # noqa: SLF001 - so that it comes at the very moment
 
     def told(*arguments: Any) -> Any:
         command_line.write(home.live, row(3))
         return real(*arguments)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cold, "_told", told)
+        patch.setattr(archive, "_told", told)
         with pytest.raises(InUseError, match="appeared meanwhile"):
-            cold.unarchive(home.where, 1)
+            archive.unarchive(home.where, 1)
     assert home.live.read_bytes() == row(3)
     home.live.unlink()
-    cold.unarchive(home.where, 1)
+    archive.unarchive(home.where, 1)
     assert home.stitched() == DATA
 
 
@@ -456,12 +455,12 @@ def test_another_agents_transcript_stays_where_it_is(home: Home) -> None:
     shared = home.live.parent / "agent-0c.jsonl"
     names = f'{{"sessionId":"{ID}"}}\n{{"sessionId":"{OTHER}"}}\n'
     shared.write_text(names)
-    cold.archive(home.where, 1)
+    archive.archive(home.where, 1)
     assert "agent-0c.jsonl" in left(home)
-    cold.unarchive(home.where, 1)
+    archive.unarchive(home.where, 1)
     # A stub that 2.0.x left is no session.
     (home.live.parent / f"{OTHER}.jsonl").write_bytes(b"")
-    cold.archive(home.where, 1)
+    archive.archive(home.where, 1)
     assert "agent-0c.jsonl" not in left(home)
 
 
@@ -480,7 +479,7 @@ def test_sessions_are_wanted_by_their_last_record_or_by_when_they_would_be_delet
     os.utime(home.live, (newyear + 20 * DAY, newyear + 20 * DAY))
 
     def wanted(older: float | None, before: float | None, now: float) -> set[str]:
-        return {where.session for where in cold.wanted(older, before, now)}
+        return {where.session for where in archive.wanted(older, before, now)}
 
     assert wanted(10 * DAY, None, newyear + 5 * DAY - 1) == set()
     assert wanted(10 * DAY, None, newyear + 5 * DAY + 1) == {"undated"}
@@ -507,11 +506,11 @@ def test_what_an_interrupted_run_began_is_wanted_first(home: Home) -> None:
         raise Killed
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cold, "_check_left_alone", killed)
-        patch.setattr(put_away_moves, "bring_back", killed)
+        patch.setattr(archive, "_check_left_alone", killed)
+        patch.setattr(archive_moves, "bring_back", killed)
         with suppress(Killed):
-            cold.archive(home.where, 1)
-    assert cold.wanted(None, None, THEN) == [home.where]
+            archive.archive(home.where, 1)
+    assert archive.wanted(None, None, THEN) == [home.where]
     assert [finding.kind for finding in doctor.findings()] == ["interrupted"]
 
 
@@ -541,11 +540,11 @@ def made(folder: Path, patch: pytest.MonkeyPatch, rotated: bool) -> Home:
 
 
 def put_away(home: Home) -> None:
-    cold.archive(home.where, 0.2)
+    archive.archive(home.where, 0.2)
 
 
 def bring_back(home: Home) -> None:
-    cold.unarchive(home.where, 0.2)
+    archive.unarchive(home.where, 0.2)
 
 
 def is_back(home: Home) -> None:
@@ -558,7 +557,7 @@ def is_back(home: Home) -> None:
 
 def check_digests(home: Home) -> None:
     """Check that what is only there compressed can be told from anything else."""
-    note = home.archive / "cold.json"
+    note = home.archive / "archived.json"
     if note.exists():
         there = away(home)
         for file, _, digest in json.loads(note.read_text())["packed"]:
@@ -700,16 +699,16 @@ def test_a_full_disk_leaves_the_plain_files_and_the_next_run_compresses(home: Ho
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fs.Draft, "append", full)
         with pytest.raises(StorageError, match="is put away and nothing is lost: `archive` again"):
-            cold.archive(home.where, 1)
+            archive.archive(home.where, 1)
     assert f"{ID}.jsonl" in away(home)
-    assert "cold.partial" not in home.archived()
+    assert "archived.partial" not in home.archived()
     assert home.stitched() == DATA
-    assert cold.archive(home.where, 1) == 0
+    assert archive.archive(home.where, 1) == 0
     assert f"{ID}.jsonl.zst" in away(home)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fs, "free_bytes", lambda _path: 1000)
         unchanged(home, StorageError, "1,000 are free: nothing was changed", away=True)
-    cold.unarchive(home.where, 1)
+    archive.unarchive(home.where, 1)
     assert whole(home) == before
 
 
@@ -724,9 +723,9 @@ def test_a_compressed_file_that_is_not_what_was_written_never_takes_the_plain_on
             lambda draft, data: real(draft, bytes(data)[:-1] + b"x" if data else data),
         )
         with pytest.raises(StorageError, match="the disk fails"):
-            cold.archive(home.where, 1)
+            archive.archive(home.where, 1)
     assert home.stitched() == DATA
-    cold.unarchive(home.where, 1)
+    archive.unarchive(home.where, 1)
     assert home.stitched() == DATA
 
 
@@ -734,38 +733,38 @@ def test_a_compressed_file_that_is_not_what_was_written_never_takes_the_plain_on
 
 
 def test_damage_to_what_is_away_is_found_and_nothing_comes_back_half(home: Home) -> None:
-    cold.archive(home.where, 1)
+    archive.archive(home.where, 1)
     for name in (f"{ID}.jsonl.zst", f"{ID}/subagents/agent-a1.jsonl.zst"):
-        path = home.archive / "cold" / name
+        path = home.archive / "archived" / name
         data = path.read_bytes()
         for damaged in (data[:-3], data[: len(data) // 2] + b"x" + data[len(data) // 2 + 1 :], b""):
             path.write_bytes(damaged)
             with pytest.raises(DamagedError, match="damaged"):
-                cold.unarchive(home.where, 1)
+                archive.unarchive(home.where, 1)
             assert not home.live.exists()
         path.write_bytes(data)
     with state.opened(home.where) as found:
         assert found.live is not None
         assert b"".join(found.live.pieces(Span(0, found.live.size())))
-    cold.unarchive(home.where, 1)
+    archive.unarchive(home.where, 1)
     assert home.stitched() == DATA
 
 
 def test_a_live_file_that_somebody_moved_back_is_followed_by_the_rest(home: Home) -> None:
-    cold.archive(home.where, 1)
+    archive.archive(home.where, 1)
     command_line.write(home.live, DATA)
-    (home.archive / "cold" / f"{ID}.jsonl.zst").unlink()
+    (home.archive / "archived" / f"{ID}.jsonl.zst").unlink()
     unchanged(home, RefusedError, "Somebody moved")
     assert [finding.kind for finding in doctor.findings()] == ["doubled"]
-    cold.unarchive(home.where, 1)
+    archive.unarchive(home.where, 1)
     assert (home.live.parent / ID / "subagents" / "agent-a1.jsonl").read_bytes() == LONG
-    assert not (home.archive / "cold.json").exists()
+    assert not (home.archive / "archived.json").exists()
 
 
 def test_what_is_lost_is_told_and_nothing_is_changed(home: Home) -> None:
-    cold.archive(home.where, 1)
+    archive.archive(home.where, 1)
     for name in (f"{ID}.jsonl.zst", f"{ID}/subagents/agent-a1.jsonl.zst"):
-        path = home.archive / "cold" / name
+        path = home.archive / "archived" / name
         path.rename(home.config / "kept")
         unchanged(home, DamagedError, "is not in .* any more", away=True)
         if "/" not in name:
@@ -774,12 +773,12 @@ def test_what_is_lost_is_told_and_nothing_is_changed(home: Home) -> None:
         (home.config / "kept").rename(path)
     path.unlink()
     path.with_suffix("").touch()
-    cold.unarchive(home.where, 1)
+    archive.unarchive(home.where, 1)
     assert home.stitched() == DATA
 
 
 def forged(home: Home, **fields: object) -> None:
-    path = home.archive / "cold.json"
+    path = home.archive / "archived.json"
     told = json.loads(path.read_text())
     for name, value in fields.items():
         told[name] = told[name] + value if isinstance(value, list) else value
@@ -808,7 +807,7 @@ def test_no_name_in_a_forged_note_leads_anywhere(home: Home, fields: dict[str, o
     link = home.live.parent / ID / "link.jsonl"
     link.unlink()
     link.symlink_to(victim)
-    cold.archive(home.where, 1)
+    archive.archive(home.where, 1)
     forged(home, **fields)
     then = homes.snapshot(home.config / "projects"), victim.lstat().st_mtime_ns
     folder = home.config.lstat().st_mtime_ns
@@ -846,9 +845,9 @@ def test_no_name_in_a_forged_note_leads_anywhere(home: Home, fields: dict[str, o
 def test_a_note_that_cannot_be_read_is_damage_and_nothing_is_changed(
     home: Home, data: bytes
 ) -> None:
-    cold.archive(home.where, 1)
-    (home.archive / "cold.json").write_bytes(data.replace(b"%s", ID.encode()))
-    unchanged(home, DamagedError, "cold.json is damaged", away=True)
+    archive.archive(home.where, 1)
+    (home.archive / "archived.json").write_bytes(data.replace(b"%s", ID.encode()))
+    unchanged(home, DamagedError, "archived.json is damaged", away=True)
     assert "damaged" in {finding.kind for finding in doctor.findings()}
 
 
@@ -856,21 +855,21 @@ def test_a_folder_that_is_a_link_is_not_followed(home: Home) -> None:
     elsewhere = home.config / "mine"
     command_line.write(elsewhere / "agent-mine.jsonl", LONG)
     command_line.write(
-        home.archive / "cold.json",
+        home.archive / "archived.json",
         b'{"format":1,"session":"%s","standing":"archived","at":"","packed":[],"folders":[]}'
         % ID.encode(),
     )
-    (home.archive / "cold").symlink_to(elsewhere)
+    (home.archive / "archived").symlink_to(elsewhere)
     unchanged(home, DamagedError, "is no folder", away=True)
     with pytest.raises(DamagedError, match="is no folder"):
-        cold.archive(home.where, 1)
+        archive.archive(home.where, 1)
     forged(home, standing="archiving")
     unchanged(home, DamagedError, "is no folder", away=True)
     unchanged(home, DamagedError, "is no folder")
-    (home.archive / "cold").unlink()
-    cold.archive(home.where, 1)
-    (home.archive / "cold").rename(home.config / "elsewhere")
-    (home.archive / "cold").symlink_to(home.config / "elsewhere")
+    (home.archive / "archived").unlink()
+    archive.archive(home.where, 1)
+    (home.archive / "archived").rename(home.config / "elsewhere")
+    (home.archive / "archived").symlink_to(home.config / "elsewhere")
     unchanged(home, DamagedError, "is no folder|not in", away=True)
 
 
@@ -883,7 +882,7 @@ def test_thousands_of_files_go_and_come_back(
     for number in range(1500):
         (side / f"agent-{number}.jsonl").write_bytes(LONG if number < 600 else b"x")
     before = whole(home)
-    cold.archive(home.where, 1)
+    archive.archive(home.where, 1)
     assert sum(name.endswith(".zst") for name in away(home)) == 601
-    cold.unarchive(home.where, 1)
+    archive.unarchive(home.where, 1)
     assert whole(home) == before
