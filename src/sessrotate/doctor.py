@@ -13,7 +13,7 @@ from sessrotate.archive import archived_file, place, state
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import RequestError, SessrotateError, printable
 from sessrotate.hook import installation, notes
-from sessrotate.in_place import recover
+from sessrotate.in_place import recover, swap
 from sessrotate.job import run_log, schedule
 from sessrotate.retention import archive_moves, prune, transaction
 from sessrotate.segments import live_header
@@ -162,7 +162,7 @@ def _away(found: State) -> Iterator[tuple[str, str]]:
     except RequestError as error:
         yield "doubled", str(error)
         return
-    if is_half or any(map(recover.is_leftover, found.listing)):
+    if is_half or any(map(swap.is_leftover, found.listing)):
         yield (
             "interrupted",
             (

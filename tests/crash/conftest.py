@@ -17,7 +17,7 @@ SECONDS: Final = 120
 def _nobody_to_wait_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look for no writers among the processes, and grant late ones no time: there are none."""
     monkeypatch.setattr("sessrotate.system.in_use.writers", lambda _file: iter(()))
-    monkeypatch.setattr("sessrotate.in_place.swap._GRACE", 0)
+    monkeypatch.setattr("sessrotate.system.lease.GRACE", 0)
     monkeypatch.setattr("sessrotate.system.lease.PAUSE", 0)
 
 

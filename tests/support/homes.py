@@ -15,7 +15,7 @@ import pytest
 
 from sessrotate.archive import place, state
 from sessrotate.errors import RefusedError, SessrotateError
-from sessrotate.in_place import operations, swap
+from sessrotate.in_place import operations
 from sessrotate.reading import stitch
 from sessrotate.system import lease
 from support.command_line import ID, write
@@ -141,7 +141,7 @@ def another(home: Home, name: str, data: bytes) -> None:
 def without_leases(patch: pytest.MonkeyPatch) -> None:
     """Be on a system that knows no leases, where nobody needs to be waited for."""
     patch.setattr(lease, "_take", lambda _fd, _kind: "none")
-    patch.setattr(swap, "_SETTLE", 0)
+    patch.setattr("sessrotate.system.lease.SETTLE", 0)
 
 
 # ── nothing changed ──────────────────────────────────────────────────────────────────────────

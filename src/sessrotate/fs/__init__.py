@@ -165,11 +165,12 @@ def take_place(draft: Path, path: Path) -> None:
         sync_folder(draft.parent)
 
 
-def rename_files(folder: Path, names: Mapping[str, str]) -> None:
-    """Give files of a folder other names, all on the disk when this returns."""
+def rename_files(names: Mapping[Path, Path]) -> None:
+    """Give files other names on the same file system, all on the disk when this returns."""
     for old, new in names.items():
-        os.rename(folder / old, folder / new)  # noqa: PTH104 - as above
-    sync_folder(folder)
+        os.rename(old, new)  # noqa: PTH104 - as above
+    for folder in sorted({path.parent for path in (*names.values(), *names)}):
+        sync_folder(folder)
 
 
 def move_files(folder: Path, names: Iterable[str], to: Path) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from sessrotate import fs, names
 from sessrotate.archive import state
 from sessrotate.errors import DamagedError, printable
-from sessrotate.in_place import rebuild_manifest, seal
+from sessrotate.in_place import rebuild_manifest, seal, swap
 from sessrotate.model import Span
 from sessrotate.segments import manifest
 
@@ -68,7 +68,7 @@ def plan(found: State) -> Recovery:
             f"A {what} was interrupted, and {printable(str(found.place.live))} is neither the file "
             f"from before nor the new one: nothing is touched. {archive} has both."
         )
-    leftovers = [name for name in found.listing if is_leftover(name)]
+    leftovers = [name for name in found.listing if swap.is_leftover(name)]
     if not leftovers and rebuild_manifest.is_lost(found):
         return Recovery(
             "rebuild",
@@ -113,11 +113,6 @@ def _check_superfluous(found: State) -> None:
     )
 
 
-def is_leftover(name: str) -> bool:
-    """Tell whether a file of an archive is there only while something is being done."""
-    return name in {names.PACK, names.INTENT} or name.endswith(names.PARTIAL)
-
-
 def recover(place: Place, wait: float, progress: Callable[[int], None]) -> Recovery:
     """Do what is to be done; return what that was.
 
@@ -125,7 +120,6 @@ def recover(place: Place, wait: float, progress: Callable[[int], None]) -> Recov
     """
     with state.opened(place) as found:
         todo = plan(found)
-        leftovers = [name for name in found.listing if is_leftover(name)]
         is_gone = found.is_gone and found.pack is not None
         if todo.deed == "rebuild":
             data = manifest.dump(rebuild_manifest.manifest(found))
@@ -134,16 +128,9 @@ def recover(place: Place, wait: float, progress: Callable[[int], None]) -> Recov
         if is_gone:  # the pack is the live file that was there before
             fs.create_folder(place.live.parent)
             fs.add_name(place.pack, place.live)
-        undo(place, leftovers)
+        swap.undo(place)
     elif todo.deed == "finish":
         seal.finish(place, wait, progress)
     elif not found.listing:
         fs.remove_folder(place.archive)  # empty: the last step of a restoration did not happen
     return todo
-
-
-def undo(place: Place, leftovers: list[str]) -> None:
-    """Remove what was made for a swap that did not take place; the intent goes last."""
-    fs.remove_files(place.archive, [name for name in leftovers if name != names.INTENT])
-    fs.remove_files(place.archive, [names.INTENT])
-    fs.remove_folder(place.archive)

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import stat
 import time
-from contextlib import ExitStack, suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
 from sessrotate import fs, names
@@ -19,6 +19,8 @@ from sessrotate.archive import state
 from sessrotate.archive.intent import Batch, Mark
 from sessrotate.archive.late_lines import is_at
 from sessrotate.errors import DamagedError, InUseError, printable
+from sessrotate.fs import replacing
+from sessrotate.fs.replacing import Replacement
 from sessrotate.in_place import merge_late
 from sessrotate.in_place.aside import put_aside
 from sessrotate.in_place.swap import write_intent
@@ -39,13 +41,7 @@ if TYPE_CHECKING:
 
 BUFFER: Final = 256 * 1024
 
-_BATCH: Final = 64 * 1024 * 1024
-"""Bytes of segments that reach the disk together: one by one, each would wait for it alone."""
-
-_MOST: Final = 64
-"""Segments of a batch: each is an open file."""
-
-_PLENTY: Final = 8 * _BATCH
+_PLENTY: Final = 8 * replacing.BATCH
 """Free bytes from which on batches may be larger than the largest segment."""
 
 _AT_ONCE: Final = 1024 * 1024
@@ -167,9 +163,10 @@ def _quiet(pack: Source, begun_ns: int, wait: float) -> _Quiet:
     Where there are no leases, it is never quiet in the run that replaced it, `begun_ns` nanoseconds
     after 1970, and never proved. Raises NotQuietError if somebody has it open for writing.
     """
-    answer = lease.within(wait, lease.read, pack.fd)
-    if answer == "busy":
-        raise NotQuietError(str(in_use.busy([*in_use.writers(pack.identity())])))
+    try:
+        answer = in_use.lease_from_writers(pack, wait)
+    except InUseError as error:
+        raise NotQuietError(str(error)) from None
     if answer == "taken":
         lease.release(pack.fd)
         return "proved"
@@ -245,17 +242,10 @@ def _batches(pending: list[SealedSegment], room: int | None) -> Iterator[list[Se
     a batch is no larger than the largest segment.
     """
     largest = max((entry.segment.span.size for entry in pending), default=0)
-    limit = max(largest, _BATCH if room is not None and room > _PLENTY else 0)
-    batch: list[SealedSegment] = []
-    size = 0
-    for entry in reversed(pending):
-        size += entry.segment.span.size
-        if batch and (size > limit or entry.segment.index == 0 or len(batch) == _MOST):
-            yield batch
-            batch, size = [], entry.segment.span.size
-        batch.append(entry)
-    if batch:
-        yield batch
+    limit = max(largest, replacing.BATCH if room is not None and room > _PLENTY else 0)
+    copied = [entry for entry in reversed(pending) if entry.segment.index]
+    yield from replacing.batches(copied, lambda entry: entry.segment.span.size, limit)
+    yield from ([entry] for entry in pending if not entry.segment.index)
 
 
 def _in_pack(begun: Intent, entry: SealedSegment) -> Span:
@@ -268,25 +258,22 @@ def _name(found: State, entry: SealedSegment) -> str:
 
 def _copy(found: State, begun: Intent, batch: list[SealedSegment]) -> None:
     """Write segments from the pack; they are on the disk under their names when this returns."""
-    folder = found.place.archive
-    files = {f"{_name(found, entry)}{names.PARTIAL}": _name(found, entry) for entry in batch}
-    fs.remove_files(folder, files)
-    try:
-        with ExitStack() as stack:
-            drafts = []
-            for entry, name in zip(batch, files, strict=True):
-                drafts.append(stack.enter_context(fs.NewFile(folder / name)))
-                drafts[-1].append(_header(begun, entry))
-                if _copied(found, _in_pack(begun, entry), drafts[-1]) != entry.digest:
-                    raise _changed(entry)
-                drafts[-1].hasten()
-            for draft in drafts:
-                draft.sync()
-        fs.rename_files(folder, files)
-    except (OSError, DamagedError):
-        with suppress(OSError):
-            fs.remove_files(folder, files)  # a full disk needs the room
-        raise
+
+    def file(entry: SealedSegment) -> Replacement[SealedSegment]:
+        path = found.place.archive / _name(found, entry)
+        draft = path.with_name(path.name + names.PARTIAL)
+        return Replacement(draft, path, partial(_write, found, begun, entry))
+
+    # What is under a segment's name counts: no other record has to say so.
+    replacing.replace_files([file(entry) for entry in batch])
+
+
+def _write(found: State, begun: Intent, entry: SealedSegment, draft: fs.Draft) -> SealedSegment:
+    """Write a segment; raise DamagedError if the pack has not what was planned."""
+    draft.append(_header(begun, entry))
+    if _copied(found, _in_pack(begun, entry), draft) != entry.digest:
+        raise _changed(entry)
+    return entry
 
 
 def _header(begun: Intent, entry: SealedSegment) -> bytes:

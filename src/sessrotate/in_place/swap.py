@@ -36,14 +36,8 @@ _SPARE: Final = 4096
 """Bytes that an intent may still grow by while it is carried out."""
 
 _PIECE: Final = 256 * 1024
-_GRACE: Final = 0.002
-"""Seconds in which one who had found the old file's name before the rename comes to open it."""
-
 _LATE: Final = 0.8
 """Seconds for writers to be done with the old file after the rename; then a later run goes on."""
-
-_SETTLE: Final = 0.25
-"""Seconds for a write under way to end where there are no leases."""
 
 
 def begin(place: Place, old: Source, intent: Intent) -> None:
@@ -96,7 +90,7 @@ class _Swap:
     def run(self, was: FileIdentity, wait: float) -> float:
         self._catch_up()
         self._journal()
-        answer = self._lease_old(wait)
+        answer = in_use.lease_from_writers(self._old, wait)
         begun = time.monotonic()
         self._catch_up()
         self._journal()
@@ -115,14 +109,8 @@ class _Swap:
                 self._drain()
             lease.release(self._draft.fd)
         else:
-            time.sleep(_SETTLE)
+            lease.settled(self._old.fd, answer)
         return time.monotonic() - begun
-
-    def _lease_old(self, wait: float) -> lease.Answer:
-        answer = lease.within(wait, lease.read, self._old.fd)
-        if answer == "busy":
-            raise in_use.busy([*in_use.writers(self._old.identity())])
-        return answer
 
     def _catch_up(self) -> bool:
         """Make the new file's tail the same as the old one's; tell whether it was not."""
@@ -193,7 +181,7 @@ class _Swap:
         deadline = time.monotonic() + _LATE
         while time.monotonic() < deadline:
             if lease.read(self._old.fd) == "taken":
-                time.sleep(_GRACE)
+                time.sleep(lease.GRACE)
                 if not lease.is_wanted(self._old.fd) and self._brought_over():
                     lease.release(self._old.fd)
                     return
@@ -248,10 +236,16 @@ def undone_unless_swapped(
 
 def undo(place: Place) -> None:
     """Remove what was made for a swap that did not take place; the intent goes last."""
-    partial = f"{names.INTENT}{names.PARTIAL}"
-    fs.remove_files(place.archive, [names.PACK, names.DRAFT, partial])
-    fs.remove_files(place.archive, [names.INTENT])
-    fs.remove_folder(place.archive)
+    with suppress(FileNotFoundError):
+        leftovers = {entry.name for entry in place.archive.iterdir() if is_leftover(entry.name)}
+        fs.remove_files(place.archive, sorted(leftovers - {names.INTENT}))
+        fs.remove_files(place.archive, [names.INTENT])
+        fs.remove_folder(place.archive)
+
+
+def is_leftover(name: str) -> bool:
+    """Tell whether a file of an archive is there only while something is being done."""
+    return name in {names.PACK, names.INTENT} or name.endswith(names.PARTIAL)
 
 
 def _is_live(place: Place, old: Source) -> bool:

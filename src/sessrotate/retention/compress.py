@@ -178,7 +178,7 @@ class _Batch:
             problems = self._written(jobs)
             whole = [job for job in jobs if job.entry.segment.index not in problems]
             fs.remove_files(folder, [job.draft for job in jobs if job not in whole])
-            fs.rename_files(folder, {job.draft: job.file for job in whole})
+            fs.rename_files({folder / job.draft: folder / job.file for job in whole})
             after = sum((folder / job.file).lstat().st_size for job in whole)
             changed = {job.entry.segment.index: replace(job.entry, codec="zstd") for job in whole}
             if changed:

@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from sessrotate.errors import InUseError
+from sessrotate.system import lease
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator
 
     from sessrotate.model import FileIdentity
+    from sessrotate.system.source import Source
 
 _PROC: Final = Path("/proc")
 _LARGEST: Final = 64 * 1024
@@ -134,6 +136,18 @@ def check_unused(place: Usable, live: FileIdentity, *, or_live: bool = True) -> 
     users = [*clients(place), *writers(live)]
     if users:
         raise busy(users, or_live=or_live)
+
+
+def lease_from_writers(source: Source, wait: float) -> lease.Answer:
+    """Take a read lease on an open file: nobody has it open for writing, and nobody new can.
+
+    `wait` is how many seconds to wait for a moment without a writer. Raises InUseError, which
+    names the writers, if there is none. Where there are no leases the answer is "none".
+    """
+    answer = lease.within(wait, lease.read, source.fd)
+    if answer == "busy":
+        raise busy([*writers(source.identity())])
+    return answer
 
 
 def busy(users: list[User], *, or_live: bool = True) -> InUseError:

@@ -29,6 +29,12 @@ Answer = Literal["taken", "busy", "none"]
 PAUSE: Final = 0.0005
 """Seconds between two requests: a moment without a writer may be as short."""
 
+GRACE: Final = 0.002
+"""Seconds in which one who had found a file's old name comes to open it."""
+
+SETTLE: Final = 0.25
+"""Seconds for a write under way to end where there are no leases."""
+
 _BUSY: Final = {errno.EAGAIN, errno.EACCES}
 
 
@@ -48,6 +54,23 @@ def within(seconds: float, ask: Callable[[int], Answer], fd: int) -> Answer:
     while (answer := ask(fd)) == "busy" and time.monotonic() <= deadline:
         time.sleep(PAUSE)
     return answer
+
+
+def settled(fd: int, answer: Answer) -> bool:
+    """Let those finish who had found a file by a name that it has no more; tell whether all did.
+
+    `answer` is that of the read lease on `fd` that was held while the name went; the lease is
+    released. Where there are no leases, nothing but time can tell.
+    """
+    if answer != "taken":
+        time.sleep(SETTLE)
+        return True
+    release(fd)
+    time.sleep(GRACE)
+    if read(fd) != "taken":
+        return False
+    release(fd)
+    return True
 
 
 def _take(fd: int, kind: int | None) -> Answer:

@@ -1,0 +1,185 @@
+"""New files that replace others: drafted, proved, named, recorded, and only then the old ones go.
+
+Promise: whatever fails or crashes, each file is there in the form that the record names. In come
+`Replacement`s and a function that records them; out comes what was recorded.
+
+Rule: one order, each step on the disk before the next:
+
+1. every draft is written and proved, then synced; one that is not wanted after all is removed;
+2. the drafts take their names;
+3. the record (a manifest, a note) says that the new files count from now on;
+4. the old files are removed.
+
+A crash before 3 leaves drafts and files that no record names, a crash behind it old files that no
+record names any more. Whoever owns the record removes both when it next begins.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from itertools import groupby
+from threading import Event
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
+
+from sessrotate import fs
+from sessrotate.fs.files import Draft
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from concurrent.futures import Future
+    from pathlib import Path
+
+BATCH: Final = 64 * 1024 * 1024
+"""Bytes of files that are best replaced at once: one by one, each waits for the disk alone."""
+
+MOST: Final = 512
+"""Files that are replaced at once, however small."""
+
+_OPEN: Final = 32
+"""Complete drafts that are open at once, on their way to the disk while the next are written."""
+
+Result = TypeVar("Result")
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement(Generic[Result]):
+    """A file to be made: `draft` is its name until it is whole, `path` its name from then on.
+
+    `write` fills the draft and proves it: it reads back, or compares, what it needs to be sure
+    of. It returns what the record has to say of the file, or None if the file is not wanted. `old`
+    goes once the record says so.
+    """
+
+    draft: Path
+    path: Path
+    write: Callable[[Draft], Result | None]
+    old: Path | None = None
+
+
+def replace_files(
+    files: Sequence[Replacement[Result]],
+    record: Callable[[list[Result]], None] = lambda _results: None,
+    *,
+    threads: int = 1,
+    stop: Event | None = None,
+    is_recorded: Callable[[], bool] = lambda: True,
+) -> list[Result]:
+    """Make new files, have them recorded and remove the old ones; return what was recorded.
+
+    With `threads`, so many drafts are written side by side; if one of them fails, `stop` is set, so
+    that the others can give up instead of being waited for. If all of them turn out not to be
+    wanted, `record` is not called. Whatever `write` and `record` raise goes through. Drafts are
+    removed then; so are new files that have their names already, unless `is_recorded` says that
+    the record on the disk may name them.
+    """
+    _remove(file.draft for file in files)
+    wanted: list[tuple[Replacement[Result], Result]] = []
+    try:
+        for file, result in _written(files, threads, stop or Event()):
+            if result is not None:
+                wanted.append((file, result))
+        _remove({file.draft for file in files} - {file.draft for file, _ in wanted})
+        fs.rename_files({file.draft: file.path for file, _ in wanted})
+        if wanted:
+            record([result for _, result in wanted])
+    except BaseException:
+        with suppress(Exception):  # a full disk needs the room
+            _remove(file.draft for file in files)
+            if wanted and not is_recorded():
+                _remove(file.path for file in files)
+        raise
+    _remove(file.old for file, _ in wanted if file.old is not None)
+    return [result for _, result in wanted]
+
+
+def batches(
+    items: Iterable[Item], size: Callable[[Item], int], limit: int = BATCH, most: int = MOST
+) -> Iterator[list[Item]]:
+    """Yield items in order, so many at a time that they have `limit` bytes and are `most`.
+
+    `size` tells an item's bytes. One that is larger than the limit is alone.
+    """
+    batch: list[Item] = []
+    total = 0
+    for item in items:
+        total += size(item)
+        if batch and (total > limit or len(batch) == most):
+            yield batch
+            batch, total = [], size(item)
+        batch.append(item)
+    if batch:
+        yield batch
+
+
+def _written(
+    files: Sequence[Replacement[Result]], threads: int, stop: Event
+) -> Iterator[tuple[Replacement[Result], Result | None]]:
+    """Yield the files whose drafts are on the disk, in order, and what came of each."""
+    waiting: deque[_Drafted[Result]] = deque()
+    with ExitStack() as stack:
+        for drafted in _drafted(files, threads, stop):
+            stack.push(drafted.draft)
+            waiting.append(drafted)
+            if len(waiting) == _OPEN:
+                yield waiting.popleft().synced()
+        while waiting:
+            yield waiting.popleft().synced()
+
+
+@dataclass(frozen=True, slots=True)
+class _Drafted(Generic[Result]):
+    """A draft that is complete, open, and on its way to the disk."""
+
+    file: Replacement[Result]
+    draft: Draft
+    result: Result | None
+
+    def synced(self) -> tuple[Replacement[Result], Result | None]:
+        with self.draft:
+            if self.result is not None:
+                self.draft.sync()
+        return self.file, self.result
+
+
+def _drafted(
+    files: Sequence[Replacement[Result]], threads: int, stop: Event
+) -> Iterator[_Drafted[Result]]:
+    if threads == 1:
+        yield from map(_draft, files)
+        return
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - not needed at start-up
+
+    ahead: deque[Future[_Drafted[Result]]] = deque()
+    with ThreadPoolExecutor(threads) as pool:
+        try:
+            for file in files:
+                ahead.append(pool.submit(_draft, file))
+                if len(ahead) == _OPEN:
+                    yield ahead.popleft().result()
+            while ahead:
+                yield ahead.popleft().result()
+        finally:
+            stop.set()
+            pool.shutdown(cancel_futures=True)
+            for each in ahead:
+                if not each.cancelled() and each.exception() is None:
+                    each.result().draft.close()
+
+
+def _draft(file: Replacement[Result]) -> _Drafted[Result]:
+    draft = Draft(file.draft)
+    try:
+        result = file.write(draft)
+        draft.hasten()
+    except BaseException:
+        draft.close()
+        raise
+    return _Drafted(file, draft, result)
+
+
+def _remove(paths: Iterable[Path]) -> None:
+    for folder, group in groupby(sorted(paths), lambda path: path.parent):
+        fs.remove_files(folder, [path.name for path in group])
