@@ -18,7 +18,7 @@ from sessrotate.clients.view import View
 from sessrotate.export import html, jsonl, markdown
 from sessrotate.model import CODECS, LAYOUTS, Boundary, Codec, Layout, Span
 from sessrotate.parsing import json_line
-from sessrotate.reading.holders import Body, SegmentInfo
+from sessrotate.reading.open_segments import OpenSegment, SegmentInfo
 from sessrotate.reading.session import Session
 from sessrotate.reports import discovery
 from sessrotate.segments import dating, plan, scan
@@ -265,7 +265,9 @@ def _piece(data: bytes) -> Iterator[bytes]:
 def _in_memory(specimen: Specimen, segments: list[bytes]) -> Session:
     """Return a session of these segments, whatever they hold."""
     bodies = [
-        Body(SegmentInfo(index, len(data), None, None, None, "sealed"), partial(_piece, data))
+        OpenSegment(
+            SegmentInfo(index, len(data), None, None, None, "sealed"), partial(_piece, data)
+        )
         for index, data in enumerate(segments)
     ]
     return Session(specimen.client, specimen.session, Path("/nonexistent/session"), bodies)

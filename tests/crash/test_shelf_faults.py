@@ -154,7 +154,7 @@ def check_told(found: Session, deed: Deed) -> None:
     """See that a reader gets a history from before the change or after it, and its gaps."""
     gaps: list[str] = []
     with state.opened(found.where) as opened:
-        told = b"".join(bytes(piece) for piece in stitch.history(opened, gaps.append))
+        told = b"".join(bytes(piece) for piece in stitch.stream(opened, gaps.append))
     expected = [
         b"".join(body for index, body in enumerate(BODIES) if index not in gone)
         for gone in (deed.before, deed.after)
@@ -176,7 +176,7 @@ def check_tidied(found: Session, deed: Deed) -> None:
     gone = deed.after
     gaps: list[str] = []
     with state.opened(found.where) as opened:
-        told = b"".join(bytes(piece) for piece in stitch.history(opened, gaps.append))
+        told = b"".join(bytes(piece) for piece in stitch.stream(opened, gaps.append))
     assert told == b"".join(body for index, body in enumerate(BODIES) if index not in gone)
 
 

@@ -11,7 +11,7 @@ from sessrotate.clients.claude import client as claude
 from sessrotate.export import jsonl
 from sessrotate.parsing.records import LONGEST
 from sessrotate.reading.deduplicate import Copies
-from sessrotate.reading.holders import Body, SegmentInfo
+from sessrotate.reading.open_segments import OpenSegment, SegmentInfo
 from sessrotate.reading.session import Session, open_session
 from support.command_line import ID, boundary, row, session, write
 from support.homes import Home
@@ -103,9 +103,9 @@ def test_a_line_that_is_longer_than_can_be_held_comes_once(tmp_path: Path) -> No
 def test_a_line_that_a_gap_cut_off_gets_a_newline() -> None:
     """As the last one of a segment may be that another tool wrote."""
 
-    def body(index: int, data: bytes) -> Body:
+    def body(index: int, data: bytes) -> OpenSegment:
         info = SegmentInfo(index, len(data), None, None, None, "sealed")
-        return Body(info, lambda: iter([data]))
+        return OpenSegment(info, lambda: iter([data]))
 
     opened = Session(claude, ID, Path(), [body(0, row(0)[:-1]), body(1, row(1)[:-1])])
     assert b"".join(jsonl.pieces(opened)) == row(0) + row(1)[:-1]

@@ -198,7 +198,7 @@ def test_a_reader_that_a_rotation_overtakes_reads_all(
 ) -> None:
     home = homes.home(tmp_path, monkeypatch, DATA)
     with state.opened(home.where) as found:
-        pieces = stitch.history(found)
+        pieces = stitch.stream(found)
         home.rotate()
         # Whoever reads the replaced file keeps it as it was: what is archived are copies.
         assert b"".join(bytes(piece) for piece in pieces) == DATA
@@ -210,7 +210,7 @@ def test_a_reader_whose_file_is_cut_notices(
 ) -> None:
     home = homes.home(tmp_path, monkeypatch, DATA)
     with state.opened(home.where) as found:
-        pieces = stitch.history(found)
+        pieces = stitch.stream(found)
         with monkeypatch.context() as patch:
             patch.setattr(seal, "_may_shorten", lambda *_: True)  # as where nobody can tell
             home.rotate()

@@ -22,12 +22,12 @@ from support.command_line import boundary, row
 from support.talks import answer, call, prompt, result, summary, thinking
 
 if TYPE_CHECKING:
-    from sessrotate.reading.turns import Item
+    from sessrotate.reading.pair_tools import Viewed
 
 NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
 
-def chosen(data: bytes, choice: Choice) -> list[Item]:
+def chosen(data: bytes, choice: Choice) -> list[Viewed]:
     found = select.chosen(records([data], 0), claude_view.view, choice, lambda _record: None)
     return list(found)
 

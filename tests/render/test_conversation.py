@@ -15,8 +15,8 @@ from sessrotate.clients.claude import view
 from sessrotate.model import Boundary
 from sessrotate.parsing.records import records
 from sessrotate.reading import select
+from sessrotate.reading.pair_tools import Compaction, ToolUse, UnreadableLine, Utterance, paired
 from sessrotate.reading.select import Choice
-from sessrotate.reading.turns import Compaction, Exchange, Said, Unread, parts
 from sessrotate.render import conversation
 from sessrotate.render.conversation import Style
 from support.command_line import boundary, raw_controls, row, without_ansi
@@ -31,7 +31,7 @@ def items(data: bytes, choice: Choice = Choice()) -> Any:  # noqa: B008 - frozen
 
 def text(data: bytes, choice: Choice = Choice(), **style: Any) -> str:  # noqa: B008 - frozen
     known = {1: Boundary(0, "u", "2026-03-01T10:00:15Z", "auto", 9)}
-    return "\n".join(conversation.conversation(parts(items(data, choice)), known, Style(**style)))
+    return "\n".join(conversation.conversation(paired(items(data, choice)), known, Style(**style)))
 
 
 # ── parts ────────────────────────────────────────────────────────────────────────────────────
@@ -54,11 +54,11 @@ def test_every_block_comes_out_once_and_a_result_with_its_call(
     }
     data = b"".join(made[kind](n, i) for n, (kind, i) in enumerate(kinds))
     texts, calls, results, marks = [], [], [], []
-    for part in parts(items(data, ALL)):
+    for part in paired(items(data, ALL)):
         match part:
-            case Said():
+            case Utterance():
                 texts.append(part.block)
-            case Exchange():
+            case ToolUse():
                 assert part.call or part.result
                 if part.call:
                     calls.append(part.call.name)
@@ -66,7 +66,7 @@ def test_every_block_comes_out_once_and_a_result_with_its_call(
                     results.append(part.result)
                 if part.call and part.result:
                     assert part.call.id == part.result.id
-            case Compaction() | Unread():
+            case Compaction() | UnreadableLine():
                 marks.append(part)
     count = {kind: sum(each == kind for each, _ in kinds) for kind in made}
     assert len(texts) == count["text"] + count["agent"] + count["prompt"]

@@ -44,7 +44,7 @@ def pruned(home: Home, policy: Policy = LAST_TWO) -> PrunePlan:
 def stitched(home: Home) -> tuple[bytes, list[str]]:
     gaps: list[str] = []
     with state.opened(home.where) as found:
-        return b"".join(bytes(piece) for piece in stitch.history(found, gaps.append)), gaps
+        return b"".join(bytes(piece) for piece in stitch.stream(found, gaps.append)), gaps
 
 
 def trash(home: Home) -> set[str]:
@@ -67,7 +67,7 @@ def test_what_goes_is_in_the_trash_and_told_as_pruned(home: Home) -> None:
     assert data == b"".join(BODIES[2:])
     when = "2027-01-15"
     assert gaps == [f"Segments 0 to 1 were pruned on {when} (no keep rule holds it)."]
-    with pytest.raises(DamagedError, match="--allow-gaps leaves them out"):
+    with pytest.raises(DamagedError, match="Pass --allow-gaps to leave out"):
         home.stitched()
     assert [problem.kind for problem in home.problems()] == ["pruned"]
 

@@ -93,12 +93,12 @@ class Home:
 
     def stitched(self) -> bytes:
         with state.opened(self.where) as found:
-            return b"".join(bytes(piece) for piece in stitch.history(found))
+            return b"".join(bytes(piece) for piece in stitch.stream(found))
 
     def problems(self) -> list[Problem]:
         """Return what is wrong but for what an interrupted run left."""
         with state.opened(self.where) as found:
-            problems = stitch.verify_history(found, lambda _done: None)
+            problems = stitch.verify(found, lambda _done: None)
         return [problem for problem in problems if problem.kind != "leftover"]
 
     def archived(self) -> set[str]:

@@ -16,15 +16,15 @@ from sessrotate.cli.options import AllowGaps, Quiet, Session
 from sessrotate.errors import WrongUsageError
 from sessrotate.parsing.records import on_one_line
 from sessrotate.reading import select
+from sessrotate.reading.pair_tools import paired
 from sessrotate.reading.session import open_session
-from sessrotate.reading.turns import parts
 from sessrotate.render import common, conversation
 
 if TYPE_CHECKING:
     from sessrotate.model import Boundary
     from sessrotate.parsing.records import Record
+    from sessrotate.reading.pair_tools import Viewed
     from sessrotate.reading.session import Session as Opened
-    from sessrotate.reading.turns import Item
 
 BATCH: Final = 64 * 1024
 """Bytes that are written at once, but for the first, and for what a search finds."""
@@ -218,7 +218,7 @@ def _batches(pieces: Iterator[bytes], choice: select.Choice) -> Iterator[bytes]:
 # ── formats ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _text(session: Opened, items: Iterator[Item], choice: select.Choice) -> Iterator[bytes]:
+def _text(session: Opened, items: Iterator[Viewed], choice: select.Choice) -> Iterator[bytes]:
     columns = streams.terminal_width()
     style = conversation.Style(
         width=max(NARROWEST, columns or conversation.WIDEST),
@@ -229,12 +229,12 @@ def _text(session: Opened, items: Iterator[Item], choice: select.Choice) -> Iter
     if choice.grep is not None and not choice.turns:
         lines = conversation.hits(items, choice.grep, style)
     else:
-        lines = conversation.conversation(parts(items), _boundaries(session), style)
+        lines = conversation.conversation(paired(items), _boundaries(session), style)
     encoding = sys.stdout.encoding or "utf-8"
     return (f"{line}\n".encode(encoding, "replace") for line in lines)
 
 
-def _lines(session: Opened, items: Iterator[Item], _choice: select.Choice) -> Iterator[bytes]:
+def _lines(session: Opened, items: Iterator[Viewed], _choice: select.Choice) -> Iterator[bytes]:
     is_ended = True
     for record, _ in items:
         if not is_ended:  # a torn line that others follow
@@ -245,13 +245,15 @@ def _lines(session: Opened, items: Iterator[Item], _choice: select.Choice) -> It
             yield b"\n"
 
 
-def _markdown(session: Opened, items: Iterator[Item], _choice: select.Choice) -> Iterator[bytes]:
+def _markdown(session: Opened, items: Iterator[Viewed], _choice: select.Choice) -> Iterator[bytes]:
     from sessrotate.export import markdown  # noqa: PLC0415 - not needed for the other formats
 
     return markdown.document(session, items, session.id)
 
 
-_PIECES: Final[dict[Format, Callable[[Opened, Iterator[Item], select.Choice], Iterator[bytes]]]] = {
+_PIECES: Final[
+    dict[Format, Callable[[Opened, Iterator[Viewed], select.Choice], Iterator[bytes]]]
+] = {
     Format.TEXT: _text,
     Format.JSONL: _lines,
     Format.MARKDOWN: _markdown,

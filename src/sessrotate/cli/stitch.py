@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sessrotate import clients, find
-from sessrotate.archive import place, state
+from sessrotate import find
+from sessrotate.archive.state import State
 from sessrotate.cli import streams, to_file
 from sessrotate.cli.options import AllowPruned, Quiet, Segments
 from sessrotate.errors import WrongUsageError, printable
-from sessrotate.model import Span
-from sessrotate.reading import stitch
-from sessrotate.segments import compressed, load
+from sessrotate.reading import holders, stitch
+from sessrotate.reading.foreign_set import ForeignSet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sessrotate.reading.stitch import OnGap
+    from sessrotate.reading.holders import Holder
 
 
 def command(
@@ -40,8 +38,22 @@ def command(
     Everything is verified while it is written. If anything is missing or changed, the exit code
     is 74, a sentence names the segment, and FILE is not there.
     """
-    with _opened(find.path_of(source), streams.warn if allow_gaps else None) as (size, pieces):
-        _write(size, pieces, output, quiet=quiet)
+    with holders.opened(find.path_of(source)) as holder:
+        _warn(holder)
+        pieces = stitch.stream(holder, streams.warn if allow_gaps else None)
+        _write(stitch.size(holder), pieces, output, quiet=quiet)
+
+
+def _warn(holder: Holder) -> None:
+    """Say what the bytes are not, where they are not the proven whole."""
+    if isinstance(holder, State) and holder.is_gone:
+        name = printable(str(holder.place.live))
+        streams.warn(f"{name} is gone; this is what is archived.")
+    if isinstance(holder, ForeignSet):
+        streams.warn(
+            "Another tool wrote these segments, without digests: their order is checked, their "
+            "bytes cannot be."
+        )
 
 
 def _write(size: int, pieces: Iterator[memoryview], output: Path | None, *, quiet: bool) -> None:
@@ -55,27 +67,3 @@ def _write(size: int, pieces: Iterator[memoryview], output: Path | None, *, quie
             streams.write_data(piece)
         return
     to_file.write(output, pieces, "Stitching", size, quiet=quiet)
-
-
-@contextmanager
-def _opened(path: Path, on_gap: OnGap | None) -> Iterator[tuple[int, Iterator[memoryview]]]:
-    """Yield how many bytes a source gives, and the bytes; raise if it is none."""
-    where = place.of(path)
-    if where is not None:
-        with state.opened(where) as found:
-            if found.is_rotated:
-                if found.is_gone:
-                    name = printable(str(where.live))
-                    streams.warn(f"{name} is gone; this is what is archived.")
-                size = sum(piece.span.size for piece in found.history())
-                yield size, stitch.history(found, on_gap)
-                return
-    segments = load.find(path)
-    if segments is not None:
-        yield segments.source_bytes, stitch.stream(segments, on_gap)
-        return
-    with compressed.opened(path) as source:
-        clients.client_of(source)
-        # A session that was never split is its own history.
-        whole = Span(0, source.size())
-        yield whole.size, (memoryview(data) for data in source.pieces(whole))

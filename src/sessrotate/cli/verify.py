@@ -7,20 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from sessrotate import clients, find
-from sessrotate.archive import place, state
+from sessrotate import find
+from sessrotate.archive import place
+from sessrotate.archive.state import State
 from sessrotate.cli import streams
 from sessrotate.cli.options import Every, Json, ManySegments, Quiet
 from sessrotate.errors import DamagedError, WrongUsageError, printable
-from sessrotate.reading import stitch
+from sessrotate.reading import holders, stitch
+from sessrotate.reading.foreign_set import ForeignSet
 from sessrotate.render import common
-from sessrotate.segments import compressed, load
-from sessrotate.segments.files import Problem
+from sessrotate.segments.files import Problem, SegmentSet
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from sessrotate.archive.state import State
+    from sessrotate.reading.holders import Holder
 
 
 def command(
@@ -55,36 +56,31 @@ def command(
 
 
 def _check(path: Path, *, quiet: bool) -> tuple[list[Problem], str]:
-    where = place.of(path)
     try:
-        if where is not None:
-            with state.opened(where) as found:
-                if found.is_rotated:
-                    return _check_history(found, quiet=quiet)
-        segments = load.find(path)
+        with holders.opened(path) as holder:
+            size = stitch.size(holder)
+            with streams.progress("Verifying", size, quiet=quiet) as progress:
+                problems = stitch.verify(holder, progress)
+            return problems, _summary(holder, size)
     except DamagedError as error:
         return [Problem("manifest", str(error))], ""
-    if segments is None:
-        with compressed.opened(path) as source:
-            clients.client_of(source)
-        return [], "one file that was never split: nothing to check"
-    with streams.progress("Verifying", segments.source_bytes, quiet=quiet) as progress:
-        problems = stitch.verify(segments, progress)
-    many = common.count(len(segments.parts), "segment")
-    return problems, f"{many}, {common.size(segments.source_bytes)}: whole"
 
 
-def _check_history(found: State, *, quiet: bool) -> tuple[list[Problem], str]:
-    try:
-        size = sum(piece.span.size for piece in found.history())
-    except DamagedError:
-        size = 0
-    with streams.progress("Verifying", size, quiet=quiet) as progress:
-        problems = stitch.verify_history(found, progress)
-    listed = found.listed.segments if found.listed else ()
-    many = common.count(sum(entry.pruned is None for entry in listed), "archived segment")
-    live = "the live file is gone" if found.is_gone else "the live file"
-    return problems, f"{many} and {live}, {common.size(size)}: whole"
+def _summary(holder: Holder, size: int) -> str:
+    """Return what there is to say if nothing is wrong."""
+    match holder:
+        case State():
+            listed = holder.listed.segments if holder.listed else ()
+            many = common.count(sum(each.pruned is None for each in listed), "archived segment")
+            live = "the live file is gone" if holder.is_gone else "the live file"
+            return f"{many} and {live}, {common.size(size)}: whole"
+        case SegmentSet():
+            return f"{common.count(len(holder.parts), 'segment')}, {common.size(size)}: whole"
+        case ForeignSet():
+            many = common.count(len(holder.segments), "segment")
+            return f"{many} of another tool, in order: no digests to check the bytes against"
+        case _:
+            return "one file that was never split: nothing to check"
 
 
 def _lines(path: Path, problems: Iterable[Problem], summary: str) -> str:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from sessrotate.clients.view import View
-    from sessrotate.reading.holders import SegmentInfo
+    from sessrotate.reading.open_segments import SegmentInfo
     from sessrotate.reading.session import Session
 
 

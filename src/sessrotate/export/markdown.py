@@ -14,8 +14,8 @@ from sessrotate.clients.view import Text, Thinking
 from sessrotate.errors import SessrotateError
 from sessrotate.export.markdown_text import fenced, in_html, inline, prose
 from sessrotate.reading.deduplicate import once
+from sessrotate.reading.pair_tools import Compaction, ToolUse, UnreadableLine, Utterance, paired
 from sessrotate.reading.select import Choice, chosen
-from sessrotate.reading.turns import Compaction, Exchange, Said, Unread, parts
 from sessrotate.render import common, phrases
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from sessrotate.clients.preview import Agent
     from sessrotate.clients.view import View
     from sessrotate.model import Boundary
+    from sessrotate.reading.pair_tools import Entry, Viewed
     from sessrotate.reading.session import Session
-    from sessrotate.reading.turns import Item, Part
 
 _EXPORTED: Final = Choice(include=frozenset({"sidechains", "thinking", "tools"}))
 
@@ -59,17 +59,17 @@ def _transcript(session: Session, agent: Agent) -> Iterator[str]:
             _EXPORTED,
             lambda _record: None,
         )
-        yield from _body(parts(rows), {})
+        yield from _body(paired(rows), {})
     except SessrotateError as error:  # its file went away: the session itself is whole
         yield f"{inline(harmless.line(str(error)))}\n"
 
 
-def document(session: Session, items: Iterable[Item], title: str) -> Iterator[bytes]:
+def document(session: Session, items: Iterable[Viewed], title: str) -> Iterator[bytes]:
     """Yield a document with these records of a session, as they are chosen already."""
     segments = session.segments
     boundaries = {info.index: info.boundary for info in segments if info.boundary is not None}
     yield from _encoded(_head(title, len(segments), len(boundaries)))
-    yield from _encoded(_body(parts(items), boundaries))
+    yield from _encoded(_body(paired(items), boundaries))
 
 
 def _encoded(blocks: Iterable[str]) -> Iterator[bytes]:
@@ -83,7 +83,7 @@ def _head(title: str, segments: int, compactions: int) -> Iterator[str]:
     yield f"A session of {count}.\n"
 
 
-def _body(shown: Iterable[Part], boundaries: Mapping[int, Boundary]) -> Iterator[str]:
+def _body(shown: Iterable[Entry], boundaries: Mapping[int, Boundary]) -> Iterator[str]:
     number = 0
     speaking: tuple[str, str | None] | None = None
     for part in shown:
@@ -92,22 +92,22 @@ def _body(shown: Iterable[Part], boundaries: Mapping[int, Boundary]) -> Iterator
                 speaking = None
                 words = phrases.compaction(part, boundaries.get(part.record.segment))
                 yield f"---\n\n**{inline(harmless.line(words))}**\n"
-            case Unread():
+            case UnreadableLine():
                 speaking = None
                 yield from _unread(part)
-            case Said() if is_prompt(part.view) and part.block is part.view.blocks[0]:
+            case Utterance() if is_prompt(part.view) and part.block is part.view.blocks[0]:
                 number += 1
                 speaking = phrases.speaker(part.view), None
                 yield from _prompt(number, part)
             case _:
                 by = phrases.speaker(part.view), phrases.model(part.view)
-                if by != speaking and (isinstance(part, Said) or part.call is not None):
+                if by != speaking and (isinstance(part, Utterance) or part.call is not None):
                     speaking = by
                     yield _speaker(part.view)
-                yield from _said(part) if isinstance(part, Said) else _exchange(part)
+                yield from _said(part) if isinstance(part, Utterance) else _exchange(part)
 
 
-def _prompt(number: int, part: Said) -> Iterator[str]:
+def _prompt(number: int, part: Utterance) -> Iterator[str]:
     words = as_typed(phrases.words(part.block))
     title = harmless.clipped(words, _HEADING)
     yield f"## {number}. {inline(title)}\n"
@@ -128,7 +128,7 @@ def _details(view: View) -> str:
     return " · ".join(inline(harmless.clipped(each, 60)) for each in details if each)
 
 
-def _said(part: Said) -> Iterator[str]:
+def _said(part: Utterance) -> Iterator[str]:
     words = phrases.words(part.block)
     if isinstance(part.block, Thinking):
         yield from _folded("Thinking", [prose(words)])
@@ -140,7 +140,7 @@ def _said(part: Said) -> Iterator[str]:
         yield fenced(words)
 
 
-def _exchange(part: Exchange) -> Iterator[str]:
+def _exchange(part: ToolUse) -> Iterator[str]:
     call, result = part.call, part.result
     words = "Result" if call is None else f"{call.name} {phrases.about(call)[:400]}"
     title = harmless.clipped(words, 100)
@@ -156,7 +156,7 @@ def _exchange(part: Exchange) -> Iterator[str]:
     yield from _folded(title, blocks)
 
 
-def _unread(part: Unread) -> Iterator[str]:
+def _unread(part: UnreadableLine) -> Iterator[str]:
     yield f"**✗ {inline(phrases.unread(part))}**\n"
     if part.record.is_whole:
         yield fenced(part.record.line.decode("utf-8", "replace"))

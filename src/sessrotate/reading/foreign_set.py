@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, Final
 from sessrotate import clients, names
 from sessrotate.errors import DamagedError, StorageError, WrongUsageError, printable, storage
 from sessrotate.model import Boundary, Codec, Span
-from sessrotate.reading import holders
+from sessrotate.reading.open_segments import OpenSegment, SegmentInfo
 from sessrotate.segments import header_chain
-from sessrotate.segments.files import content, opened
+from sessrotate.segments.files import Problem, content, opened
 from sessrotate.segments.scan import MAX_BOUNDARIES
 
 if TYPE_CHECKING:
@@ -34,13 +34,17 @@ _LINE: Final = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Foreign:
-    """A session in segments of another tool, and what is wrong with files that have no place."""
+class ForeignSet:
+    """A session in segments that another tool wrote, in order, and what its headers contradict.
+
+    Problems without an `index` are about files that belong nowhere; the others are those of
+    `segments`, which cannot be read.
+    """
 
     session: str
     client: Client
-    bodies: tuple[holders.Body, ...]
-    problems: tuple[str, ...]
+    segments: tuple[OpenSegment, ...]
+    problems: tuple[Problem, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +59,7 @@ class _Header:
     is_ours: bool
 
 
-def find(path: Path, *, look_around: bool = True) -> Foreign | None:
+def find(path: Path, *, look_around: bool = True) -> ForeignSet | None:
     """Return the foreign set that a folder or a file in one stands for; None if it is none.
 
     A segment 0 of the linked layout can be told from any other session only by its neighbours;
@@ -153,10 +157,11 @@ def _numbered(root: str) -> re.Pattern[str]:
 
 def _set(
     folder: Path, listing: frozenset[str] | tuple[()], root: str, heads: Mapping[str, _Header]
-) -> Foreign:
+) -> ForeignSet:
     places = _places(root, heads)
     problems = [
-        f"Nothing says where {printable(file)} belongs." for file in sorted(heads.keys() - places)
+        Problem("header", f"Nothing says where {printable(file)} belongs.")
+        for file in sorted(heads.keys() - places)
     ]
     by_index: dict[int, list[str]] = defaultdict(list)
     for file, index in places.items():
@@ -173,10 +178,13 @@ def _set(
         if not files:
             name = names.segment_file(root, "numbered", index) if numbered or not index else ""
             found.append(_gap(index, name))
+            problems.append(Problem("missing", str(found[-1].problem), index))
             continue
         problem = _contradiction(index, files, heads, by_index, numbered=numbered)
-        found.append(_body(folder, client, index, files[0], heads.get(files[0]), problem))
-    return Foreign(root, client, tuple(found), tuple(problems))
+        if problem is not None:
+            problems.append(Problem("header", problem, index))
+        found.append(_segment(folder, client, index, files[0], heads.get(files[0]), problem))
+    return ForeignSet(root, client, tuple(found), tuple(problems))
 
 
 def _places(root: str, heads: Mapping[str, _Header]) -> dict[str, int]:
@@ -231,10 +239,10 @@ def _contradiction(
 # ── reading ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _gap(index: int, name: str) -> holders.Body:
+def _gap(index: int, name: str) -> OpenSegment:
     told = f"Segment {index} ({printable(name)})" if name else f"Segment {index}"
-    info = holders.SegmentInfo(index, None, None, None, None, "sealed")
-    return holders.Body(info, lambda: iter(()), f"{told} is missing.")
+    info = SegmentInfo(index, None, None, None, None, "sealed")
+    return OpenSegment(info, lambda: iter(()), f"{told} is missing.")
 
 
 def _beginning(
@@ -254,24 +262,24 @@ def _beginning(
     return bytes(found)
 
 
-def _body(  # noqa: PLR0917 - all that is known of a segment
+def _segment(  # noqa: PLR0917 - all that is known of a segment
     folder: Path,
     client: Client,
     index: int,
     file: str,
     head: _Header | None,
     problem: str | None,
-) -> holders.Body:
+) -> OpenSegment:
     pieces = partial(_pieces, folder, index, file, head.size if head is not None else 0)
     boundary = None
     if index and problem is None:
         with suppress(DamagedError):
             boundary = _boundary(client, pieces())
     time = boundary.timestamp if boundary is not None else None
-    info = holders.SegmentInfo(
+    info = SegmentInfo(
         index, None, boundary, time or (head.timestamp if head else None), None, "sealed"
     )
-    return holders.Body(info, pieces, problem)
+    return OpenSegment(info, pieces, problem)
 
 
 def _boundary(client: Client, pieces: Iterator[memoryview]) -> Boundary | None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from sessrotate.clients.view import Block, View
     from sessrotate.parsing.records import Record
-    from sessrotate.reading.turns import Item
+    from sessrotate.reading.pair_tools import Viewed
 
 INCLUDABLE: Final = ("sidechains", "meta", "tools", "thinking", "attachments")
 """What is hidden unless it is asked for; of tools, all but one line each."""
@@ -133,7 +133,7 @@ def chosen(
     view: Callable[[Record], View | None],
     choice: Choice,
     unsearched: Callable[[Record], None],
-) -> Iterator[Item]:
+) -> Iterator[Viewed]:
     """Yield the records that are to be shown, each with what of it is.
 
     `unsearched` is told of each line that is too long to be searched. Raises WrongUsageError, at
@@ -165,8 +165,8 @@ def _sieved(
 
 
 def _within(
-    items: Iterable[Item], since: Moment | str | None, until: Moment | str | None
-) -> Iterator[Item]:
+    items: Iterable[Viewed], since: Moment | str | None, until: Moment | str | None
+) -> Iterator[Viewed]:
     """Yield what stands or was written from `since` to `until`.
 
     A line without a time counts with the dated one before it.
@@ -196,7 +196,7 @@ def _within(
             raise WrongUsageError(f"No record {limit_} has come: with --history all are read.")
 
 
-def _shown(items: Iterable[Item], include: frozenset[str]) -> Iterator[Item]:
+def _shown(items: Iterable[Viewed], include: frozenset[str]) -> Iterator[Viewed]:
     hidden = [is_it for word, is_it in _HIDDEN.items() if word not in include]
     with_thinking = "thinking" in include
     for record, view in items:
@@ -213,13 +213,13 @@ def _shown(items: Iterable[Item], include: frozenset[str]) -> Iterator[Item]:
         yield record, view
 
 
-def _turns(items: Iterable[Item]) -> Iterator[Item]:
+def _turns(items: Iterable[Viewed]) -> Iterator[Viewed]:
     """Yield of each turn its prompt, its tool exchanges, and what was said after the last of them.
 
     A turn begins with a prompt and ends before the next. Compactions and lines that nobody can
     read stay.
     """
-    answer: list[Item] = []
+    answer: list[Viewed] = []
     for record, view in items:
         if view is not None and (view.is_sidechain or view.is_summary):
             continue
@@ -251,8 +251,8 @@ def _after_tools(view: View) -> View:
 
 
 def _matching(
-    items: Iterable[Item], grep: re.Pattern[str], unsearched: Callable[[Record], None]
-) -> Iterator[Item]:
+    items: Iterable[Viewed], grep: re.Pattern[str], unsearched: Callable[[Record], None]
+) -> Iterator[Viewed]:
     for record, view in items:
         if not record.is_whole:
             unsearched(record)

@@ -10,20 +10,22 @@ what `stitch` gives. A segment is opened when its records are asked for, and not
 
 from __future__ import annotations
 
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sessrotate import clients, find
-from sessrotate.archive import place, state
+from sessrotate.archive.state import State
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import DamagedError, StorageError, WrongUsageError
 from sessrotate.model import Span
 from sessrotate.parsing.records import Record, records
-from sessrotate.reading import foreign_set, holders
-from sessrotate.segments import compressed, load
+from sessrotate.reading import holders, open_segments
+from sessrotate.reading.foreign_set import ForeignSet
+from sessrotate.reading.holders import WholeFile
+from sessrotate.segments.files import SegmentSet
 from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
@@ -33,7 +35,11 @@ if TYPE_CHECKING:
     from sessrotate.clients.protocol import Client, Reader
     from sessrotate.clients.view import View
     from sessrotate.model import Boundary
-    from sessrotate.reading.holders import Body, SegmentInfo
+    from sessrotate.reading.holders import Holder
+    from sessrotate.reading.open_segments import OpenSegment, SegmentInfo
+
+    OnGap = Callable[[str], None]
+    """Is called with a sentence for each segment that is passed over."""
 
 
 class Session:
@@ -48,10 +54,10 @@ class Session:
         client: Client,
         identity: str,
         path: Path,
-        segments: Sequence[Body],
+        segments: Sequence[OpenSegment],
         *,
         carried: Callable[[], Iterator[bytes]] | None = None,
-        on_gap: Callable[[str], None] | None = None,
+        on_gap: OnGap | None = None,
     ) -> None:
         self.id = identity
         self.path = path
@@ -201,7 +207,7 @@ class Session:
             if not left:
                 return
 
-    def _body(self, index: int) -> Body:
+    def _body(self, index: int) -> OpenSegment:
         for entry in self._bodies:
             if entry.info.index == index:
                 return entry
@@ -239,16 +245,14 @@ class Session:
                 yield partial(self.segment, info.index)
 
 
-def _read(entry: Body) -> Iterator[bytes | memoryview]:
+def _read(entry: OpenSegment) -> Iterator[bytes | memoryview]:
     if entry.problem is not None:
         raise DamagedError(entry.problem)
     return entry.pieces()
 
 
 @contextmanager
-def open_session(
-    session: str | Path, *, on_gap: Callable[[str], None] | None = None
-) -> Iterator[Session]:
+def open_session(session: str | Path, *, on_gap: OnGap | None = None) -> Iterator[Session]:
     """Open a session for reading: a path, an id, or the beginning of one.
 
     A path is that of a session file, of a folder of segments, of a segment in one, or of an
@@ -258,36 +262,30 @@ def open_session(
     StorageError as the system reports.
     """
     path = session if isinstance(session, Path) else find.path_of(session)
-    where = place.of(path)
-    with ExitStack() as stack:
-        if where is not None:
-            found = stack.enter_context(state.opened(where))
-            if found.is_rotated:
-                live, prefix = found.live, Span(0, found.prefix)
-                yield Session(
-                    claude,
-                    where.session,
-                    where.live,
-                    holders.of_state(found),
-                    carried=None if live is None else lambda: iter(live.pieces(prefix)),
-                    on_gap=on_gap,
-                )
-                return
-        other = foreign_set.find(path, look_around=where is None)
-        if other is not None:
-            for problem in other.problems:
-                if on_gap is None:
-                    raise DamagedError(problem)
-                on_gap(problem)
-            yield Session(other.client, other.session, path, other.bodies, on_gap=on_gap)
-            return
-        segments = load.find(path)
-        if segments is not None:
-            client = holders.client_of(segments)
-            parts = holders.of_set(segments, client)
-            yield Session(client, segments.session, path, parts, on_gap=on_gap)
-            return
-        source = stack.enter_context(compressed.opened(path))
-        client = clients.client_of(source)
-        parts = holders.of_file(source, client)
-        yield Session(client, client.session_of(path.name), path, parts, on_gap=on_gap)
+    with holders.opened(path) as holder:
+        yield _session(path, holder, on_gap)
+
+
+def _session(path: Path, holder: Holder, on_gap: OnGap | None) -> Session:
+    match holder:
+        case State(place=where, live=live, prefix=prefix):
+            carried = None if live is None else lambda: iter(live.pieces(Span(0, prefix)))
+            segments = open_segments.of_state(holder)
+            return Session(
+                claude, where.session, where.live, segments, carried=carried, on_gap=on_gap
+            )
+        case ForeignSet(session=identity, client=client, segments=found):
+            for problem in holder.problems:
+                if problem.index is None:
+                    if on_gap is None:
+                        raise DamagedError(problem.detail)
+                    on_gap(problem.detail)
+            return Session(client, identity, path, found, on_gap=on_gap)
+        case SegmentSet(session=identity):
+            client = open_segments.client_of(holder)
+            segments = open_segments.of_set(holder, client)
+            return Session(client, identity, path, segments, on_gap=on_gap)
+        case WholeFile(source=source, client=client):
+            identity = client.session_of(path.name)
+            segments = open_segments.of_file(source, client)
+            return Session(client, identity, path, segments, on_gap=on_gap)

@@ -1,42 +1,93 @@
-"""Segments → the source's bytes, in order, verified while they pass.
+"""What holds a session → the session's exact bytes, in order, verified while they pass.
 
 Rule: what comes out is right or ends in an error. A set whose witnesses disagree gives no byte;
-damage inside a segment is found at the latest behind its last byte.
+damage inside a segment is found at the latest behind its last byte. Segments of another tool carry
+no digests: of those only the order and the absence of gaps are checked.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from sessrotate import names
-from sessrotate.archive import late_file
-from sessrotate.errors import DamagedError, InUseError, printable
-from sessrotate.segments import load
+from sessrotate.archive.state import State
+from sessrotate.errors import DamagedError
+from sessrotate.model import Span
+from sessrotate.reading import pieces
+from sessrotate.reading.foreign_set import ForeignSet
 from sessrotate.segments.files import HARMLESS, Problem, SegmentSet, body, describe
 from sessrotate.system.digest import Fingerprint
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from sessrotate.archive.history import Piece
-    from sessrotate.archive.state import State
-    from sessrotate.model import Span
-    from sessrotate.segments.files import Part
-    from sessrotate.system.source import Source
+    from sessrotate.reading.holders import Holder
 
     OnGap = Callable[[str], None]
-    """Is told, in a sentence, what is left out."""
+    """Is called with a sentence for each run of segments that is left out."""
+
+    Progress = Callable[[int], None]
+    """Is called with the number of bytes of the history that are done."""
 
 
-def stream(segments: SegmentSet, on_gap: OnGap | None = None) -> Iterator[memoryview]:
-    """Yield the source's bytes in pieces, each valid until the next is asked for.
+# ── all bytes ────────────────────────────────────────────────────────────────────────────────
 
-    `on_gap` is told of segments that were pruned, which are then passed over; without it they are
-    an error. Raises DamagedError, with a sentence that names the segment, if anything is missing
-    or not as it was.
+
+def size(holder: Holder) -> int:
+    """Return how many bytes `stream` will yield; 0 where only reading tells."""
+    match holder:
+        case State():
+            with suppress(DamagedError):
+                return sum(piece.span.size for piece in holder.history())
+            return 0
+        case SegmentSet():
+            return holder.source_bytes
+        case ForeignSet():
+            return 0
+        case _:
+            return holder.source.size()
+
+
+def stream(holder: Holder, on_gap: OnGap | None = None) -> Iterator[memoryview]:
+    """Yield the session's bytes in pieces, each valid until the next is asked for.
+
+    A session in place may be in the middle of a rotation, by a process that still runs or that
+    died. `on_gap` is told of segments that were pruned, which are then left out; without it they
+    are an error. Raises DamagedError, with a sentence that names the segment, if anything is
+    missing or has changed: where that is known beforehand, before the first byte.
     """
-    _check_problems(segments, on_gap)
+    match holder:
+        case State():
+            return _of_state(holder, holder.history(), on_gap)
+        case SegmentSet():
+            return _of_set(holder, on_gap)
+        case ForeignSet():
+            return _of_foreign(holder)
+        case _:
+            whole = Span(0, holder.source.size())
+            return (memoryview(data) for data in holder.source.pieces(whole))
+
+
+def _of_state(
+    found: State, history: tuple[Piece, ...], on_gap: OnGap | None
+) -> Iterator[memoryview]:
+    segments = pieces.archived(found)
+    # Before the first byte: what goes into a pipe cannot be taken back.
+    if segments is not None:
+        _check((each for each in segments.problems if each.kind == "pruned"), on_gap)
+        for piece in history:
+            if piece.where == "sealed" and piece.index is not None:
+                part = segments.parts[piece.index]
+                if part.file is None:
+                    raise DamagedError(f"{describe(part)} is missing.")
+    for piece in history:
+        if piece.where != "pruned":
+            yield from pieces.read(found, piece, segments)
+
+
+def _of_set(segments: SegmentSet, on_gap: OnGap | None) -> Iterator[memoryview]:
+    _check(segments.problems, on_gap)
     whole, is_whole = Fingerprint(), True
     for part in segments.parts:
         if part.pruned is not None:
@@ -49,12 +100,20 @@ def stream(segments: SegmentSet, on_gap: OnGap | None = None) -> Iterator[memory
         _check_whole(segments, whole)
 
 
-def _check_problems(segments: SegmentSet, on_gap: OnGap | None) -> None:
-    for problem in segments.problems:
+def _of_foreign(found: ForeignSet) -> Iterator[memoryview]:
+    for problem in found.problems:
+        raise DamagedError(problem.detail)
+    for segment in found.segments:
+        for data in segment.pieces():
+            yield memoryview(data)
+
+
+def _check(problems: Iterable[Problem], on_gap: OnGap | None) -> None:
+    for problem in problems:
         if problem.kind == "pruned" and on_gap is not None:
             on_gap(problem.detail)
         elif problem.kind == "pruned":
-            raise DamagedError(f"{problem.detail} --allow-gaps leaves them out.")
+            raise DamagedError(f"{problem.detail} Pass --allow-gaps to leave out what was pruned.")
         elif problem.kind not in HARMLESS:
             raise DamagedError(problem.detail)
 
@@ -64,11 +123,47 @@ def _check_whole(segments: SegmentSet, whole: Fingerprint) -> None:
         raise DamagedError("The manifest.json gives another digest of the whole session.")
 
 
-def verify(segments: SegmentSet, progress: Callable[[int], None]) -> list[Problem]:
-    """Read every segment and return all that is wrong, nothing if the set is whole.
+# ── whether all is well ──────────────────────────────────────────────────────────────────────
 
-    `progress` is told how many bytes of the source are done.
+
+def verify(holder: Holder, progress: Progress) -> list[Problem]:
+    """Read every segment and return all that is wrong; an empty list if nothing is.
+
+    A file that was never split has nothing to be compared with.
     """
+    match holder:
+        case State():
+            return _verify_state(holder, progress)
+        case SegmentSet():
+            return _verify_set(holder, progress)
+        case ForeignSet():
+            return _verify_foreign(holder, progress)
+        case _:
+            return []
+
+
+def _verify_state(found: State, progress: Progress) -> list[Problem]:
+    reason = found.problem()
+    if reason is not None:
+        return [Problem("live", reason)]
+    segments, done, problems = pieces.archived(found), 0, []
+    if found.intent is not None or found.pack is not None:
+        problems.append(Problem("leftover", "A run was interrupted; the next one finishes it."))
+    if segments is not None:
+        problems += [each for each in segments.problems if each.kind in HARMLESS]
+    for piece in found.history():
+        if piece.where == "pruned":
+            continue
+        try:
+            for data in pieces.read(found, piece, segments):
+                done += len(data)
+                progress(done)
+        except DamagedError as error:
+            problems.append(Problem("changed", str(error), piece.index))
+    return problems
+
+
+def _verify_set(segments: SegmentSet, progress: Progress) -> list[Problem]:
     problems = list(segments.problems)
     known = {problem.index for problem in problems}
     known |= {part.index for part in segments.parts if part.pruned is not None}
@@ -91,114 +186,14 @@ def verify(segments: SegmentSet, progress: Callable[[int], None]) -> list[Proble
     return problems
 
 
-# ── sessions in place ────────────────────────────────────────────────────────────────────────
-
-
-def history(found: State, on_gap: OnGap | None = None) -> Iterator[memoryview]:
-    """Yield a session's whole history in pieces, each valid until the next is asked for.
-
-    It may be in the middle of a rotation, by a process that still runs or one that died. `on_gap`
-    is as in `stream`. Raises as `stream` does.
-    """
-    return _checked(found, found.history(), parts(found), on_gap)
-
-
-def _checked(
-    found: State,
-    pieces: tuple[Piece, ...],
-    segments: SegmentSet | None,
-    on_gap: OnGap | None,
-) -> Iterator[memoryview]:
-    # Before the first byte: what goes into a pipe cannot be taken back.
-    if segments is not None:
-        gaps = [problem for problem in segments.problems if problem.kind == "pruned"]
-        _check_problems(replace(segments, problems=tuple(gaps)), on_gap)
-    for piece in pieces:
-        if segments is not None and piece.where == "sealed" and piece.index is not None:
-            part = segments.parts[piece.index]
-            if part.file is None:
-                raise DamagedError(f"{describe(part)} is missing.")
-    for piece in pieces:
-        if piece.where != "pruned":
-            yield from read(found, piece, segments)
-
-
-def verify_history(found: State, progress: Callable[[int], None]) -> list[Problem]:
-    """Read all of a session and return what is wrong with it, nothing if it is whole.
-
-    `progress` is told how many bytes of the history are done.
-    """
-    reason = found.problem()
-    if reason is not None:
-        return [Problem("live", reason)]
-    segments, done = parts(found), 0
-    problems = [*_unfinished(found, segments)]
-    for piece in found.history():
-        if piece.where == "pruned":
-            continue
-        try:
-            for data in read(found, piece, segments):
-                done += len(data)
-                progress(done)
-        except DamagedError as error:
-            problems.append(Problem("changed", str(error), piece.index))
+def _verify_foreign(found: ForeignSet, progress: Progress) -> list[Problem]:
+    problems, done = list(found.problems), 0
+    for segment in found.segments:
+        if segment.problem is None:
+            try:
+                for data in segment.pieces():
+                    done += len(data)
+                    progress(done)
+            except DamagedError as error:
+                problems.append(Problem("changed", str(error), segment.info.index))
     return problems
-
-
-def _unfinished(found: State, segments: SegmentSet | None) -> Iterator[Problem]:
-    if found.intent is not None or found.pack is not None:
-        yield Problem("leftover", "A run was interrupted; the next one deals with that.")
-    for problem in segments.problems if segments is not None else ():
-        if problem.kind in HARMLESS:
-            yield problem
-
-
-def parts(found: State) -> SegmentSet | None:
-    """Return the archive's segments, None if nothing is archived."""
-    if found.listed is None:
-        return None
-    return load.of_manifest(found.place.archive, found.listing, found.listed)
-
-
-def read(found: State, piece: Piece, segments: SegmentSet | None) -> Iterator[memoryview]:
-    """Yield the bytes of one piece of a session's history; `segments` are its `parts`.
-
-    Each view is valid until the next is asked for. Raises as `stream` does.
-    """
-    if piece.where == "live" and found.live is not None:
-        yield from _bytes(found.live, piece.span)
-    elif piece.where == "late":
-        yield from late_file.kept(found)
-    elif segments is None or piece.index is None:
-        if found.pack is None:
-            raise DamagedError(f"{printable(str(found.place.pack))} is gone.")
-        yield from _bytes(found.pack, piece.span)
-    elif piece.where == "sealed":
-        yield from body(segments, segments.parts[piece.index])
-    else:
-        yield from _from_pack(found, segments, segments.parts[piece.index], piece.span)
-
-
-def _bytes(source: Source, span: Span) -> Iterator[memoryview]:
-    for data in source.pieces(span):
-        yield memoryview(data)
-
-
-def _from_pack(found: State, segments: SegmentSet, part: Part, span: Span) -> Iterator[memoryview]:
-    """Yield a segment that is not sealed yet, or was while it was read: then from its file."""
-    if found.pack is None:
-        raise DamagedError(f"{printable(str(found.place.pack))} is gone.")
-    done, read = 0, Fingerprint()
-    try:
-        for data in found.pack.pieces(span):
-            read.update(data)
-            yield memoryview(data)
-            done += len(data)
-    except InUseError:
-        for view in body(segments, replace(part, file=part.name)):
-            known = min(done, len(view))
-            done -= known
-            yield view[known:]
-        return
-    if read.digest != part.digest:
-        raise DamagedError(f"Segment {part.index} has changed in the {names.PACK}.")

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 from sessrotate import harmless
 from sessrotate.clients.prompts import as_typed, is_prompt
 from sessrotate.clients.view import Thinking
+from sessrotate.reading.pair_tools import Compaction, ToolUse, UnreadableLine, Utterance
 from sessrotate.reading.select import texts
-from sessrotate.reading.turns import Compaction, Exchange, Said, Unread
 from sessrotate.render import common, phrases
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sessrotate.clients.view import ToolCall, ToolResult, View
     from sessrotate.model import Boundary
     from sessrotate.parsing.records import Record
-    from sessrotate.reading.turns import Item, Part
+    from sessrotate.reading.pair_tools import Entry, Viewed
 
 _STYLES: Final = {
     "rule": "1;33",
@@ -58,22 +58,22 @@ class Style:
 
 
 def conversation(
-    parts: Iterable[Part], boundaries: Mapping[int, Boundary], style: Style
+    parts: Iterable[Entry], boundaries: Mapping[int, Boundary], style: Style
 ) -> Iterator[str]:
     """Yield what was said, line by line; `boundaries` are those that open segments, by number."""
     speaking: tuple[str, str | None] | None = None
-    before: type[Part] | None = None
+    before: type[Entry] | None = None
     for part in parts:
-        if isinstance(part, Compaction | Unread):
+        if isinstance(part, Compaction | UnreadableLine):
             speaking = None
             heading: list[str] = []
         else:
             by = phrases.speaker(part.view), phrases.model(part.view)
             # A tool belongs to whoever called it; a result alone, to the one who speaks already.
-            is_new = by != speaking and (isinstance(part, Said) or part.call is not None)
+            is_new = by != speaking and (isinstance(part, Utterance) or part.call is not None)
             heading = [_heading(part.view, style)] if is_new or _is_prompt(part) else []
             speaking = by if is_new else speaking
-        if before is not None and (heading or not (before is type(part) is Exchange)):
+        if before is not None and (heading or not (before is type(part) is ToolUse)):
             yield ""
         before = type(part)
         yield from heading
@@ -81,15 +81,15 @@ def conversation(
             case Compaction():
                 words = phrases.compaction(part, boundaries.get(part.record.segment))
                 yield _rule(words, style)
-            case Unread():
+            case UnreadableLine():
                 yield from _unread(part, style)
-            case Said():
+            case Utterance():
                 yield from _said(part, style)
-            case Exchange():
+            case ToolUse():
                 yield from _exchange(part, style)
 
 
-def hits(items: Iterable[Item], grep: re.Pattern[str], style: Style) -> Iterator[str]:
+def hits(items: Iterable[Viewed], grep: re.Pattern[str], style: Style) -> Iterator[str]:
     """Yield, for each record that matches, where it is and the lines that match."""
     for record, view in items:
         yield _where(record, view, style)
@@ -116,19 +116,21 @@ def _rule(words: str, style: Style) -> str:
     return style.paint("rule", f"── {shown} ".ljust(width, "─"))
 
 
-def _unread(part: Unread, style: Style) -> Iterator[str]:
+def _unread(part: UnreadableLine, style: Style) -> Iterator[str]:
     yield style.paint("wrong", harmless.clipped(f"✗ {phrases.unread(part)}", style.width))
     if part.record.is_whole:
         text = part.record.line[: 8 * style.width].decode("utf-8", "replace")
         yield "  " + harmless.clipped(text, style.width - 2)
 
 
-def _is_prompt(part: Said | Exchange) -> bool:
+def _is_prompt(part: Utterance | ToolUse) -> bool:
     """Return whether a person begins to speak: each prompt has its own heading, with its time."""
-    return isinstance(part, Said) and is_prompt(part.view) and part.block is part.view.blocks[0]
+    return (
+        isinstance(part, Utterance) and is_prompt(part.view) and part.block is part.view.blocks[0]
+    )
 
 
-def _said(part: Said, style: Style) -> Iterator[str]:
+def _said(part: Utterance, style: Style) -> Iterator[str]:
     words = phrases.words(part.block)
     prompt = is_prompt(part.view)
     if isinstance(part.block, Thinking):
@@ -153,7 +155,7 @@ def _wrapped(line: str, width: int) -> Iterator[str]:
     yield line[begin:]
 
 
-def _exchange(part: Exchange, style: Style) -> Iterator[str]:
+def _exchange(part: ToolUse, style: Style) -> Iterator[str]:
     if style.whole_tools:
         yield from _whole(part.call, part.result, style)
         return

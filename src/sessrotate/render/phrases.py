@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from sessrotate.clients.view import Block, ToolCall, View
     from sessrotate.model import Boundary
-    from sessrotate.reading.turns import Compaction, Unread
+    from sessrotate.reading.pair_tools import Compaction, UnreadableLine
 
 _SALIENT: Final = (
     "command",
@@ -76,7 +76,7 @@ def compaction(part: Compaction, boundary: Boundary | None) -> str:
     return " · ".join(words)
 
 
-def unread(part: Unread) -> str:
+def unread(part: UnreadableLine) -> str:
     """Return the words about a line that cannot be shown as what it is."""
     record = part.record
     where = f"segment {record.segment}, offset {record.offset}"

@@ -16,7 +16,7 @@ from sessrotate.clients.preview import EDGE
 from sessrotate.errors import DamagedError, StorageError
 from sessrotate.model import Span
 from sessrotate.parsing import newlines
-from sessrotate.reading import stitch
+from sessrotate.reading import pieces
 from sessrotate.reports.model import Part
 from sessrotate.segments import files
 
@@ -59,7 +59,7 @@ def of_plan(found: State, source: Source, planned: RotationPlan, *, is_counted: 
 
     With `is_counted`, the lines of what is live are.
     """
-    archived, shift = stitch.parts(found), planned.prefix - planned.start
+    archived, shift = pieces.archived(found), planned.prefix - planned.start
     parts = [*_sealed(archived)] if archived is not None else []
     for segment in (*planned.segments, planned.newest):
         span = Span(segment.span.start + shift, segment.span.end + shift)

@@ -98,7 +98,7 @@ class Session:
 
     def stitched(self) -> bytes:
         with state.opened(self.where) as found:
-            return b"".join(bytes(piece) for piece in stitch.history(found))
+            return b"".join(bytes(piece) for piece in stitch.stream(found))
 
     def check_clean(self) -> None:
         """Check that nothing is there that is only there while something is being done."""

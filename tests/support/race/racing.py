@@ -234,14 +234,14 @@ def finished(where: Place, race: Race) -> list[str]:
     left = {entry.name for entry in where.archive.iterdir()} & {"pack", "intent.json"}
     problems += [f"{name} is left" for name in left]
     with state.opened(where) as found:
-        problems += [one.detail for one in stitch.verify_history(found, lambda _done: None)]
+        problems += [one.detail for one in stitch.verify(found, lambda _done: None)]
     return problems
 
 
 def history(where: Place) -> bytes:
     """Return the whole history of a session."""
     with state.opened(where) as found:
-        return b"".join(bytes(piece) for piece in stitch.history(found))
+        return b"".join(bytes(piece) for piece in stitch.stream(found))
 
 
 # ── the script ───────────────────────────────────────────────────────────────────────────────

@@ -62,7 +62,7 @@ def rotate(client: Client, session_file: Path) -> Ended:
 def stitched(client: Client, session_file: Path) -> bytes:
     """Return the whole history of a session."""
     with state.opened(place_of(client, session_file)) as found:
-        return b"".join(bytes(piece) for piece in stitch.history(found))
+        return b"".join(bytes(piece) for piece in stitch.stream(found))
 
 
 def archived(client: Client, session_file: Path) -> int:

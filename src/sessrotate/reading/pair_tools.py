@@ -1,4 +1,4 @@
-"""Records in order → what is shown one after the other, tools together with what they gave. Pure.
+"""Records in order → what they say, block by block, each tool call together with its result. Pure.
 
 Rule: nothing is dropped and nothing waits long. A call is held until its result comes, and no
 longer than until the conversation goes on without it.
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from sessrotate.clients.view import Image, Text, Thinking, Unknown, View
     from sessrotate.parsing.records import Record
 
-    Item = tuple[Record, View | None]
-    """A record and what it says."""
+    Viewed = tuple[Record, View | None]
+    """A record and what it says, None where nobody can tell."""
 
 HELD: Final = 256
-"""Calls without a result that are held at most: clients start a few at a time."""
+"""How many calls without a result are held at most; clients start a few at a time."""
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """A block that is no tool's."""
+class Utterance:
+    """A block that was said, thought or shown: one that is no tool's."""
 
     record: Record
     view: View
@@ -34,8 +34,8 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
-    """A call and its result; one of them is None where it is not there, or not next to it.
+class ToolUse:
+    """A tool call and its result; one of them is None where it is missing or not near the other.
 
     `record` and `view` are those of the call, where there is one.
     """
@@ -55,22 +55,26 @@ class Compaction:
 
 
 @dataclass(frozen=True, slots=True)
-class Unread:
-    """A line of which nobody can tell what it says."""
+class UnreadableLine:
+    """A line of which nobody can tell what it says: it is no JSON, or over 8 MiB."""
 
     record: Record
 
 
-Part = Said | Exchange | Compaction | Unread
+Entry = Utterance | ToolUse | Compaction | UnreadableLine
+"""What is shown one after the other."""
 
 
-def parts(items: Iterable[Item]) -> Iterator[Part]:
-    """Yield what records say, block by block."""
-    held: dict[str, Exchange] = {}
+def paired(items: Iterable[Viewed]) -> Iterator[Entry]:
+    """Yield what records say, block by block, in the order of the records.
+
+    A call comes where its result stands, or before what follows once nothing answered it.
+    """
+    held: dict[str, ToolUse] = {}
     for record, view in items:
         if view is None:
             if record.line.strip():
-                yield Unread(record)
+                yield UnreadableLine(record)
             continue
         if view.is_boundary:
             yield from _let_go(held)
@@ -79,18 +83,18 @@ def parts(items: Iterable[Item]) -> Iterator[Part]:
             if isinstance(block, ToolCall):
                 if block.id in held or len(held) >= HELD:
                     yield from _let_go(held)
-                held[block.id] = Exchange(record, view, block, None)
+                held[block.id] = ToolUse(record, view, block, None)
             elif isinstance(block, ToolResult):
-                asked = held.pop(block.id, Exchange(record, view, None, None))
+                asked = held.pop(block.id, ToolUse(record, view, None, None))
                 yield replace(asked, result=block)
             else:
                 # An agent talks while the call that started it is still open.
                 if not view.is_sidechain:
                     yield from _let_go(held)
-                yield Said(record, view, block)
+                yield Utterance(record, view, block)
     yield from _let_go(held)
 
 
-def _let_go(held: dict[str, Exchange]) -> Iterator[Exchange]:
+def _let_go(held: dict[str, ToolUse]) -> Iterator[ToolUse]:
     yield from held.values()
     held.clear()

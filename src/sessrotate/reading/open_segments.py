@@ -1,0 +1,223 @@
+"""The segments of an open session: what is known of each, and how to read its bytes.
+
+Rule: only reads, and a segment's file is opened when its bytes are asked for, not before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING, Literal
+
+from sessrotate import clients
+from sessrotate.clients.claude import client as claude
+from sessrotate.errors import DamagedError, storage
+from sessrotate.model import Boundary, Segment, Span
+from sessrotate.parsing.records import LONGEST
+from sessrotate.reading import pieces as history_pieces
+from sessrotate.segments import dating, plan, scan
+from sessrotate.segments.files import Part, SegmentSet, beginning, body, unreadable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from sessrotate.archive.history import Piece
+    from sessrotate.archive.state import State
+    from sessrotate.clients.protocol import Client
+    from sessrotate.system.source import Source
+
+    Pieces = Callable[[], Iterator[bytes | memoryview]]
+    """Gives a segment's bytes from their beginning; each piece is valid until the next."""
+
+Standing = Literal["live", "sealed"]
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentInfo:
+    """What is known of one segment of a session without reading it.
+
+    A segment is what stands between two compactions. Its times are those of its first and last
+    dated records, ISO 8601 as the client wrote them; None where there are none, or where the
+    archive does not say.
+    """
+
+    index: int
+    """The segment's number; 0 is the oldest."""
+    bytes: int | None
+    """Size in the history, uncompressed and without a header; None where only reading tells."""
+    boundary: Boundary | None
+    """The compaction that opens the segment; None for segment 0."""
+    first_timestamp: str | None
+    last_timestamp: str | None
+    standing: Standing
+    """`live` if the segment is in the client's own file, `sealed` if it is in a file of its own."""
+    lines: int | None = None
+    """How many lines it has, None where no manifest has counted them."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSegment:
+    """A segment of an open session. `problem` says why it cannot be read, None if it can."""
+
+    info: SegmentInfo
+    pieces: Pieces
+    problem: str | None = None
+
+
+def of_state(found: State) -> list[OpenSegment]:
+    """Return the segments of a session in place, the live ones last.
+
+    Raises DamagedError if the live file does not go on from its archive.
+    """
+    pieces, parts = found.history(), history_pieces.archived(found)
+    listed = found.listed.segments if found.listed is not None else ()
+    problems = {} if parts is None else unreadable(parts)
+    bodies = [
+        OpenSegment(
+            _info(listed[piece.index].segment, listed[piece.index].lines),
+            _piece(found, piece, parts),
+            None if piece.where == "pack" else problems.get(piece.index),
+        )
+        for piece in pieces
+        if piece.index is not None
+    ]
+    start = listed[-1].segment.span.end if listed else 0
+    loose = [piece for piece in pieces if piece.index is None]
+    if found.live is not None and loose and loose[0].where == "live":
+        begin = loose[0].span
+        entries = list(_live(found.live, claude, begin.start, len(bodies), start))
+        for piece in loose[1:]:  # what came late to a file that was replaced, then the rest
+            if piece.where != "live":
+                late = _piece(found, piece, parts)
+                entries = list(_merged(entries, found.live, begin, piece.span.size, late))
+        return bodies + entries
+    for piece in loose:
+        bodies[-1] = _followed(bodies[-1], piece.span.size, _piece(found, piece, parts))
+    return bodies
+
+
+def of_file(source: Source, client: Client) -> list[OpenSegment]:
+    """Return the segments of a session that was never split; it is read once, for its boundaries.
+
+    Raises as `scan.scan` does.
+    """
+    return list(_live(source, client, 0, 0, 0))
+
+
+def client_of(segments: SegmentSet) -> Client:
+    """Return whose session the segments of a folder are: by their manifest, else by content.
+
+    Segment 0 says it, and where that is gone the first that is there.
+    """
+
+    def head() -> bytes:
+        parts = (part for part in segments.parts if part.file is not None)
+        return next((beginning(segments.folder, part, clients.HEAD) for part in parts), b"")
+
+    return clients.of_set(segments.client, head)
+
+
+def of_set(segments: SegmentSet, client: Client) -> list[OpenSegment]:
+    """Return the segments of a folder. Raises DamagedError if what it holds is no set."""
+    problems = unreadable(segments)
+    if None in problems:
+        raise DamagedError(problems[None])
+    return [
+        OpenSegment(
+            _info(part.segment, part.lines)
+            if part.segment is not None
+            else _look(segments, client, part),
+            _part(segments, part),
+            problems.get(part.index),
+        )
+        for part in segments.parts
+    ]
+
+
+# ── inside ───────────────────────────────────────────────────────────────────────────────────
+
+
+def _info(segment: Segment, lines: int | None) -> SegmentInfo:
+    return SegmentInfo(
+        segment.index,
+        segment.span.size,
+        segment.boundary,
+        segment.first_timestamp,
+        segment.last_timestamp,
+        "sealed",
+        lines,
+    )
+
+
+def _look(segments: SegmentSet, client: Client, part: Part) -> SegmentInfo:
+    """Return what a segment's first line says, where no manifest does."""
+    found: Boundary | None = None
+    if part.index and part.file is not None:
+        line = bytearray()
+        try:
+            for piece in body(segments, part):
+                line += piece
+                if b"\n" in line or len(line) > LONGEST:
+                    break
+        except DamagedError:
+            line = bytearray()
+        text = bytes(line).partition(b"\n")[0]
+        told = client.boundary([text], Span(0, len(text)))
+        found = told if isinstance(told, Boundary) else None
+    time = found.timestamp if found is not None else None
+    return SegmentInfo(part.index, part.size, found, time, None, "sealed")
+
+
+def _piece(found: State, piece: Piece, parts: SegmentSet | None) -> Pieces:
+    return lambda: history_pieces.read(found, piece, parts)
+
+
+def _part(segments: SegmentSet, part: Part) -> Pieces:
+    return lambda: body(segments, part)
+
+
+def _span(source: Source, span: Span) -> Pieces:
+    return lambda: iter(source.pieces(span))
+
+
+def _live(
+    source: Source, client: Client, prefix: int, first: int, start: int
+) -> Iterator[OpenSegment]:
+    """Yield the segments of a live file from offset `prefix` on: that is `start` in the history."""
+    with storage("read the session"):
+        parts = plan.spans(scan.scan(source, client, lambda _done: None), prefix)
+        times = list(dating.times(source, client, parts))
+    for number, ((span, boundary), (earliest, latest)) in enumerate(zip(parts, times, strict=True)):
+        offset = span.start - prefix + start
+        opening = replace(boundary, offset=offset) if boundary is not None else None
+        info = SegmentInfo(first + number, span.size, opening, earliest, latest, "live")
+        yield OpenSegment(info, _span(source, span))
+
+
+def _merged(
+    entries: list[OpenSegment], source: Source, before: Span, size: int, late: Pieces
+) -> Iterator[OpenSegment]:
+    """Yield the segments of a live file with late bytes in it, behind those of `before`."""
+    start = before.start
+    for entry in entries:
+        info, end = entry.info, start + (entry.info.bytes or 0)
+        first, rest = _span(source, Span(start, before.end)), _span(source, Span(before.end, end))
+        if start >= before.end and info.boundary is not None:
+            boundary = replace(info.boundary, offset=info.boundary.offset + size)
+            yield replace(entry, info=replace(info, boundary=boundary))
+        elif start < before.end <= end:
+            info = replace(info, bytes=end - start + size)
+            yield OpenSegment(info, partial(_chained, first, late, rest), entry.problem)
+        else:
+            yield entry
+        start = end
+
+
+def _chained(*parts: Pieces) -> Iterator[bytes | memoryview]:
+    return chain.from_iterable(part() for part in parts)
+
+
+def _followed(entry: OpenSegment, size: int, pieces: Pieces) -> OpenSegment:
+    info = replace(entry.info, bytes=(entry.info.bytes or 0) + size, lines=None)
+    return OpenSegment(info, lambda: chain(entry.pieces(), pieces()), entry.problem)

@@ -1,0 +1,78 @@
+"""A piece of a session's history → its bytes, from whichever file of the archive holds them.
+
+Rule: only reads. A sealed segment and one that is still in the pack are compared with their digests
+while they pass; damage is an error at the latest behind the last byte.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from sessrotate import names
+from sessrotate.archive import late_file
+from sessrotate.errors import DamagedError, InUseError, printable
+from sessrotate.segments import load
+from sessrotate.segments.files import body
+from sessrotate.system.digest import Fingerprint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sessrotate.archive.history import Piece
+    from sessrotate.archive.state import State
+    from sessrotate.model import Span
+    from sessrotate.segments.files import Part, SegmentSet
+    from sessrotate.system.source import Source
+
+
+def archived(found: State) -> SegmentSet | None:
+    """Return the segments in a session's archive, None if nothing is archived."""
+    if found.listed is None:
+        return None
+    return load.of_manifest(found.place.archive, found.listing, found.listed)
+
+
+def read(found: State, piece: Piece, segments: SegmentSet | None) -> Iterator[memoryview]:
+    """Yield the bytes of one piece of a session's history; `segments` is what `archived` returned.
+
+    Each view is valid until the next is asked for. Raises DamagedError if the piece is gone or has
+    changed, StorageError if the system reports an error.
+    """
+    if piece.where == "live" and found.live is not None:
+        yield from _bytes(found.live, piece.span)
+    elif piece.where == "late":
+        yield from late_file.kept(found)
+    elif segments is None or piece.index is None:
+        if found.pack is None:
+            raise DamagedError(f"{printable(str(found.place.pack))} is gone.")
+        yield from _bytes(found.pack, piece.span)
+    elif piece.where == "sealed":
+        yield from body(segments, segments.parts[piece.index])
+    else:
+        yield from _from_pack(found, segments, segments.parts[piece.index], piece.span)
+
+
+def _bytes(source: Source, span: Span) -> Iterator[memoryview]:
+    for data in source.pieces(span):
+        yield memoryview(data)
+
+
+def _from_pack(found: State, segments: SegmentSet, part: Part, span: Span) -> Iterator[memoryview]:
+    """Yield a segment that is not sealed yet, or was while it was read: then from its file."""
+    if found.pack is None:
+        raise DamagedError(f"{printable(str(found.place.pack))} is gone.")
+    done, read = 0, Fingerprint()
+    try:
+        for data in found.pack.pieces(span):
+            read.update(data)
+            yield memoryview(data)
+            done += len(data)
+    except InUseError:
+        for view in body(segments, replace(part, file=part.name)):
+            known = min(done, len(view))
+            done -= known
+            yield view[known:]
+        return
+    if read.digest != part.digest:
+        raise DamagedError(f"Segment {part.index} has changed in the {names.PACK}.")
