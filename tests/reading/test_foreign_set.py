@@ -15,7 +15,7 @@ from sessrotate import open_session
 from sessrotate.errors import DamagedError, SessrotateError, WrongUsageError
 from sessrotate.system import zstd
 from support import command_line, oracle
-from support.command_line import ID, piped
+from support.command_line import ID, called, piped
 
 DATA = command_line.session(boundaries=3)
 BODIES = oracle.bodies(DATA)
@@ -240,3 +240,50 @@ def test_no_headers_are_more_than_an_error_of_ours(
             assert len(list(session.history())) <= len(files) * 2
     except SessrotateError:
         pass
+
+
+# ── put together and checked ─────────────────────────────────────────────────────────────────
+
+
+def test_a_set_is_stitched_to_the_bytes_of_the_session_and_its_limits_are_said(
+    tmp_path: Path,
+) -> None:
+    for folder in (numbered(tmp_path / "numbered"), linked(tmp_path / "linked")):
+        for number, path in enumerate((folder, *folder.iterdir())):
+            whole = tmp_path / f"{folder.name}-{number}"
+            done = called("stitch", path, "--output", whole)
+            assert (done.code, whole.read_bytes()) == (0, DATA)
+            assert "without digests" in done.err
+
+
+def test_a_whole_set_passes_and_what_was_not_checked_is_said(tmp_path: Path) -> None:
+    done = called("verify", numbered(tmp_path / "set"))
+    assert done.code == 0
+    assert "4 segments of another tool" in done.out
+    assert "no digests" in done.out
+
+
+def test_a_gap_fails_the_check_and_no_byte_is_stitched(tmp_path: Path) -> None:
+    folder = numbered(tmp_path / "set", without=(2,))
+    done = called("verify", folder, "--json")
+    assert done.code == 1
+    assert json.loads(done.out)["problems"] == [
+        {
+            "source": str(folder),
+            "kind": "missing",
+            "detail": f"Segment 2 ({ID}.2.jsonl) is missing.",
+        }
+    ]
+    for options in ([], ["--allow-gaps"]):
+        done = called("stitch", folder, "--output", tmp_path / "whole", *options)
+        assert (done.code, (tmp_path / "whole").exists()) == (74, False)
+        assert f"Segment 2 ({ID}.2.jsonl) is missing." in done.err
+
+
+def test_a_header_that_contradicts_its_file_fails_the_check(tmp_path: Path) -> None:
+    folder = numbered(tmp_path / "set")
+    put(folder, f"{ID}.2", BODIES[2], parentFile=f"{ID}.1.jsonl", rootSession=ID, segmentIndex=3)
+    done = called("verify", folder)
+    assert done.code == 1
+    assert "its header says that it is segment 3" in done.out
+    assert called("stitch", folder, "--output", tmp_path / "whole").code == 74
