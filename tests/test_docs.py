@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import generate_session
+import test_layers
 from sessrotate.job import steps
 from sessrotate.job.config import keys as config_keys
 
@@ -105,3 +106,55 @@ def test_every_test_that_a_page_names_is_there() -> None:
     for page in PAGES:
         for name in re.findall(r"`(test_\w+)`", page.read_text()):
             assert f"def {name}(" in tests, (page.name, name)
+
+
+# ── the map of the packages ──────────────────────────────────────────────────────────────────
+
+DESIGN = ROOT / "docs" / "internals" / "design.md"
+HOUSE = {name: may.split() for name, may in test_layers.PACKAGES.items() if name != "__init__"}
+
+
+def test_the_table_of_the_design_is_that_of_the_import_test() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| .+? \|(.*)\|$", DESIGN.read_text(), re.MULTILINE)
+    assert {name: re.findall(r"`([\w.]+)`", cell) for name, cell in rows} == HOUSE
+
+
+def test_in_the_picture_of_the_design_every_import_points_down() -> None:
+    picture = DESIGN.read_text().partition("```text\n")[2].partition("```")[0]
+    floors: dict[str, int] = {}
+    columns: dict[str, int | None] = {}
+    for floor, line in enumerate(picture.splitlines()):
+        cells = line.split("│")[1:-1]
+        for column, cell in enumerate(cells):
+            if (word := cell.split()[:1]) and word[0] in HOUSE:
+                floors[word[0]] = floor
+                columns[word[0]] = column if len(cells) > 1 else None
+    assert floors.keys() == HOUSE.keys()
+    for name, may in HOUSE.items():
+        for other in (each.partition(".")[0] for each in may):
+            side_by_side = {columns[name], columns[other]} == {0, 1}
+            assert side_by_side or floors[name] < floors[other], (name, other)
+
+
+def test_the_guide_for_contributors_has_every_package_and_every_word() -> None:
+    page = (ROOT / "CONTRIBUTING.md").read_text()
+    table = page.partition("| package |")[2].partition("\n\n")[0]
+    listed = re.findall(r"`(\w+)`", "".join(re.findall(r"^\|(.+?)\|", table, re.MULTILINE)))
+    assert sorted(listed) == sorted(HOUSE)
+    for each in (page, DESIGN.read_text()):
+        words = re.search(r"the words at the top[^:]*:([^.]+)\.", each)
+        assert words is not None
+        assert re.findall(r"`(\w+)`", words[1]) == list(test_layers.WORDS)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_module_that_a_page_names_is_there(page: Path) -> None:
+    for name in re.findall(r"`((?:sessrotate\.)?\w+(?:\.\w+)+)`", page.read_text()):
+        inner = name.removeprefix("sessrotate.").removesuffix(".py")
+        if inner.partition(".")[0] not in {*HOUSE, *test_layers.WORDS}:
+            continue
+        if inner not in test_layers.MODULES:
+            module, _, attribute = inner.rpartition(".")
+            assert module in test_layers.MODULES, name
+            source = test_layers.MODULES[module].read_text()
+            assert re.search(rf"^(class |def )?{attribute}\b", source, re.MULTILINE), name
