@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from io import BytesIO
 from typing import TYPE_CHECKING, Final
 
-from sessrotate.parsing.records import LONGEST
+from sessrotate.parsing.records import LONGEST, Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -243,6 +243,42 @@ def _name(value: Value) -> str | None:
     except ValueError:
         return None
     return name if isinstance(name, str) else None
+
+
+def arrays_at(
+    path: tuple[str, ...], record: Record, pieces: Iterable[bytes]
+) -> Iterator[Iterator[Record]]:
+    """Yield the arrays that an object has at `path`, each as its elements; the last one counts.
+
+    `record` is the object, `pieces` all bytes of it. There is more than one array only where a
+    key is there twice. Each is to be read to its end before the next. An element is a record
+    whose `offset` is where it stands in the segment.
+    """
+    for elements in _arrays(Cursor(pieces), path):
+        yield (
+            Record(
+                record.segment,
+                record.offset + value.offset,
+                value.text,
+                value.size,
+                is_ended=value.is_ended,
+                is_carried=record.is_carried,
+                is_part=True,
+            )
+            for value in elements
+        )
+
+
+def _arrays(cursor: Cursor, path: tuple[str, ...]) -> Iterator[Iterator[Value]]:
+    for name in cursor.members():
+        opening = cursor.next()
+        if name != path[0] or opening != (b"{" if path[1:] else b"["):
+            cursor.value()
+        elif path[1:]:
+            yield from _arrays(cursor, path[1:])
+        else:
+            cursor.skip()
+            yield cursor.elements()
 
 
 class _Taken:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sessrotate.clients.codex import history as codex_history
+from sessrotate.clients.codex import live
 from sessrotate.parsing.records import LONGEST, Record
 from support.lines import any_lines
 
@@ -25,7 +25,7 @@ VALUES = st.recursive(
 def found(data: bytes, size: int, offset: int = 0) -> list[Record]:
     record = Record(3, offset, data, len(data))
     pieces = (data[at : at + size] for at in range(0, len(data), size))
-    return list(codex_history.items(record, pieces))
+    return list(live.items(record, pieces))
 
 
 @given(

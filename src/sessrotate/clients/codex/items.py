@@ -1,90 +1,195 @@
-"""The contents of Codex's messages and of what tools gave → blocks.
+"""The items of a Codex session, as types: what is sent to the model, and the blocks in it.
 
-Rule: what has another shape than clients write (0.20 to 0.169) is shown as `Unknown`, not lost.
+Rule: the types are those of the Responses API as the client writes them down (0.20 to 0.169), with
+the fields that somebody reads. A version beside a field is the first one seen with it. Types that
+have the same fields under other names are one class here; the tables say which names.
 """
 
 from __future__ import annotations
 
-import json
-import re
 from typing import TYPE_CHECKING, Any, Final
 
-from sessrotate.clients.codex.rows import inner, text
-from sessrotate.clients.view import Image, Text, Thinking, Unknown
+import msgspec
+from msgspec import UNSET, Struct
+
+from sessrotate.parsing.json_typed import Rows, tagged
+
+# ── blocks of a content ──────────────────────────────────────────────────────────────────────
+
+
+class PlainText(Struct, tag_field="type"):
+    """Something said."""
+
+    text: str
+
+
+class Refusal(Struct, tag_field="type"):
+    """What the model said instead of an answer."""
+
+    refusal: str = ""
+
+
+class InputImage(Struct, tag_field="type"):
+    """A picture: a `data:` URL, or an address."""
+
+    image_url: str
+
+
+class EncryptedContent(Struct, tag_field="type"):
+    """What only the provider can read."""
+
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    Block = PlainText | Refusal | InputImage | EncryptedContent | dict[str, Any] | str
+else:
+    Block = tagged(
+        {
+            PlainText: ("text", "input_text", "output_text", "summary_text", "reasoning_text"),
+            Refusal: ("refusal",),
+            InputImage: ("input_image",),
+            EncryptedContent: ("encrypted_content",),
+        }
+    )
 
-    from sessrotate.clients.codex.rows import Payload
-    from sessrotate.clients.view import Block
+Content = str | list[Block] | None
+"""A list may hold plain JSON too: texts, and blocks of types that are not here."""
 
-_DATA: Final = re.compile(r"data:([\w.+/-]{0,100})[^,]{0,100};base64,")
-
-
-def content(value: Any) -> tuple[Block, ...]:
-    """Return the blocks of a content, which is a text, a list of blocks, or nothing."""
-    if isinstance(value, str):
-        return (Text(value),) if value else ()
-    if not isinstance(value, list):
-        return ()
-    return tuple(_block(each) for each in value)
+BLOCKS: Final[Rows[Block]] = Rows(Block)
 
 
-def given(output: Any) -> tuple[tuple[Block, ...], bool]:
-    """Return what a tool gave, and whether it says that it failed.
+# ── items ────────────────────────────────────────────────────────────────────────────────────
 
-    Clients up to 0.77 wrote a text that is JSON: `{"output":…,"metadata":{"exit_code":…}}`; some
-    an object with `content` and `success`.
+
+class _Item(Struct, tag_field="type"):
+    """What all items have."""
+
+    id: str | None = None
+
+    @property
+    def kind(self) -> str:
+        """The item's type, in the client's word."""
+        return str(self.__struct_config__.tag)
+
+
+class Provenance(Struct):
+    """Whose a part of a message is: `user`, `harness`, `skills` or another."""
+
+    type: str | None = None
+
+
+class ItemMetadata(Struct):
+    """What is noted of one block of a content."""
+
+    provenance: Provenance | None = None
+
+
+class Passthrough(Struct):
+    """What the client notes of a message; the lists go with the message's blocks."""
+
+    content_item_kinds: list[str] = []  # "user.text", "compaction.summary"
+    content_item_metadata: list[ItemMetadata] = []
+
+
+class Message(_Item):
+    """A message of the user, of the client in the user's name, of the model or a developer."""
+
+    role: str | None = None
+    content: Content = None
+    passthrough: Passthrough = msgspec.field(  # 0.169
+        name="internal_chat_message_metadata_passthrough", default_factory=Passthrough
+    )
+
+
+class Reasoning(_Item):
+    """What was thought."""
+
+    summary: list[Block] | None = None
+    content: list[Block] | None = None
+
+
+class Call(_Item):
+    """A tool that the model wants used; the arguments are in one of three fields."""
+
+    call_id: str | None = None
+    name: str | None = None
+    arguments: Any = UNSET  # a text that is JSON; an object in a `tool_search_call`
+    input: Any = UNSET  # of a `custom_tool_call`: any text
+    action: Any = None  # of the others: an object
+
+
+class Output(_Item):
+    """What a tool gave: a text, a list of blocks, or an object with `content` and `success`."""
+
+    call_id: str | None = None
+    output: Any = UNSET
+    tools: Any = None  # of a `tool_search_output`
+
+
+class GeneratedImage(_Item):
+    """A picture that the provider made: PNG, in base64."""
+
+    result: str = ""
+
+
+class RemoteCompaction(_Item):
+    """What a compaction by the provider left of the conversation, encrypted."""
+
+
+class Unsent(_Item):
+    """What the client keeps for itself."""
+
+
+if TYPE_CHECKING:
+    Item = Message | Reasoning | Call | Output | GeneratedImage | RemoteCompaction | Unsent
+else:
+    Item = tagged(
+        {
+            Message: ("message",),
+            Reasoning: ("reasoning",),
+            Call: (
+                "function_call",
+                "custom_tool_call",
+                "local_shell_call",
+                "web_search_call",
+                "tool_search_call",
+            ),
+            Output: (
+                "function_call_output",
+                "custom_tool_call_output",
+                "local_shell_call_output",
+                "tool_search_output",
+            ),
+            GeneratedImage: ("image_generation_call",),
+            RemoteCompaction: ("compaction", "compaction_summary", "context_compaction"),
+            Unsent: ("ghost_snapshot", "other"),
+        }
+    )
+
+
+class ExitCode(Struct):
+    """How a command ended."""
+
+    exit_code: int = 0
+
+
+class ShellOutput(Struct):
+    """What a shell's output is as JSON, up to 0.77."""
+
+    output: str
+    metadata: ExitCode = msgspec.field(default_factory=ExitCode)
+
+
+SHELL_OUTPUT: Final[Rows[ShellOutput]] = Rows(ShellOutput)
+
+
+def texts(content: Content) -> list[str]:
+    """Return the texts of a content, which is a text, a list of blocks, or nothing.
+
+    Blocks of types that are not here count too if they have a `text`.
     """
-    if isinstance(output, str) and output.startswith('{"output":'):
-        try:
-            found = json.loads(output)
-        except (ValueError, RecursionError):
-            found = None
-        if isinstance(found, dict) and isinstance(found.get("output"), str):
-            return content(found["output"]), bool(inner(found, "metadata").get("exit_code"))
-    if isinstance(output, dict):
-        value = output.get("content", output.get("content_items"))
-        blocks = content(value) or (Unknown("", output),)
-        return blocks, output.get("success") is False
-    return content(output), False
-
-
-def _block(block: Any) -> Block:
-    if isinstance(block, str):
-        return Text(block)
-    if not isinstance(block, dict):
-        return Unknown("", block)
-    kind = text(block, "type") or ""
-    return _BLOCKS.get(kind, _unknown)(block)
-
-
-def _text(block: Payload) -> Block:
-    said = text(block, "text")
-    return _unknown(block) if said is None else Text(said)
-
-
-def _image(block: Payload) -> Block:
-    address = text(block, "image_url")
-    if address is None:
-        return _unknown(block)
-    data = _DATA.match(address)
-    if data is None:
-        return Image("", "", address)
-    return Image(data[1], address[data.end() :], "")
-
-
-def _unknown(block: Payload) -> Block:
-    return Unknown(text(block, "type") or "", block)
-
-
-_BLOCKS: Final[dict[str, Callable[[Payload], Block]]] = {
-    "input_text": _text,
-    "output_text": _text,
-    "text": _text,
-    "summary_text": _text,
-    "refusal": lambda block: Text(text(block, "refusal") or ""),
-    "input_image": _image,
-    "encrypted_content": lambda _block: Thinking(""),
-}
-"""Types of blocks, of the Responses API as the client writes them down."""
+    found = []
+    for block in [content] if isinstance(content, str) else content or ():
+        match block:
+            case str(text) | PlainText(text) | {"text": str(text)}:
+                found.append(text)
+    return found

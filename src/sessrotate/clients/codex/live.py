@@ -8,27 +8,32 @@ everything is loaded: a compaction leaves what the user asked, and its summary (
 from __future__ import annotations
 
 from array import array
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
-from sessrotate.clients.codex import speakers
-from sessrotate.clients.codex.history import items
-from sessrotate.clients.codex.rows import Row, row_of, text
+from sessrotate.clients.codex import prompts
+from sessrotate.clients.codex.items import Unsent
+from sessrotate.clients.codex.rows import (
+    Compacted,
+    Event,
+    EventMsg,
+    ResponseItem,
+    UnknownRow,
+    row_of,
+)
+from sessrotate.parsing.json_stream import arrays_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
+    from sessrotate.clients.codex.rows import Row
     from sessrotate.clients.protocol import Reading
     from sessrotate.parsing.records import Record
 
 _ROLLED_BACK: Final = b'"thread_rolled_back"'
 _STARTED: Final = b'"task_started"'
 
-_NOT_SENT: Final = frozenset({"ghost_snapshot", "other"})
-"""Items that the client keeps for itself."""
-
-_TOO_LONG: Final = Row("response_item", {})
-"""Stands for an item that is too long to be held."""
+_HISTORY: Final = ("payload", "replacement_history")
 
 
 def live(session: Reading) -> Iterator[Record]:
@@ -72,7 +77,7 @@ def _base(session: Reading) -> int:
     for index in range(session.newest, 0, -1):
         first = next(session.segment(index), None)
         row = row_of(first) if first is not None else None
-        if row is not None and _carries(row) and _is_never_undone(session, index):
+        if _carries(row) and _is_never_undone(session, index):
             return index
     return 0
 
@@ -93,20 +98,31 @@ def _is_never_undone(session: Reading, start: int) -> bool:
     return True
 
 
-def _carries(row: Row) -> bool:
-    return row.type == "compacted" and "replacement_history" in row.payload
+def _carries(row: Row | None) -> bool:
+    return isinstance(row, Compacted) and row.payload.carries
 
 
 def _is_prompt(row: Row) -> bool:
-    return row.type == "response_item" and speakers.prompt(row) is not None
+    return isinstance(row, ResponseItem) and prompts.prompt(row) is not None
 
 
 def _rolled_back(row: Row | None) -> int:
     """Return how many turns a row takes back."""
-    if row is None or row.type != "event_msg" or text(row.payload, "type") != "thread_rolled_back":
-        return 0
-    number = row.payload.get("num_turns")
-    return number if type(number) is int and number > 0 else 0
+    match row:
+        case EventMsg(payload=Event(type="thread_rolled_back", num_turns=int(number))):
+            return max(0, number)
+    return 0
+
+
+def items(compaction: Record, pieces: Iterable[bytes]) -> Iterator[Record]:
+    """Yield the items of a compaction's history as records, each where it stands in its segment.
+
+    `pieces` is the whole line. Memory is one item's; of one that is too long, only the beginning
+    is kept. What is damaged ends the history, and is no error.
+    """
+    for item in chain.from_iterable(arrays_at(_HISTORY, compaction, pieces)):
+        if item.is_ended and item.line.startswith(b"{"):
+            yield item
 
 
 def _rows(session: Reading) -> Iterator[tuple[Record, Row, bool]]:
@@ -122,22 +138,24 @@ def _rows(session: Reading) -> Iterator[tuple[Record, Row, bool]]:
             yield record, row, False
             if _carries(row):
                 for item in items(record, session.bytes_of(record)):
-                    yield item, row_of(item) or _TOO_LONG, True
+                    yield item, row_of(item) or UnknownRow("", item={}), True
 
 
 def _kept(session: Reading) -> array[int]:
     """Return the numbers of the rows that are sent, in order."""
     history = _History()
     for number, (_, row, is_left) in enumerate(_rows(session)):
-        kind = text(row.payload, "type")
-        if row.type == "compacted":
-            history.compact(None if _carries(row) else number)
-        elif row.type == "response_item" and kind not in _NOT_SENT:
-            history.add(number, is_prompt=_is_prompt(row), is_left=is_left)
-        elif row.type == "event_msg" and kind == "task_started":
-            history.begin_turn()
-        else:
-            history.take_back(_rolled_back(row))
+        match row:
+            case Compacted():
+                history.compact(None if _carries(row) else number)
+            case ResponseItem(payload=Unsent()):
+                pass  # the client keeps it for itself
+            case ResponseItem() | UnknownRow(item=dict()):
+                history.add(number, is_prompt=_is_prompt(row), is_left=is_left)
+            case EventMsg(payload=Event(type="task_started")):
+                history.begin_turn()
+            case _:
+                history.take_back(_rolled_back(row))
     return history.sent
 
 

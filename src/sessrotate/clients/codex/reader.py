@@ -1,7 +1,7 @@
-"""What the records of a Codex session say: `formats.client.Reader`, put together.
+"""What the records of a Codex session say: the `Reader` of `clients.protocol`, put together.
 
-Rule: no fact of its own. Each answer is that of the module that knows it: `codex_view`,
-`codex_live`, `codex_titles`.
+Rule: no fact of its own. Each answer comes from the module that knows it: `view`, `live`,
+`preview`.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sessrotate.clients.codex.live import conversation, live
+from sessrotate.clients.codex.preview import sight, title
 from sessrotate.clients.codex.rows import is_bare
-from sessrotate.clients.codex.titles import sight, title
 from sessrotate.clients.codex.view import view
 from sessrotate.clients.opaque.reader import said
 from sessrotate.parsing.records import records

@@ -1,36 +1,212 @@
-"""A line of a Codex session → what it is: its type, its payload, its time.
+"""The rows of a Codex session, as types, and a line → its row.
 
-Rule: the three shapes of lines become one here, and nowhere else is known that there are three:
-envelopes (0.36 and later), bare rows (0.20 to 0.29), and bare items of a compaction's history.
+Rule: nothing outside this module knows that lines have three shapes: envelopes (0.36 and later),
+bare rows (0.20 to 0.29), and the bare items of a compaction's history. Only fields that somebody
+reads are named. A version beside a field is the first one seen with it; fields without one are in
+files of every version from 0.36 on.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from sessrotate.clients.codex.items import Content, Item
+from sessrotate.clients.preview import Origin
+from sessrotate.parsing.json_typed import Rows
 
 if TYPE_CHECKING:
     from sessrotate.parsing.records import Record
 
-    Payload = dict[str, Any]
 
-_LONG: Final = re.compile(
-    rb'\{(?:"timestamp":"([^"\\]{0,64})",)?(?:"ordinal":[0-9]{1,15},)?'
-    rb'"type":"compacted","payload":\{"message":("[^"\\]*+(?:\\.[^"\\]*+)*+")'
-    rb'(,"replacement_history":)?'
-)
-"""The beginning of a compacted record that is too long to be held."""
+# ── rows ─────────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One line. `type` is the client's word for what `payload` is; bare rows get one too."""
+class HistoryBase(Struct):
+    """Where a fork or a revert continues another session (0.150)."""
+
+    thread_id: str | None = None
+    end_ordinal_exclusive: int | None = None
+
+
+class Git(Struct):
+    """The repository that the client ran in."""
+
+    branch: str | None = None
+
+
+class BaseInstructions(Struct):
+    """What the model is told first (0.101)."""
+
+    text: str | None = None
+
+
+class Source(Struct):
+    """Who started the session, where that is no word: an agent's has `subagent`."""
+
+    subagent: Any = None
+
+
+class Meta(Struct):
+    """The payload of a `session_meta`."""
+
+    id: str | None = None
+    cwd: str | None = None
+    instructions: str | None = None  # 0.20 to 0.58
+    base_instructions: BaseInstructions | None = None
+    forked_from_id: str | None = None  # 0.118
+    history_base: HistoryBase | None = None
+    git: Git | None = None
+    source: str | Source | None = None  # "exec", "cli"
+
+    @property
+    def origin(self) -> Origin | None:
+        """What the session continues, None if it begins by itself.
+
+        A fork of 0.150 and later holds no copy of what came before: its history goes on where the
+        other one's is cut. A fork of an older client copies all rows and names only the session.
+        """
+        base = self.history_base
+        if base is not None and base.thread_id is not None:
+            ordinal = base.end_ordinal_exclusive
+            return Origin(base.thread_id, ordinal if ordinal is not None and ordinal >= 0 else None)
+        return Origin(self.forked_from_id) if self.forked_from_id is not None else None
+
+
+class BareMeta(Meta, kw_only=True):
+    """The first row of 0.20 to 0.29."""
+
+    id: str
+    instructions: str | None
+
+
+class Usage(Struct):
+    """Tokens. `input_tokens` has those in it that came from the cache or went into it."""
+
+    input_tokens: int = 0
+    cached_input_tokens: int = 0
+    cache_write_input_tokens: int = 0  # 0.145
+    output_tokens: int = 0
+    total_tokens: int = 0
+
+
+class UsageInfo(Struct):
+    """What an answer cost, and all of the session's so far."""
+
+    last_token_usage: Usage = msgspec.field(default_factory=Usage)
+    total_token_usage: Usage = msgspec.field(default_factory=Usage)
+
+
+class UsageRecord(Struct):
+    """The payload of a `token_usage_record` (0.155): what `UsageInfo` says."""
+
+    usage: Usage = msgspec.field(default_factory=Usage)
+    thread_token_usage: Usage = msgspec.field(default_factory=Usage)
+
+
+class HistoryItem(Struct):
+    """An item of a compaction's history. `history.items` gives them as records of their own."""
+
+
+class Compaction(Struct):
+    """The payload of a `compacted`."""
+
+    message: str | None = None
+    replacement_history: list[HistoryItem] | UnsetType | None = UNSET  # 0.105
+
+    @property
+    def carries(self) -> bool:
+        """Whether it has the whole history that replaces the older one."""
+        return self.replacement_history is not UNSET
+
+
+class Turn(Struct):
+    """The payload of a `turn_context`."""
+
+    model: str | None = None
+
+
+class CompletedItem(Struct):
+    """What an `item_completed` tells of (0.150): a `UserMessage`, an `AgentMessage` or another."""
+
+    type: str | None = None
+    content: Content = None
+
+
+class Event(Struct):
+    """The payload of an `event_msg`; which fields it has depends on `type`."""
+
+    type: str = ""
+    message: str | None = None  # user_message (0.36 to 0.145), error, warning, stream_error
+    reason: str | None = None  # turn_aborted
+    num_turns: int | None = None  # thread_rolled_back (0.36 to 0.145)
+    info: UsageInfo | None = None  # token_count
+    item: CompletedItem | None = None  # item_completed
+
+
+class _Row(Struct, tag_field="type"):
+    timestamp: str | None = None
+
+
+class SessionMeta(_Row, tag="session_meta", kw_only=True):
+    """The first row."""
+
+    payload: Meta
+
+
+class ResponseItem(_Row, tag="response_item", kw_only=True):
+    """Something that is sent to the model."""
+
+    payload: Item
+
+
+class Compacted(_Row, tag="compacted", kw_only=True):
+    """A compaction: the boundary."""
+
+    payload: Compaction
+
+
+class TurnContext(_Row, tag="turn_context", kw_only=True):
+    """Under what settings a turn runs."""
+
+    payload: Turn
+
+
+class EventMsg(_Row, tag="event_msg", kw_only=True):
+    """Something for the screen."""
+
+    payload: Event
+
+
+class TokenUsageRecord(_Row, tag="token_usage_record", kw_only=True):
+    """What an answer cost."""
+
+    payload: UsageRecord
+
+
+class WorldState(_Row, tag="world_state"):
+    """What the client keeps for itself (0.145)."""
+
+
+class UnknownRow(Struct):
+    """A row of a type that is not here; `item` is the JSON of an item that is not."""
 
     type: str
-    payload: Payload
-    time: str | None = None
+    timestamp: str | None = None
+    item: dict[str, Any] | None = None
+
+
+_Envelope = (
+    SessionMeta | ResponseItem | Compacted | TurnContext | EventMsg | TokenUsageRecord | WorldState
+)
+Row = _Envelope | UnknownRow
+
+_LINES: Final[Rows[_Envelope | Item]] = Rows(_Envelope | Item)
+_BARE_META: Final[Rows[BareMeta]] = Rows(BareMeta)
 
 
 def row_of(record: Record) -> Row | None:
@@ -42,24 +218,37 @@ def row_of(record: Record) -> Row | None:
         return None
     if not record.is_whole:
         return _long(record)
-    try:
-        found = json.loads(record.line.decode("utf-8", "replace"))
-    except (ValueError, RecursionError):
-        return None
-    return _row(found) if isinstance(found, dict) else None
+    found = _LINES.decode(record.line)
+    if isinstance(found, dict):
+        return _unknown(found)
+    return ResponseItem(payload=found) if isinstance(found, Item) else found
 
 
-def _row(found: Payload) -> Row:
-    kind, payload, time = text(found, "type"), found.get("payload"), text(found, "timestamp")
-    if kind is not None and isinstance(payload, dict):
-        return Row(kind, payload, time)
-    if "record_type" in found:
-        return Row(text(found, "record_type") or "", found, time)
+def _unknown(found: dict[str, Any]) -> Row:
+    kind, time, payload = text(found, "type"), text(found, "timestamp"), found.get("payload")
+    if kind == "response_item" and isinstance(payload, dict):
+        return UnknownRow(text(payload, "type") or "", time, payload)
+    if "record_type" in found:  # 0.20 to 0.29
+        return UnknownRow(text(found, "record_type") or "", time)
     if kind is not None and "payload" not in found:
-        return Row("response_item", found, time)
-    if text(found, "id") is not None and "instructions" in found:
-        return Row("session_meta", found, time)
-    return Row("", found, time)
+        return UnknownRow(kind, time, found)
+    if isinstance(meta := _BARE_META.fitted(found), BareMeta):
+        return SessionMeta(timestamp=time, payload=meta)
+    return UnknownRow(kind if kind is not None and isinstance(payload, dict) else "", time)
+
+
+def text(found: dict[str, Any], name: str) -> str | None:
+    """Return a value of an object that is a text."""
+    value = found.get(name)
+    return value if isinstance(value, str) else None
+
+
+_LONG: Final = re.compile(
+    rb'\{(?:"timestamp":"([^"\\]{0,64})",)?(?:"ordinal":[0-9]{1,15},)?'
+    rb'"type":"compacted","payload":\{"message":("[^"\\]*+(?:\\.[^"\\]*+)*+")'
+    rb'(,"replacement_history":)?'
+)
+"""The beginning of a compacted record that is too long to be held."""
 
 
 def _long(record: Record) -> Row | None:
@@ -67,32 +256,13 @@ def _long(record: Record) -> Row | None:
     if found is None or not record.is_ended:
         return None
     try:
-        payload: Payload = {"message": json.loads(found[2].decode("utf-8", "replace"))}
+        message = json.loads(found[2].decode("utf-8", "replace"))
     except ValueError:
         return None
-    if found[3] is not None:
-        payload["replacement_history"] = []
-    return Row("compacted", payload, (found[1] or b"").decode("utf-8", "replace") or None)
-
-
-def text(payload: Payload, name: str) -> str | None:
-    """Return a value that is a text."""
-    value = payload.get(name)
-    return value if isinstance(value, str) else None
-
-
-def inner(payload: Payload, *names: str) -> Payload:
-    """Return an object inside an object, an empty one where there is none."""
-    for name in names:
-        found = payload.get(name)
-        payload = found if isinstance(found, dict) else {}
-    return payload
-
-
-def listed(payload: Payload, name: str) -> list[Any]:
-    """Return a value that is a list, an empty one where there is none."""
-    value = payload.get(name)
-    return value if isinstance(value, list) else []
+    return Compacted(
+        timestamp=(found[1] or b"").decode("utf-8", "replace") or None,
+        payload=Compaction(message, UNSET if found[3] is None else []),
+    )
 
 
 def is_bare(record: Record) -> bool:

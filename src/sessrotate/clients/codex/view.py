@@ -1,18 +1,20 @@
-"""What the rows of a Codex session say, as `view` has it for all clients.
+"""What the rows of a Codex session say, as `clients.view` has it for all clients.
 
-Rule: each thing once. Clients write most of it twice, as what is sent to the model and as an
-event for the screen; only the first is shown (0.20 to 0.169). Nothing a row holds is an error.
+Rule: each thing once. Clients write most of it twice, for the model and as an event for the
+screen; only the first is shown (0.20 to 0.169). Nothing that a row holds is an error: what has
+another shape than clients write is shown as `Unknown`, not lost.
 """
 
 from __future__ import annotations
 
 import json
+import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from sessrotate.clients.codex import speakers
-from sessrotate.clients.codex.items import content, given
-from sessrotate.clients.codex.lineage import origin, words
-from sessrotate.clients.codex.rows import inner, listed, row_of, text
+from msgspec import UNSET
+
+from sessrotate.clients.codex import items, prompts, rows
 from sessrotate.clients.view import (
     Image,
     Text,
@@ -27,181 +29,162 @@ from sessrotate.clients.view import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sessrotate.clients.codex.rows import Payload, Row
+    from sessrotate.clients.preview import Origin
     from sessrotate.clients.view import Block, Kind
     from sessrotate.parsing.records import Record
 
 
 def view(record: Record) -> View | None:
     """Return what a record says, None if it is no JSON object or too long to be held."""
-    row = row_of(record)
-    if row is None:
-        return None
-    return _ROWS.get(row.type, _other)(row)
+    row = rows.row_of(record)
+    return None if row is None else _VIEWS[type(row)](row)
 
 
-def _other(row: Row) -> View:
-    return View("other", row.type, time=row.time)
+# ── items ────────────────────────────────────────────────────────────────────────────────────
+
+_ROLES: Final[dict[str | None, Kind]] = {"user": "user", "assistant": "assistant"}
 
 
-# ── what is sent to the model ────────────────────────────────────────────────────────────────
+def _item(row: rows.ResponseItem) -> View:
+    item, time = row.payload, row.timestamp
+    if isinstance(item, items.Message):
+        return _message(item, time)
+    speaker: Kind = "assistant"
+    blocks: tuple[Block, ...] = ()
+    match item:
+        case items.Reasoning():
+            said = (*items.texts(item.summary), *items.texts(item.content))
+            blocks = tuple(Thinking(each) for each in said if each) or (Thinking(""),)
+        case items.Call():
+            blocks = (_call(item),)
+        case items.Output():
+            speaker, blocks = "user", (_result(item),)
+        case items.GeneratedImage():
+            blocks = (Image("image/png", item.result, ""),)
+        case items.RemoteCompaction():  # it is encrypted
+            speaker, blocks = "system", (Thinking(""),)
+        case _:
+            speaker = "other"
+    is_summary = isinstance(item, items.RemoteCompaction)
+    return View(speaker, item.kind, item.id, time=time, blocks=blocks, is_summary=is_summary)
 
 
-def _item(row: Row) -> View:
-    kind = text(row.payload, "type") or ""
-    return _ITEMS.get(kind, _unknown)(row, kind)
-
-
-def _message(row: Row, kind: str) -> View:
-    item = row.payload
-    role: Kind = _ROLES.get(text(item, "role") or "", "system")
-    is_summary = speakers.is_summary(item)
-    of_client = role == "system" or (role == "user" and speakers.is_of_client(item))
+def _message(message: items.Message, time: str | None) -> View:
+    role: Kind = _ROLES.get(message.role, "system")
+    is_summary = prompts.is_summary(message)
+    of_client = role == "system" or (role == "user" and prompts.is_of_client(message))
     return View(
         role,
-        kind,
-        uuid=text(item, "id"),
-        time=row.time,
-        blocks=content(item.get("content")),
+        "message",
+        message.id,
+        time=time,
+        blocks=_content(message.content),
         is_meta=of_client and not is_summary,
         is_summary=is_summary,
     )
 
 
-_ROLES: Final[dict[str, Kind]] = {"user": "user", "assistant": "assistant"}
+def _call(call: items.Call) -> ToolCall:
+    given = (call.arguments, call.input, call.action)
+    arguments = next((each for each in given if each is not UNSET), None)
+    if isinstance(arguments, str):  # as the API gives them
+        with suppress(ValueError, RecursionError):
+            arguments = json.loads(arguments)
+    name = call.name or call.kind.removesuffix("_call")
+    return ToolCall(call.call_id or call.id or "", name, arguments)
 
 
-def _reasoning(row: Row, kind: str) -> View:
-    parts = [*listed(row.payload, "summary"), *listed(row.payload, "content")]
-    said = [text(part, "text") for part in parts if isinstance(part, dict)]
-    blocks = tuple(Thinking(each) for each in said if each)
-    return _by_model(row, kind, *(blocks or (Thinking(""),)))
+def _result(result: items.Output) -> ToolResult:
+    output = result.tools if result.output is UNSET else result.output
+    blocks, is_error = _given(output)
+    return ToolResult(result.call_id or result.id or "", blocks, is_error)
 
 
-def _call(row: Row, kind: str) -> View:
-    item = row.payload
-    name = text(item, "name") or kind.removesuffix("_call")
-    arguments = item.get("arguments", item.get("input", item.get("action")))
-    return _by_model(row, kind, ToolCall(_id(item), name, _parsed(arguments)))
+def _given(output: Any) -> tuple[tuple[Block, ...], bool]:
+    """Return what a tool gave, and whether it says that it failed."""
+    if isinstance(output, str) and output.startswith('{"output":'):
+        found = items.SHELL_OUTPUT.decode(output.encode("utf-8", "surrogatepass"))
+        if isinstance(found, items.ShellOutput):
+            return _content(found.output), found.metadata.exit_code != 0
+    if isinstance(output, dict):
+        blocks = _content(output.get("content", output.get("content_items")))
+        return blocks or (Unknown("", output),), output.get("success") is False
+    return _content(output), False
 
 
-def _result(row: Row, kind: str) -> View:
-    item = row.payload
-    output = item.get("output", item.get("tools"))
-    blocks, is_error = given(output)
-    result = ToolResult(_id(item), blocks, is_error)
-    return View("user", kind, uuid=text(item, "id"), time=row.time, blocks=(result,))
+_DATA: Final = re.compile(r"data:([\w.+/-]{0,100})[^,]{0,100};base64,")
 
 
-def _picture(row: Row, kind: str) -> View:
-    return _by_model(row, kind, Image("image/png", text(row.payload, "result") or "", ""))
+def _content(value: object) -> tuple[Block, ...]:
+    """Return the blocks of a content, which is a text, a list of blocks, or nothing."""
+    if isinstance(value, str):
+        return (Text(value),) if value else ()
+    return tuple(_block(each) for each in value) if isinstance(value, list) else ()
 
 
-def _left(row: Row, kind: str) -> View:
-    """Show what a remote compaction left: it is encrypted."""
-    blocks = (Thinking(""),)
-    return View("system", kind, _uuid(row), time=row.time, blocks=blocks, is_summary=True)
-
-
-def _unknown(row: Row, kind: str) -> View:
-    return View("system", kind, _uuid(row), time=row.time, blocks=(Unknown(kind, row.payload),))
-
-
-def _nothing(row: Row, kind: str) -> View:
-    return View("other", kind, _uuid(row), time=row.time)
-
-
-def _by_model(row: Row, kind: str, *blocks: Block) -> View:
-    return View("assistant", kind, _uuid(row), time=row.time, blocks=blocks)
-
-
-def _uuid(row: Row) -> str | None:
-    return text(row.payload, "id")
-
-
-def _id(item: Payload) -> str:
-    return text(item, "call_id") or text(item, "id") or ""
-
-
-def _parsed(arguments: Any) -> Any:
-    """Return arguments, which the API gives as a text, as the JSON that they are."""
-    if not isinstance(arguments, str):
-        return arguments
-    try:
-        return json.loads(arguments)
-    except (ValueError, RecursionError):
-        return arguments
-
-
-_ITEMS: Final[dict[str, Callable[[Row, str], View]]] = {
-    "message": _message,
-    "reasoning": _reasoning,
-    "function_call": _call,
-    "custom_tool_call": _call,
-    "local_shell_call": _call,
-    "web_search_call": _call,
-    "tool_search_call": _call,
-    "function_call_output": _result,
-    "custom_tool_call_output": _result,
-    "local_shell_call_output": _result,
-    "tool_search_output": _result,
-    "image_generation_call": _picture,
-    "compaction": _left,
-    "compaction_summary": _left,
-    "context_compaction": _left,
-    "ghost_snapshot": _nothing,
-    "other": _nothing,
-}
-"""Types of response items, of the Responses API and the client's own."""
+def _block(block: object) -> Block:
+    match items.BLOCKS.fitted(block) if isinstance(block, dict) else block:
+        case str(text) | items.PlainText(text) | items.Refusal(text):
+            return Text(text)
+        case items.InputImage(image_url=address):
+            data = _DATA.match(address)
+            if data is None:
+                return Image("", "", address)
+            return Image(data[1], address[data.end() :], "")
+        case items.EncryptedContent():
+            return Thinking("")
+        case {"type": str(kind)}:
+            return Unknown(kind, block)
+    return Unknown("", block)
 
 
 # ── the client's own rows ────────────────────────────────────────────────────────────────────
 
 
-def _meta(row: Row) -> View:
+def _meta(row: rows.SessionMeta) -> View:
     """Show where a fork comes from, and the base instructions."""
-    where = origin(row)
-    told = (
-        words(where) if where is not None else None,
-        text(row.payload, "instructions"),
-        text(inner(row.payload, "base_instructions"), "text"),
-    )
+    meta = row.payload
+    base = meta.base_instructions
+    origin = _words(meta.origin) if meta.origin is not None else None
+    told = (origin, meta.instructions, base.text if base is not None else None)
     blocks = tuple(Text(each) for each in told if each)
-    return View("system", row.type, _uuid(row), time=row.time, blocks=blocks, is_meta=True)
+    return View("system", "session_meta", meta.id, time=row.timestamp, blocks=blocks, is_meta=True)
 
 
-def _compacted(row: Row) -> View:
-    """Show a compaction; its summary, if it is not among the items of the history that it carries.
+def _words(origin: Origin) -> str:
+    if origin.at is None:
+        return f"This session was forked from {origin.session}."
+    return f"This session continues {origin.session} at ordinal {origin.at:,}."
 
-    With these, the model's own message and an item say it (0.142 and later).
+
+def _compacted(row: rows.Compacted) -> View:
+    """Show a compaction, and its summary unless an item of the history that it carries is that.
+
+    With a history, the model's own message and an item say it (0.142 and later).
     """
-    said = text(row.payload, "message")
-    carries = "replacement_history" in row.payload
+    said, carries = row.payload.message, row.payload.carries
     return View(
         "system",
-        row.type,
-        time=row.time,
+        "compacted",
+        time=row.timestamp,
         blocks=(Text(said),) if said and not carries else (),
         is_boundary=True,
         is_summary=not carries,
     )
 
 
-def _turn(row: Row) -> View:
-    return View("other", row.type, time=row.time, model=text(row.payload, "model"))
-
-
-def _event(row: Row) -> View:
-    kind = text(row.payload, "type") or ""
-    if kind == "token_count":
-        total = inner(row.payload, "info", "total_token_usage")
-        return _usage(row, kind, inner(row.payload, "info", "last_token_usage"), total)
-    name = _TOLD.get(kind)
+def _event(row: rows.EventMsg) -> View:
+    event, time = row.payload, row.timestamp
+    if event.type == "token_count":
+        info = event.info or rows.UsageInfo()
+        return _usage(event.type, time, info.last_token_usage, info.total_token_usage)
+    name = _TOLD.get(event.type)
     if name is None:
-        return View("other", kind, time=row.time)
-    said = row.payload.get(name)
-    words_ = f"{kind.replace('_', ' ')}: {said}" if isinstance(said, str | int) else kind
-    return View("system", kind, time=row.time, blocks=(Text(words_),))
+        return View("other", event.type, time=time)
+    said = getattr(event, name)
+    kind = event.type.replace("_", " ")
+    words = event.type if said is None else f"{kind}: {said}"
+    return View("system", event.type, time=time, blocks=(Text(words),))
 
 
 _TOLD: Final = {
@@ -211,43 +194,41 @@ _TOLD: Final = {
     "turn_aborted": "reason",
     "thread_rolled_back": "num_turns",
 }
-"""Events that nothing else tells, and the field that says most."""
+"""Events that no item repeats, and the field that says most."""
 
 
-def _record(row: Row) -> View:
-    usage, total = inner(row.payload, "usage"), inner(row.payload, "thread_token_usage")
-    return _usage(row, row.type, usage, total)
+def _cost(row: rows.TokenUsageRecord) -> View:
+    cost = row.payload
+    return _usage("token_usage_record", row.timestamp, cost.usage, cost.thread_token_usage)
 
 
-def _usage(row: Row, kind: str, usage: Payload, total: Payload) -> View:
+def _usage(kind: str, time: str | None, usage: rows.Usage, total: rows.Usage) -> View:
     """Show what an answer cost. 0.155 and later say so twice: the same message stands for both."""
-    sent, cached, stored, received = (_count(usage.get(name)) for name in _COUNTS)
-    tokens = Tokens(max(0, sent - cached - stored), cached, stored, received)
+    sent, received = max(0, usage.input_tokens), max(0, usage.output_tokens)
     if not sent and not received:
-        return View("other", kind, time=row.time)
-    message = f"total {_count(total.get('total_tokens'))}"
-    return View("other", kind, time=row.time, tokens=tokens, message=message)
+        return View("other", kind, time=time)
+    cached, stored = max(0, usage.cached_input_tokens), max(0, usage.cache_write_input_tokens)
+    tokens = Tokens(max(0, sent - cached - stored), cached, stored, received)
+    message = f"total {max(0, total.total_tokens)}"
+    return View("other", kind, time=time, tokens=tokens, message=message)
 
 
-_COUNTS: Final = (
-    "input_tokens",
-    "cached_input_tokens",
-    "cache_write_input_tokens",
-    "output_tokens",
-)
-"""`input_tokens` has those in it that came from the cache, unlike other clients' counts."""
+def _unknown(row: rows.UnknownRow) -> View:
+    if row.item is None:
+        return View("other", row.type, time=row.timestamp)
+    blocks = (Unknown(row.type, row.item),)
+    return View("system", row.type, rows.text(row.item, "id"), time=row.timestamp, blocks=blocks)
 
 
-def _count(value: Any) -> int:
-    return value if type(value) is int and value >= 0 else 0
-
-
-_ROWS: Final[dict[str, Callable[[Row], View]]] = {
-    "session_meta": _meta,
-    "response_item": _item,
-    "compacted": _compacted,
-    "turn_context": _turn,
-    "event_msg": _event,
-    "token_usage_record": _record,
+_VIEWS: Final[dict[type, Callable[[Any], View]]] = {
+    rows.SessionMeta: _meta,
+    rows.ResponseItem: _item,
+    rows.Compacted: _compacted,
+    rows.TurnContext: lambda row: View(
+        "other", "turn_context", time=row.timestamp, model=row.payload.model
+    ),
+    rows.EventMsg: _event,
+    rows.TokenUsageRecord: _cost,
+    rows.WorldState: lambda row: View("other", "world_state", time=row.timestamp),
+    rows.UnknownRow: _unknown,
 }
-"""Types of rows. `world_state`, `retained_context` and what else there is belongs to no talk."""

@@ -13,12 +13,15 @@ from functools import lru_cache
 from io import BytesIO
 from typing import TYPE_CHECKING, Final
 
-from sessrotate.clients.codex import lineage, speakers
+from msgspec import Struct
+
 from sessrotate.clients.codex.client import config_folder
-from sessrotate.clients.codex.rows import Row, inner, row_of, text
+from sessrotate.clients.codex.prompts import prompt
+from sessrotate.clients.codex.rows import EventMsg, Meta, SessionMeta, Source, row_of
 from sessrotate.clients.preview import EDGE, Sight, Title
 from sessrotate.errors import DamagedError
 from sessrotate.harmless import clipped
+from sessrotate.parsing.json_typed import Rows
 from sessrotate.parsing.records import records
 
 if TYPE_CHECKING:
@@ -31,6 +34,15 @@ if TYPE_CHECKING:
 LONGEST: Final = 200
 """Characters of a title that are kept."""
 
+
+class _Renamed(Struct):
+    """A line of the index of names (0.105)."""
+
+    id: str
+    thread_name: str | None = None
+
+
+_RENAMED: Final[Rows[_Renamed]] = Rows(_Renamed)
 _INDEX: Final = "session_index.jsonl"
 _LARGEST_INDEX: Final = 64 * 1024 * 1024
 
@@ -63,28 +75,27 @@ def sight(head: bytes, tail: bytes, *, is_whole: bool) -> Sight:
         head, tail, is_whole = _unpacked(head), b"", False
     whole = head if is_whole else head[: head.rfind(b"\n") + 1]
     first = next(records([whole], 0), None)
-    meta = (row_of(first) if first is not None else None) or Row("", {})
-    payload = meta.payload if meta.type == "session_meta" else {}
-    session = text(payload, "id")
+    row = row_of(first) if first is not None else None
+    meta = row.payload if isinstance(row, SessionMeta) else Meta()
     found = _by_prompt(records([whole], 0))
     if not found.text and (cut := _CUT_PROMPT.search(head, len(whole))) is not None:
         # The text of a prompt stands before its pictures.
         line = b'{"type":"message","role":"user","content":[%b}]}' % cut[1]
         found = _by_prompt(records([line], 0))
-    if name := named(config_folder()).get(session or ""):
+    if name := named(config_folder()).get(meta.id or ""):
         found = Title(name, "custom")
-    is_agent = bool(inner(payload, "source").get("subagent"))
+    is_agent = isinstance(meta.source, Source) and bool(meta.source.subagent)
     started = _TIME.search(head)
     ended = _LINE_TIME.findall(tail or (head if is_whole else b""))
     return Sight(
         title=found,
         standing="agent" if is_agent else "empty" if is_whole and not found.text else "session",
-        folder=text(payload, "cwd") or _folder(head),
-        branch=text(inner(payload, "git"), "branch"),
+        folder=meta.cwd or _folder(head),
+        branch=meta.git.branch if meta.git is not None else None,
         started=started[1].decode() if started is not None else None,
         ended=ended[-1].decode() if ended else None,
-        first=session,
-        origin=lineage.origin(meta),
+        first=meta.id,
+        origin=meta.origin,
     )
 
 
@@ -110,12 +121,8 @@ def _names(path: Path, _modified: int, size: int) -> dict[str, str]:
         return {}
     names = {}
     for line in data.split(b"\n"):
-        try:
-            entry = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(entry, dict) and (session := text(entry, "id")) is not None:
-            names[session] = clipped(text(entry, "thread_name") or "", LONGEST)
+        if isinstance(renamed := _RENAMED.decode(line), _Renamed):
+            names[renamed.id] = clipped(renamed.thread_name or "", LONGEST)
     return names
 
 
@@ -132,10 +139,10 @@ def _by_prompt(rows: Iterable[Record]) -> Title:
     for record in rows:
         if _MAY_ASK.search(record.line) is None or (row := row_of(record)) is None:
             continue
-        asked = speakers.prompt(row)
+        asked = prompt(row)
         if asked is None:
             continue
-        if row.type == "event_msg":
+        if isinstance(row, EventMsg):
             said = [asked]
             break
         said.append(asked)
