@@ -6,14 +6,14 @@ header must end the chain, and every body must have its digest; else there is no
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sessrotate import names
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import DamagedError
 from sessrotate.model import Boundary, SealedSegment, Segment, Span
-from sessrotate.parsing.json_line import SMALL
-from sessrotate.segments import header_chain
+from sessrotate.segments import first_line, header_chain
 from sessrotate.segments.files import body
 from sessrotate.segments.manifest import Manifest
 from sessrotate.system.digest import Tally
@@ -64,20 +64,20 @@ def manifest(found: State) -> Manifest:
 
 
 def _sealed(segments: SegmentSet, part: Part, start: int) -> SealedSegment:
-    tally, head = Tally(), b""
+    boundary = None
+    if part.index:
+        # A made-up one makes another header than the segment has, so it is found damaged.
+        told = first_line.boundary(claude, partial(body, segments, part), start)
+        boundary = told or Boundary(start)
+    tally = Tally()
     for piece in body(segments, part):
         data = bytes(piece)
         tally.update(data, len(data))
-        if b"\n" not in head and len(head) <= SMALL:
-            head += data
-    line = Span(start, start + len(head.partition(b"\n")[0]))
-    opening = claude.boundary([head[: line.size]], line) if part.index else None
-    boundary = opening if isinstance(opening, Boundary) else Boundary(start)
     segment = Segment(
         index=part.index,
         span=Span(start, start + tally.size),
-        boundary=boundary if part.index else None,
-        first_timestamp=boundary.timestamp if part.index else None,
+        boundary=boundary,
+        first_timestamp=boundary.timestamp if boundary else None,
         last_timestamp=None,
     )
     return SealedSegment(segment, tally.digest, tally.lines, part.codec)

@@ -13,13 +13,12 @@ from collections import defaultdict
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from sessrotate import clients, names
 from sessrotate.errors import DamagedError, StorageError, WrongUsageError, printable, storage
-from sessrotate.model import Boundary, Codec, Span
 from sessrotate.reading.open_segments import OpenSegment, SegmentInfo
-from sessrotate.segments import header_chain
+from sessrotate.segments import first_line, header_chain
 from sessrotate.segments.files import Problem, content, opened
 from sessrotate.segments.scan import MAX_BOUNDARIES
 
@@ -28,9 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sessrotate.clients.protocol import Client
-
-_LINE: Final = 256 * 1024
-"""Bytes of a segment's first line that are looked at for its boundary."""
+    from sessrotate.model import Codec
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,23 +271,12 @@ def _segment(  # noqa: PLR0917 - all that is known of a segment
     boundary = None
     if index and problem is None:
         with suppress(DamagedError):
-            boundary = _boundary(client, pieces())
+            boundary = first_line.boundary(client, pieces)
     time = boundary.timestamp if boundary is not None else None
     info = SegmentInfo(
         index, None, boundary, time or (head.timestamp if head else None), None, "sealed"
     )
     return OpenSegment(info, pieces, problem)
-
-
-def _boundary(client: Client, pieces: Iterator[memoryview]) -> Boundary | None:
-    line = bytearray()
-    for piece in pieces:
-        line += piece
-        if b"\n" in line or len(line) > _LINE:
-            break
-    text = bytes(line).partition(b"\n")[0]
-    told = client.boundary([text], Span(0, len(text)))
-    return told if isinstance(told, Boundary) else None
 
 
 def _pieces(folder: Path, index: int, file: str, skip: int) -> Iterator[memoryview]:

@@ -5,6 +5,7 @@ Rule: only reads, and a segment's file is opened when its bytes are asked for, n
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -14,9 +15,8 @@ from sessrotate import clients
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import DamagedError, storage
 from sessrotate.model import Boundary, Segment, Span
-from sessrotate.parsing.records import LONGEST
 from sessrotate.reading import pieces as history_pieces
-from sessrotate.segments import dating, plan, scan
+from sessrotate.segments import dating, first_line, plan, scan
 from sessrotate.segments.files import Part, SegmentSet, beginning, body, unreadable
 
 if TYPE_CHECKING:
@@ -154,17 +154,8 @@ def _look(segments: SegmentSet, client: Client, part: Part) -> SegmentInfo:
     """Return what a segment's first line says, where no manifest does."""
     found: Boundary | None = None
     if part.index and part.file is not None:
-        line = bytearray()
-        try:
-            for piece in body(segments, part):
-                line += piece
-                if b"\n" in line or len(line) > LONGEST:
-                    break
-        except DamagedError:
-            line = bytearray()
-        text = bytes(line).partition(b"\n")[0]
-        told = client.boundary([text], Span(0, len(text)))
-        found = told if isinstance(told, Boundary) else None
+        with suppress(DamagedError):
+            found = first_line.boundary(client, _part(segments, part))
     time = found.timestamp if found is not None else None
     return SegmentInfo(part.index, part.size, found, time, None, "sealed")
 

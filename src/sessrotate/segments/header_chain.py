@@ -10,14 +10,14 @@ import re
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from sessrotate import clients, names
 from sessrotate.errors import DamagedError, NotASessionError, WrongUsageError, printable, storage
-from sessrotate.model import CODECS, Boundary, Codec, Layout, Span
-from sessrotate.parsing import json_line
-from sessrotate.segments import header
+from sessrotate.model import CODECS, Codec, Layout
+from sessrotate.segments import first_line, header
 from sessrotate.segments.files import (
     Part,
     Problem,
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from sessrotate.clients.protocol import Client
     from sessrotate.segments.header import Header
     from sessrotate.segments.live_header import LiveHeader
-
-_PIECE: Final = 64 * 1024
 
 
 def read_header(folder: Path, file: str) -> tuple[bytes, Header | None] | None:
@@ -319,32 +317,11 @@ def _wrong(claim: _Claim, client: Client, head: Header, part: Part) -> Iterator[
 def _is_time_of_first_line(client: Client, folder: Path, part: Part, time: str | None) -> bool:
     """Tell whether a header's time is its boundary's; what cannot be read is judged elsewhere."""
     try:
-        line, size = _FirstLine(folder, part), json_line.SMALL + 1
-        # As `split` saw it: a format may tell a boundary by its two ends, whatever is between.
-        opening = client.boundary(line, Span(0, size))
-        told = opening.timestamp if isinstance(opening, Boundary) else client.timestamp(line, size)
+        return first_line.time(client, partial(_body, folder, part)) == time
     except DamagedError:
         return True
-    return told == time
 
 
-class _FirstLine:
-    """The first line of a segment's body in pieces, as often as wanted; backwards, its end."""
-
-    def __init__(self, folder: Path, part: Part) -> None:
-        self._folder, self._part = folder, part
-
-    def __iter__(self) -> Iterator[bytes]:
-        for buffer, start, end in body_pieces(self._folder, self._part):
-            newline = buffer.find(b"\n", start, end)
-            stop = end if newline < 0 else newline
-            for at in range(start, stop, _PIECE):
-                yield bytes(buffer[at : min(at + _PIECE, stop)])
-            if newline >= 0:
-                return
-
-    def __reversed__(self) -> Iterator[bytes]:
-        end = b""
-        for piece in self:
-            end = (end + piece)[-_PIECE:]
-        yield end
+def _body(folder: Path, part: Part) -> Iterator[memoryview]:
+    for buffer, start, end in body_pieces(folder, part):
+        yield memoryview(buffer)[start:end]
