@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import generate_session
+import sessrotate
 import test_layers
 from sessrotate.job import steps
 from sessrotate.job.config import keys as config_keys
@@ -158,3 +159,9 @@ def test_every_module_that_a_page_names_is_there(page: Path) -> None:
             assert module in test_layers.MODULES, name
             source = test_layers.MODULES[module].read_text()
             assert re.search(rf"^(class |def )?{attribute}\b", source, re.MULTILINE), name
+
+
+def test_the_changelog_begins_with_this_version() -> None:
+    newest = re.search(r"^## (\S+) - ", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert newest is not None
+    assert newest[1] == sessrotate.__version__

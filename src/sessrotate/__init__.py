@@ -68,7 +68,7 @@ __all__ = [
     "open_session",
     "sessions",
 ]
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 _MODULES = {
     "errors": "SessrotateError RequestError WrongUsageError InUseError RefusedError "
