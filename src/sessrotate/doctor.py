@@ -15,7 +15,7 @@ from sessrotate.errors import RequestError, SessrotateError, printable
 from sessrotate.hook import installation, notes
 from sessrotate.in_place import recover, swap
 from sessrotate.job import run_log, schedule
-from sessrotate.retention import archive_moves, prune, transaction
+from sessrotate.retention import archive_moves, transaction, trash
 from sessrotate.segments import live_header
 from sessrotate.system.source import Source
 
@@ -136,7 +136,7 @@ def _look(where: Place) -> Iterator[tuple[str, str]]:
 
 def _shelf(where: Place) -> Iterator[tuple[str, str]]:
     """Yield what is left to do with an archive's sealed segments and its trash."""
-    found = prune.due(where, 0, 0)
+    found = trash.due(where, 0, 0)
     name = printable(where.session)
     if found.left:
         yield (

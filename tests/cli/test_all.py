@@ -41,10 +41,10 @@ def test_all_are_rotated_but_those_that_run_and_those_that_cannot(home: Home) ->
     ended = called("split", "--all", "--in-place", "--json")
     assert ended.code == 77
     assert results(ended.document()) == {
-        command_line.ID: "rotated",
+        command_line.ID: "done",
         "linked": "failed",
-        "running": "running",
-        "short": "nothing to cut",
+        "running": "in use",
+        "short": "nothing to do",
     }
     freed = len(DATA) - home.live.stat().st_size
     assert ended.document()["bytes_freed"] == freed
@@ -63,7 +63,7 @@ def test_a_dry_run_says_the_same_and_changes_nothing(home: Home) -> None:
 @pytest.mark.usefixtures("home")
 def test_with_live_those_that_run_are_rotated_too() -> None:
     ended = called("split", "--all", "--in-place", "--live", "--json")
-    assert results(ended.document())["running"] == "rotated"
+    assert results(ended.document())["running"] == "done"
 
 
 def test_with_live_one_that_is_written_to_all_the_time_is_a_failure(home: Home) -> None:
@@ -71,7 +71,7 @@ def test_with_live_one_that_is_written_to_all_the_time_is_a_failure(home: Home) 
     with home.live.with_name("running.jsonl").open("ab"):
         ended = called("split", "--all", "--in-place", "--live", "--wait", "0", "--json")
     assert ended.code == 75
-    assert results(ended.document())["running"] == "running"
+    assert results(ended.document())["running"] == "in use"
 
 
 def test_small_ones_are_left_alone(home: Home) -> None:
@@ -85,7 +85,7 @@ def test_small_ones_are_left_alone(home: Home) -> None:
 def test_the_table_ends_with_what_was_freed() -> None:
     ended = called("split", "--all", "--in-place")
     assert ended.out.splitlines()[0].split() == ["session", "before", "after", "freed", "result"]
-    assert "1 rotated" in ended.out.splitlines()[-1]
+    assert "1 done" in ended.out.splitlines()[-1]
     assert ended.out.endswith(" freed.\n")
     assert "1 of 4" in ended.err
 

@@ -37,7 +37,7 @@ def aged(home: Home, days: float) -> None:
 def test_a_session_is_put_away_and_comes_back(home: Home) -> None:
     done = called("archive", ID)
     assert (done.code, done.err) == (0, "")
-    assert "archived" in done.out
+    assert " done\n" in done.out
     assert done.out.endswith("1 session; 3.2 KiB left the client's folder.\n"), done.out
     assert not home.live.exists()
     assert called("stitch", ID[:8], "-o", str(home.config / "out")).code == 0
@@ -46,7 +46,7 @@ def test_a_session_is_put_away_and_comes_back(home: Home) -> None:
     assert called("doctor").code == 0
     back = called("unarchive", ID)
     assert (back.code, back.err) == (0, "")
-    assert back.out == f"{ID} is back: 3.2 KiB in {home.live}.\n"
+    assert back.out == f"Put {ID} back: 3.2 KiB in {home.live}.\n"
     assert home.live.read_bytes() == DATA
 
 
@@ -78,7 +78,7 @@ def test_json_says_what_became_of_each(home: Home) -> None:
         "session": ID,
         "path": str(home.live),
         "bytes_freed": len(DATA),
-        "result": "archived",
+        "result": "done",
         "reason": None,
     }
     assert document["bytes_freed"] == len(DATA)
@@ -96,7 +96,7 @@ def test_what_is_older_is_put_away_and_what_is_in_use_stays(home: Home) -> None:
     with home.live.with_name("used.jsonl").open("ab"):
         done = called("archive", "--older-than", "7d", "--wait", "0")
     assert done.code == 0
-    assert "running: The session is in use" in done.out
+    assert "in use: The session is in use" in done.out
     assert sorted(path.name for path in home.live.parent.iterdir()) == [
         "newer.jsonl",
         "used.jsonl",
@@ -172,7 +172,7 @@ def test_who_brings_back_what_the_client_would_delete_is_told(home: Home) -> Non
     aged(home, 45)
     called("archive", ID)
     done = called("unarchive", ID)
-    assert "It was not changed for 45 days" in done.out
+    assert "It was last changed 45 days ago" in done.out
     assert "--touch" in done.out
     called("archive", ID)
     assert "--touch" not in called("unarchive", ID, "--touch").out

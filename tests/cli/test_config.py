@@ -59,11 +59,11 @@ def test_a_full_disk_is_an_error_and_leaves_no_half_of_it(home: Home, file: Path
 
 def test_what_is_in_force_is_shown_with_its_origin(file: Path) -> None:
     said = called("config", "show").out
-    assert "not there" in said
+    assert "no such file" in said
     assert {line.split()[-1] for line in said.splitlines()[2:]} == {"default"}
     write(file, SOME.encode())
     said = called("config", "show").out
-    assert "not there" not in said
+    assert "no such file" not in said
     rows = {line.split()[0]: line.split()[1:] for line in said.splitlines()[2:]}
     assert set(rows) == {key.title for key in KEYS}
     assert rows["prune.keep_last"] == ["3", "line", "2"]

@@ -135,7 +135,7 @@ def test_a_person_is_asked(home: Home, answer: str, code: int) -> None:
     before = snapshot(home.config)
     ended, said = asked(answer, "prune", ID, *LAST_TWO, env=home.env)
     assert ended == code, said
-    assert said.count("Go on? [y/N]") == 1
+    assert said.count("Continue? [y/N]") == 1
     assert "Traceback" not in said
     if answer in {"y\n", "YES\n"}:
         assert len(trashed(home)) == 2
@@ -153,7 +153,7 @@ def test_on_a_terminal_a_long_table_has_what_goes_and_counts_the_rest(
     on_terminal = command_line.on_terminal(*options, env=home.env)
     assert on_terminal.out.count("  remove  ") == 3
     assert "  keep  " not in on_terminal.out
-    assert "57 segments more to keep" in on_terminal.out
+    assert "57 segments more are kept" in on_terminal.out
     assert piped(*options, env=home.env).out.count("  keep  ") == 57
 
 
@@ -164,8 +164,8 @@ def test_on_a_terminal_a_long_table_has_what_goes_and_counts_the_rest(
     ("options", "told"),
     [
         ((ID,), "No rule"),
-        ((), "SESSION, or --all"),
-        ((ID, "--all", *LAST_TWO), "SESSION, or --all"),
+        ((), "either SESSION or --all"),
+        ((ID, "--all", *LAST_TWO), "either SESSION or --all"),
         (("nosuch", *LAST_TWO), "no file or session"),
     ],
 )
@@ -274,7 +274,7 @@ def test_what_nobody_pruned_stays_in_the_trash_and_is_told(home: Home) -> None:
     (home.archive / "trash" / "mine\x1b[2J").write_bytes(b"mine")
     ended = called("prune", ID, "--empty-trash", "--grace", "0", "--yes")
     assert ended.code == 0
-    assert "which nobody pruned: left alone" in ended.err
+    assert "that were never pruned: " in ended.err
     assert not raw_controls(ended.err)
     assert trashed(home) == ["mine\x1b[2J"]
     told = called("doctor", "--json")
@@ -289,7 +289,7 @@ def test_a_link_in_the_trashs_place_is_not_followed(home: Home, tmp_path: Path) 
     for options in (LAST_TWO, ("--empty-trash", "--grace", "0")):
         ended = called("prune", ID, *options, "--yes")
         assert ended.code == 74
-        assert "is no folder" in ended.err
+        assert "is not a folder" in ended.err
     assert list(outside.iterdir()) == []
     assert home.stitched() == DATA
 
@@ -358,7 +358,7 @@ def test_an_unfinished_rotation_holds_everything_and_says_what_finishes_it(home:
     home.pack.hardlink_to(home.live)
     ended = called("prune", ID, *LAST_TWO, "--yes")
     assert ended.code == 0
-    assert "a run on its session is not finished" in ended.out
+    assert "a rotation of its session is unfinished" in ended.out
     assert trashed(home) == []
     for command in (("undelete", ID), ("pin", ID, "1"), ("compress", ID)):
         ended = called(*command)
@@ -382,7 +382,7 @@ def test_a_rotation_after_the_plan_was_made_is_noticed(home: Home) -> None:
         patch.setattr(fs, "create_folder", meanwhile)
         ended = called("prune", ID, *LAST_TWO, "--yes")
     assert ended.code == 75
-    assert "changed since the plan was made" in ended.err
+    assert "changed after the plan was shown" in ended.err
     assert trashed(home) == []
 
 

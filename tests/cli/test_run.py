@@ -60,7 +60,7 @@ def test_a_run_ends_with_one_line_and_0(home: Home) -> None:
     assert home.archived() == {f"{ID}.2.jsonl", f"{ID}.3.jsonl", "manifest.json"}
     assert json.loads(log(home).read_bytes())["code"] == 0
     ended = piped("run", env=home.env)
-    assert (ended.code, ended.out, ended.err) == (0, "Nothing was to be done.\n", "")
+    assert (ended.code, ended.out, ended.err) == (0, "Nothing to do.\n", "")
     assert log(home).read_bytes().count(b"\n") == 2
 
 
@@ -70,7 +70,7 @@ def test_a_dry_run_shows_all_of_it_and_changes_nothing(home: Home) -> None:
     ended = piped("run", "--dry-run", env=home.env)
     assert (ended.code, ended.err) == (0, "")
     assert "xdg-config/sessrotate/config.toml" in ended.out
-    assert "nothing to cut" in ended.out
+    assert "nothing to do" in ended.out
     assert "no keep rule holds it" in ended.out
     assert "Of each session keep the last 2." in ended.out
     assert ended.out.splitlines()[-1].startswith("Would prune 1 session (")
@@ -107,7 +107,7 @@ def test_a_failure_is_one_sentence_and_its_code(home: Home) -> None:
     home.live.with_suffix(".copy").hardlink_to(home.live)
     ended = piped("run", env=home.env)
     assert ended.code == 77
-    assert ended.out == "Nothing was to be done; 1 failed.\n"
+    assert ended.out == "Nothing to do; 1 failed.\n"
     assert ended.err.startswith(f"sessrotate: rotate {ID}: ")
     assert ended.err.count("\n") == 1
     document = piped("run", "--json", env=home.env).document()

@@ -28,9 +28,10 @@ from support.homes import PROJECT, Home, Killed, crashed, silent, snapshot
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from sessrotate.in_place.outcome import Outcome
     from sessrotate.job.config.parse import Settings
     from sessrotate.job.run import Report
-    from sessrotate.job.steps import Item, Job, Step
+    from sessrotate.job.steps import Job, Step
 
 DATA: Final = command_line.session(boundaries=4)
 NOW: Final = 1_800_000_000.0
@@ -70,9 +71,19 @@ def done(text: str = ALL, now: float = NOW) -> Report:
 def became(report: Report) -> dict[str, list[tuple[str, str]]]:
     """Return what became of which session, by step; steps that did nothing left out."""
     return {
-        stage.step.name: [(item.session, item.became) for item in stage.items]
+        stage.step.name: [(each.session, each.result) for each in stage.outcomes]
         for stage in report.stages
-        if stage.items
+        if stage.outcomes
+    }
+
+
+def foreseen(report: Report) -> dict[str, list[tuple[str, str]]]:
+    """Return what a dry run says would become of which session, as if it was done."""
+    assert report.dry_run
+    assert "done" not in {result for found in became(report).values() for _, result in found}
+    return {
+        step: [(session, "done" if result == "planned" else result) for session, result in found]
+        for step, found in became(report).items()
     }
 
 
@@ -94,9 +105,9 @@ def test_a_session_is_rotated_pruned_and_after_the_grace_time_gone(home: Home) -
     assert became(report) == {"rotate": [(ID, "done")], "prune": [(ID, "done")]}
     assert (home.archive / "trash").is_dir()
     report = done(now=NOW + 7 * DAY - 1)
-    assert became(report) == {"rotate": [(ID, "nothing")]}
+    assert became(report) == {"rotate": [(ID, "nothing to do")]}
     report = done(now=NOW + 7 * DAY)
-    assert became(report) == {"rotate": [(ID, "nothing")], "trash": [(ID, "done")]}
+    assert became(report) == {"rotate": [(ID, "nothing to do")], "trash": [(ID, "done")]}
     assert not (home.archive / "trash").exists()
     assert [entry["code"] for entry in logged()] == [0, 0, 0]
 
@@ -126,7 +137,7 @@ def test_segments_of_an_age_are_compressed_and_younger_ones_are_not(home: Home) 
         planned = run.plan(settings(rules), now, silent)
         before = len(list(home.archive.glob("*.zst")))
         report = done(rules, now)
-        assert became(report) == became(planned) == ({"compress": [(ID, "done")]} if many else {})
+        assert became(report) == foreseen(planned) == ({"compress": [(ID, "done")]} if many else {})
         assert len(list(home.archive.glob("*.zst"))) - before == many
     assert home.stitched() == DATA
 
@@ -147,7 +158,7 @@ def test_a_session_that_has_been_cold_for_long_is_put_away(home: Home) -> None:
     planned = run.plan(settings(rules), NOW, silent)
     assert home.live.exists()
     report = done(rules)
-    assert became(report) == became(planned) == {"archive": [(ID, "done")]}
+    assert became(report) == foreseen(planned) == {"archive": [(ID, "done")]}
     assert not home.live.exists()
     assert home.stitched() == data
     assert became(done(rules)) == {}
@@ -163,7 +174,7 @@ def test_they_are_done_in_the_order_of_the_table(monkeypatch: pytest.MonkeyPatch
     seen: list[str] = []
 
     def noting(step: Step) -> Step:
-        def deed(job: Job) -> Iterator[Item]:
+        def deed(job: Job) -> Iterator[Outcome]:
             seen.append(step.name)
             return step.deed(job)
 
@@ -220,9 +231,9 @@ def test_a_session_that_fails_stops_no_other(home: Home) -> None:
     assert found["recover"] == [(ID, "failed")]
     assert found["prune"] == [(session, "done") for session in OTHERS]
     assert dict(found["rotate"]) == {
-        OTHERS[0]: "nothing",
+        OTHERS[0]: "nothing to do",
         OTHERS[1]: "failed",
-        OTHERS[2]: "nothing",
+        OTHERS[2]: "nothing to do",
     }
     assert report.code == DamagedError.exit_code
     assert manifest.read_bytes() == b"{"
@@ -337,13 +348,13 @@ def test_a_dry_run_says_what_the_run_does_and_changes_nothing(home: Home) -> Non
     home.append(boundary(90) + row(91))
     where = place.of_live(home.live.with_name(f"{OTHERS[0]}.jsonl"))
     pruned = prune.prepare([where], settings().prune, NOW - 8 * DAY, lambda _done: None)
-    assert [error for _, error in prune.execute(pruned, 1)] == [None]
+    assert [done.error for done in prune.execute(pruned, 1)] == [None]
     crashed(home.rotate, "sessrotate.in_place.seal.finish")
     other(home, "5e55107a-0000-4000-a000-000000000200")
     before = snapshot(home.config.parent)
     planned = run.plan(settings(), NOW, silent)
     assert snapshot(home.config.parent) == before
-    would = became(planned)
+    would = foreseen(planned)
     assert would["recover"] == [(ID, "done")]
     assert would["trash"] == [(OTHERS[0], "done")]
     assert ("5e55107a-0000-4000-a000-000000000200", "done") in would["rotate"]
@@ -362,13 +373,13 @@ def test_a_dry_run_knows_when_the_grace_time_is_over(
 ) -> None:
     done()
     report = run.plan(settings(), NOW + 7 * DAY - early, silent)
-    assert became(report).get("trash", []) == would
+    assert foreseen(report).get("trash", []) == would
 
 
 def test_a_dry_run_waits_for_nobody(home: Home) -> None:
     with locks.only_run(place.run_lock()), locks.alone(home.where, 1):
         report = run.plan(settings(), NOW, silent)
-    assert became(report) == {"rotate": [(ID, "done")]}
+    assert foreseen(report) == {"rotate": [(ID, "done")]}
     assert not user_folders.log_file().exists()
 
 

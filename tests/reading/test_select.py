@@ -17,7 +17,8 @@ from sessrotate.clients.claude import view as claude_view
 from sessrotate.errors import WrongUsageError
 from sessrotate.parsing.records import Record, records
 from sessrotate.reading import select
-from sessrotate.reading.select import Choice, Moment
+from sessrotate.reading.select import Choice
+from sessrotate.units import Moment
 from support.command_line import boundary, row
 from support.talks import answer, call, prompt, result, summary, thinking
 
@@ -246,6 +247,7 @@ def test_a_record_that_is_not_there_is_an_error_at_the_end() -> None:
             datetime(2026, 3, 1, 10, 2, 3, 250_000, tzinfo=UTC),
             timedelta(microseconds=1),
         ),
+        ("30m", NOW - timedelta(minutes=30), timedelta()),
         ("12h", NOW - timedelta(hours=12), timedelta()),
         ("30d", NOW - timedelta(days=30), timedelta()),
         ("6w", NOW - timedelta(weeks=6), timedelta()),

@@ -189,7 +189,7 @@ def test_what_was_pruned_is_not_archived_any_more_but_takes_room_in_the_trash(ho
     before = only()
     policy = Policy(keep_last=1)
     planned = prune.prepare([home.where], policy, 1.8e9, lambda _done: None)
-    assert [error for _, error in prune.execute(planned, 0.2)] == [None]
+    assert [done.error for done in prune.execute(planned, 0.2)] == [None]
     found = only()
     assert found.archived_bytes == len(oracle.bodies(DATA)[2])
     assert found.archived_disk_bytes == disk_bytes(home.archive)

@@ -19,7 +19,7 @@ from sessrotate.errors import DamagedError, InUseError, RefusedError, Sessrotate
 from sessrotate.in_place import operations
 from sessrotate.model import Span
 from sessrotate.reading import session
-from sessrotate.retention import archive, archive_files, archive_moves, prune
+from sessrotate.retention import archive, archive_files, archive_moves, prune, trash
 from sessrotate.retention.policy import DAY, Policy
 from sessrotate.system import in_use, lease
 from support import command_line, homes
@@ -287,9 +287,9 @@ def test_sealed_segments_of_a_session_that_is_away_are_pruned_as_always(
     home.rotate()
     archive.archive(home.where, 1)
     plan = prune.prepare([home.where], Policy(keep_last=1), THEN * 2, lambda _done: None)
-    assert [error for _, error in prune.execute(plan, 1)] == [None]
+    assert [done.error for done in prune.execute(plan, 1)] == [None]
     archive.unarchive(home.where, 1)
-    assert prune.undelete(home.where, None, 1) == [0, 1]
+    assert trash.undelete(home.where, None, 1) == [0, 1]
     assert home.stitched() == DATA
 
 

@@ -17,7 +17,7 @@ from sessrotate import fs, open_session
 from sessrotate.archive import state
 from sessrotate.errors import InUseError, RefusedError, StorageError
 from sessrotate.model import SealedSegment
-from sessrotate.retention import compress, prune, transaction
+from sessrotate.retention import compress, prune, transaction, trash
 from sessrotate.retention.policy import Policy
 from sessrotate.system import zstd
 from support import command_line, homes, oracle
@@ -89,9 +89,9 @@ def test_what_is_compressed_is_rotated_again_and_restored(home: Home) -> None:
 def test_what_is_compressed_is_pruned_and_comes_back(home: Home) -> None:
     compressed(home)
     plan = prune.prepare([home.where], Policy(keep_last=1), 1_800_000_000.0, lambda _done: None)
-    assert [error for _, error in prune.execute(plan, 1)] == [None]
+    assert [done.error for done in prune.execute(plan, 1)] == [None]
     assert (home.archive / "trash" / f"{ID}.1.jsonl.zst").exists()
-    assert prune.undelete(home.where, None, 1) == [0, 1, 2]
+    assert trash.undelete(home.where, None, 1) == [0, 1, 2]
     assert home.stitched() == DATA
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessrotate.model import Segment, Span
-from sessrotate.retention.policy import DAY, Candidate, Policy, in_words, last_written, plan, span
+from sessrotate.retention.policy import DAY, Candidate, Policy, in_words, last_written, plan
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC).timestamp()
 
@@ -224,20 +224,6 @@ def test_a_policy_is_told_in_words() -> None:
     )
     assert in_words(Policy(max_size=1000)).startswith("Remove the oldest until all together")
     assert in_words(Policy(keep_daily=7)).startswith("Of each session keep the newest of each")
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [
-        (7 * DAY, "1 week"),
-        (10 * DAY, "10 days"),
-        (3600, "1 hour"),
-        (90, "90 seconds"),
-        (0.5, "0.5 seconds"),
-    ],
-)
-def test_a_length_of_time_is_told_in_the_unit_that_fits(seconds: float, words: str) -> None:
-    assert span(seconds) == words
 
 
 EARLY, LATE = "1970-01-01T00:01:00Z", "1970-01-01T00:02:00Z"

@@ -11,7 +11,7 @@ import pytest
 from sessrotate.archive import state
 from sessrotate.errors import DamagedError, InUseError, RefusedError, WrongUsageError
 from sessrotate.reading import stitch
-from sessrotate.retention import prune
+from sessrotate.retention import pin, prune, trash
 from sessrotate.retention.policy import DAY, Policy
 from sessrotate.retention.prune import PrunePlan
 from support import command_line, homes, oracle
@@ -37,7 +37,7 @@ def planned(home: Home, policy: Policy = LAST_TWO, now: float = NOW) -> PrunePla
 
 def pruned(home: Home, policy: Policy = LAST_TWO) -> PrunePlan:
     plan = planned(home, policy)
-    assert [error for _, error in prune.execute(plan, 1)] == [None]
+    assert [done.error for done in prune.execute(plan, 1)] == [None]
     return plan
 
 
@@ -47,7 +47,7 @@ def stitched(home: Home) -> tuple[bytes, list[str]]:
         return b"".join(bytes(piece) for piece in stitch.stream(found, gaps.append)), gaps
 
 
-def trash(home: Home) -> set[str]:
+def trashed(home: Home) -> set[str]:
     folder = home.archive / "trash"
     return {file.name for file in folder.iterdir()} if folder.exists() else set()
 
@@ -61,7 +61,7 @@ def test_a_plan_changes_nothing(home: Home) -> None:
 
 def test_what_goes_is_in_the_trash_and_told_as_pruned(home: Home) -> None:
     plan = pruned(home)
-    assert trash(home) == {f"{ID}.jsonl", f"{ID}.1.jsonl"}
+    assert trashed(home) == {f"{ID}.jsonl", f"{ID}.1.jsonl"}
     assert plan.bytes_trashed == sum(file.stat().st_size for file in home.archive.glob("trash/*"))
     data, gaps = stitched(home)
     assert data == b"".join(BODIES[2:])
@@ -75,24 +75,24 @@ def test_what_goes_is_in_the_trash_and_told_as_pruned(home: Home) -> None:
 def test_what_was_pruned_comes_back(home: Home) -> None:
     before = {file.name: file.read_bytes() for file in home.archive.iterdir()}
     pruned(home)
-    assert prune.undelete(home.where, 1, 1) == [1]
-    assert prune.undelete(home.where, None, 1) == [0]
+    assert trash.undelete(home.where, 1, 1) == [1]
+    assert trash.undelete(home.where, None, 1) == [0]
     assert {file.name: file.read_bytes() for file in home.archive.iterdir()} == before
     assert home.stitched() == DATA
-    with pytest.raises(RefusedError, match="No pruned segment"):
-        prune.undelete(home.where, None, 1)
+    with pytest.raises(RefusedError, match="has no pruned segment"):
+        trash.undelete(home.where, None, 1)
 
 
 def test_the_trash_is_emptied_after_the_grace_time_and_not_before(home: Home) -> None:
     pruned(home)
     stranger = home.archive / "trash" / "mine"
     stranger.write_bytes(b"mine")
-    assert prune.empty_trash(home.where, 7 * DAY, NOW + 7 * DAY - 1, 1) == 0
+    assert trash.empty(home.where, 7 * DAY, NOW + 7 * DAY - 1, 1) == 0
     size = sum(file.stat().st_size for file in home.archive.glob("trash/*.jsonl"))
-    assert prune.empty_trash(home.where, 7 * DAY, NOW + 7 * DAY, 1) == size
-    assert trash(home) == {"mine"}
-    with pytest.raises(RefusedError, match="Segment 1"):
-        prune.undelete(home.where, 1, 1)
+    assert trash.empty(home.where, 7 * DAY, NOW + 7 * DAY, 1) == size
+    assert trashed(home) == {"mine"}
+    with pytest.raises(RefusedError, match="does not have segment 1"):
+        trash.undelete(home.where, 1, 1)
     assert stitched(home)[0] == b"".join(BODIES[2:])
 
 
@@ -106,21 +106,21 @@ def test_a_pruned_session_goes_on_and_is_rotated_again(home: Home) -> None:
     assert len(gaps) == 1
     with pytest.raises(RefusedError, match="undelete"):
         home.restore()
-    prune.undelete(home.where, None, 1)
+    trash.undelete(home.where, None, 1)
     home.restore()
     assert home.live.read_bytes() == DATA + more
 
 
 def test_pinned_segments_stay_until_they_are_unpinned(home: Home) -> None:
-    prune.pin(home.where, 0, "the design", 1)
+    pin.pin(home.where, 0, "the design", 1)
     assert planned(home).decisions[0].reasons == ("pinned: the design",)
     pruned(home)
-    assert trash(home) == {f"{ID}.1.jsonl"}
-    prune.pin(home.where, 0, None, 1)
+    assert trashed(home) == {f"{ID}.1.jsonl"}
+    pin.pin(home.where, 0, None, 1)
     pruned(home)
-    assert trash(home) == {f"{ID}.jsonl", f"{ID}.1.jsonl"}
+    assert trashed(home) == {f"{ID}.jsonl", f"{ID}.1.jsonl"}
     with pytest.raises(WrongUsageError, match="no sealed segment 1"):
-        prune.pin(home.where, 1, "", 1)
+        pin.pin(home.where, 1, "", 1)
 
 
 def test_what_does_not_verify_stays(home: Home) -> None:
@@ -133,9 +133,9 @@ def test_what_does_not_verify_stays(home: Home) -> None:
 
 def test_an_archive_that_changed_since_the_plan_is_left_alone(home: Home) -> None:
     plan = planned(home)
-    prune.pin(home.where, 0, "wait", 1)
+    pin.pin(home.where, 0, "wait", 1)
     before = snapshot(home.config)
-    ((_, error),) = prune.execute(plan, 1)
+    (error,) = [done.error for done in prune.execute(plan, 1)]
     assert isinstance(error, InUseError)
     assert snapshot(home.config) == before
 
@@ -145,7 +145,7 @@ def test_a_client_that_came_since_the_plan_is_left_alone(home: Home) -> None:
     running = json.dumps({"pid": os.getpid(), "sessionId": ID}).encode()
     command_line.write(home.config / "sessions" / f"{os.getpid()}.json", running)
     before = snapshot(home.config)
-    ((_, error),) = prune.execute(plan, 1)
+    (error,) = [done.error for done in prune.execute(plan, 1)]
     assert isinstance(error, InUseError)
     assert "client" in str(error)
     assert snapshot(home.config) == before
@@ -155,7 +155,7 @@ def test_a_segment_in_the_trash_that_nobody_pruned_comes_back(home: Home) -> Non
     name = f"{ID}.1.jsonl"
     (home.archive / "trash").mkdir()
     (home.archive / name).rename(home.archive / "trash" / name)
-    prune.pin(home.where, 0, "whatever is done next", 1)
+    pin.pin(home.where, 0, "whatever is done next", 1)
     assert home.stitched() == DATA
 
 

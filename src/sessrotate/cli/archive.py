@@ -1,4 +1,4 @@
-"""`sessrotate archive`: whole sessions are put away, out of their client's folder."""
+"""`sessrotate archive`: move whole sessions out of their client's folder."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from sessrotate import find, names
 from sessrotate.cli import streams
 from sessrotate.cli.options import DryRun, Json, ManySessions, Quiet, Wait, age
 from sessrotate.errors import WrongUsageError, printable
+from sessrotate.in_place import outcome
+from sessrotate.in_place.outcome import Outcome, each
 from sessrotate.render import archive as render_archive
-from sessrotate.retention import archive, archive_fleet, compress
+from sessrotate.retention import archive, compress
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +31,7 @@ def command(
         typer.Option(
             parser=age,
             metavar="AGE",
-            help="Every session whose last record is older, 90d say.",
+            help="Archive every session unused for at least this long, e.g. 90d.",
         ),
     ] = None,
     wait: Wait = 10.0,
@@ -37,42 +39,44 @@ def command(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Put whole cold sessions away: live file, agents' transcripts and tool results.
+    """Move whole sessions to their archive: live file, agents' transcripts and tool results.
 
-    They leave the client's folder, so that its clean-up cannot delete them and its lists stay
-    short, and are compressed. `read`, `stitch`, `verify` and `export` still find them by id, and
-    `unarchive` puts them back as they were. A session that a client runs stays.
+    Archived sessions are compressed, and out of the reach of the client's lists and clean-up.
+    `read`, `stitch`, `verify` and `export` still find them by id, and `unarchive` puts them back
+    as they were. A session that a client runs stays where it is.
     """
     if bool(sessions) == (older_than is not None):
-        raise WrongUsageError("Name a SESSION, or --older-than AGE, and not both.")
+        raise WrongUsageError("Pass either SESSION or --older-than AGE.")
     if older_than is None:
         wanted = [find.live_of(find.path_of(name)) for name in sessions or []]
     else:
         wanted = archive.wanted(older_than, None, time.time())
     number = itertools.count(1)
 
-    def action(where: Place) -> int:
+    def would(where: Place) -> Outcome:
+        return Outcome(where, "planned", archive.plan(where), archive.stored(where))
+
+    def act(where: Place) -> Outcome:
         if len(wanted) > 1 and not quiet and not as_json:
             streams.message(f"{next(number)} of {len(wanted)}: {printable(where.session)}")
         with streams.progress("Compressing", 0, quiet=quiet) as progress:
             freed = archive.archive(where, wait, progress)
             _compress_sealed(where, wait, progress)
-            return freed
+        return Outcome(where, "done", freed, archive.stored(where))
 
-    done = archive_fleet.planned(wanted) if dry_run else archive_fleet.archive(wanted, action)
-    outcomes = [*done]
+    outcomes = [*each(wanted, would if dry_run else act, "archive the session")]
     if as_json:
         streams.write(render_archive.as_json(outcomes, dry_run=dry_run))
     elif len(wanted) != 1 or outcomes[0].error is None:
         streams.write(render_archive.outcomes(outcomes, dry_run=dry_run))
     if len(wanted) == 1 and outcomes[0].error is not None and sessions:
         raise outcomes[0].error
-    code = archive_fleet.exit_code(outcomes, named=bool(sessions))
+    code = outcome.exit_code(outcomes, in_use_counts=bool(sessions))
     if code:
         raise typer.Exit(code)
 
 
 def _compress_sealed(where: Place, wait: float, progress: Callable[[int], None]) -> None:
-    """Compress what was sealed of the session before, too."""
+    """Compress the segments that were sealed before, too."""
     if (where.archive / names.MANIFEST).exists():
         compress.compress(where, wait, progress)

@@ -1,4 +1,4 @@
-"""What the commands over archives share: which ones are meant, and how several failures end."""
+"""What the commands over several archives share: which ones, and how failures end the command."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from sessrotate.cli import streams
 from sessrotate.errors import WrongUsageError, worst
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from sessrotate.archive.place import Place
     from sessrotate.errors import SessrotateError
 
 
 def named(sessions: Sequence[str] | None, *, every: bool) -> list[Place]:
-    """Return the places of the sessions, each once; with `every`, of all archives there are.
+    """Return the places of the named sessions, each once; with `every`, of all archives.
 
-    Raises WrongUsageError unless one of both is given.
+    Raises WrongUsageError unless exactly one of the two is given.
     """
     if bool(sessions) == every:
-        raise WrongUsageError("Name a SESSION, or --all, and not both.")
+        raise WrongUsageError("Pass either SESSION or --all.")
     if every:
         return list(place.archives())
     return list(dict.fromkeys(place.of_archived(find.path_of(name)) for name in sessions or ()))
 
 
-def end(errors: Sequence[SessrotateError]) -> None:
-    """Say every error; the command ends with the code of the worst."""
+def end(errors: Collection[SessrotateError]) -> None:
+    """Print every error, and end the command with the exit code of the worst."""
     last = worst(errors)
     for error in errors:
         if error is not last:

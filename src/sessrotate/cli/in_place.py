@@ -12,7 +12,7 @@ import typer
 from sessrotate import find, fs
 from sessrotate.cli import streams
 from sessrotate.errors import printable
-from sessrotate.in_place import fleet, operations
+from sessrotate.in_place import fleet, operations, outcome
 from sessrotate.render import common
 from sessrotate.render import in_place as render_in_place
 
@@ -98,6 +98,6 @@ def run_all(least: int, options: Options) -> None:
         streams.write(common.as_json(render_in_place.outcomes_json(outcomes)))
     else:
         streams.write(render_in_place.outcomes(outcomes))
-    code = fleet.exit_code(outcomes, live=options.live)
+    code = outcome.exit_code(outcomes, in_use_counts=options.live)
     if code:
         raise typer.Exit(code)

@@ -16,9 +16,9 @@ from sessrotate.errors import SessrotateError
 
 def size(text: str) -> int:
     """Return the bytes that a size such as `50M` means, in powers of 1024."""
-    found = units.parsed(text)
+    found = units.size(text)
     if found is None:
-        raise typer.BadParameter(f"{text!r} is no size such as 500K, 50M or 2G.")
+        raise typer.BadParameter(f"{text!r} is not a size such as {units.SIZES}.")
     return found
 
 
@@ -26,7 +26,7 @@ def age(text: str) -> float:
     """Return the seconds that an age such as `30d` means."""
     found = units.age(text)
     if found is None:
-        raise typer.BadParameter(f"{text!r} is no age such as 12h, 30d or 6w.")
+        raise typer.BadParameter(f"{text!r} is not an age such as {units.AGES}.")
     return found
 
 

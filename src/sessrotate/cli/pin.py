@@ -11,7 +11,7 @@ from sessrotate.archive import place
 from sessrotate.cli import streams
 from sessrotate.cli.options import Session, Wait
 from sessrotate.errors import printable
-from sessrotate.retention import prune
+from sessrotate.retention.pin import pin
 
 
 def command(
@@ -25,5 +25,5 @@ def command(
 ) -> None:
     """Keep a segment, whatever a policy says."""
     where = place.of_archived(find.path_of(session))
-    prune.pin(where, segment, note, wait)
+    pin(where, segment, note, wait)
     streams.write(f"Segment {segment} of {printable(where.session)} stays.\n")

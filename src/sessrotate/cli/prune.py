@@ -1,24 +1,22 @@
-"""`sessrotate prune`: old segments go by a policy, seen before it happens."""
+"""`sessrotate prune`: remove old segments by a policy, after showing what would go."""
 
 from __future__ import annotations
 
-import sys
 import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sessrotate.cli import archives, streams
+from sessrotate.cli.confirm import confirmed
 from sessrotate.cli.options import DryRun, Every, Json, ManySessions, Quiet, Wait, age, size
-from sessrotate.errors import SessrotateError, WrongUsageError
+from sessrotate.in_place.outcome import Outcome, each
 from sessrotate.render import prune as render_prune
-from sessrotate.retention import prune
+from sessrotate.retention import prune, trash
 from sessrotate.retention.policy import Policy
 
 if TYPE_CHECKING:
     from sessrotate.archive.place import Place
-    from sessrotate.render.prune import Shown
-    from sessrotate.retention.prune import PrunePlan
 
 
 def command(
@@ -27,14 +25,14 @@ def command(
     every: Every = False,
     keep_last: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="Keep the last N of each session."),
+        typer.Option(min=1, metavar="N", help="Keep the last N segments of each session."),
     ] = None,
     keep_within: Annotated[
         float | None,
         typer.Option(
             parser=age,
             metavar="AGE",
-            help="Keep what is at most so much older than its session's newest.",
+            help="Keep segments at most this much older than the newest of their session.",
         ),
     ] = None,
     keep_daily: Annotated[
@@ -42,7 +40,7 @@ def command(
         typer.Option(
             min=1,
             metavar="N",
-            help="Keep the newest of each of the last N days that have any.",
+            help="Keep the newest segment of each of the last N days that have one.",
         ),
     ] = None,
     keep_weekly: Annotated[
@@ -58,7 +56,7 @@ def command(
         typer.Option(
             parser=age,
             metavar="AGE",
-            help="Remove what is older, and is not kept by another rule.",
+            help="Remove older segments that no other rule keeps.",
         ),
     ] = None,
     max_size: Annotated[
@@ -66,30 +64,35 @@ def command(
         typer.Option(
             parser=size,
             metavar="SIZE",
-            help="Remove the oldest that no rule keeps until all together fit.",
+            help="Remove the oldest segments that no rule keeps until the rest fit in SIZE.",
         ),
     ] = None,
     empty_trash: Annotated[
-        bool, typer.Option("--empty-trash", help="Free what has been in the trash for long enough.")
+        bool,
+        typer.Option("--empty-trash", help="Free segments whose grace time in the trash is over."),
     ] = False,
     grace: Annotated[
         float | None,
         typer.Option(
-            parser=age, metavar="AGE", help="How long it stays in the trash.", show_default="7d"
+            parser=age,
+            metavar="AGE",
+            help="How long segments stay in the trash.",
+            show_default="7d",
         ),
     ] = None,
     wait: Wait = 10.0,
     dry_run: DryRun = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Remove old archived segments by a policy, with the reason for each.
+    """Remove old segments from archives by a policy, and show the reason for each.
 
-    They go to the archive's trash, and `undelete` brings them back; only --empty-trash frees
-    their bytes, after the grace time. The newest sealed segment of a session, pinned ones, what
-    does not verify and sessions that a client runs always stay. With keep rules alone, what none
-    of them keeps goes; with --max-age or --max-size only what these name.
+    Removed segments move to the archive's trash, and `undelete` brings them back. Only
+    --empty-trash deletes them, after the grace time. With keep rules alone, everything that they
+    do not keep is removed; with --max-age or --max-size, only what those name. These segments
+    always stay: the newest of a session, pinned ones, damaged ones, and those of a running
+    session.
     """
     wanted = archives.named(sessions, every=every)
     policy = Policy(
@@ -102,85 +105,43 @@ def command(
         max_size=max_size,
     )
     now = time.time()
-    grace = prune.GRACE if grace is None else grace
-    errors: list[SessrotateError] = []
+    grace = trash.GRACE if grace is None else grace
+    found: list[Outcome] = []
     planned = None
     if not policy.is_empty or not empty_trash:
         with streams.progress("Verifying", 0, quiet=quiet) as progress:
             planned = prune.prepare(wanted, policy, now, progress)
-        errors += [error for _, error in planned.failures]
-    dues = _due(wanted, grace, now, errors) if empty_trash else []
-    freed = sum(due.bytes for due in dues)
-    if empty_trash and grace == 0 and planned is not None:
-        freed += planned.bytes_trashed  # right behind what was there before
-    shown = render_prune.Shown(planned, freed, is_due=empty_trash)
+        found += planned.failures
+    dues = []
+
+    def look(where: Place) -> Outcome:
+        dues.append(trash.due(where, grace, now))
+        return Outcome(where, "planned", dues[-1].bytes)
+
+    def empty(where: Place) -> Outcome:
+        return Outcome(where, "done", trash.empty(where, grace, now, wait))
+
+    found += each(wanted if empty_trash else (), look)
+    due = sum(due.bytes for due in dues)
+    if grace == 0 and planned is not None:
+        due += planned.bytes_trashed  # in the trash by then
+    shown = render_prune.Shown(planned, due if empty_trash else 0, is_due=empty_trash)
     if not as_json:
-        width = streams.terminal_width()
-        streams.write(render_prune.plan(shown, is_short=width is not None))
-    for due in dues:
-        if due.strangers:
-            streams.message(render_prune.strangers(due))
-    if dry_run or not _agreed(shown, yes=yes):
-        if as_json:
-            streams.write(render_prune.as_json(shown, shown.trashed, shown.due, dry_run=True))
-        archives.end(errors)
-        return
-    trashed = _execute(planned, wait, errors)
-    freed = _emptied(wanted, grace, now, wait, errors) if empty_trash else 0
+        is_short = streams.terminal_width() is not None
+        streams.write(render_prune.plan(shown, is_short=is_short))
+    for sentence in render_prune.strangers(dues):
+        streams.message(sentence)
+    trashed, freed = shown.trashed, shown.due
+    is_going = not dry_run and confirmed(
+        render_prune.total(shown), yes=yes or not shown.is_anything
+    )
+    if is_going:
+        pruned = [*prune.execute(planned, wait)] if planned is not None else []
+        emptied = [*each(wanted if empty_trash else (), empty)]
+        found += pruned + emptied
+        trashed, freed = (sum(each.freed for each in done) for done in (pruned, emptied))
     if as_json:
-        streams.write(render_prune.as_json(shown, trashed, freed, dry_run=False))
-    else:
+        streams.write(render_prune.as_json(shown, trashed, freed, dry_run=not is_going))
+    elif is_going:
         streams.write(render_prune.done(trashed, freed))
-    archives.end(errors)
-
-
-def _due(
-    wanted: list[Place], grace: float, now: float, errors: list[SessrotateError]
-) -> list[prune.Due]:
-    found = []
-    for where in wanted:
-        try:
-            found.append(prune.due(where, grace, now))
-        except SessrotateError as error:
-            if str(error) not in map(str, errors):  # the plan met it, too
-                errors.append(error)
-    return found
-
-
-def _execute(planned: PrunePlan | None, wait: float, errors: list[SessrotateError]) -> int:
-    """Carry out a plan; return how many bytes went to the trash."""
-    trashed = 0
-    if planned is not None:
-        for holding, error in prune.execute(planned, wait):
-            if error is None:
-                trashed += planned.bytes_of(holding)
-            else:
-                errors.append(error)
-    return trashed
-
-
-def _emptied(
-    wanted: list[Place], grace: float, now: float, wait: float, errors: list[SessrotateError]
-) -> int:
-    """Empty the trash of archives; return how many bytes that freed."""
-    freed = 0
-    for where in wanted:
-        try:
-            freed += prune.empty_trash(where, grace, now, wait)
-        except SessrotateError as error:
-            if str(error) not in map(str, errors):
-                errors.append(error)
-    return freed
-
-
-def _agreed(shown: Shown, *, yes: bool) -> bool:
-    """Have a person confirm; raise WrongUsageError where nobody can be asked."""
-    if yes or not shown.is_anything:
-        return True
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise WrongUsageError("Nobody is here to be asked: say --yes, or look with --dry-run.")
-    streams.message(render_prune.question(shown))
-    if sys.stdin.readline().strip().lower() in {"y", "yes"}:
-        return True
-    streams.message("Nothing was changed.")
-    return False
+    archives.end({str(each.error): each.error for each in found if each.error}.values())

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from sessrotate import units
 from sessrotate.cli import pager, streams
 from sessrotate.cli.options import AllowGaps, Quiet, Session
 from sessrotate.errors import WrongUsageError
@@ -74,8 +75,8 @@ def command(
         typer.Option(
             metavar="TIME|UUID",
             show_default=False,
-            help="From here on: 2026-03-01, 2026-03-01T10:00:05Z (UTC where no zone is given), "
-            "an age (12h, 30d, 6w), or the uuid of a record.",
+            help=f"From here on: {units.MOMENTS} (UTC where no zone is given), an age "
+            f"({units.AGES}), or the uuid of a record.",
         ),
     ] = None,
     until: Annotated[

@@ -1,4 +1,4 @@
-"""`sessrotate unarchive`: a session that was put away comes back as it was."""
+"""`sessrotate unarchive`: put an archived session back as it was."""
 
 from __future__ import annotations
 
@@ -22,15 +22,16 @@ def command(
     touch: Annotated[
         bool,
         typer.Option(
-            "--touch", help="Date its files now, or the client's next clean-up deletes old ones."
+            "--touch",
+            help="Date its files now, so that the client's clean-up does not delete them.",
         ),
     ] = False,
     wait: Wait = 10.0,
     quiet: Quiet = False,
 ) -> None:
-    """Put a session back where its client looks, as it was, with all that belongs to it.
+    """Put an archived session back where its client looks, with everything that belongs to it.
 
-    Nothing that is there by now is written over.
+    Files that are there by now are never overwritten.
     """
     where = place.of_archived(find.path_of(session))
     now = time.time()

@@ -12,7 +12,7 @@ from sessrotate.cli import streams
 from sessrotate.cli.options import Session, Wait
 from sessrotate.errors import printable
 from sessrotate.render.common import count
-from sessrotate.retention import prune
+from sessrotate.retention import trash
 
 
 def command(
@@ -26,6 +26,6 @@ def command(
 ) -> None:
     """Bring pruned segments back, as long as they are in the trash."""
     where = place.of_archived(find.path_of(session))
-    back = prune.undelete(where, segment, wait)
+    back = trash.undelete(where, segment, wait)
     many = count(len(back), "segment")
     streams.write(f"{many} of {printable(where.session)} came back from the trash.\n")

@@ -11,7 +11,7 @@ from sessrotate.archive import place
 from sessrotate.cli import streams
 from sessrotate.cli.options import Session, Wait
 from sessrotate.errors import printable
-from sessrotate.retention import prune
+from sessrotate.retention.pin import pin
 
 
 def command(
@@ -22,5 +22,5 @@ def command(
 ) -> None:
     """Let a policy decide on a pinned segment again."""
     where = place.of_archived(find.path_of(session))
-    prune.pin(where, segment, None, wait)
+    pin(where, segment, None, wait)
     streams.write(f"Segment {segment} of {printable(where.session)} is not pinned any more.\n")

@@ -67,9 +67,9 @@ def call(arguments: Sequence[str]) -> str | None:
 def _least(arguments: Sequence[str]) -> int | None:
     match arguments:
         case []:
-            return units.parsed(LEAST)
+            return units.size(LEAST)
         case ["--min-size", text]:
-            return units.parsed(text)
+            return units.size(text)
         case _:
             return None
 

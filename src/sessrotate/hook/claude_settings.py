@@ -75,7 +75,7 @@ def program_of(line: str) -> str | None:
         case [program, "hook"]:
             is_ours = True
         case [program, "hook", "--min-size", least]:
-            is_ours = units.parsed(least) is not None
+            is_ours = units.size(least) is not None
         case _:
             return None
     return program if is_ours and program.rpartition("/")[2] == _PROGRAM else None

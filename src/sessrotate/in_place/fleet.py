@@ -1,18 +1,16 @@
 """Rotating every large session of the machine, one after the other.
 
-Rule: one session's failure is no other's. What became of each is told, and a session that a
-client runs is passed over, not waited for.
+Rule: a session that a client runs is passed over; nobody waits for it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from sessrotate import errors
 from sessrotate.archive import place
 from sessrotate.clients.claude import client as claude
-from sessrotate.errors import InUseError, SessrotateError
+from sessrotate.in_place.outcome import Outcome, each, failure
 from sessrotate.system import in_use
 
 if TYPE_CHECKING:
@@ -21,27 +19,9 @@ if TYPE_CHECKING:
     from sessrotate.archive.place import Place
     from sessrotate.in_place import operations
 
-Result = Literal["rotated", "planned", "nothing to cut", "running", "failed"]
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of one session; sizes are of its live file, in bytes."""
-
-    where: Place
-    result: Result
-    before: int
-    after: int
-    error: SessrotateError | None = None
-
-    @property
-    def freed(self) -> int:
-        """Bytes that the client's folder has less."""
-        return self.before - self.after
-
 
 def sessions(least: int) -> list[tuple[Place, int]]:
-    """Return the sessions of at least so many bytes and their sizes, largest first."""
+    """Return the sessions of at least `least` bytes and their sizes, largest first."""
     found = []
     for path in claude.sessions():
         try:
@@ -57,31 +37,31 @@ def sessions(least: int) -> list[tuple[Place, int]]:
 def rotate(
     wanted: list[tuple[Place, int]], action: Callable[[Place], operations.Rotated], *, live: bool
 ) -> Iterator[Outcome]:
-    """Rotate sessions by `action`, and yield what became of each.
+    """Rotate sessions by `action`, and yield what became of each; sizes are of the live files.
 
-    Those that a client says it runs are passed over, unless `live`. Interrupts go through.
+    Sessions that a client says it runs are passed over, unless `live`.
     """
-    for where, size in wanted:
+    sizes = dict(wanted)
+
+    def act(where: Place) -> Outcome:
+        before = sizes[where]
         if not live and any(in_use.clients(where)):
-            yield Outcome(where, "running", size, size)
-            continue
-        try:
-            done = action(where)
-        except SessrotateError as error:
-            yield Outcome(where, _result(error), size, _size(where, size), error)
-        else:
-            if done.refusal is not None:
-                yield Outcome(where, _result(done.refusal), size, size, done.refusal)
-            elif done.plan.live is None:
-                yield Outcome(where, "nothing to cut", size, size)
-            elif done.seconds is None:
-                yield Outcome(where, "planned", size, done.plan.bytes_after)
-            else:
-                yield Outcome(where, "rotated", size, _size(where, size))
+            return Outcome(where, "in use", size=before)
+        done = action(where)
+        if done.refusal is not None:
+            return failure(where, done.refusal)
+        if done.plan.live is None:
+            return Outcome(where, "nothing to do", size=before)
+        planned = done.seconds is None
+        after = done.plan.bytes_after if planned else _size(where, before)
+        return Outcome(where, "planned" if planned else "done", before - after, after)
 
-
-def _result(error: SessrotateError) -> Result:
-    return "running" if isinstance(error, InUseError) else "failed"
+    for outcome in each(sizes, act, "rotate the session"):
+        if outcome.error is None or outcome.where is None:
+            yield outcome
+        else:  # the swap may be done all the same
+            after = _size(outcome.where, sizes[outcome.where])
+            yield replace(outcome, freed=sizes[outcome.where] - after, size=after)
 
 
 def _size(where: Place, otherwise: int) -> int:
@@ -89,12 +69,3 @@ def _size(where: Place, otherwise: int) -> int:
         return where.live.stat().st_size
     except OSError:
         return otherwise
-
-
-def exit_code(outcomes: list[Outcome], *, live: bool) -> int:
-    """Return the worst exit code; a running session counts only where it was to be rotated too."""
-    return errors.exit_code(
-        outcome.error
-        for outcome in outcomes
-        if outcome.error is not None and (live or outcome.result == "failed")
-    )

@@ -1,23 +1,23 @@
-"""The scheduled job: all steps one after the other, once, and a line in the log.
+"""The scheduled job: all steps once, one after the other, and a line in the log.
 
-Rule: one run at a time, and to its end: a failure ends neither the run nor the step it is in. The
-exit code is that of the worst failure. What is in use is no failure: the next run finds it again.
+Rule: one run at a time, and a failure ends neither the run nor its step. The exit code is that of
+the worst failure. A session in use is not a failure: the next run comes back to it.
 """
 
 from __future__ import annotations
 
 import time
-from collections import Counter
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from sessrotate import __version__, errors
+from sessrotate import __version__
 from sessrotate.archive import place
 from sessrotate.errors import SessrotateError, StorageError, storage
+from sessrotate.in_place import outcome
 from sessrotate.job import run_log
-from sessrotate.job.steps import STEPS, Item, Job, Step, failure
+from sessrotate.job.steps import STEPS, Job, Step
 from sessrotate.system import locks
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from sessrotate.in_place.operations import Progress
+    from sessrotate.in_place.outcome import Outcome, Result
     from sessrotate.job.config.parse import Settings
     from sessrotate.retention.prune import PrunePlan
 
@@ -32,34 +33,33 @@ WAIT: Final = 10.0
 """Seconds to wait for each session that another process changes."""
 
 INTERRUPTED: Final = 130
-"""What the log says of a run that was told to stop."""
+"""The exit code that the log has for an interrupted run."""
 
 _MOST_FAILURES: Final = 20
-"""How many failures a line of the log names."""
+"""Failures that a line of the log names at most."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A step and what it came to; without items where it is not on."""
+    """A step and what became of each session in it; no outcomes where the step is off."""
 
     step: Step
     is_on: bool
-    items: tuple[Item, ...] = ()
+    outcomes: tuple[Outcome, ...] = ()
 
-    @property
-    def counts(self) -> Counter[str]:
-        """How many sessions became what."""
-        return Counter(item.became for item in self.items)
+    def count(self, *results: Result) -> int:
+        """Return how many sessions have one of these results."""
+        return sum(each.result in results for each in self.outcomes)
 
     @property
     def bytes(self) -> int:
-        """How many bytes were moved or freed."""
-        return sum(item.bytes for item in self.items if item.became == "done")
+        """How many bytes were moved or freed, or would be."""
+        return sum(each.freed for each in self.outcomes if each.error is None)
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a run came to, or would; `unlogged` is why there is no line in the log, if there is."""
+    """What a run did, or would do; `unlogged` is why its line in the log could not be written."""
 
     dry_run: bool
     stages: tuple[Stage, ...]
@@ -68,21 +68,21 @@ class Report:
 
     @property
     def code(self) -> int:
-        """The exit code: that of the worst failure."""
+        """The exit code of the worst failure."""
         return _code(self.stages)
 
 
 def plan(settings: Settings, now: float, progress: Progress) -> Report:
-    """Return what a run would do now; change nothing."""
+    """Return what a run would do now; change nothing. `now` is in seconds since 1970."""
     job = Job(settings, now, WAIT, progress, dry_run=True)
     stages = tuple(_stages(job))
     return Report(dry_run=True, stages=stages, planned=job.planned)
 
 
 def execute(settings: Settings, now: float, progress: Progress) -> Report:
-    """Do all steps and log it; `now` is in seconds since 1970.
+    """Do all steps and log the run; `now` is in seconds since 1970.
 
-    Raises InUseError, and logs nothing, while another run goes on.
+    Raises InUseError, and logs nothing, if another run is in progress.
     """
     job = Job(settings, now, WAIT, progress, dry_run=False)
     stages: list[Stage] = []
@@ -90,7 +90,7 @@ def execute(settings: Settings, now: float, progress: Progress) -> Report:
     with _alone():
         try:
             for stage in _stages(job):
-                stages.append(stage)  # noqa: PERF402 - an interrupt finds those that are done
+                stages.append(stage)  # noqa: PERF402 - an interrupt logs those that are done
         except BaseException as ending:
             if not isinstance(ending, Exception):
                 _log(now, time.monotonic() - begun, INTERRUPTED, stages)
@@ -100,7 +100,7 @@ def execute(settings: Settings, now: float, progress: Progress) -> Report:
 
 
 def _alone() -> AbstractContextManager[None]:
-    """Hold the lock of runs; without a client's folder there is nothing to be kept apart."""
+    """Hold the lock of runs, unless there is no client's folder to hold it in."""
     file = place.run_lock()
     return locks.only_run(file) if place.root().parent.is_dir() else nullcontext()
 
@@ -108,26 +108,22 @@ def _alone() -> AbstractContextManager[None]:
 def _stages(job: Job) -> Iterator[Stage]:
     for step in STEPS:
         if step.is_on(job.settings):
-            yield Stage(step, is_on=True, items=tuple(_items(step, job)))
+            yield Stage(step, is_on=True, outcomes=tuple(_outcomes(step, job)))
         else:
             yield Stage(step, is_on=False)
 
 
-def _items(step: Step, job: Job) -> Iterator[Item]:
+def _outcomes(step: Step, job: Job) -> Iterator[Outcome]:
     try:
         with storage(f"{step.would} sessions"):
             yield from step.deed(job)
     except SessrotateError as error:
-        yield failure("", error)
+        yield outcome.failure(None, error)
 
 
 def _code(stages: list[Stage] | tuple[Stage, ...]) -> int:
-    return errors.exit_code(
-        item.error
-        for stage in stages
-        for item in stage.items
-        if item.became == "failed" and item.error is not None
-    )
+    found = (each for stage in stages for each in stage.outcomes)
+    return outcome.exit_code(found, in_use_counts=False)
 
 
 # ── the log ──────────────────────────────────────────────────────────────────────────────────
@@ -143,10 +139,10 @@ def _log(now: float, seconds: float, code: int, stages: list[Stage]) -> StorageE
 
 def _record(now: float, seconds: float, code: int, stages: list[Stage]) -> dict[str, Any]:
     failures = [
-        {"step": stage.step.name, "session": item.session, "code": item.error.exit_code}
+        {"step": stage.step.name, "session": each.session, "code": each.error.exit_code}
         for stage in stages
-        for item in stage.items
-        if item.became == "failed" and item.error is not None
+        for each in stage.outcomes
+        if each.result == "failed" and each.error is not None
     ]
     return {
         "at": datetime.fromtimestamp(now, UTC).isoformat(timespec="seconds"),
@@ -155,9 +151,9 @@ def _record(now: float, seconds: float, code: int, stages: list[Stage]) -> dict[
         "code": code,
         "steps": {
             stage.step.name: {
-                "done": stage.counts["done"],
-                "in_use": stage.counts["in use"],
-                "failed": stage.counts["failed"],
+                "done": stage.count("done"),
+                "in_use": stage.count("in use"),
+                "failed": stage.count("failed"),
                 "bytes": stage.bytes,
             }
             for stage in stages

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from sessrotate import units
 from sessrotate.clients.prompts import is_of_client, is_prompt
 from sessrotate.clients.view import Text, Thinking, ToolCall, ToolResult, Unknown
 from sessrotate.errors import WrongUsageError, printable
@@ -36,23 +37,6 @@ _HIDDEN: Final[Mapping[str, Callable[[View], bool]]] = {
 """Records that a word of `INCLUDABLE` stands for."""
 
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
-_AGE: Final = re.compile(r"(\d{1,6})([hdw])")
-_HOURS: Final = {"h": 1, "d": 24, "w": 24 * 7}
-_PRECISIONS: Final = (
-    (re.compile(r"\d{4}-\d\d-\d\d|\d{8}"), timedelta(days=1)),
-    (re.compile(r".*[T ]\d\d:?\d\d(?:Z|[+-]\d\d:?\d\d)?"), timedelta(minutes=1)),
-    (re.compile(r"[^.,]*"), timedelta(seconds=1)),
-    (re.compile(r".*"), timedelta(microseconds=1)),
-)
-"""How long a moment lasts that is written like this: a day, a minute, a second, no time."""
-
-
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """A moment in time, up to where it is over: what is written as a date is a whole day."""
-
-    begin: datetime
-    end: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +48,8 @@ class Choice:
     to no conversation. `turns` keeps of each turn its prompt, its tool exchanges and its answer.
     """
 
-    since: Moment | str | None = None
-    until: Moment | str | None = None
+    since: units.Moment | str | None = None
+    until: units.Moment | str | None = None
     include: frozenset[str] | None = frozenset()
     turns: bool = False
     grep: re.Pattern[str] | None = None
@@ -79,27 +63,21 @@ class Choice:
 # ── what is typed ────────────────────────────────────────────────────────────────────────────
 
 
-def limit(text: str, now: datetime) -> Moment | str:
+def limit(text: str, now: datetime) -> units.Moment | str:
     """Return what a value of --since or --until means; a record's uuid stays a text.
 
-    A time without a zone is UTC, as times are shown. Raises WrongUsageError.
+    Raises WrongUsageError if it is neither a uuid nor what `units.moment` understands.
     """
     text = text.strip()
     if _UUID.fullmatch(text):
         return text.lower()
-    age = _AGE.fullmatch(text)
-    try:
-        if age is not None:
-            begin = now - timedelta(hours=int(age[1]) * _HOURS[age[2]])
-            return Moment(begin, begin)
-        begin = _aware(datetime.fromisoformat(text))
-        precisions = (lasts for written, lasts in _PRECISIONS if written.fullmatch(text))
-        return Moment(begin, begin + next(precisions))
-    except (ValueError, OverflowError):
+    found = units.moment(text, now)
+    if found is None:
         raise WrongUsageError(
-            f"{printable(text)} is no time (2026-03-01, 2026-03-01T10:00:05Z), no age (12h, 30d, "
-            "6w) and no uuid of a record."
-        ) from None
+            f"{printable(text)} is not a time ({units.MOMENTS}), an age ({units.AGES}) or the "
+            "uuid of a record."
+        )
+    return found
 
 
 def expression(text: str) -> re.Pattern[str]:
@@ -143,7 +121,11 @@ def chosen(
         return ((record, None) for record in records)
     grep = choice.grep
     times = (choice.since, choice.until)
-    if grep is not None and not choice.turns and not any(isinstance(t, Moment) for t in times):
+    if (
+        grep is not None
+        and not choice.turns
+        and not any(isinstance(t, units.Moment) for t in times)
+    ):
         # Only here nothing depends on what stands before: the others need each line's meaning.
         records = _sieved(records, sieve(grep), {t for t in times if isinstance(t, str)})
     items = _within(((record, view(record)) for record in records), choice.since, choice.until)
@@ -165,7 +147,7 @@ def _sieved(
 
 
 def _within(
-    items: Iterable[Viewed], since: Moment | str | None, until: Moment | str | None
+    items: Iterable[Viewed], since: units.Moment | str | None, until: units.Moment | str | None
 ) -> Iterator[Viewed]:
     """Yield what stands or was written from `since` to `until`.
 
@@ -174,8 +156,8 @@ def _within(
     if since is None and until is None:
         yield from items
         return
-    begin = since.begin if isinstance(since, Moment) else None
-    end = until.end if isinstance(until, Moment) else None
+    begin = since.begin if isinstance(since, units.Moment) else None
+    end = until.end if isinstance(until, units.Moment) else None
     is_begun, is_over = not isinstance(since, str), False
     now: datetime | None = None
     for record, view in items:

@@ -1,6 +1,6 @@
-"""What `archive` and `unarchive` show. Pure.
+"""What `archive` and `unarchive` print. Pure.
 
-Rule: pure text out, the same table for a dry run and for what was done.
+Rule: a dry run and the run itself show the same table.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sessrotate.render.common import count, size
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sessrotate.retention.archive_fleet import Outcome
+    from sessrotate.in_place.outcome import Outcome
 
 _COLUMNS: Final = ("session", "leaves", "takes", "result")
 
@@ -22,13 +22,13 @@ _DAY: Final = 86_400.0
 
 
 def outcomes(found: Sequence[Outcome], *, dry_run: bool) -> str:
-    """Return the table of what became of all sessions, and the sum below it."""
+    """Return the table of what became of each session, and the sum below it."""
     rows = [
         (
-            printable(entry.where.session, 40),
+            printable(entry.session, 40),
             size(entry.freed),
-            "-" if entry.result == "planned" else size(entry.stored),
-            entry.result if entry.error is None else f"{entry.result}: {entry.error}",
+            "-" if entry.result == "planned" else size(entry.size),
+            entry.text,
         )
         for entry in found
     ]
@@ -44,10 +44,10 @@ def as_json(found: Sequence[Outcome], *, dry_run: bool) -> str:
     document: dict[str, Any] = {
         "sessions": [
             {
-                "session": entry.where.session,
-                "path": str(entry.where.live),
+                "session": entry.session,
+                "path": None if entry.where is None else str(entry.where.live),
                 "bytes_freed": entry.freed,
-                "bytes_stored": entry.stored,
+                "bytes_stored": entry.size,
                 "result": entry.result,
                 "reason": None if entry.error is None else str(entry.error),
             }
@@ -60,16 +60,16 @@ def as_json(found: Sequence[Outcome], *, dry_run: bool) -> str:
 
 
 def back(session: str, path: str, number: int, period: float, age: float) -> str:
-    """Return the sentences about a session that came back.
+    """Return the sentences about a session that was put back.
 
-    `number` is its bytes, `age` for how many seconds its live file was not changed, `period`
-    after how many the client deletes it.
+    `number` is its bytes, `age` how many seconds ago its live file was changed, and `period` after
+    how many the client deletes it.
     """
-    told = f"{printable(session)} is back: {size(number)} in {printable(path)}.\n"
+    said = f"Put {printable(session)} back: {size(number)} in {printable(path)}.\n"
     if age < period:
-        return told
+        return said
     return (
-        f"{told}It was not changed for {age / _DAY:,.0f} days, and its client deletes at its next "
-        f"start what was not for {period / _DAY:,.0f}: `touch` it before, or raise "
-        "cleanupPeriodDays. (`unarchive --touch` does that on the way.)\n"
+        f"{said}It was last changed {age / _DAY:,.0f} days ago, and its client deletes sessions "
+        f"after {period / _DAY:,.0f} days, at its next start. To keep it, `touch` the file now or "
+        "raise cleanupPeriodDays; next time, `unarchive --touch` does that for you.\n"
     )

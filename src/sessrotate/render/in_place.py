@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sessrotate.errors import RequestError
-    from sessrotate.in_place.fleet import Outcome
     from sessrotate.in_place.operations import Rotated
+    from sessrotate.in_place.outcome import Outcome
     from sessrotate.in_place.restore import RestorePlan
     from sessrotate.in_place.rotate import RotationPlan
     from sessrotate.model import Segment
@@ -171,11 +171,11 @@ def outcomes(found: Sequence[Outcome]) -> str:
     """Return the table of what became of all sessions, and the sum below it."""
     rows = [
         (
-            printable(entry.where.session, 40),
-            size(entry.before),
-            size(entry.after),
+            printable(entry.session, 40),
+            size(entry.size + entry.freed),
+            size(entry.size),
             size(entry.freed),
-            entry.result if entry.error is None else f"{entry.result}: {entry.error}",
+            entry.text,
         )
         for entry in found
     ]
@@ -191,10 +191,10 @@ def outcomes_json(found: Sequence[Outcome]) -> dict[str, Any]:
     return {
         "sessions": [
             {
-                "session": entry.where.session,
-                "path": str(entry.where.live),
-                "bytes_before": entry.before,
-                "bytes_after": entry.after,
+                "session": entry.session,
+                "path": None if entry.where is None else str(entry.where.live),
+                "bytes_before": entry.size + entry.freed,
+                "bytes_after": entry.size,
                 "result": entry.result,
                 "reason": None if entry.error is None else str(entry.error),
             }

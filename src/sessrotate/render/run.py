@@ -1,6 +1,6 @@
-"""What `run` and `config show` say. Pure.
+"""What `run` and `config show` print. Pure.
 
-Rule: pure text out. A dry run and the run itself show the same report.
+Rule: a dry run and the run itself show the same report.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from sessrotate.render import prune as render_prune
 from sessrotate.render.common import count, size
 
 if TYPE_CHECKING:
+    from sessrotate.in_place.outcome import Result
     from sessrotate.job.config.file import Loaded
     from sessrotate.job.run import Report, Stage
 
@@ -23,11 +24,16 @@ _SETTINGS: Final = ("setting", "value", "from")
 
 
 def plan(report: Report, loaded: Loaded) -> str:
-    """Return what a run would do: what each session would come to, the pruning, and the sum."""
+    """Return what a run would do to each session, the plan of the pruning, and the sum."""
     rows = [
-        (stage.step.name, printable(item.session, 40), size(item.bytes), printable(item.said, 1000))
+        (
+            stage.step.name,
+            printable(each.session, 40),
+            size(each.freed),
+            printable(each.detail or each.result, 1000),
+        )
         for stage in report.stages
-        for item in stage.items
+        for each in stage.outcomes
     ]
     table = common.plain_table(_ITEMS, rows, left={*_ITEMS} - {"size"}) if rows else ""
     pruning = ""
@@ -40,26 +46,27 @@ def plan(report: Report, loaded: Loaded) -> str:
 
 
 def summary(report: Report) -> str:
-    """Return the line that says what a run came to, or would."""
+    """Return the line that sums up what a run did, or would do."""
     parts = [_part(stage, dry_run=report.dry_run) for stage in report.stages]
     said = ", ".join(part for part in parts if part) or "nothing"
     if report.dry_run:
         said = f"Would {said}" if said != "nothing" else "Would change nothing"
         if report.planned is not None:
-            said += " (what it rotates and then could prune not counted)"
+            said += " (not counting segments that it would archive first and could prune then)"
     elif said == "nothing":
-        said = "Nothing was to be done"
+        said = "Nothing to do"
+    unusual: tuple[Result, ...] = ("in use", "failed")
     rest = [
         f"{number:,} {became}"
-        for became in ("in use", "failed")
-        if (number := sum(stage.counts[became] for stage in report.stages))
+        for became in unusual
+        if (number := sum(stage.count(became) for stage in report.stages))
     ]
     line = f"{said}{'; ' if rest else ''}{', '.join(rest)}."
     return line[0].upper() + line[1:]
 
 
 def _part(stage: Stage, *, dry_run: bool) -> str:
-    many = stage.counts["done"]
+    many = stage.count("done", "planned")
     if not many:
         return ""
     verb = stage.step.would if dry_run else stage.step.done
@@ -69,10 +76,10 @@ def _part(stage: Stage, *, dry_run: bool) -> str:
 def failures(report: Report) -> list[str]:
     """Return a sentence for each session that failed or was in use."""
     return [
-        f"{stage.step.name} {printable(item.session)}: {item.error}".replace(" :", ":")
+        f"{stage.step.name} {printable(each.session)}: {each.error}".replace(" :", ":")
         for stage in report.stages
-        for item in stage.items
-        if item.error is not None
+        for each in stage.outcomes
+        if each.error is not None
     ]
 
 
@@ -89,29 +96,20 @@ def as_json(report: Report, loaded: Loaded) -> str:
                 "bytes": stage.bytes,
                 "sessions": [
                     {
-                        "session": item.session,
-                        "result": item.became,
-                        "bytes": item.bytes,
-                        "detail": item.said,
-                        "code": 0 if item.error is None else item.error.exit_code,
+                        "session": each.session,
+                        "result": each.result,
+                        "bytes": each.freed,
+                        "detail": each.detail,
+                        "code": 0 if each.error is None else each.error.exit_code,
                     }
-                    for item in stage.items
+                    for each in stage.outcomes
                 ],
             }
             for stage in report.stages
         ],
     }
     if report.planned is not None:
-        document["prune"] = [
-            {
-                "session": entry.segment.session.rpartition("/")[2],
-                "index": entry.segment.index,
-                "bytes": entry.segment.bytes,
-                "keep": entry.keep,
-                "reasons": list(entry.reasons),
-            }
-            for entry in report.planned.decisions
-        ]
+        document["prune"] = render_prune.decisions(report.planned)
     return common.as_json(document)
 
 
@@ -119,7 +117,7 @@ def as_json(report: Report, loaded: Loaded) -> str:
 
 
 def settings(loaded: Loaded) -> str:
-    """Return what is in force, and where each value comes from."""
+    """Return the settings in force, and where each value comes from."""
     rows = [
         (
             entry.key.title,
@@ -133,7 +131,7 @@ def settings(loaded: Loaded) -> str:
 
 def _source(loaded: Loaded) -> str:
     name = printable(str(loaded.path), 1000)
-    return f"Settings: {name}{'' if loaded.is_there else ' (not there: the defaults are in force)'}"
+    return f"Settings: {name}{'' if loaded.is_there else ' (no such file: the defaults apply)'}"
 
 
 def settings_json(loaded: Loaded) -> str:

@@ -89,13 +89,13 @@ def compress(
 
     `wait` is how many seconds to wait for the session's lock, which is let go between batches;
     `progress` is told how many bytes are done. Segments that do not verify stay plain, as
-    problems. Raises as `shelf.changing` does; what is compressed by then, is.
+    problems. Raises as `transaction.begin` does; what is compressed by then, is.
     """
     done = Compressed(where, 0, 0, 0)
     failed: set[int] = set()
     seen = 0
     while True:
-        with transaction.changing(where, wait) as listed:
+        with transaction.begin(where, wait) as listed:
             wanted = [
                 entry
                 for entry in listed.segments

@@ -156,7 +156,7 @@ def _within(
     newest = max((times[entry.key] for entry in dated), default=0.0)
     for entry in dated:
         if times[entry.key] >= newest - age:
-            yield entry, f"keep-within {span(age)}"
+            yield entry, f"keep-within {units.span(age)}"
 
 
 def _newest_of_each(
@@ -199,7 +199,7 @@ def _removed(
     for entry in oldest_first:
         if policy.max_age is not None and times[entry.key] < now - policy.max_age:
             total -= entry.bytes
-            yield entry.key, f"older than {span(policy.max_age)}"
+            yield entry.key, f"older than {units.span(policy.max_age)}"
         elif policy.max_size is not None and total > policy.max_size:
             total -= entry.bytes
             yield entry.key, f"all together are over {policy.max_size:,} bytes"
@@ -215,7 +215,7 @@ def in_words(policy: Policy) -> str:
         for value, text in (
             (policy.keep_last, "the last {}"),
             (
-                None if policy.keep_within is None else span(policy.keep_within),
+                None if policy.keep_within is None else units.span(policy.keep_within),
                 "those within {} of the newest",
             ),
             (policy.keep_daily, "the newest of each of the last {} days that have any"),
@@ -226,7 +226,7 @@ def in_words(policy: Policy) -> str:
     ]
     goes = []
     if policy.max_age is not None:
-        goes.append(f"what is older than {span(policy.max_age)}")
+        goes.append(f"what is older than {units.span(policy.max_age)}")
     if policy.max_size is not None:
         goes.append(f"the oldest until all together are at most {policy.max_size:,} bytes")
     kept = f"Of each session keep {_and(holds)}." if holds else ""
@@ -239,21 +239,3 @@ def in_words(policy: Policy) -> str:
 
 def _and(parts: list[str]) -> str:
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
-
-
-_UNITS: Final = (
-    (7 * DAY, "week"),
-    (DAY, "day"),
-    (3600.0, "hour"),
-    (60.0, "minute"),
-    (1.0, "second"),
-)
-
-
-def span(seconds: float) -> str:
-    """Return a length of time in the largest unit that gives a whole number."""
-    for size, name in _UNITS:
-        if seconds >= size and seconds % size == 0:
-            count = int(seconds // size)
-            return f"{count} {name}{'s' if count > 1 else ''}"
-    return f"{seconds:g} seconds"

@@ -1,9 +1,11 @@
-"""What is done to sealed segments: one archive, under its lock, with nothing half-way in it.
+"""One change to the sealed segments of an archive, under the session's lock.
 
-Rule: the manifest decides which file of a segment counts, and is replaced at once. A segment with
-a tombstone belongs into the trash and any other into the archive, in the one form that the
-manifest names; what a crash left otherwise is put right (`settle`) before anything else is done,
-so nothing is ever lost by one.
+Promise: `begin` yields the manifest of an archive in which nothing is half-done;
+`replace_segments` puts a changed manifest in its place at once.
+
+Rule: the manifest decides. A segment with a tombstone belongs in the trash and any other in the
+archive, in the one form (plain or compressed) that the manifest names. Whatever a crash left
+otherwise is settled before the next change, and nothing is lost by it.
 """
 
 from __future__ import annotations
@@ -32,11 +34,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Unsettled:
-    """Files that an interrupted run left on the wrong side, by name; each may be none.
+    """Files that an interrupted run left in the wrong place, by name.
 
     `buried` have a tombstone and are in the archive; `risen` have none and are in the trash;
-    `doubles` are the other form of a segment (by its number) that is there compressed and plain;
-    `drafts` were never finished.
+    `doubles` are the other form of a segment (by its number) that exists plain and compressed;
+    `drafts` are unfinished files.
     """
 
     buried: tuple[str, ...] = ()
@@ -49,32 +51,30 @@ class Unsettled:
 
     def __str__(self) -> str:
         """Say what happened, in sentences for a person."""
-        told = []
+        said = []
         if self.buried:
-            told.append(
-                "A prune, or an undelete, was interrupted: pruned segments are yet to move."
-            )
+            said.append("Pruning was interrupted: some pruned segments are not in the trash yet.")
         if self.risen:
-            told.append("Segments that are not pruned are in the trash.")
+            said.append("Pruning was interrupted: the trash has segments that are not pruned.")
         if self.doubles or self.drafts:
-            told.append("A compression was interrupted: some files are there twice or unfinished.")
-        return " ".join(told)
+            said.append("Compression was interrupted: some segments have a second or partial file.")
+        return " ".join(said)
 
 
 def trash(where: Place) -> Path:
-    """Return the folder that pruned segments go to."""
+    """Return the folder that pruned segments move to."""
     return where.archive / names.TRASH
 
 
 def file_of(listed: Manifest, entry: SealedSegment) -> str:
-    """Return the name of a segment's file, wherever it is."""
+    """Return the name of a segment's file, in the archive or in the trash."""
     return names.segment_file(listed.session, listed.layout, entry.segment.index, entry.codec)
 
 
 def in_trash(where: Place) -> dict[str, int]:
-    """Return the plain files in an archive's trash and their sizes, in bytes.
+    """Return the regular files in an archive's trash and their sizes in bytes.
 
-    Raises DamagedError if something else has the trash's name.
+    Raises DamagedError if the trash is not a folder.
     """
     folder = trash(where)
     try:
@@ -82,7 +82,7 @@ def in_trash(where: Place) -> dict[str, int]:
     except FileNotFoundError:
         return {}
     if not stat.S_ISDIR(mode):
-        raise DamagedError(f"{printable(str(folder))} is no folder: move it away.")
+        raise DamagedError(f"{printable(str(folder))} is not a folder: move it away.")
     found = {path.name: path.lstat() for path in folder.iterdir()}
     return {name: there.st_size for name, there in found.items() if stat.S_ISREG(there.st_mode)}
 
@@ -92,17 +92,17 @@ def check_finished(found: State) -> None:
     if found.intent is not None or names.PACK in found.listing:
         name = printable(found.place.session)
         raise InUseError(
-            f"A run on {name} was interrupted or goes on: `sessrotate split --in-place {name}` "
-            "finishes it; then try again."
+            f"A rotation of {name} is unfinished: finish it with `sessrotate split --in-place "
+            f"{name}`, then try again."
         )
 
 
 @contextmanager
-def changing(where: Place, wait: float) -> Iterator[Manifest]:
+def begin(where: Place, wait: float) -> Iterator[Manifest]:
     """Hold a session's lock in the block and yield the manifest of its archive, settled.
 
-    `wait` is how many seconds to wait for the lock. Raises InUseError if it is not free, or
-    something is unfinished; RefusedError if nothing is archived.
+    `wait` is how many seconds to wait for the lock. Raises InUseError if it stays taken, or a
+    rotation is unfinished; RefusedError if the session has no archive.
     """
     with locks.alone(where, wait), storage("change the archive"):
         with state.opened(where) as found:
@@ -115,7 +115,7 @@ def changing(where: Place, wait: float) -> Iterator[Manifest]:
 
 
 def unsettled(listed: Manifest, listing: Collection[str], trashed: Collection[str]) -> Unsettled:
-    """Return what is on the wrong side, by the names in an archive and in its trash."""
+    """Return what is in the wrong place, by the names in an archive and in its trash."""
     buried, risen, doubles = [], [], []
     drafts = [f"{names.MANIFEST}{names.PARTIAL}"]
     for entry in listed.segments:
@@ -135,11 +135,11 @@ def unsettled(listed: Manifest, listing: Collection[str], trashed: Collection[st
 
 
 def settle(where: Place, listed: Manifest, listing: frozenset[str]) -> None:
-    """Put right what an interrupted run left. The session's lock is held."""
+    """Put right what an interrupted run left. The caller holds the session's lock."""
     left = unsettled(listed, listing, in_trash(where))
     if not left:
         return
-    # The manifest that all of this goes by must be the one that a power loss leaves, too.
+    # After a power loss, too, the manifest must be the one that decides here.
     fs.sync_folder(where.archive)
     fs.remove_files(where.archive, left.drafts)
     fs.remove_files(where.archive, _superfluous(where, listed, listing, left))
@@ -152,7 +152,7 @@ def settle(where: Place, listed: Manifest, listing: frozenset[str]) -> None:
 def _superfluous(
     where: Place, listed: Manifest, listing: frozenset[str], left: Unsettled
 ) -> list[str]:
-    """Return the files of another form whose segment is whole in the form that counts."""
+    """Return the doubles whose segment verifies in the form that the manifest names."""
     if not left.doubles:
         return []
     found = []
@@ -161,7 +161,7 @@ def _superfluous(
         try:
             check(segments, index)
         except DamagedError:
-            continue  # then the other may be all there is
+            continue  # the other form may be the only good one
         found.append(other)
     return found
 
@@ -169,16 +169,16 @@ def _superfluous(
 def replace_segments(
     where: Place, listed: Manifest, changed: Mapping[int, SealedSegment]
 ) -> Manifest:
-    """Put a manifest with these segments changed in the place of the one before; return it.
+    """Replace the manifest by one with these segments changed; return it.
 
-    Raises RefusedError if it would be larger than any that is read.
+    Raises RefusedError if it would be too large to be read again.
     """
     segments = tuple(changed.get(entry.segment.index, entry) for entry in listed.segments)
     changed_manifest = replace(listed, segments=segments)
     data = manifest.dump(changed_manifest)
     if len(data) > manifest.MAX_BYTES:
         raise RefusedError(
-            f"The {names.MANIFEST} has no room for that: shorter notes, or fewer, would leave some."
+            f"The {names.MANIFEST} would be too large: unpin segments or shorten their notes first."
         )
     try:
         fs.create_file_at_once(where.archive / names.MANIFEST, data)

@@ -39,7 +39,7 @@ def _size(given: object) -> Value:
     """Return bytes; a whole number stands for itself."""
     if type(given) is int and given >= 0:
         return given
-    return units.parsed(given) if isinstance(given, str) else None
+    return units.size(given) if isinstance(given, str) else None
 
 
 def _age(given: object) -> Value:

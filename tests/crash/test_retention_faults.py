@@ -18,7 +18,7 @@ import pytest
 from sessrotate.archive import state
 from sessrotate.errors import RefusedError, SessrotateError
 from sessrotate.reading import stitch
-from sessrotate.retention import compress, prune, transaction
+from sessrotate.retention import compress, pin, prune, transaction, trash
 from sessrotate.retention.policy import DAY, Policy
 from sessrotate.system import zstd
 from support import oracle
@@ -51,21 +51,21 @@ def _one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def run_prune(found: Session) -> None:
     plan = prune.prepare([found.where], Policy(keep_last=KEPT), NOW, lambda _done: None)
-    for _, error in (*plan.failures, *prune.execute(plan, 1)):
-        if error is not None:
-            raise error
+    for outcome in (*plan.failures, *prune.execute(plan, 1)):
+        if outcome.error is not None:
+            raise outcome.error
 
 
 def run_undelete(found: Session) -> None:
-    prune.undelete(found.where, None, 1)
+    trash.undelete(found.where, None, 1)
 
 
 def run_empty(found: Session) -> None:
-    prune.empty_trash(found.where, 7 * DAY, NOW + 7 * DAY, 1)
+    trash.empty(found.where, 7 * DAY, NOW + 7 * DAY, 1)
 
 
 def run_pin(found: Session) -> None:
-    prune.pin(found.where, ARCHIVED[-1], "the design", 1)
+    pin.pin(found.where, ARCHIVED[-1], "the design", 1)
 
 
 def run_compress(found: Session) -> None:
@@ -320,7 +320,7 @@ def test_a_full_disk_leaves_everything_as_it_was(deed: Deed) -> None:
     while True:
         at += 1
         with laid_out(before(deed)) as found:
-            with transaction.changing(found.where, 1):  # the lock's folders are there
+            with transaction.begin(found.where, 1):  # the lock's folders are there
                 pass
             was = found.image()
             fault = partial(OSError, errno.ENOSPC, os.strerror(errno.ENOSPC))

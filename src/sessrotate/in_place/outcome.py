@@ -1,0 +1,79 @@
+"""What became of each of many sessions, in the words that all commands and their JSON use.
+
+Promise: sessions and something to do to each → one `Outcome` a session, in the same order.
+
+Rule: the failure of one session never stops the others. Only an interrupt does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from sessrotate import errors
+from sessrotate.errors import InUseError, SessrotateError, storage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from sessrotate.archive.place import Place
+
+Result = Literal["done", "planned", "nothing to do", "in use", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one session, or in a dry run what would; `where` is None for none of them.
+
+    `freed` is how many bytes left the place that the command clears (the client's folder, the
+    archive, the trash), and `size` how many the session's files have afterwards. `detail` is for
+    a person.
+    """
+
+    where: Place | None
+    result: Result
+    freed: int = 0
+    size: int = 0
+    detail: str = ""
+    error: SessrotateError | None = None
+
+    @property
+    def session(self) -> str:
+        """The session's id, empty if this is about no single session."""
+        return "" if self.where is None else self.where.session
+
+    @property
+    def text(self) -> str:
+        """The result with its reason or detail, for a person."""
+        return f"{self.result}: {self.detail}" if self.detail else self.result
+
+
+def failure(where: Place | None, error: SessrotateError) -> Outcome:
+    """Return the outcome of an error: the session is in use, or it failed."""
+    result: Result = "in use" if isinstance(error, InUseError) else "failed"
+    return Outcome(where, result, detail=str(error), error=error)
+
+
+def each(
+    wanted: Iterable[Place], act: Callable[[Place], Outcome], doing: str = "change the archive"
+) -> Iterator[Outcome]:
+    """Yield what `act` returns for one session after the other, or how it failed.
+
+    `doing` completes "Cannot …" where the system reports an error.
+    """
+    for where in wanted:
+        try:
+            with storage(doing):
+                outcome = act(where)
+        except SessrotateError as error:
+            outcome = failure(where, error)
+        yield outcome
+
+
+def exit_code(outcomes: Iterable[Outcome], *, in_use_counts: bool) -> int:
+    """Return the exit code of the worst failure, 0 if there is none."""
+    return errors.exit_code(
+        outcome.error
+        for outcome in outcomes
+        if outcome.error is not None and (in_use_counts or outcome.result == "failed")
+    )

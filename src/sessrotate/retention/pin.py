@@ -1,0 +1,31 @@
+"""Pinning a segment, so that no policy removes it.
+
+Rule: a pin is an entry in the manifest; it moves and changes no segment.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from sessrotate.errors import WrongUsageError, printable
+from sessrotate.retention import transaction
+from sessrotate.segments.manifest import MAX_NOTE
+
+if TYPE_CHECKING:
+    from sessrotate.archive.place import Place
+
+
+def pin(where: Place, index: int, note: str | None, wait: float) -> None:
+    """Pin a segment with a note, which may be empty; with None, unpin it.
+
+    `wait` is how many seconds to wait for the session's lock. Raises WrongUsageError if there is
+    no such segment, or the note is too long.
+    """
+    if note is not None and len(note) > MAX_NOTE:
+        raise WrongUsageError(f"The note is too long: it can have {MAX_NOTE} characters.")
+    with transaction.begin(where, wait) as listed:
+        entry = next((each for each in listed.segments if each.segment.index == index), None)
+        if entry is None or entry.pruned is not None:
+            raise WrongUsageError(f"{printable(where.session)} has no sealed segment {index}.")
+        transaction.replace_segments(where, listed, {index: replace(entry, pin=note)})
