@@ -109,6 +109,13 @@ def test_every_test_that_a_page_names_is_there() -> None:
             assert f"def {name}(" in tests, (page.name, name)
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_path_of_the_repository_that_a_page_names_is_there(page: Path) -> None:
+    folders = "src|tests|scripts|docs|fixtures"  # X stands for a client that is added
+    for path in re.findall(rf"`((?:{folders})/[\w./-]*\w)/?`", page.read_text()):
+        assert (ROOT / path.partition("/X")[0]).exists(), path
+
+
 # ── the map of the packages ──────────────────────────────────────────────────────────────────
 
 DESIGN = ROOT / "docs" / "internals" / "design.md"
