@@ -29,6 +29,7 @@ from support.command_line import (
     write,
 )
 from support.homes import Home
+from support.limits import limited
 
 DATA = session()
 OTHER = ID[:-1] + "2"
@@ -127,7 +128,7 @@ def test_a_gap_is_passed_over_and_named_where_that_is_allowed(home: Home, tmp_pa
 
 def test_a_full_disk_leaves_no_file(home: Home, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
-    program = ("prlimit", f"--fsize={len(DATA) // 2}", COMMAND)
+    program = limited("RLIMIT_FSIZE", len(DATA) // 2)
     done = piped("export", home.live, "-o", tmp_path / "out" / "x", program=program)
     assert_one_sentence(done, 74)
     assert names_in(tmp_path / "out") == []

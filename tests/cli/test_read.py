@@ -12,6 +12,7 @@ from support import homes
 from support.command_line import (
     COMMAND,
     ID,
+    REAL,
     assert_one_sentence,
     boundary,
     decoded,
@@ -304,7 +305,9 @@ def test_turns_are_prompts_tools_and_answers(tmp_path: Path) -> None:
 
 
 def test_markdown_is_utf8_and_complete(path: Path) -> None:
-    ended = piped("read", path, "--history", "--format", "markdown", env={"LC_ALL": "C"})
+    ended = piped(
+        "read", path, "--history", "--format", "markdown", env={"LC_ALL": "C"}, program=REAL
+    )
     assert ended.code == 0
     for word in ("## 1. first prompt", "third answer", "Compaction 1", "20 B that are no record"):
         assert word in ended.out, word
@@ -329,7 +332,7 @@ def test_less_is_the_pager_where_there_is_one(path: Path, tmp_path: Path) -> Non
     with_less = {"PATH": f"{less.parent}{os.pathsep}{os.environ['PATH']}"}
     assert on_terminal("read", path, env=with_less).out.startswith("less -FRX LESS=FRX\n")
     without = {"PATH": str(tmp_path), "PYTHONHOME": ""}
-    assert "last answer" in on_terminal("read", path, env=without).out
+    assert "last answer" in on_terminal("read", path, env=without, program=REAL).out
 
 
 def test_a_pager_that_cannot_run_is_one_sentence(path: Path) -> None:
@@ -359,7 +362,7 @@ def test_a_bar_appears_where_the_result_goes_into_a_file(path: Path, tmp_path: P
 
 
 def test_an_interrupt_is_the_pagers(path: Path) -> None:
-    ended = on_terminal("read", path, env={"PAGER": "kill -INT $PPID; cat"})
+    ended = on_terminal("read", path, env={"PAGER": "kill -INT $PPID; cat"}, program=REAL)
     assert (ended.code, ended.err) == (0, "")
     assert "last answer" in ended.out
 

@@ -15,6 +15,7 @@ from support.command_line import (
     COMMAND,
     ENVIRONMENT,
     ID,
+    REAL,
     SECONDS,
     Ended,
     assert_one_sentence,
@@ -71,13 +72,14 @@ def test_a_piped_dry_run_is_aligned_plain_text_and_writes_nothing(source: Path) 
 
 def test_the_piped_form_needs_no_more_than_ascii(source: Path) -> None:
     for arguments in (["--dry-run"], ["--out", source.parent / "set"]):
-        ended = piped("split", source, *arguments, env={"PYTHONIOENCODING": "ascii"})
+        ended = piped("split", source, *arguments, env={"PYTHONIOENCODING": "ascii"}, program=REAL)
         assert (ended.code, ended.err) == (0, ""), ended
         assert ended.out.isascii()
 
 
 def test_a_terminal_that_knows_only_ascii_gets_the_table_too(source: Path) -> None:
-    ended = on_terminal("split", source, "--dry-run", env={"PYTHONIOENCODING": "ascii"})
+    ascii_only = {"PYTHONIOENCODING": "ascii"}
+    ended = on_terminal("split", source, "--dry-run", env=ascii_only, program=REAL)
     assert (ended.code, ended.err) == (0, ""), ended
 
 

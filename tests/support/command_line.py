@@ -1,4 +1,4 @@
-"""Runs the real command, piped or on a terminal, and makes the small sessions it works on.
+"""Runs the command, piped or on a terminal, and makes the small sessions it works on.
 
 Rule: nothing of the user's reaches a command: no settings, no sessions, no language.
 """
@@ -6,28 +6,24 @@ Rule: nothing of the user's reaches a command: no settings, no sessions, no lang
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import io
 import json
 import os
-import pty
 import re
-import signal
-import struct
 import subprocess
 import sys
-import termios
-import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from sessrotate.cli.app import run as run_command_line
+from support import in_process
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 COMMAND: Final = str(Path(sys.executable).with_name("sessrotate"))
+REAL: Final = (COMMAND,)
+"""The installed program, where how a process starts or ends is what is tested."""
+
 ID: Final = "5e55107a-0000-4000-a000-000000000001"
 SECONDS: Final = 60
 
@@ -37,6 +33,10 @@ ENVIRONMENT: Final = {
     "LC_ALL": "C.UTF-8",
     "TERM": "xterm-256color",
 }
+
+
+_STARTING: Final = ("PYTHON", "LC_", "LANG")
+"""Variables that the interpreter reads when it starts; those of `ENVIRONMENT` make it UTF-8."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,94 +63,95 @@ def piped(
     *arguments: str | bytes | Path,
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
-    program: Sequence[str] = (COMMAND,),
+    program: Sequence[str] | None = None,
     umask: int = -1,
 ) -> Ended:
-    """Run the command with pipes for its streams and nothing to read."""
+    """Run the command with pipes for its streams and nothing to read.
+
+    It runs in this process, as if it were a new one, unless a `program` is named.
+    """
+    whole = {**ENVIRONMENT, **(env or {})}
+    if program is None:
+        return _here(arguments, cwd=cwd, env=whole, umask=umask)
     done = subprocess.run(
         [*program, *arguments],
         cwd=cwd,
-        env={**ENVIRONMENT, **(env or {})},
+        env=whole,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         check=False,
         timeout=SECONDS,
         umask=umask,
     )
-    return Ended(done.returncode, decoded(done.stdout), decoded(done.stderr))
+    return _ended(done.returncode, done.stdout, done.stderr, is_terminal=False)
+
+
+def called(*arguments: str | Path) -> Ended:
+    """Run the command in this process, in the environment that the test has prepared."""
+    return _here(arguments)
 
 
 def on_terminal(
     *arguments: str | bytes | Path,
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
-    program: Sequence[str] = (COMMAND,),
+    program: Sequence[str] | None = None,
     columns: int = 120,
 ) -> Ended:
-    """Run the command on two terminals, one for each stream, so that they can be told apart."""
+    """Run the command on two terminals, one for each stream, so that they can be told apart.
+
+    It runs in this process, as if it were a new one, unless a `program` is named.
+    """
+    whole = {**ENVIRONMENT, **(env or {})}
+    if program is None:
+        return _here(arguments, cwd=cwd, env=whole, columns=columns)
     with contextlib.ExitStack() as stack:
-        ends: list[tuple[int, list[bytes], threading.Thread]] = []
-        for _ in ("out", "err"):
-            master, slave = pty.openpty()
-            stack.callback(os.close, master)
-            fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
-            pieces: list[bytes] = []
-            reader = threading.Thread(target=_drain, args=(master, pieces), daemon=True)
-            ends.append((slave, pieces, reader))
+        out, err = (stack.enter_context(in_process.End(columns)) for _ in range(2))
         process = subprocess.Popen(
             [*program, *arguments],
             cwd=cwd,
-            env={**ENVIRONMENT, **(env or {})},
-            stdin=ends[0][0],
-            stdout=ends[0][0],
-            stderr=ends[1][0],
+            env=whole,
+            stdin=out.there,
+            stdout=out.there,
+            stderr=err.there,
         )
-        for slave, _, reader in ends:
-            os.close(slave)
-            reader.start()
+        out.close()
+        err.close()
         try:
             code = process.wait(SECONDS)
         finally:
             process.kill()
             process.wait()
-        for _, _, reader in ends:
-            reader.join(SECONDS)
-        out, err = (decoded(b"".join(pieces)).replace("\r\n", "\n") for _, pieces, _ in ends)
-    return Ended(code, out, err)
+        return _ended(code, out.received(), err.received(), is_terminal=True)
 
 
-def _drain(master: int, pieces: list[bytes]) -> None:
-    with contextlib.suppress(OSError):  # EIO: the last writer has gone
-        while piece := os.read(master, 65536):
-            pieces.append(piece)
+def _here(
+    arguments: Sequence[str | bytes | Path],
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    umask: int = -1,
+    columns: int | None = None,
+) -> Ended:
+    at_start = {
+        name
+        for name, value in (env or {}).items()
+        if name.startswith(_STARTING) and value != ENVIRONMENT.get(name)
+    }
+    assert not at_start, "only a new process looks at these: name a program"
+    command = [COMMAND, *(os.fsdecode(argument) for argument in arguments)]
+    done = in_process.run(command, cwd=cwd, env=env, umask=umask, columns=columns)
+    return _ended(*done, is_terminal=columns is not None)
+
+
+def _ended(code: int, out: bytes, err: bytes, *, is_terminal: bool) -> Ended:
+    if is_terminal:  # it ends its lines with two characters
+        out, err = (data.replace(b"\r\n", b"\n") for data in (out, err))
+    return Ended(code, decoded(out), decoded(err))
 
 
 def patched(preparation: str) -> tuple[str, ...]:
     """Return a program that is the real command after some statements of preparation."""
     return (sys.executable, "-c", f"{preparation}\nfrom sessrotate.cli import main\nmain()")
-
-
-def called(*arguments: str | Path, seconds: float = 30) -> Ended:
-    """Run the command line in this process: a hundred times cheaper, and as short of patience."""
-    out, err = io.StringIO(), io.StringIO()
-    before = {n: signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)}
-    signal.signal(signal.SIGALRM, _hung)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            try:
-                code = run_command_line([str(argument) for argument in arguments])
-            except SystemExit as leaving:
-                code = leaving.code if isinstance(leaving.code, int) else bool(leaving.code)
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        for number, handler in before.items():
-            signal.signal(number, handler)
-    return Ended(code, out.getvalue(), err.getvalue())
-
-
-def _hung(_number: int, _frame: object) -> None:
-    raise AssertionError("the command hangs")
 
 
 # ── checking ─────────────────────────────────────────────────────────────────────────────────

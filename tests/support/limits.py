@@ -68,6 +68,7 @@ def limited(limit: str, value: int) -> tuple[str, ...]:
     """Return a program that is the real command under one of the system's limits."""
     launcher = (
         "import os, resource, sys; "
+        "os.environ['PYTHONDONTWRITEBYTECODE'] = '1'; "  # what is cut short would be believed
         f"resource.setrlimit(resource.{limit}, ({value}, {value})); "
         "os.execv(sys.argv[1], sys.argv[1:])"
     )
