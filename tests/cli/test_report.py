@@ -252,7 +252,7 @@ def listed_then(monkeypatch: pytest.MonkeyPatch, action: Callable[[], object]) -
     """Have something happen after the sessions were listed, and before they are read."""
     found = [*discovery.sessions(hidden=True)]
 
-    def sessions(*, hidden: bool, unread: object) -> list[discovery.Listed]:
+    def sessions(*, hidden: bool, unread: object) -> list[discovery.FoundSession]:
         assert (hidden, unread) != (False, None)
         action()
         return found

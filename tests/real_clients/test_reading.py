@@ -25,7 +25,7 @@ import pytest
 
 from sessrotate import open_session
 from sessrotate.archive import place
-from sessrotate.reports import discovery
+from sessrotate.reports import continuing, discovery
 from support.real_clients.client import QUESTION
 from support.real_clients.editing import Session
 from support.real_clients.making import MAKERS, Sessions
@@ -208,7 +208,7 @@ def test_a_fork_is_known_to_continue_its_trunk(
     client, path = sessions.get("forked")
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(client.config))
     (trunk,) = (each.session for each in discovery.sessions() if each.path.name != path.name)
-    found = discovery.continued(place.of_live(path))
+    found = continuing.chain(place.of_live(path))
     assert [(link.session, link.reason) for link in found] == [
         (trunk, "first"),
         (path.stem, "same rows"),

@@ -13,8 +13,8 @@ import pytest
 from sessrotate.archive import place
 from sessrotate.clients.preview import EDGE
 from sessrotate.in_place import aside
-from sessrotate.reports import discovery, file_edges
-from sessrotate.reports.discovery import Listed
+from sessrotate.reports import continuing, discovery, file_edges
+from sessrotate.reports.discovery import FoundSession
 from sessrotate.retention import archive, compress, prune
 from sessrotate.retention.policy import Policy
 from sessrotate.segments import live_header
@@ -39,7 +39,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     return homes.home(tmp_path, monkeypatch, DATA)
 
 
-def only() -> Listed:
+def only() -> FoundSession:
     (found,) = discovery.sessions()
     return found
 
@@ -58,7 +58,7 @@ def test_a_live_session_is_listed_with_what_its_edges_say(home: Home) -> None:
     assert found.place == place.of(live)
     assert (found.bytes, found.archived_bytes, found.segments) == (live.stat().st_size, 0, 0)
     assert found.modified == live.stat().st_mtime_ns
-    edges = found.edges
+    edges = found.preview
     assert (str(edges.title), edges.folder, edges.first) == ("First", "/home/somebody/é", "u1")
     assert edges.branch == "other"
     assert (edges.started, edges.ended) == ("2026-03-01T12:00:00.000Z", "2026-03-01T13:00:00.000Z")
@@ -70,7 +70,7 @@ def test_a_rotated_session_is_listed_as_it_was(home: Home) -> None:
     found = only()
     tail = oracle.bodies(DATA)[-1]
     assert found.place == before.place
-    assert found.edges == before.edges
+    assert found.preview == before.preview
     assert found.bytes == home.live.stat().st_size
     assert found.archived_bytes == len(DATA) - len(tail)
     assert found.segments == 3
@@ -82,7 +82,7 @@ def test_a_session_whose_live_file_is_gone_is_listed_by_its_archive(home: Home) 
     home.live.unlink()
     found = only()
     assert (found.place, found.bytes, found.segments) == (before.place, None, 3)
-    assert found.edges.title == before.edges.title
+    assert found.preview.title == before.preview.title
     assert found.modified == home.archive.stat().st_mtime_ns
 
 
@@ -92,7 +92,7 @@ def test_a_title_that_a_rotation_carried_is_the_sessions(home: Home) -> None:
     home.live.write_bytes(b"".join([first, rest[0], lines(title), *rest[1:]]))
     home.rotate()
     home.append(lines(*[user("x" * 2000)] * 40))
-    assert str(only().edges.title) == "A name"
+    assert str(only().preview.title) == "A name"
 
 
 def test_what_nobody_used_is_hidden_unless_asked_for(home: Home) -> None:
@@ -104,7 +104,7 @@ def test_what_nobody_used_is_hidden_unless_asked_for(home: Home) -> None:
     (folder / "notes.txt").write_bytes(b"none")
     (folder / ".jsonl").write_bytes(DATA)
     assert only().session == ID
-    told = {each.session: each.edges.standing for each in discovery.sessions(hidden=True)}
+    told = {each.session: each.preview.standing for each in discovery.sessions(hidden=True)}
     assert told == {ID: "session", "empty": "empty", "warm": "warm-up", "side": "agent"}
 
 
@@ -149,7 +149,7 @@ def test_a_clone_of_a_rotated_session_continues_it(home: Home) -> None:
     home.rotate()
     expected = [(ID, "first"), (OTHER, "same rows")]
     for path in (home.live, clone):
-        found = discovery.continued(place.of_live(path))
+        found = continuing.chain(place.of_live(path))
         assert [(link.session, link.reason) for link in found] == expected
 
 
@@ -166,7 +166,7 @@ def test_an_index_names_only_a_session_whose_own_file_does_not(home: Home) -> No
         None,
     ]
     (folder / "sessions-index.json").write_text(json.dumps({"version": 1, "entries": index}))
-    titles = {each.session: str(each.edges.title) for each in discovery.sessions()}
+    titles = {each.session: str(each.preview.title) for each in discovery.sessions()}
     assert titles[OTHER] == "Of the index"
     assert titles[ID] not in {"", "Not this"}
 
@@ -194,7 +194,7 @@ def test_what_was_pruned_is_not_archived_any_more_but_takes_room_in_the_trash(ho
     assert found.archived_bytes == len(oracle.bodies(DATA)[2])
     assert found.archived_disk_bytes == disk_bytes(home.archive)
     assert (found.segments, found.compactions) == (before.segments, before.compactions)
-    assert found.edges.folder == before.edges.folder
+    assert found.preview.folder == before.preview.folder
 
 
 def test_a_compressed_archive_is_told_as_it_was_and_takes_less(home: Home) -> None:
@@ -225,7 +225,7 @@ def test_a_session_that_is_put_away_is_listed_by_what_it_says(
     assert (found.session, found.bytes, found.live_tail) == (before.session, None, 0)
     assert found.archived_bytes == before.archived_bytes + before.bytes
     assert found.archived_disk_bytes == disk_bytes(home.archive)
-    assert found.edges.title == before.edges.title
+    assert found.preview.title == before.preview.title
     assert found.compactions in {None, 3}
     assert found.modified == before.modified
 
@@ -236,7 +236,7 @@ def test_an_archive_that_says_nothing_is_listed_all_the_same(home: Home) -> None
     (home.archive / "manifest.json").write_bytes(b"{}")
     told: dict[str, str] = {}
     (found,) = discovery.sessions(unread=told.__setitem__)
-    assert (found.session, found.archived_bytes, found.edges.standing) == (ID, None, "session")
+    assert (found.session, found.archived_bytes, found.preview.standing) == (ID, None, "session")
     assert found.archived_disk_bytes == disk_bytes(home.archive)
     assert list(told) == [str(home.archive)]
 
@@ -299,7 +299,7 @@ def test_what_cannot_be_read_is_shown_with_its_size_and_told(
     monkeypatch.setattr(os, "open", guarded)
     told: dict[str, str] = {}
     (found,) = discovery.sessions(unread=told.__setitem__)
-    assert (found.session, found.bytes, found.edges.folder) == (ID, len(DATA), None)
+    assert (found.session, found.bytes, found.preview.folder) == (ID, len(DATA), None)
     assert (found.compactions, found.live_tail) == (None, None)
     assert told == {str(home.live): "Permission denied"}
 
@@ -361,6 +361,6 @@ def test_all_links_are_those_of_each_chain(home: Home) -> None:
     late = lines(user("On", timestamp="2099-03-01T12:00:00.000Z"))
     clone.write_bytes(b"".join(oracle.bodies(DATA)[1:2]) + late)
     home.rotate()
-    assert [(path.stem, link.session, link.reason) for path, link in discovery.continuing()] == [
+    assert [(path.stem, link.session, link.reason) for path, link in continuing.links()] == [
         (OTHER, ID, "same rows")
     ]

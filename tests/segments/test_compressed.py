@@ -61,7 +61,7 @@ def test_it_is_found_listed_and_read(session: Path) -> None:
     with open_session(session) as opened:
         assert (opened.id, opened.client, len(opened.segments)) == (ID, "codex", 4)
         lines = [record.line for record in opened.history()]
-        assert str(opened.title()) == listed.edges.title.text != ""
+        assert str(opened.title()) == listed.preview.title.text != ""
     assert b"".join(line + b"\n" for line in lines) == plain()
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Archived:
+class ArchiveSummary:
     """What an archive holds. Sizes are bytes, times nanoseconds since 1970.
 
     `content_bytes` is the history that it holds, not compressed and without what was pruned, None
@@ -58,11 +58,11 @@ class Archived:
         return frozenset(each.uuid for each in found if each is not None and each.uuid is not None)
 
 
-NOTHING: Final = Archived(0, 0, 0)
+NOTHING: Final = ArchiveSummary(0, 0, 0)
 """What a session without an archive has there."""
 
 
-def look(where: Place, unread: Callable[[str, str], None]) -> Archived | None:
+def look(where: Place, unread: Callable[[str, str], None]) -> ArchiveSummary | None:
     """Return what the archive of a session holds, None if it is empty; `unread` is told why not."""
     files, disk_bytes, modified = set[str](), 0, 0
     try:
@@ -72,10 +72,10 @@ def look(where: Place, unread: Callable[[str, str], None]) -> Archived | None:
         modified = where.archive.stat().st_mtime_ns
     except OSError as error:
         unread(str(where.archive), error.strerror or "")
-        return Archived(None, disk_bytes, modified)
+        return ArchiveSummary(None, disk_bytes, modified)
     if not files:
         return None
-    found = Archived(0, disk_bytes, modified)
+    found = ArchiveSummary(0, disk_bytes, modified)
     try:
         if names.MANIFEST in files:
             data = load.read_small(where.archive, names.MANIFEST, manifest.MAX_BYTES)
@@ -103,7 +103,7 @@ def _files(folder: str) -> list[tuple[str, int]]:
     return found
 
 
-def _listed(where: Place, listed: Manifest, found: Archived) -> Archived:
+def _listed(where: Place, listed: Manifest, found: ArchiveSummary) -> ArchiveSummary:
     kept = [sealed for sealed in listed.segments if sealed.pruned is None]
     head = tail = b""
     if kept:
@@ -121,7 +121,7 @@ def _listed(where: Place, listed: Manifest, found: Archived) -> Archived:
     )
 
 
-def _away(where: Place, found: Archived) -> Archived:
+def _away(where: Place, found: ArchiveSummary) -> ArchiveSummary:
     source = archived_file.opened(where)
     if source is None:
         return found

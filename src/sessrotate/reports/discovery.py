@@ -1,252 +1,182 @@
-"""All sessions of the machine, for a list: live ones, and those of which only the archive is left.
+"""All sessions of the machine: live ones, and those of which only the archive is left.
 
-Rule: only the edges of files are read. What cannot be read is shown with what is known, and told
-to who asks; what goes away meanwhile is passed over. Empty and warm-up sessions are hidden unless
-asked for, and agents' transcripts are counted with their session.
+Rule: only the first and last bytes of a file are read, and once. What cannot be read is reported
+to the caller and shown with what is known; what disappears meanwhile is passed over. An agent's
+transcript is no session: its size is added to its session's.
 """
 
 from __future__ import annotations
 
-import os
-from collections import defaultdict
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
 
-from sessrotate import clients, names
+from sessrotate import clients
 from sessrotate.archive import place
 from sessrotate.clients.claude import agents as claude_agents
 from sessrotate.clients.claude import client as claude
-from sessrotate.clients.claude import continuations, preview
+from sessrotate.clients.claude import preview
 from sessrotate.clients.protocol import Placing
-from sessrotate.errors import DamagedError
-from sessrotate.reports import archive_summary, file_edges
-from sessrotate.segments import compressed, live_header, load, manifest
+from sessrotate.reports import archive_summary, file_edges, project_folder
+from sessrotate.reports.in_parallel import mapped
+from sessrotate.segments import compressed, live_header
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from sessrotate.archive.place import Place
-    from sessrotate.clients.claude.continuations import Link
-    from sessrotate.clients.preview import Sight, Title
-    from sessrotate.clients.protocol import Client
-    from sessrotate.reports.archive_summary import Archived
+    from sessrotate.clients.preview import Sight
+    from sessrotate.clients.protocol import Client, Reader
+    from sessrotate.reports.archive_summary import ArchiveSummary
     from sessrotate.reports.file_edges import Edges
+    from sessrotate.reports.project_folder import ProjectFolder
 
     Unread = Callable[[str, str], None]
-
-_INDEX: Final = "sessions-index.json"
+    """Is called with the path of what cannot be read, and the reason."""
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
-    """A session in the list. Sizes are bytes.
+class FoundSession:
+    """What is cheap to know of a session. Sizes are in bytes.
 
-    `client` is its client's name, `session` its id, `path` its live file; `place` is None for
-    clients whose sessions are not rotated in place.
-
-    `bytes` is the live file's size, None if that is gone; `file` its device and inode, None if it
-    cannot be read. `archived_bytes` is what its archive holds, not compressed, None if its
-    manifest cannot be read; `archived_disk_bytes` what that takes; `segments` how many are
-    archived. `side_bytes` are agents' transcripts and tools' results beside it. `compactions` and
-    `live_tail` (bytes from the last one on) are None where only a scan could tell. `modified` is
-    when the live file changed (nanoseconds since 1970), or else the archive.
+    `path` is its live file, whether it is there or not; `place` is None for the clients whose
+    sessions are not rotated in place. `modified` is when the live file, or else the archive, last
+    changed, in nanoseconds since 1970.
     """
 
     client: str
     session: str
     path: Path
     place: Place | None
-    edges: Sight
+    preview: Sight
     bytes: int | None
+    """Size of the live file, None if it is gone."""
     archived_bytes: int | None
+    """History in the archive, uncompressed; None if its manifest cannot be read."""
     archived_disk_bytes: int
     segments: int
+    """How many segments are archived."""
     side_bytes: int
+    """Agents' transcripts and tools' results beside it."""
     compactions: int | None
+    """None where only a scan tells."""
     live_tail: int | None
+    """Bytes from the last compaction on, None where only a scan tells."""
     modified: int
     file: tuple[int, int] | None
+    """Device and inode of the live file, None if it cannot be read."""
     boundaries: frozenset[str]
     """The uuids of the compactions that open archived segments."""
 
 
-@dataclass(slots=True)
-class _Project:
-    """What the folder of a project holds; sizes of agents' transcripts by session."""
-
-    live: set[str] = field(default_factory=set)
-    folders: set[str] = field(default_factory=set)
-    agents: dict[str, int] = field(default_factory=lambda: defaultdict(int))
-    archives: set[str] = field(default_factory=set)
-    titles: dict[str, Title] = field(default_factory=dict)
+def ignored(_path: str, _reason: str) -> None:
+    """Pass over what cannot be read."""
 
 
-def _untold(_path: str, _reason: str) -> None:
-    """Take what cannot be read, and tell nobody."""
-
-
-def sessions(*, hidden: bool = False, unread: Unread = _untold) -> Iterator[Listed]:
-    """Yield the sessions of all clients, one client's after the other's.
+def sessions(*, hidden: bool = False, unread: Unread = ignored) -> Iterator[FoundSession]:
+    """Yield the sessions of all clients, one client after the other.
 
     Claude Code's come in the order of projects and ids, others' in the order of their files. With
-    `hidden` also those that nobody used: empty ones, warm-ups, agents' rows only. `unread` is told
-    the path of what cannot be read, and why.
+    `hidden`, also those that nobody used: empty ones, warm-ups, files with agents' rows only.
     """
     folders: dict[str, None] = {}
     for client in clients.clients():
         found = _in_projects(unread) if client is claude else _elsewhere(client, folders, unread)
-        for listed in found:
-            if listed.edges.folder is not None:
-                folders[listed.edges.folder] = None
-            if hidden or listed.edges.standing == "session":
-                yield listed
+        for session in found:
+            if session.preview.folder is not None:
+                folders[session.preview.folder] = None
+            if hidden or session.preview.standing == "session":
+                yield session
 
 
-def _in_projects(unread: Unread) -> Iterator[Listed]:
+def _in_projects(unread: Unread) -> Iterator[FoundSession]:
     """Yield the sessions of Claude Code."""
     projects, root = claude.projects_folder().resolve(), place.root()
-    known = {name for folder in (projects, root) for name in _folders(folder, unread)}
-    for name in sorted(known - place.OURS):
-        found = _project(projects / name, root / name, unread)
-        for where in place.all_named(projects, name, sorted(found.live | found.archives)):
-            listed = _listed(where, found, unread)
-            if listed is not None:
-                yield listed
+    places: list[tuple[Place, ProjectFolder]] = []
+    for name in project_folder.projects(projects, root, unread):
+        folder = project_folder.read(projects / name, root / name, unread)
+        places += ((where, folder) for where in folder.places(projects, name))
+    yield from _reported(mapped(_in_project, places), unread)
 
 
-def _elsewhere(client: Client, known: Iterable[str], unread: Unread) -> Iterator[Listed]:
-    """Yield the sessions of a client that nothing is rotated of in place.
+def _elsewhere(client: Client, known: Iterable[str], unread: Unread) -> Iterator[FoundSession]:
+    """Yield the sessions of a client whose sessions are not rotated in place.
 
-    `known` are the folders in which other clients were run.
+    `known` are the folders that other clients ran in.
     """
-    reader = clients.reader(client)
-    for path in client.sessions():
-        here = file_edges.seen(str(path), unread)
-        if here is None:
-            continue
-        is_packed = compressed.is_session(path.name)
-        sight = reader.sight(here.head, here.tail, is_whole=here.is_whole)
-        if sight.folder is None and isinstance(reader, Placing):
-            sight = replace(sight, folder=reader.folder(path, here.head, known))
-        count, tail = (None, None) if is_packed else file_edges.compactions(here, client, 0)
-        yield Listed(
-            client=client.NAME,
-            session=client.session_of(path.name),
-            path=path,
-            place=None,
-            edges=sight,
-            bytes=here.size,
-            archived_bytes=0,
-            archived_disk_bytes=0,
-            segments=0,
-            side_bytes=0,
-            compactions=count,
-            live_tail=tail,
-            modified=here.modified,
-            file=here.file,
-            boundaries=frozenset(),
-        )
+    look = partial(_of_file, client, clients.reader(client), (*known,))
+    yield from _reported(mapped(look, [*client.sessions()]), unread)
 
 
-def continuing() -> Iterator[tuple[Path, Link]]:
-    """Yield the live files of sessions that continue another one, with the link to that.
-
-    The edges of all sessions of Claude Code are read.
-    """
-    projects, root = claude.projects_folder().resolve(), place.root()
-    for name in sorted({*_folders(projects, _untold), *_folders(root, _untold)} - place.OURS):
-        found = _project(projects / name, root / name, _untold)
-        neighbours = _neighbours(projects, name, found)
-        for session, link in continuations.parents(neighbours).items():
-            yield projects / name / f"{session}{claude.SUFFIX}", link
+def _reported(
+    results: Iterable[tuple[FoundSession | None, dict[str, str]]], unread: Unread
+) -> Iterator[FoundSession]:
+    for found, troubles in results:
+        for path, reason in troubles.items():
+            unread(path, reason)
+        if found is not None:
+            yield found
 
 
-def continued(where: Place) -> tuple[Link, ...]:
-    """Return the chain of sessions that one is in, each with the reason; at least itself.
-
-    The edges of all its project's sessions are read.
-    """
-    found = _project(where.live.parent, where.archive.parent, _untold)
-    found.live.add(where.session)
-    project = _neighbours(where.live.parent.parent, where.project, found)
-    return continuations.continued(where.session, project)
-
-
-def _neighbours(projects: Path, name: str, found: _Project) -> dict[str, continuations.Neighbour]:
-    project = {}
-    for where in place.all_named(projects, name, found.live | found.archives):
-        listed = _listed(where, found, _untold)
-        if listed is not None:
-            here = file_edges.seen(str(listed.path), _untold)
-            uuids = preview.uuids(here.head, here.tail) if here is not None else frozenset()
-            project[where.session] = continuations.Neighbour(
-                listed.edges, uuids | listed.boundaries
-            )
-    return project
-
-
-def _project(folder: Path, archives: Path, unread: Unread) -> _Project:
-    found = _Project()
-    for entry in _entries(folder, unread):
-        name = entry.name
-        with suppress(OSError):
-            if entry.is_dir():
-                found.folders.add(name)
-            elif name == _INDEX:
-                with suppress(DamagedError):
-                    data = load.read_small(folder, name, manifest.MAX_BYTES)
-                    found.titles = preview.index_titles(data)
-            elif not name.endswith(claude.SUFFIX) or not entry.is_file():
-                continue
-            elif name.startswith(claude.AGENT):
-                here = file_edges.seen(entry.path, unread)
-                for owner in claude_agents.owners(here.head) if here is not None else ():
-                    found.agents[owner] += here.size if here is not None else 0
-            else:
-                found.live.add(names.session_of(name))
-    found.archives |= {entry.name for entry in _entries(archives, unread) if entry.is_dir()}
-    return found
+def _of_file(
+    client: Client, reader: Reader, known: tuple[str, ...], path: Path
+) -> tuple[FoundSession | None, dict[str, str]]:
+    troubles: dict[str, str] = {}
+    here = file_edges.seen(str(path), troubles.__setitem__)
+    if here is None:
+        return None, troubles
+    seen = reader.sight(here.head, here.tail, is_whole=here.is_whole)
+    if seen.folder is None and isinstance(reader, Placing):
+        seen = replace(seen, folder=reader.folder(path, here.head, known))
+    is_packed = compressed.is_session(path.name)
+    count, tail = (None, None) if is_packed else file_edges.compactions(here, client, 0)
+    found = FoundSession(
+        client=client.NAME,
+        session=client.session_of(path.name),
+        path=path,
+        place=None,
+        preview=seen,
+        bytes=here.size,
+        archived_bytes=0,
+        archived_disk_bytes=0,
+        segments=0,
+        side_bytes=0,
+        compactions=count,
+        live_tail=tail,
+        modified=here.modified,
+        file=here.file,
+        boundaries=frozenset(),
+    )
+    return found, troubles
 
 
-def _folders(folder: Path, unread: Unread) -> Iterator[str]:
-    return (entry.name for entry in _entries(folder, unread) if entry.is_dir())
+def _in_project(item: tuple[Place, ProjectFolder]) -> tuple[FoundSession | None, dict[str, str]]:
+    troubles: dict[str, str] = {}
+    return of_place(*item, troubles.__setitem__), troubles
 
 
-def _entries(folder: Path, unread: Unread) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(folder) as entries:
-            return list(entries)
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    except OSError as error:
-        unread(str(folder), error.strerror or type(error).__name__)
-        return []
-
-
-def _listed(where: Place, project: _Project, unread: Unread) -> Listed | None:
-    """Return what is known of a session, None if nothing of it is there any more."""
-    is_archived = where.session in project.archives
-    held = archive_summary.look(where, unread) if is_archived else None
-    here = file_edges.seen(str(where.live), unread) if where.session in project.live else None
+def of_place(where: Place, folder: ProjectFolder, unread: Unread) -> FoundSession | None:
+    """Return what is known of a session of Claude Code, None if nothing of it is there any more."""
+    held = archive_summary.look(where, unread) if where.session in folder.archives else None
+    here = file_edges.seen(str(where.live), unread) if where.session in folder.live else None
     if here is None and held is None:
         return None
     held = held or archive_summary.NOTHING
     newest = here or held.away
-    sight = _sight(newest, held)
-    if sight.title.source == "none" and where.session in project.titles:
-        sight = replace(sight, title=project.titles[where.session])
-    side = project.agents.get(where.session, 0)
-    if where.session in project.folders:
+    seen = _preview(newest, held)
+    if seen.title.source == "none" and where.session in folder.titles:
+        seen = replace(seen, title=folder.titles[where.session])
+    side = folder.agents.get(where.session, 0)
+    if where.session in folder.folders:
         side += claude_agents.side_bytes(where.live.parent / where.session)
     compactions, tail = _compactions(where, newest, held)
-    return Listed(
+    return FoundSession(
         client=claude.NAME,
         session=where.session,
         path=where.live,
         place=where,
-        edges=sight,
+        preview=seen,
         bytes=here.size if here is not None else None,
         archived_bytes=held.content_bytes,
         archived_disk_bytes=held.disk_bytes,
@@ -260,7 +190,7 @@ def _listed(where: Place, project: _Project, unread: Unread) -> Listed | None:
     )
 
 
-def _sight(newest: Edges | None, held: Archived) -> Sight:
+def _preview(newest: Edges | None, held: ArchiveSummary) -> Sight:
     """Return what is in sight; where a session was rotated, it begins with its archive."""
     if not held.head:
         newest = newest or file_edges.NOTHING
@@ -271,7 +201,7 @@ def _sight(newest: Edges | None, held: Archived) -> Sight:
 
 
 def _compactions(
-    where: Place, newest: Edges | None, held: Archived
+    where: Place, newest: Edges | None, held: ArchiveSummary
 ) -> tuple[int | None, int | None]:
     """Return how many compactions a session has, and its bytes from the last one on."""
     if newest is None:

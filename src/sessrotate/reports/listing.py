@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Final
 
 from sessrotate import clients, units
 from sessrotate.errors import SessrotateError
-from sessrotate.reports import discovery
+from sessrotate.reports import continuing, discovery
 from sessrotate.reports.row import Continues, SessionInfo, told_apart
 from sessrotate.system import in_use
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from sessrotate.reports.discovery import Listed, Unread
+    from sessrotate.reports.discovery import FoundSession, Unread
 
 SAYS: Final = "says so"
 """Why a session is known to continue another one that its own first row names."""
@@ -76,25 +76,25 @@ def _sessions(unread: Unread) -> list[SessionInfo]:
     )
 
 
-def _info(listed: Listed, *, is_running: bool) -> SessionInfo:
-    sight = listed.edges
-    modified = listed.modified / _NS
+def _info(found: FoundSession, *, is_running: bool) -> SessionInfo:
+    sight = found.preview
+    modified = found.modified / _NS
     ended = units.seconds(sight.ended)
-    fallback = listed.place.project if listed.place is not None else listed.path.parent.name
+    fallback = found.place.project if found.place is not None else found.path.parent.name
     return SessionInfo(
-        id=listed.session,
-        name=sight.id or listed.session,
-        client=listed.client,
+        id=found.session,
+        name=sight.id or found.session,
+        client=found.client,
         project=sight.folder or fallback,
-        path=listed.path,
-        is_live=listed.bytes is not None,
-        bytes=listed.bytes or 0,
-        archived_bytes=listed.archived_bytes,
-        archived_disk_bytes=listed.archived_disk_bytes,
-        side_bytes=listed.side_bytes,
-        segments=listed.segments,
-        compactions=listed.compactions,
-        live_tail_bytes=listed.live_tail,
+        path=found.path,
+        is_live=found.bytes is not None,
+        bytes=found.bytes or 0,
+        archived_bytes=found.archived_bytes,
+        archived_disk_bytes=found.archived_disk_bytes,
+        side_bytes=found.side_bytes,
+        segments=found.segments,
+        compactions=found.compactions,
+        live_tail_bytes=found.live_tail,
         modified=modified,
         last_used=modified if ended is None else ended,
         is_running=is_running,
@@ -130,7 +130,7 @@ def deepened(
 
 def _linked(found: Iterable[SessionInfo]) -> Iterator[SessionInfo]:
     """Yield sessions with what they continue."""
-    links = dict(discovery.continuing())
+    links = dict(continuing.links())
     for entry in found:
         link = links.get(entry.path)
         yield (

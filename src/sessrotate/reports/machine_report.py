@@ -7,20 +7,20 @@ left out, and the others are counted. One session is open at a time.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from sessrotate.errors import SessrotateError, StorageError
 from sessrotate.reports import discovery, growth, session_report
 from sessrotate.reports.counting import Counts
+from sessrotate.reports.in_parallel import mapped
 from sessrotate.reports.model import Machine, Total, Unread, Worth
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from sessrotate.reports.discovery import Listed
+    from sessrotate.reports.discovery import FoundSession
     from sessrotate.reports.model import Session
 
 LEAST: Final = 10 * 1024 * 1024
@@ -57,40 +57,31 @@ class Errors:
             self._on_error(self._unread[path])
 
 
-def found(errors: Errors) -> list[Listed]:
+def found(errors: Errors) -> list[FoundSession]:
     """Return all sessions of all clients, those that nobody used too, largest first."""
     listed = [*discovery.sessions(hidden=True, unread=errors.told)]
     return sorted(listed, key=lambda each: (-(each.bytes or 0), each.path))
 
 
-def size(listed: Iterable[Listed], *, kinds: bool) -> int:
+def size(listed: Iterable[FoundSession], *, kinds: bool) -> int:
     """Return how many bytes are to be read of them, about."""
     return sum((each.bytes or 0) + kinds * (each.archived_bytes or 0) for each in listed)
 
 
 def of_machine(
-    listed: Iterable[Listed], progress: Callable[[int], None], errors: Errors, *, kinds: bool
+    listed: Iterable[FoundSession], progress: Callable[[int], None], errors: Errors, *, kinds: bool
 ) -> Machine:
     """Return the report of these sessions; `progress` is told how many bytes are done."""
     counts = Counts() if kinds else None
     sessions: list[Session] = []
-    before = 0
-    for each in listed:
-        path = each.path
-        if each.bytes is None and each.place is not None:
-            path = each.place.archive
-        try:
-            report = session_report.of_session(
-                path, partial(_onward, progress, before), kinds=counts
-            )
-        except SessrotateError as error:
-            errors.failed(path, error)
+    listed, before = [*listed], 0
+    for each, report in zip(listed, _reports(listed, progress, counts), strict=True):
+        if isinstance(report, SessrotateError):
+            errors.failed(session_report.path_of(each), report)
         else:
-            folder = (
-                report.folder or each.edges.folder
-            )  # what a client calls it, where no row tells
-            sessions.append(replace(report, contents=None, folder=folder))
+            sessions.append(report)
         before += size([each], kinds=kinds)
+        progress(before)
     ids = Counter(session.id for session in sessions)
     sessions = [session_report.by_path(each) if ids[each.id] > 1 else each for each in sessions]
     sessions.sort(key=lambda session: (-session.bytes, session.path))
@@ -103,6 +94,32 @@ def of_machine(
         unread=errors.unread,
         contents=None if counts is None else counts.contents(),
     )
+
+
+def _reports(
+    listed: Sequence[FoundSession], progress: Callable[[int], None], counts: Counts | None
+) -> Iterator[Session | SessrotateError]:
+    """Yield the report of each session, or why there is none."""
+    if counts is None:
+        yield from mapped(partial(_report, _nobody, None), listed)
+        return
+    before = 0  # what is counted is counted in this process, and takes long
+    for each in listed:
+        yield _report(partial(_onward, progress, before), counts, each)
+        before += size([each], kinds=True)
+
+
+def _report(
+    progress: Callable[[int], None], counts: Counts | None, found: FoundSession
+) -> Session | SessrotateError:
+    try:
+        return session_report.of_found(found, progress, kinds=counts)
+    except SessrotateError as error:
+        return error
+
+
+def _nobody(_done: int) -> None:
+    """Tell nobody how far it is: most sessions take milliseconds."""
 
 
 def _onward(progress: Callable[[int], None], before: int, done: int) -> None:

@@ -54,7 +54,9 @@ class Parted:
     kept: str | None
 
 
-def of_plan(found: State, source: Source, planned: RotationPlan, *, is_counted: bool) -> Parted:
+def of_plan(
+    found: State, source: Source, planned: RotationPlan, seen: Sight | None, *, is_counted: bool
+) -> Parted:
     """Return what a plan says of the session that it was made for, whose live file is `source`.
 
     With `is_counted`, the lines of what is live are.
@@ -70,7 +72,7 @@ def of_plan(found: State, source: Source, planned: RotationPlan, *, is_counted: 
         kept = kept or (_NEVER if archived is None else _NOT_SINCE)
     return Parted(
         parts=tuple(parts),
-        sight=_in_place(archived, source, planned.end),
+        sight=seen or _in_place(archived, source, planned.end),
         live_bytes=planned.end,
         would_free=0 if kept is not None else planned.end - planned.bytes_after,
         kept=kept,
@@ -78,7 +80,12 @@ def of_plan(found: State, source: Source, planned: RotationPlan, *, is_counted: 
 
 
 def of_session(
-    session: Session, where: Place | None, known: Parted | None, *, is_counted: bool
+    session: Session,
+    where: Place | None,
+    known: Parted | None,
+    seen: Sight | None,
+    *,
+    is_counted: bool,
 ) -> Parted:
     """Return what there is of an open session, `where` it has its place, and what a plan knows.
 
@@ -93,7 +100,7 @@ def of_session(
         kept = _NEVER
     return Parted(
         parts=parts,
-        sight=_outside(session, parts),
+        sight=seen or _outside(session, parts),
         live_bytes=live,
         would_free=0 if kept is not None else parts[-1].start,
         kept=kept,

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sessrotate.archive.place import Place
+    from sessrotate.clients.preview import Sight
     from sessrotate.reading.session import Session as Opened
+    from sessrotate.reports.discovery import FoundSession
     from sessrotate.reports.model import Part
     from sessrotate.reports.segment_rows import Parted
 
@@ -39,12 +41,31 @@ def of_session(path: Path, progress: Progress, *, kinds: Counts | None = None) -
     With `kinds` all of it is read; what is counted is added to them, and is in the report. Raises
     as `open_session` does.
     """
-    where = place.of(path)
-    known = None if where is None else _in_place(where, progress, is_counted=kinds is None)
+    return _of(path, place.of(path), None, progress, kinds)
+
+
+def of_found(found: FoundSession, progress: Progress, *, kinds: Counts | None = None) -> Session:
+    """Return the report of a session that was found; its first and last bytes are not read again.
+
+    Otherwise as `of_session`.
+    """
+    report = _of(path_of(found), found.place, found.preview, progress, kinds)
+    return replace(report, contents=None)
+
+
+def path_of(found: FoundSession) -> Path:
+    """Return what a session that was found is opened by: its live file, or else its archive."""
+    return found.path if found.bytes is not None or found.place is None else found.place.archive
+
+
+def _of(
+    path: Path, where: Place | None, seen: Sight | None, progress: Progress, kinds: Counts | None
+) -> Session:
+    known = None if where is None else _in_place(where, seen, progress, is_counted=kinds is None)
     if known is not None and where is not None and kinds is None:
         return _report(where.session, claude.NAME, where.live, where, known)
     with open_session(path, on_gap=lambda _gap: None) as session:
-        found = segment_rows.of_session(session, where, known, is_counted=kinds is None)
+        found = segment_rows.of_session(session, where, known, seen, is_counted=kinds is None)
         if kinds is None:
             return _report(session.id, session.client, session.path, where, found)
         tally = Tally(session.id, session.reader, session.bytes_of)
@@ -88,7 +109,9 @@ def _report(session: str, client: str, path: Path, where: Place | None, found: P
     )
 
 
-def _in_place(where: Place, progress: Progress, *, is_counted: bool) -> Parted | None:
+def _in_place(
+    where: Place, seen: Sight | None, progress: Progress, *, is_counted: bool
+) -> Parted | None:
     """Return what the plan of a rotation says of a session; None where none can be made now.
 
     That takes a live file that goes on from its archive, and nothing that is unfinished.
@@ -99,7 +122,7 @@ def _in_place(where: Place, progress: Progress, *, is_counted: bool) -> Parted |
         if found.intent is not None or found.pack is not None or found.problem() is not None:
             return None
         planned = rotate.prepare(found, progress)
-        return segment_rows.of_plan(found, found.live, planned, is_counted=is_counted)
+        return segment_rows.of_plan(found, found.live, planned, seen, is_counted=is_counted)
 
 
 def _tallied(

@@ -1,0 +1,94 @@
+"""What the folder of one project of Claude Code holds: names and sizes, not contents.
+
+Rule: one look at the folder, and of the files only agents' transcripts and the index of titles are
+opened. A folder that is not there is empty.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from sessrotate import names
+from sessrotate.archive import place
+from sessrotate.clients.claude import agents, preview
+from sessrotate.clients.claude import client as claude
+from sessrotate.errors import DamagedError
+from sessrotate.reports import file_edges
+from sessrotate.segments import load, manifest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from sessrotate.archive.place import Place
+    from sessrotate.clients.preview import Title
+
+    Unread = Callable[[str, str], None]
+
+_INDEX: Final = "sessions-index.json"
+
+
+@dataclass(slots=True)
+class ProjectFolder:
+    """Ids of sessions with a live file, with a folder beside it, and with an archive.
+
+    `agents` are the bytes of agents' transcripts by session, `titles` those of the client's index.
+    """
+
+    live: set[str] = field(default_factory=set)
+    folders: set[str] = field(default_factory=set)
+    archives: set[str] = field(default_factory=set)
+    agents: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    titles: dict[str, Title] = field(default_factory=dict)
+
+    def places(self, projects: Path, name: str) -> Iterator[Place]:
+        """Yield the places of the project's sessions, in the order of their ids."""
+        return place.all_named(projects, name, sorted(self.live | self.archives))
+
+
+def projects(live: Path, archives: Path, unread: Unread) -> list[str]:
+    """Return the names of all projects that have sessions or archives, in order."""
+    found = {each.name for folder in (live, archives) for each in _folders(folder, unread)}
+    return sorted(found - place.OURS)
+
+
+def read(folder: Path, archives: Path, unread: Unread) -> ProjectFolder:
+    """Return what the folder of a project holds; `archives` is the folder of its archives."""
+    found = ProjectFolder(archives={each.name for each in _folders(archives, unread)})
+    for entry in _entries(folder, unread):
+        name = entry.name
+        with suppress(OSError):
+            if entry.is_dir():
+                found.folders.add(name)
+            elif name == _INDEX:
+                with suppress(DamagedError):
+                    data = load.read_small(folder, name, manifest.MAX_BYTES)
+                    found.titles = preview.index_titles(data)
+            elif not name.endswith(claude.SUFFIX) or not entry.is_file():
+                continue
+            elif name.startswith(claude.AGENT):
+                here = file_edges.seen(entry.path, unread)
+                for owner in agents.owners(here.head) if here is not None else ():
+                    found.agents[owner] += here.size if here is not None else 0
+            else:
+                found.live.add(names.session_of(name))
+    return found
+
+
+def _folders(folder: Path, unread: Unread) -> Iterator[os.DirEntry[str]]:
+    return (entry for entry in _entries(folder, unread) if entry.is_dir())
+
+
+def _entries(folder: Path, unread: Unread) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        unread(str(folder), error.strerror or type(error).__name__)
+        return []
