@@ -1,11 +1,9 @@
-"""A session as a library: its records, live or all of them, wherever they are by now.
+"""An open session: its records, live or all of them, wherever they are kept.
 
-Rule: only reads, streams, and changes nothing; what comes out of `history()` is, line by line,
-what `stitch` gives. A segment is opened when its records are asked for, and not before.
+Promise: what comes out of `history()` is, line by line, what `stitch` gives. The session is
+streamed; memory does not grow with it.
 
-    with open_session("5e55107a") as session:
-        for record in session.history():
-            print(record.segment, record.offset, record.size)
+Rule: only reads. A segment's file is opened when its records are asked for, and not before.
 """
 
 from __future__ import annotations
@@ -45,9 +43,20 @@ if TYPE_CHECKING:
 class Session:
     """A session that is open for reading; `open_session` makes it.
 
-    `client` is the name of the client that wrote it, and `reader` what its records are read with.
-    `carried` are the lines that a rotated live file begins with, copies of archived ones.
+    Whatever yields records raises DamagedError, with a sentence that names the segment, when one is
+    missing or has changed, and StorageError when the system reports an error; with `on_gap` (see
+    `open_session`) such a segment is reported and passed over. Records are in the order in which
+    the client wrote them, unless a method says otherwise.
     """
+
+    id: str
+    """The session's id: what its file is called."""
+    path: Path
+    """The live file, or the folder or file that was opened instead."""
+    client: str
+    """The client that wrote the session: `claude`, `codex` or `gemini`."""
+    reader: Reader
+    """How this client's records are read; for this package's own use."""
 
     def __init__(
         self,
@@ -59,113 +68,164 @@ class Session:
         carried: Callable[[], Iterator[bytes]] | None = None,
         on_gap: OnGap | None = None,
     ) -> None:
+        """`carried` gives the copies of archived lines that a rotated live file begins with."""
         self.id = identity
         self.path = path
         self.client = client.NAME
-        self.reader: Reader = clients.reader(client)
-        self._bodies = segments
+        self.reader = clients.reader(client)
+        self._segments = segments
         self._carried = carried
         self._on_gap = on_gap
-        self._told: set[str] = set()  # a segment may be read more than once
+        self._reported: set[str] = set()  # a segment may be read more than once
+
+    # ── what there is ────────────────────────────────────────────────────────────────────────
 
     @property
     def segments(self) -> tuple[SegmentInfo, ...]:
-        """All segments, in order; the newest is the live tail."""
-        return tuple(entry.info for entry in self._bodies)
+        """All segments, the oldest first; the last one is the live tail."""
+        return tuple(segment.info for segment in self._segments)
 
     @property
     def boundaries(self) -> tuple[Boundary, ...]:
-        """The compactions that open segments, where what holds them says so."""
+        """The compactions that open segments, as far as they are known without reading."""
         return tuple(info.boundary for info in self.segments if info.boundary is not None)
-
-    def history(self) -> Iterator[Record]:
-        """Yield every record of all segments and of the live file, in order.
-
-        Raises DamagedError, with a sentence that names the segment, when one is missing or not
-        what it was; where gaps are allowed, they are told and passed over.
-        """
-        for entry in self._bodies:
-            yield from self.segment(entry.info.index)
-
-    def segment(self, index: int) -> Iterator[Record]:
-        """Yield the records of one segment, without reading others. Raises as `history` does.
-
-        Raises WrongUsageError if there is no such segment.
-        """
-        entry = self._body(index)
-        try:
-            yield from self.reader.records(_read(entry), index)
-        except (DamagedError, StorageError) as error:
-            if self._on_gap is None:
-                raise
-            if str(error) not in self._told:
-                self._told.add(str(error))
-                self._on_gap(str(error))
 
     @property
     def newest(self) -> int:
-        """The number of the last segment; 0 where there was never a boundary."""
-        return self._bodies[-1].info.index
+        """The number of the last segment; 0 if the session was never compacted."""
+        return self._segments[-1].info.index
 
-    def pieces(self, index: int) -> Iterator[bytes | memoryview]:
-        """Yield the bytes of one segment, each piece valid until the next. Raises as `history`.
+    def problem(self, index: int) -> str | None:
+        """Return why a segment cannot be read, as far as is known without trying, else None.
 
         Raises WrongUsageError if there is no such segment.
         """
-        return _read(self._body(index))
+        return self._segment(index).problem
 
-    def problem(self, index: int) -> str | None:
-        """Return why a segment cannot be read, as far as is known without trying."""
-        return self._body(index).problem
+    def title(self) -> Title:
+        """Return what the client calls the session.
+
+        It is looked for in the live file and in the session's first 64 KiB. A file that was never
+        split is read whole.
+        """
+        return self.reader.title(self)
+
+    def side_bytes(self) -> int:
+        """Return how many bytes of long tool results the client keeps in files of their own."""
+        return self.reader.side_bytes(self)
+
+    # ── records ──────────────────────────────────────────────────────────────────────────────
+
+    def history(self) -> Iterator[Record]:
+        """Yield every record there ever was, from all segments, archived and live."""
+        for segment in self._segments:
+            yield from self.segment(segment.info.index)
+
+    def segment(self, index: int) -> Iterator[Record]:
+        """Yield the records of one segment; no other segment is opened.
+
+        Raises WrongUsageError if there is no such segment.
+        """
+        segment = self._segment(index)
+        try:
+            yield from self.reader.records(_read(segment), index)
+        except (DamagedError, StorageError) as error:
+            if self._on_gap is None:
+                raise
+            if str(error) not in self._reported:
+                self._reported.add(str(error))
+                self._on_gap(str(error))
 
     def live(self) -> Iterator[Record]:
-        """Yield what a resume would load, in the order of the file. Raises as `history` does."""
+        """Yield what the client would load to resume the session.
+
+        That is the newest segment, and before it the older records that a compaction preserved.
+        """
         yield from self.reader.live(self)
 
     def conversation(self) -> Iterator[Record]:
-        """Yield the records that a resume sends, in the order of the conversation.
+        """Yield what the client would send to the model, in the order of the conversation.
 
-        The live records are read several times. Raises as `history` does.
+        Agents' records and branches that the user left are not part of it. The live records are
+        read several times.
         """
         yield from self.reader.conversation(self)
 
     def said(self, records: Iterable[Record]) -> Iterator[Record]:
-        """Yield what people read of these records of the session.
+        """Yield these records of the session without what only repeats earlier ones.
 
-        Those of most clients as they are; of formats that repeat what was said, what is new in
-        each (`Reader.said`), and a record that repeats as one that `is_carried`.
+        The records of most clients come as they are. Some formats repeat earlier messages inside
+        of a record: then only what is new in it comes, as records of their own, and after them
+        the record itself with `is_carried` set.
         """
         yield from self.reader.said(records, self.bytes_of)
 
+    def find(self, uuid: str) -> Record | None:
+        """Return the last record that the client gave this uuid, None if there is none.
+
+        Segments are searched from the newest to the oldest until it is found.
+        """
+        wanted = uuid.encode("utf-8", "surrogatepass")
+        for segment in reversed(self._segments):
+            match = None
+            for record in self.segment(segment.info.index):
+                if wanted in record.line and self.key(record) == wanted:
+                    match = record
+            if match is not None:
+                return match
+        return None
+
+    # ── what a record says ───────────────────────────────────────────────────────────────────
+
     def view(self, record: Record) -> View | None:
-        """Return what a record says, None where nobody can tell: it is no JSON, or far too long."""
+        """Return what a record says, the same for all clients.
+
+        None if nobody can tell: the line is not JSON, or longer than 8 MiB.
+        """
         return self.reader.view(record)
 
     def key(self, record: Record) -> bytes | None:
-        """Return what makes two records copies of one, None where only equal bytes do."""
+        """Return the client's own id of a record (a uuid): copies of one record share it.
+
+        None for a record without one; then only equal bytes make two lines copies.
+        """
         return self.reader.key(record)
 
-    def title(self) -> Title:
-        """Return what the session is called, as its client shows it. Raises as `history` does.
+    def bytes_of(self, record: Record) -> Iterator[bytes]:
+        """Yield all bytes of a record's line in pieces, without its newline, however long it is."""
+        if record.is_whole:
+            yield record.line
+            return
+        skip, left = record.offset, record.size
+        for piece in _read(self._segment(record.segment)):
+            data = bytes(piece[skip : skip + left])
+            skip, left = max(0, skip - len(piece)), left - len(data)
+            yield data
+            if not left:
+                return
 
-        Looked for in the live file with what it carries, and in the session's first 64 KiB; all
-        of a file that was never split is read.
+    def pieces(self, index: int) -> Iterator[bytes | memoryview]:
+        """Yield the bytes of one segment; each piece is valid until the next is asked for.
+
+        Raises WrongUsageError if there is no such segment.
         """
-        return self.reader.title(self)
+        return _read(self._segment(index))
+
+    # ── agents ───────────────────────────────────────────────────────────────────────────────
 
     def agents(self) -> list[Agent]:
-        """Return the transcripts of the session's agents. Raises as `history` does.
+        """Return the transcripts of the session's agents.
 
-        The history is read once where that takes to tell which tool call started which agent.
+        The history may be read once to tell which tool call started which agent.
         """
         if self.path.is_dir():
             return []
         return self.reader.agents(self)
 
     def records_of(self, agent: Agent) -> Iterator[Record]:
-        """Yield what people read of an agent.
+        """Yield the records of an agent's transcript, without repetitions (see `said`).
 
-        Raises StorageError and others, as opening a file does.
+        Raises InUseError if the file was replaced while it was opened, StorageError if it is gone.
         """
         with Source(agent.path) as source:
 
@@ -175,51 +235,13 @@ class Session:
             pieces = source.pieces(Span(0, source.size()))
             yield from self.reader.said(self.reader.records(pieces, 0), bytes_of)
 
-    def side_bytes(self) -> int:
-        """Return how many bytes the client keeps beside the session: long results of tools."""
-        return self.reader.side_bytes(self)
-
-    def find(self, uuid: str) -> Record | None:
-        """Return the last record with this uuid (the client's key), None if there is none.
-
-        Segments are looked through from the newest to the oldest, until it is found.
-        """
-        wanted = uuid.encode("utf-8", "surrogatepass")
-        for entry in reversed(self._bodies):
-            match = None
-            for record in self.segment(entry.info.index):
-                if wanted in record.line and self.key(record) == wanted:
-                    match = record
-            if match is not None:
-                return match
-        return None
-
-    def bytes_of(self, record: Record) -> Iterator[bytes]:
-        """Yield a record's line in pieces, without its newline, however long it is."""
-        if record.is_whole:
-            yield record.line
-            return
-        skip, left = record.offset, record.size
-        for piece in _read(self._body(record.segment)):
-            data = bytes(piece[skip : skip + left])
-            skip, left = max(0, skip - len(piece)), left - len(data)
-            yield data
-            if not left:
-                return
-
-    def _body(self, index: int) -> OpenSegment:
-        for entry in self._bodies:
-            if entry.info.index == index:
-                return entry
-        raise WrongUsageError(
-            f"There is no segment {index}: there are {len(self._bodies)}, from 0."
-        )
+    # ── for readers: the rest of `clients.protocol.Reading` ──────────────────────────────────
 
     def titled(self, edge: int) -> Iterator[Record]:
-        """Yield the records that may give the session a title, in their order.
+        """Yield the records that may give the session a title.
 
-        They are the live ones, what the live file carries, and the session's first `edge` bytes.
-        Raises as `history` does.
+        They are the live ones, those that the live file carries, and the session's first `edge`
+        bytes.
         """
         newest = self.newest
         for info in self.segments:
@@ -232,7 +254,7 @@ class Session:
                 yield from early
 
     def older(self) -> Iterator[Callable[[], Iterator[Record]]]:
-        """Yield what holds rows from before the newest segment, the nearest first."""
+        """Yield what holds records from before the newest segment, the nearest first."""
         newest = self.newest
         older = [info for info in reversed(self.segments) if info.index < newest]
         for info in older:
@@ -244,22 +266,39 @@ class Session:
             if info.standing == "sealed":
                 yield partial(self.segment, info.index)
 
+    def _segment(self, index: int) -> OpenSegment:
+        for segment in self._segments:
+            if segment.info.index == index:
+                return segment
+        count, newest = len(self._segments), self.newest
+        raise WrongUsageError(
+            f"There is no segment {index}: the session has {count}, numbered 0 to {newest}."
+        )
 
-def _read(entry: OpenSegment) -> Iterator[bytes | memoryview]:
-    if entry.problem is not None:
-        raise DamagedError(entry.problem)
-    return entry.pieces()
+
+def _read(segment: OpenSegment) -> Iterator[bytes | memoryview]:
+    if segment.problem is not None:
+        raise DamagedError(segment.problem)
+    return segment.pieces()
+
+
+# ── opening ──────────────────────────────────────────────────────────────────────────────────
 
 
 @contextmanager
 def open_session(session: str | Path, *, on_gap: OnGap | None = None) -> Iterator[Session]:
-    """Open a session for reading: a path, an id, or the beginning of one.
+    """Open a session for reading; to be used in a `with` statement.
 
-    A path is that of a session file, of a folder of segments, of a segment in one, or of an
-    archive. `on_gap` is told of each segment that is missing or damaged, which is then passed
-    over; without it that is an error. Raises WrongUsageError if there is no such session,
-    NotASessionError if it is none, DamagedError if its archive cannot be read at all,
-    StorageError as the system reports.
+    `session` is an id, the beginning of one (4 characters or more), or a path: of a session file,
+    of an archive, of a folder of segments, or of a segment in one. A `str` that names a file or
+    holds a path separator is a path.
+
+    `on_gap` is called with a sentence for each segment that is missing or damaged, which is then
+    passed over. Without it such a segment is a DamagedError when it is read.
+
+    Raises WrongUsageError if no session or several match, NotASessionError if the file is no
+    session, DamagedError if the archive cannot be read at all, InUseError if the session was
+    replaced while it was opened, and StorageError if the system reports an error.
     """
     path = session if isinstance(session, Path) else find.path_of(session)
     with holders.opened(path) as holder:
