@@ -13,7 +13,6 @@ from sessrotate.cli import streams, to_file
 from sessrotate.cli.options import AllowPruned, Quiet, Segments
 from sessrotate.errors import WrongUsageError, printable
 from sessrotate.reading import holders, stitch
-from sessrotate.reading.foreign_set import ForeignSet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,7 +48,7 @@ def _warn(holder: Holder) -> None:
     if isinstance(holder, State) and holder.is_gone:
         name = printable(str(holder.place.live))
         streams.warn(f"{name} is gone; this is what is archived.")
-    if isinstance(holder, ForeignSet):
+    if not stitch.is_proven(holder):
         streams.warn(
             "Another tool wrote these segments, without digests: their order is checked, their "
             "bytes cannot be."

@@ -14,7 +14,6 @@ from sessrotate.cli import streams
 from sessrotate.cli.options import Every, Json, ManySegments, Quiet
 from sessrotate.errors import DamagedError, WrongUsageError, printable
 from sessrotate.reading import holders, stitch
-from sessrotate.reading.foreign_set import ForeignSet
 from sessrotate.render import common
 from sessrotate.segments.files import Problem, SegmentSet
 
@@ -75,9 +74,9 @@ def _summary(holder: Holder, size: int) -> str:
             live = "the live file is gone" if holder.is_gone else "the live file"
             return f"{many} and {live}, {common.size(size)}: whole"
         case SegmentSet():
-            return f"{common.count(len(holder.parts), 'segment')}, {common.size(size)}: whole"
-        case ForeignSet():
-            many = common.count(len(holder.segments), "segment")
+            many = common.count(len(holder.parts), "segment")
+            if stitch.is_proven(holder):
+                return f"{many}, {common.size(size)}: whole"
             return f"{many} of another tool, in order: no digests to check the bytes against"
         case _:
             return "one file that was never split: nothing to check"

@@ -1,8 +1,9 @@
 """A folder of segments that another tool wrote, as the public proposal has them: headers, no more.
 
 Rule: names in headers are data. They are compared with the folder's listing and never opened as
-paths; what they contradict is told, and where gaps are allowed the rest can still be read. Nothing
-here proves that a set is whole: there are no digests, and who lost the newest segment cannot know.
+paths. What they contradict is a problem of the set, and the rest can still be read. Nothing here
+proves that a set is whole: there are no digests, and nobody can tell that the newest segment is
+lost.
 """
 
 from __future__ import annotations
@@ -12,61 +13,45 @@ import re
 from collections import defaultdict
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from sessrotate import clients, names
-from sessrotate.errors import DamagedError, StorageError, WrongUsageError, printable, storage
-from sessrotate.reading.open_segments import OpenSegment, SegmentInfo
-from sessrotate.segments import first_line, header_chain
-from sessrotate.segments.files import Problem, content, opened
+from sessrotate import names
+from sessrotate.errors import DamagedError, WrongUsageError, printable, storage
+from sessrotate.segments import header_chain
+from sessrotate.segments.files import Part, Problem, SegmentSet, describe
 from sessrotate.segments.scan import MAX_BOUNDARIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from sessrotate.clients.protocol import Client
-    from sessrotate.model import Codec
-
-
-@dataclass(frozen=True, slots=True)
-class ForeignSet:
-    """A session in segments that another tool wrote, in order, and what its headers contradict.
-
-    Problems without an `index` are about files that belong nowhere; the others are those of
-    `segments`, which cannot be read.
-    """
-
-    session: str
-    client: Client
-    segments: tuple[OpenSegment, ...]
-    problems: tuple[Problem, ...]
+    Listing = frozenset[str]
+    """The names of a folder's files."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Header:
-    """What a header line says: the session, the parent's name, the number, the time; its bytes."""
+    """What a header line says: the session, the parent's name, the segment's number."""
 
     root: str
     parent: str | None
     index: int | None
-    timestamp: str | None
-    size: int
+    line: bytes
     is_ours: bool
 
 
-def find(path: Path, *, look_around: bool = True) -> ForeignSet | None:
-    """Return the foreign set that a folder or a file in one stands for; None if it is none.
+def find(path: Path, *, look_around: bool = True) -> SegmentSet | None:
+    """Return the set of another tool that a folder or a file in one stands for, None if it is none.
 
-    A segment 0 of the linked layout can be told from any other session only by its neighbours;
-    with `look_around` False they are not opened. Raises WrongUsageError if a folder holds several
-    sessions, StorageError as the system reports.
+    Its segments have neither sizes nor digests. A segment 0 of the linked layout can be told from
+    any other session only by its neighbours; with `look_around` False they are not opened. Raises
+    WrongUsageError if a folder holds several sessions, StorageError if the system reports an error.
     """
     with storage("look at the source"):
         is_folder = path.is_dir()
         folder = path if is_folder else path.parent
-        listing = frozenset(entry.name for entry in folder.iterdir()) if folder.is_dir() else ()
+        is_there = folder.is_dir()
+        listing = frozenset(entry.name for entry in folder.iterdir()) if is_there else frozenset()
     if names.MANIFEST in listing or names.INTENT in listing:
         return None
     root = None
@@ -99,7 +84,7 @@ def _only(heads: Mapping[str, _Header]) -> str | None:
     return roots[0] if roots else None
 
 
-def _headers(folder: Path, listing: frozenset[str] | tuple[()]) -> dict[str, _Header]:
+def _headers(folder: Path, listing: Listing) -> dict[str, _Header]:
     """Return the headers of a folder; none if one of them is ours: what is there is our set."""
     found = {}
     for file in sorted(listing):
@@ -132,13 +117,12 @@ def _header(folder: Path, file: str) -> _Header | None:
     if not is_header or not isinstance(root, str):
         return None
     parent = found.get("parentFile", found.get("parentSegment"))
-    index, time = found.get("segmentIndex"), found.get("timestamp")
+    index = found.get("segmentIndex")
     return _Header(
         root=root,
         parent=_plain(parent) if isinstance(parent, str) else None,
         index=index if type(index) is int and 0 <= index <= MAX_BOUNDARIES else None,
-        timestamp=time if isinstance(time, str) else None,
-        size=len(read[0]),
+        line=read[0],
         is_ours="sessrotate" in found,
     )
 
@@ -152,36 +136,48 @@ def _numbered(root: str) -> re.Pattern[str]:
     return re.compile(re.escape(root) + r"\.([1-9]\d{0,4})\.jsonl(?:\.zst)?")
 
 
-def _set(
-    folder: Path, listing: frozenset[str] | tuple[()], root: str, heads: Mapping[str, _Header]
-) -> ForeignSet:
+def _set(folder: Path, listing: Listing, root: str, heads: Mapping[str, _Header]) -> SegmentSet:
     places = _places(root, heads)
-    problems = [
-        Problem("header", f"Nothing says where {printable(file)} belongs.")
-        for file in sorted(heads.keys() - places)
-    ]
     by_index: dict[int, list[str]] = defaultdict(list)
     for file, index in places.items():
         by_index[index].append(file)
-    for codec in ("", names.CODEC_SUFFIX["zstd"]):
-        first = f"{root}{names.SUFFIX}{codec}"
-        if first in listing and first not in heads:
-            by_index[0].append(first)
-    client = clients.of_set(None, lambda: _beginning(folder, by_index, heads))
+    for suffix in names.SUFFIXES:
+        if root + suffix in listing and root + suffix not in heads:
+            by_index[0].append(root + suffix)
     numbered = all(_numbered(root).fullmatch(file) for file in heads)
-    found = []
-    for index in range(max(by_index, default=0) + 1):
-        files = by_index.get(index, [])
-        if not files:
-            name = names.segment_file(root, "numbered", index) if numbered or not index else ""
-            found.append(_gap(index, name))
-            problems.append(Problem("missing", str(found[-1].problem), index))
-            continue
-        problem = _contradiction(index, files, heads, by_index, numbered=numbered)
-        if problem is not None:
-            problems.append(Problem("header", problem, index))
-        found.append(_segment(folder, client, index, files[0], heads.get(files[0]), problem))
-    return ForeignSet(root, client, tuple(found), tuple(problems))
+    parts = tuple(
+        _part(root, index, by_index.get(index), heads, numbered=numbered)
+        for index in range(max(by_index, default=0) + 1)
+    )
+    strays = (
+        Problem("stray", f"Nothing says where {printable(file)} belongs.")
+        for file in sorted(heads.keys() - places)
+    )
+    wrong = _wrong(parts, by_index, heads, numbered=numbered)
+    return SegmentSet(folder, root, parts, None, None, (*strays, *wrong))
+
+
+def _part(
+    root: str,
+    index: int,
+    files: list[str] | None,
+    heads: Mapping[str, _Header],
+    *,
+    numbered: bool,
+) -> Part:
+    """Return a segment, which may have no file."""
+    file = files[0] if files else None
+    # In the linked layout nobody knows what a lost segment was called.
+    name = names.segment_file(root, "numbered", index) if numbered or not index else ""
+    return Part(
+        index=index,
+        name=file or name,
+        file=file,
+        codec=header_chain.codec_of(file or ""),
+        size=None,
+        head=heads[file].line if file is not None and file in heads else b"",
+        digest=None,
+    )
 
 
 def _places(root: str, heads: Mapping[str, _Header]) -> dict[str, int]:
@@ -210,84 +206,28 @@ def _places(root: str, heads: Mapping[str, _Header]) -> dict[str, int]:
     return places
 
 
-def _contradiction(
-    index: int,
-    files: list[str],
-    heads: Mapping[str, _Header],
+def _wrong(
+    parts: tuple[Part, ...],
     by_index: Mapping[int, list[str]],
+    heads: Mapping[str, _Header],
     *,
     numbered: bool,
-) -> str | None:
-    """Return what is wrong with a segment, in a sentence."""
-    where = f"Segment {index} ({printable(files[0])})"
-    if len(files) > 1:
-        return f"{where} is there twice: {printable(files[1])} is segment {index} too."
-    head = heads.get(files[0])
-    if head is None:
-        return None
-    if numbered and head.index is not None and head.index != index:
-        return f"{where}: its header says that it is segment {head.index}."
-    before = by_index.get(index - 1)
-    if before and head.parent is not None and head.parent not in map(_plain, before):
-        return f"{where}: its header names the parent {printable(head.parent, 60)}."
-    return None
-
-
-# ── reading ──────────────────────────────────────────────────────────────────────────────────
-
-
-def _gap(index: int, name: str) -> OpenSegment:
-    told = f"Segment {index} ({printable(name)})" if name else f"Segment {index}"
-    info = SegmentInfo(index, None, None, None, None, "sealed")
-    return OpenSegment(info, lambda: iter(()), f"{told} is missing.")
-
-
-def _beginning(
-    folder: Path, by_index: Mapping[int, list[str]], heads: Mapping[str, _Header]
-) -> bytes:
-    """Return the first bytes of the first segment that can be read."""
-    found = bytearray()
-    for index, files in sorted(by_index.items()):
-        head = heads.get(files[0])
-        with suppress(DamagedError, StorageError):
-            for piece in _pieces(folder, index, files[0], head.size if head is not None else 0):
-                found += piece[: clients.HEAD - len(found)]
-                if len(found) == clients.HEAD:
-                    break
-        if found:
-            break
-    return bytes(found)
-
-
-def _segment(  # noqa: PLR0917 - all that is known of a segment
-    folder: Path,
-    client: Client,
-    index: int,
-    file: str,
-    head: _Header | None,
-    problem: str | None,
-) -> OpenSegment:
-    pieces = partial(_pieces, folder, index, file, head.size if head is not None else 0)
-    boundary = None
-    if index and problem is None:
-        with suppress(DamagedError):
-            boundary = first_line.boundary(client, pieces)
-    time = boundary.timestamp if boundary is not None else None
-    info = SegmentInfo(
-        index, None, boundary, time or (head.timestamp if head else None), None, "sealed"
-    )
-    return OpenSegment(info, pieces, problem)
-
-
-def _pieces(folder: Path, index: int, file: str, skip: int) -> Iterator[memoryview]:
-    """Yield a segment's bytes behind its header; raise DamagedError if it cannot be read."""
-    codec: Codec = "zstd" if file.endswith(names.CODEC_SUFFIX["zstd"]) else "plain"
-    try:
-        with opened(folder, file) as stream, storage(f"read segment {index}"):
-            for buffer, size in content(stream, codec):
-                with memoryview(buffer) as view:
-                    yield view[min(skip, size) : size]
-                skip -= min(skip, size)
-    except DamagedError as error:
-        name = printable(file)
-        raise DamagedError(f"Segment {index} ({name}) is damaged: {error}.") from None
+) -> Iterator[Problem]:
+    """Yield what is missing, and what a header contradicts: one problem a segment."""
+    for part in parts:
+        index, files, head = part.index, by_index.get(part.index), heads.get(part.file or "")
+        before = by_index.get(index - 1)
+        if files is None:
+            named = describe(part) if part.name else f"Segment {index}"
+            yield Problem("missing", f"{named} is missing.", index)
+        elif len(files) > 1:
+            detail = f"is there twice: {printable(files[1])} is segment {index} too."
+            yield Problem("header", f"{describe(part)} {detail}", index)
+        elif head is None:
+            continue
+        elif numbered and head.index not in (None, index):
+            detail = f"its header says that it is segment {head.index}."
+            yield Problem("header", f"{describe(part)}: {detail}", index)
+        elif before and head.parent is not None and head.parent not in map(_plain, before):
+            detail = f"its header names the parent {printable(head.parent, 60)}."
+            yield Problem("header", f"{describe(part)}: {detail}", index)

@@ -14,7 +14,6 @@ from sessrotate import clients
 from sessrotate.archive import place, state
 from sessrotate.archive.state import State
 from sessrotate.reading import foreign_set
-from sessrotate.reading.foreign_set import ForeignSet
 from sessrotate.segments import compressed, load
 from sessrotate.segments.files import SegmentSet
 
@@ -34,11 +33,11 @@ class WholeFile:
     client: Client
 
 
-Holder = State | SegmentSet | ForeignSet | WholeFile
+Holder = State | SegmentSet | WholeFile
 """What holds a session.
 
 `State` is a session in its client's folder of which an archive holds a part; `SegmentSet` is a
-folder that `split` wrote; `ForeignSet` is a folder of segments that another tool wrote.
+folder of segments, written by `split` or by another tool.
 """
 
 

@@ -21,7 +21,6 @@ from sessrotate.errors import DamagedError, StorageError, WrongUsageError
 from sessrotate.model import Span
 from sessrotate.parsing.records import Record, records
 from sessrotate.reading import holders, open_segments
-from sessrotate.reading.foreign_set import ForeignSet
 from sessrotate.reading.holders import WholeFile
 from sessrotate.segments.files import SegmentSet
 from sessrotate.system.source import Source
@@ -313,14 +312,12 @@ def _session(path: Path, holder: Holder, on_gap: OnGap | None) -> Session:
             return Session(
                 claude, where.session, where.live, segments, carried=carried, on_gap=on_gap
             )
-        case ForeignSet(session=identity, client=client, segments=found):
+        case SegmentSet(session=identity):
             for problem in holder.problems:
-                if problem.index is None:
+                if problem.kind == "stray":
                     if on_gap is None:
                         raise DamagedError(problem.detail)
                     on_gap(problem.detail)
-            return Session(client, identity, path, found, on_gap=on_gap)
-        case SegmentSet(session=identity):
             client = open_segments.client_of(holder)
             segments = open_segments.of_set(holder, client)
             return Session(client, identity, path, segments, on_gap=on_gap)

@@ -14,7 +14,6 @@ from sessrotate.archive.state import State
 from sessrotate.errors import DamagedError
 from sessrotate.model import Span
 from sessrotate.reading import pieces
-from sessrotate.reading.foreign_set import ForeignSet
 from sessrotate.segments.files import HARMLESS, Problem, SegmentSet, body, describe
 from sessrotate.system.digest import Fingerprint
 
@@ -42,11 +41,17 @@ def size(holder: Holder) -> int:
                 return sum(piece.span.size for piece in holder.history())
             return 0
         case SegmentSet():
-            return holder.source_bytes
-        case ForeignSet():
-            return 0
+            return holder.source_bytes or 0
         case _:
             return holder.source.size()
+
+
+def is_proven(holder: Holder) -> bool:
+    """Tell whether the bytes are compared with anything that was known of them before.
+
+    They are not in a set that another tool wrote: it has no digests.
+    """
+    return not isinstance(holder, SegmentSet) or any(part.digest for part in holder.parts)
 
 
 def stream(holder: Holder, on_gap: OnGap | None = None) -> Iterator[memoryview]:
@@ -62,8 +67,6 @@ def stream(holder: Holder, on_gap: OnGap | None = None) -> Iterator[memoryview]:
             return _of_state(holder, holder.history(), on_gap)
         case SegmentSet():
             return _of_set(holder, on_gap)
-        case ForeignSet():
-            return _of_foreign(holder)
         case _:
             whole = Span(0, holder.source.size())
             return (memoryview(data) for data in holder.source.pieces(whole))
@@ -100,14 +103,6 @@ def _of_set(segments: SegmentSet, on_gap: OnGap | None) -> Iterator[memoryview]:
         _check_whole(segments, whole)
 
 
-def _of_foreign(found: ForeignSet) -> Iterator[memoryview]:
-    for problem in found.problems:
-        raise DamagedError(problem.detail)
-    for segment in found.segments:
-        for data in segment.pieces():
-            yield memoryview(data)
-
-
 def _check(problems: Iterable[Problem], on_gap: OnGap | None) -> None:
     for problem in problems:
         if problem.kind == "pruned" and on_gap is not None:
@@ -136,8 +131,6 @@ def verify(holder: Holder, progress: Progress) -> list[Problem]:
             return _verify_state(holder, progress)
         case SegmentSet():
             return _verify_set(holder, progress)
-        case ForeignSet():
-            return _verify_foreign(holder, progress)
         case _:
             return []
 
@@ -183,17 +176,4 @@ def _verify_set(segments: SegmentSet, progress: Progress) -> list[Problem]:
             _check_whole(segments, whole)
         except DamagedError as error:
             problems.append(Problem("manifest", str(error)))
-    return problems
-
-
-def _verify_foreign(found: ForeignSet, progress: Progress) -> list[Problem]:
-    problems, done = list(found.problems), 0
-    for segment in found.segments:
-        if segment.problem is None:
-            try:
-                for data in segment.pieces():
-                    done += len(data)
-                    progress(done)
-            except DamagedError as error:
-                problems.append(Problem("changed", str(error), segment.info.index))
     return problems

@@ -56,8 +56,9 @@ HARMLESS: Final = frozenset({"leftover", "pruned"})
 class Problem:
     """Something wrong with a set: its kind in one word, and a sentence for a person.
 
-    Kinds: unfinished, manifest, missing, header, changed; `HARMLESS` ones are no damage. `index`
-    is the segment's, if it is one.
+    Kinds: unfinished, manifest, missing, header, changed, stray (a file that has no place in the
+    set, which can be read without it); `HARMLESS` ones are no damage. `index` is the segment's, if
+    it is one.
     """
 
     kind: str
@@ -69,6 +70,7 @@ class Problem:
 class SegmentSet:
     """The segments of one session in one folder, in order, and what is wrong without reading on.
 
+    `source_bytes` is the size of all bodies together, None for a set that another tool wrote.
     `source_digest` is of all bodies together, `client` the name of whose session it is: only a
     manifest says either.
     """
@@ -76,7 +78,7 @@ class SegmentSet:
     folder: Path
     session: str
     parts: tuple[Part, ...]
-    source_bytes: int
+    source_bytes: int | None
     source_digest: str | None
     problems: tuple[Problem, ...]
     client: str | None = None
@@ -86,7 +88,7 @@ def unreadable(segments: SegmentSet) -> dict[int | None, str]:
     """Return what keeps segments from being read, by number; None stands for all of them."""
     found: dict[int | None, str] = {}
     for problem in segments.problems:
-        if problem.kind != "leftover":
+        if problem.kind not in {"leftover", "stray"}:
             found.setdefault(problem.index, problem.detail)
     # A sentence about several that were pruned stands at the first of them.
     for part, following in pairwise(segments.parts):
@@ -107,7 +109,7 @@ def body(segments: SegmentSet, part: Part) -> Iterator[memoryview]:
         with storage(f"read segment {part.index}"):
             for buffer, start, end in body_pieces(segments.folder, part):
                 found.update(buffer, end, start)
-                if found.size > most:
+                if most is not None and found.size > most:
                     raise DamagedError("it is longer than it was")
                 with memoryview(buffer) as view:
                     yield view[start:end]

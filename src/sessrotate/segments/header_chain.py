@@ -47,7 +47,7 @@ def read_header(folder: Path, file: str) -> tuple[bytes, Header | None] | None:
     """
     with opened(folder, file) as stream, storage("read a segment"):
         start = bytearray()
-        for buffer, size in content(stream, _codec(file)):
+        for buffer, size in content(stream, codec_of(file)):
             start += buffer[:size]
             if b"\n" in start or len(start) > header.MAX_LINE:
                 break
@@ -56,7 +56,8 @@ def read_header(folder: Path, file: str) -> tuple[bytes, Header | None] | None:
     return None if found is None and b'"segment_header"' not in line else (line, found)
 
 
-def _codec(file: str) -> Codec:
+def codec_of(file: str) -> Codec:
+    """Return the codec of a segment's file, by its name."""
     return "zstd" if file.endswith(names.CODEC_SUFFIX["zstd"]) else "plain"
 
 
@@ -248,7 +249,7 @@ def _parts(claim: _Claim) -> list[Part]:
                 index=index,
                 name=names.segment_file(claim.session, claim.layout, index),
                 file=file,
-                codec=_codec(file or ""),
+                codec=codec_of(file or ""),
                 size=None if start is None or end is None else max(0, end - start),
                 head=claim.heads[index].line if index in claim.heads else b"",
                 digest=digest
