@@ -51,7 +51,7 @@ def is_proven(holder: Holder) -> bool:
 
     They are not in a set that another tool wrote: it has no digests.
     """
-    return not isinstance(holder, SegmentSet) or any(part.digest for part in holder.parts)
+    return not isinstance(holder, SegmentSet) or holder.source_bytes is not None
 
 
 def stream(holder: Holder, on_gap: OnGap | None = None) -> Iterator[memoryview]:
