@@ -245,22 +245,24 @@ def test_no_headers_are_more_than_an_error_of_ours(
 # ── put together and checked ─────────────────────────────────────────────────────────────────
 
 
-def test_a_set_is_stitched_to_the_bytes_of_the_session_and_its_limits_are_said(
-    tmp_path: Path,
-) -> None:
+def test_a_set_is_stitched_where_it_is_accepted_that_nothing_proves_it(tmp_path: Path) -> None:
     for folder in (numbered(tmp_path / "numbered"), linked(tmp_path / "linked")):
         for number, path in enumerate((folder, *folder.iterdir())):
             whole = tmp_path / f"{folder.name}-{number}"
             done = called("stitch", path, "--output", whole)
+            assert (done.code, whole.exists()) == (74, False)
+            assert "nothing proves the set whole. Pass --allow-gaps" in done.err
+            done = called("stitch", path, "--output", whole, "--allow-gaps")
             assert (done.code, whole.read_bytes()) == (0, DATA)
-            assert "without digests" in done.err
+            assert "nothing proves the set whole." in done.err
 
 
-def test_a_whole_set_passes_and_what_was_not_checked_is_said(tmp_path: Path) -> None:
-    done = called("verify", numbered(tmp_path / "set"))
-    assert done.code == 0
-    assert "4 segments of another tool" in done.out
-    assert "no digests" in done.out
+def test_a_set_without_digests_does_not_pass_as_verified(tmp_path: Path) -> None:
+    done = called("verify", numbered(tmp_path / "set"), "--json")
+    assert done.code == 1
+    (problem,) = json.loads(done.out)["problems"]
+    assert problem["kind"] == "unproven"
+    assert f"Segment 1 ({ID}.1.jsonl) has no digest" in problem["detail"]
 
 
 def test_a_gap_fails_the_check_and_no_byte_is_stitched(tmp_path: Path) -> None:

@@ -115,7 +115,11 @@ AllowGaps = Annotated[
     ),
 ]
 AllowPruned = Annotated[
-    bool, typer.Option("--allow-gaps", help="Leave out what was pruned, and say so.")
+    bool,
+    typer.Option(
+        "--allow-gaps",
+        help="Leave out pruned segments, and accept a set without digests; report both.",
+    ),
 ]
 """What is damaged cannot be left out where the bytes are promised to be exact."""
 

@@ -17,8 +17,6 @@ from sessrotate.reading import holders, stitch
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sessrotate.reading.holders import Holder
-
 
 def command(
     source: Segments,
@@ -38,21 +36,10 @@ def command(
     is 74, a sentence names the segment, and FILE is not there.
     """
     with holders.opened(find.path_of(source)) as holder:
-        _warn(holder)
+        if isinstance(holder, State) and holder.is_gone:
+            streams.warn(f"{printable(str(holder.place.live))} is gone; this is what is archived.")
         pieces = stitch.stream(holder, streams.warn if allow_gaps else None)
         _write(stitch.size(holder), pieces, output, quiet=quiet)
-
-
-def _warn(holder: Holder) -> None:
-    """Say what the bytes are not, where they are not the proven whole."""
-    if isinstance(holder, State) and holder.is_gone:
-        name = printable(str(holder.place.live))
-        streams.warn(f"{name} is gone; this is what is archived.")
-    if not stitch.is_proven(holder):
-        streams.warn(
-            "Another tool wrote these segments, without digests: their order is checked, their "
-            "bytes cannot be."
-        )
 
 
 def _write(size: int, pieces: Iterator[memoryview], output: Path | None, *, quiet: bool) -> None:

@@ -74,10 +74,7 @@ def _summary(holder: Holder, size: int) -> str:
             live = "the live file is gone" if holder.is_gone else "the live file"
             return f"{many} and {live}, {common.size(size)}: whole"
         case SegmentSet():
-            many = common.count(len(holder.parts), "segment")
-            if stitch.is_proven(holder):
-                return f"{many}, {common.size(size)}: whole"
-            return f"{many} of another tool, in order: no digests to check the bytes against"
+            return f"{common.count(len(holder.parts), 'segment')}, {common.size(size)}: whole"
         case _:
             return "one file that was never split: nothing to check"
 

@@ -149,12 +149,15 @@ def _set(folder: Path, listing: Listing, root: str, heads: Mapping[str, _Header]
         _part(root, index, by_index.get(index), heads, numbered=numbered)
         for index in range(max(by_index, default=0) + 1)
     )
-    strays = (
+    problems = [
         Problem("stray", f"Nothing says where {printable(file)} belongs.")
         for file in sorted(heads.keys() - places)
-    )
-    wrong = _wrong(parts, by_index, heads, numbered=numbered)
-    return SegmentSet(folder, root, parts, None, None, (*strays, *wrong))
+    ]
+    problems += _wrong(parts, by_index, heads, numbered=numbered)
+    if not problems:
+        named = describe(next(part for part in parts if part.head))
+        problems = [Problem("unproven", f"{named} has no digest: nothing proves the set whole.")]
+    return SegmentSet(folder, root, parts, None, None, tuple(problems))
 
 
 def _part(

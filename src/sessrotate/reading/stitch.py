@@ -1,14 +1,14 @@
 """What holds a session → the session's exact bytes, in order, verified while they pass.
 
 Rule: what comes out is right or ends in an error. A set whose witnesses disagree gives no byte;
-damage inside a segment is found at the latest behind its last byte. Segments of another tool carry
-no digests: of those only the order and the absence of gaps are checked.
+damage inside a segment is found at the latest behind its last byte. A set of another tool has no
+digests, so that it comes out only where the caller accepts that.
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sessrotate.archive.state import State
 from sessrotate.errors import DamagedError
@@ -30,6 +30,13 @@ if TYPE_CHECKING:
     """Is called with the number of bytes of the history that are done."""
 
 
+_ALLOWABLE: Final = {
+    "pruned": "Pass --allow-gaps to leave out what was pruned.",
+    "unproven": "Pass --allow-gaps to stitch it all the same.",
+}
+"""Kinds of problems that a caller may accept, and how."""
+
+
 # ── all bytes ────────────────────────────────────────────────────────────────────────────────
 
 
@@ -46,21 +53,14 @@ def size(holder: Holder) -> int:
             return holder.source.size()
 
 
-def is_proven(holder: Holder) -> bool:
-    """Tell whether the bytes are compared with anything that was known of them before.
-
-    They are not in a set that another tool wrote: it has no digests.
-    """
-    return not isinstance(holder, SegmentSet) or holder.source_bytes is not None
-
-
 def stream(holder: Holder, on_gap: OnGap | None = None) -> Iterator[memoryview]:
     """Yield the session's bytes in pieces, each valid until the next is asked for.
 
     A session in place may be in the middle of a rotation, by a process that still runs or that
-    died. `on_gap` is told of segments that were pruned, which are then left out; without it they
-    are an error. Raises DamagedError, with a sentence that names the segment, if anything is
-    missing or has changed: where that is known beforehand, before the first byte.
+    died. `on_gap` is called for segments that were pruned, which are then left out, and for a set
+    without digests; if it is None, both are errors. Raises DamagedError, with a sentence that
+    names the segment, if anything is missing or has changed: before the first byte where that is
+    known beforehand.
     """
     match holder:
         case State():
@@ -105,10 +105,10 @@ def _of_set(segments: SegmentSet, on_gap: OnGap | None) -> Iterator[memoryview]:
 
 def _check(problems: Iterable[Problem], on_gap: OnGap | None) -> None:
     for problem in problems:
-        if problem.kind == "pruned" and on_gap is not None:
+        if problem.kind in _ALLOWABLE:
+            if on_gap is None:
+                raise DamagedError(f"{problem.detail} {_ALLOWABLE[problem.kind]}")
             on_gap(problem.detail)
-        elif problem.kind == "pruned":
-            raise DamagedError(f"{problem.detail} Pass --allow-gaps to leave out what was pruned.")
         elif problem.kind not in HARMLESS:
             raise DamagedError(problem.detail)
 

@@ -52,13 +52,17 @@ HARMLESS: Final = frozenset({"leftover", "pruned"})
 """Kinds of problems that say something about a set, while nothing is wrong with it."""
 
 
+READABLE: Final = frozenset({"leftover", "stray", "unproven"})
+"""Kinds of problems that keep no segment from being read."""
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """Something wrong with a set: its kind in one word, and a sentence for a person.
 
-    Kinds: unfinished, manifest, missing, header, changed, stray (a file that has no place in the
-    set, which can be read without it); `HARMLESS` ones are no damage. `index` is the segment's, if
-    it is one.
+    Kinds: unfinished, manifest, missing, header, changed, and the `READABLE` ones, which keep no
+    segment from being read: leftover, stray (a file that has no place in the set) and unproven (a
+    set without digests). `HARMLESS` ones are no damage. `index` is the segment's, if it is one.
     """
 
     kind: str
@@ -88,7 +92,7 @@ def unreadable(segments: SegmentSet) -> dict[int | None, str]:
     """Return what keeps segments from being read, by number; None stands for all of them."""
     found: dict[int | None, str] = {}
     for problem in segments.problems:
-        if problem.kind not in {"leftover", "stray"}:
+        if problem.kind not in READABLE:
             found.setdefault(problem.index, problem.detail)
     # A sentence about several that were pruned stands at the first of them.
     for part, following in pairwise(segments.parts):
