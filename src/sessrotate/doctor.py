@@ -15,7 +15,7 @@ from sessrotate.errors import RequestError, SessrotateError, printable
 from sessrotate.hook import installation, notes
 from sessrotate.in_place import recover, swap
 from sessrotate.job import run_log, schedule
-from sessrotate.retention import archive_moves, transaction, trash
+from sessrotate.retention import transaction, trash
 from sessrotate.segments import live_header
 from sessrotate.system.source import Source
 
@@ -158,7 +158,7 @@ def _away(found: State) -> Iterator[tuple[str, str]]:
     name = printable(where.session)
     is_half = note is None or note.standing != "archived"
     try:
-        archive_moves.check_single(where) if is_half else archive_moves.check_away(where)
+        archived_file.check_single(where) if is_half else archived_file.check_away(where)
     except RequestError as error:
         yield "doubled", str(error)
         return

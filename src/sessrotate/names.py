@@ -31,13 +31,10 @@ TRASH: Final = "trash"
 """In an archive: the folder of segments that were pruned and can be brought back."""
 
 ARCHIVED: Final = "archived"
-"""In an archive: the folder of a session that was put away whole."""
+"""In an archive: the folder of a session that was archived whole, and the start of its drafts."""
 
 ARCHIVED_NOTE: Final = "archived.json"
-"""In an archive: says that its session is put away, or on its way there or back."""
-
-ARCHIVED_DRAFT: Final = "archived.partial"
-"""In an archive: a file of a session that was put away, while it is compressed or unpacked."""
+"""In an archive: says that its session is archived, or on its way there or back."""
 
 PARTIAL: Final = ".partial"
 """Behind the name of a file that is not finished."""

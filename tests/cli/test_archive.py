@@ -145,7 +145,7 @@ def test_wrong_usage_changes_nothing(home: Home, arguments: tuple[str, ...]) -> 
 def test_a_session_that_is_not_away_is_refused() -> None:
     done = called("unarchive", ID)
     assert done.code == 77
-    assert "is not put away" in done.err
+    assert "is not archived" in done.err
 
 
 @pytest.mark.usefixtures("home")
@@ -154,7 +154,7 @@ def test_what_is_away_is_refused_by_what_needs_it_here() -> None:
     for arguments in (("split", "--in-place"), ("restore",), ("split", "--in-place", "--dry-run")):
         done = called(*arguments, ID)
         assert (done.code, done.out) == (77, ""), done
-        assert f"`sessrotate unarchive {ID}` brings it back" in done.err
+        assert f"put it back with `sessrotate unarchive {ID}`" in done.err
 
 
 def test_what_appeared_meanwhile_is_refused_and_named_by_doctor(home: Home) -> None:
@@ -162,7 +162,7 @@ def test_what_appeared_meanwhile_is_refused_and_named_by_doctor(home: Home) -> N
     home.live.write_bytes(row(1))
     done = called("unarchive", ID)
     assert done.code == 77
-    assert "move it to another name" in done.err
+    assert "rename it, and" in done.err
     told = called("doctor", "--json")
     assert told.code == 1
     assert json.loads(told.out)["findings"][0]["kind"] == "doubled"

@@ -19,7 +19,7 @@ from sessrotate.errors import DamagedError, InUseError, RefusedError, Sessrotate
 from sessrotate.in_place import operations
 from sessrotate.model import Span
 from sessrotate.reading import session
-from sessrotate.retention import archive, archive_files, archive_moves, prune, trash
+from sessrotate.retention import archive, archive_files, prune, trash, unarchive
 from sessrotate.retention.policy import DAY, Policy
 from sessrotate.system import in_use, lease
 from support import command_line, homes
@@ -150,7 +150,7 @@ def test_a_session_put_away_is_out_of_its_clients_folder_and_comes_back_as_it_wa
         f"{ID}/link.jsonl",
         f"{ID}/pointer",
     }
-    assert archive.unarchive(home.where, 1) == size
+    assert unarchive.unarchive(home.where, 1) == size
     assert whole(home) == before
     assert not (home.archive / "archived").exists()
 
@@ -197,7 +197,7 @@ def test_a_generated_session_takes_a_quarter_of_its_size_at_most(
 def test_touched_files_count_as_changed_now_and_nothing_else_differs(home: Home) -> None:
     before = whole(home)
     archive.archive(home.where, 1)
-    archive.unarchive(home.where, 1, touch=1_900_000_000)
+    unarchive.unarchive(home.where, 1, touch=1_900_000_000)
     after = whole(home)
     assert before.keys() == after.keys()
     for path, kept in after.items():
@@ -216,7 +216,7 @@ def test_a_session_that_is_away_is_read_and_verified_by_its_id(
     home: Home, monkeypatch: pytest.MonkeyPatch, packed: bool
 ) -> None:
     if not packed:
-        monkeypatch.setattr(archive_files, "pack", lambda *_: None)
+        monkeypatch.setattr(archive_files, "compress", lambda *_: None)
     archive.archive(home.where, 1)
     before = homes.snapshot(home.config)
     assert home.stitched() == DATA
@@ -261,7 +261,7 @@ def test_a_session_that_comes_back_while_it_is_opened_is_read_from_where_it_is(
     def opened(where: place.Place) -> object:
         found = real(where)
         if next(calls, None):
-            archive.unarchive(where, 1)
+            unarchive.unarchive(where, 1)
         return found
 
     monkeypatch.setattr(archived_file, "opened", opened)
@@ -288,7 +288,7 @@ def test_sealed_segments_of_a_session_that_is_away_are_pruned_as_always(
     archive.archive(home.where, 1)
     plan = prune.prepare([home.where], Policy(keep_last=1), THEN * 2, lambda _done: None)
     assert [done.error for done in prune.execute(plan, 1)] == [None]
-    archive.unarchive(home.where, 1)
+    unarchive.unarchive(home.where, 1)
     assert trash.undelete(home.where, None, 1) == [0, 1]
     assert home.stitched() == DATA
 
@@ -300,7 +300,7 @@ def unchanged(home: Home, error: type[SessrotateError], words: str, away: bool =
     """Check that a session is neither put away nor back, with these words."""
     before = homes.snapshot(home.config)
     with pytest.raises(error, match=words):
-        archive.unarchive(home.where, 0.05) if away else archive.archive(home.where, 0.05)
+        unarchive.unarchive(home.where, 0.05) if away else archive.archive(home.where, 0.05)
     assert homes.snapshot(home.config) == before
     if not away:
         with pytest.raises(error, match=words):
@@ -339,7 +339,7 @@ def test_a_client_that_opens_it_as_it_leaves_brings_it_back(home: Home) -> None:
             file.write(more)
 
     begun = threading.Event()
-    real = archive._leased  # noqa: SLF001 - so that the client comes at the very moment
+    real = in_use.lease_from_writers
 
     def leased(source: Any, wait: float) -> lease.Answer:
         answer = real(source, wait)
@@ -350,7 +350,7 @@ def test_a_client_that_opens_it_as_it_leaves_brings_it_back(home: Home) -> None:
         return answer
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(archive, "_leased", leased)
+        patch.setattr(in_use, "lease_from_writers", leased)
         with pytest.raises(InUseError, match="A client writes"):
             archive.archive(home.where, 1)
     threads[0].join(10)
@@ -377,7 +377,7 @@ def test_without_leases_whoever_still_writes_brings_it_back(
             archive.archive(home.where, 1)
     assert home.live.read_bytes()[-len(more) :] == more
     assert whole(home).keys() == before.keys()
-    monkeypatch.setattr(archive, "_SETTLE", 0)
+    monkeypatch.setattr(lease, "SETTLE", 0)
     archive.archive(home.where, 1)
     assert home.stitched() == DATA + more
 
@@ -400,7 +400,7 @@ def test_a_session_that_is_gone_is_not_put_away(
 
 def test_what_nobody_put_there_is_not_mixed_up_with_what_is_put_away(home: Home) -> None:
     command_line.write(home.archive / "archived" / "mine", b"mine")
-    unchanged(home, RefusedError, "mine, which nobody put away")
+    unchanged(home, RefusedError, "mine, which is not of an archived")
 
 
 @pytest.mark.parametrize("name", [f"{ID}.jsonl", ID, "agent-0a.jsonl"])
@@ -409,7 +409,7 @@ def test_nothing_that_appeared_meanwhile_is_written_over(home: Home, name: str) 
     command_line.write(home.live.parent / name, row(3))
     unchanged(home, RefusedError, "appeared|there already", away=True)
     (home.live.parent / name).rename(home.config / "moved")
-    archive.unarchive(home.where, 1)
+    unarchive.unarchive(home.where, 1)
     assert home.stitched() == DATA
 
 
@@ -430,24 +430,24 @@ def test_a_live_file_begun_anew_is_noticed_by_everybody(home: Home) -> None:
 
 def test_what_comes_between_the_look_and_the_move_is_not_written_over(home: Home) -> None:
     archive.archive(home.where, 1)
-    real = archive._told  # noqa: SLF001 - so that it comes at the very moment
+    real = archive_files.write_standing
 
     def told(*arguments: Any) -> Any:
         command_line.write(home.live, row(3))
         return real(*arguments)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(archive, "_told", told)
-        with pytest.raises(InUseError, match="appeared meanwhile"):
-            archive.unarchive(home.where, 1)
+        patch.setattr(archive_files, "write_standing", told)
+        with pytest.raises(InUseError, match="has just appeared"):
+            unarchive.unarchive(home.where, 1)
     assert home.live.read_bytes() == row(3)
     home.live.unlink()
-    archive.unarchive(home.where, 1)
+    unarchive.unarchive(home.where, 1)
     assert home.stitched() == DATA
 
 
 def test_what_is_not_away_does_not_come_back(home: Home) -> None:
-    unchanged(home, RefusedError, "not put away", away=True)
+    unchanged(home, RefusedError, "is not archived", away=True)
 
 
 def test_another_agents_transcript_stays_where_it_is(home: Home) -> None:
@@ -457,7 +457,7 @@ def test_another_agents_transcript_stays_where_it_is(home: Home) -> None:
     shared.write_text(names)
     archive.archive(home.where, 1)
     assert "agent-0c.jsonl" in left(home)
-    archive.unarchive(home.where, 1)
+    unarchive.unarchive(home.where, 1)
     # A stub that 2.0.x left is no session.
     (home.live.parent / f"{OTHER}.jsonl").write_bytes(b"")
     archive.archive(home.where, 1)
@@ -506,8 +506,8 @@ def test_what_an_interrupted_run_began_is_wanted_first(home: Home) -> None:
         raise Killed
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(archive, "_check_left_alone", killed)
-        patch.setattr(archive_moves, "bring_back", killed)
+        patch.setattr(lease, "settled", killed)
+        patch.setattr(archive, "bring_back", killed)
         with suppress(Killed):
             archive.archive(home.where, 1)
     assert archive.wanted(None, None, THEN) == [home.where]
@@ -544,7 +544,7 @@ def put_away(home: Home) -> None:
 
 
 def bring_back(home: Home) -> None:
-    archive.unarchive(home.where, 0.2)
+    unarchive.unarchive(home.where, 0.2)
 
 
 def is_back(home: Home) -> None:
@@ -552,7 +552,7 @@ def is_back(home: Home) -> None:
     try:
         bring_back(home)
     except RefusedError as error:
-        assert "is not put away" in str(error)  # noqa: PT017 - any other is a failure
+        assert "is not archived" in str(error)  # noqa: PT017 - any other is a failure
 
 
 def check_digests(home: Home) -> None:
@@ -677,7 +677,7 @@ def test_any_call_may_fail(
         assert failure is None or isinstance(failure, StorageError)
         assert home.stitched() == DATA
         if failure is not None and do is put_away and once:
-            is_away = "is put away and nothing is lost" in str(failure)
+            is_away = "is archived and nothing is lost" in str(failure)
             assert is_away == (not home.live.exists()), at
             # What was undone is undone, but for what the next run removes.
             is_back(home)
@@ -698,17 +698,17 @@ def test_a_full_disk_leaves_the_plain_files_and_the_next_run_compresses(home: Ho
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fs.Draft, "append", full)
-        with pytest.raises(StorageError, match="is put away and nothing is lost: `archive` again"):
+        with pytest.raises(StorageError, match="nothing is lost: run `archive` again"):
             archive.archive(home.where, 1)
     assert f"{ID}.jsonl" in away(home)
-    assert "archived.partial" not in home.archived()
+    assert not [name for name in home.archived() if name.endswith(".partial")]
     assert home.stitched() == DATA
     assert archive.archive(home.where, 1) == 0
     assert f"{ID}.jsonl.zst" in away(home)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fs, "free_bytes", lambda _path: 1000)
         unchanged(home, StorageError, "1,000 are free: nothing was changed", away=True)
-    archive.unarchive(home.where, 1)
+    unarchive.unarchive(home.where, 1)
     assert whole(home) == before
 
 
@@ -722,10 +722,10 @@ def test_a_compressed_file_that_is_not_what_was_written_never_takes_the_plain_on
             "append",
             lambda draft, data: real(draft, bytes(data)[:-1] + b"x" if data else data),
         )
-        with pytest.raises(StorageError, match="the disk fails"):
+        with pytest.raises(StorageError, match="the disk is failing"):
             archive.archive(home.where, 1)
     assert home.stitched() == DATA
-    archive.unarchive(home.where, 1)
+    unarchive.unarchive(home.where, 1)
     assert home.stitched() == DATA
 
 
@@ -740,13 +740,13 @@ def test_damage_to_what_is_away_is_found_and_nothing_comes_back_half(home: Home)
         for damaged in (data[:-3], data[: len(data) // 2] + b"x" + data[len(data) // 2 + 1 :], b""):
             path.write_bytes(damaged)
             with pytest.raises(DamagedError, match="damaged"):
-                archive.unarchive(home.where, 1)
+                unarchive.unarchive(home.where, 1)
             assert not home.live.exists()
         path.write_bytes(data)
     with state.opened(home.where) as found:
         assert found.live is not None
         assert b"".join(found.live.pieces(Span(0, found.live.size())))
-    archive.unarchive(home.where, 1)
+    unarchive.unarchive(home.where, 1)
     assert home.stitched() == DATA
 
 
@@ -756,7 +756,7 @@ def test_a_live_file_that_somebody_moved_back_is_followed_by_the_rest(home: Home
     (home.archive / "archived" / f"{ID}.jsonl.zst").unlink()
     unchanged(home, RefusedError, "Somebody moved")
     assert [finding.kind for finding in doctor.findings()] == ["doubled"]
-    archive.unarchive(home.where, 1)
+    unarchive.unarchive(home.where, 1)
     assert (home.live.parent / ID / "subagents" / "agent-a1.jsonl").read_bytes() == LONG
     assert not (home.archive / "archived.json").exists()
 
@@ -773,7 +773,7 @@ def test_what_is_lost_is_told_and_nothing_is_changed(home: Home) -> None:
         (home.config / "kept").rename(path)
     path.unlink()
     path.with_suffix("").touch()
-    archive.unarchive(home.where, 1)
+    unarchive.unarchive(home.where, 1)
     assert home.stitched() == DATA
 
 
@@ -860,17 +860,17 @@ def test_a_folder_that_is_a_link_is_not_followed(home: Home) -> None:
         % ID.encode(),
     )
     (home.archive / "archived").symlink_to(elsewhere)
-    unchanged(home, DamagedError, "is no folder", away=True)
-    with pytest.raises(DamagedError, match="is no folder"):
+    unchanged(home, DamagedError, "is not a folder", away=True)
+    with pytest.raises(DamagedError, match="is not a folder"):
         archive.archive(home.where, 1)
     forged(home, standing="archiving")
-    unchanged(home, DamagedError, "is no folder", away=True)
-    unchanged(home, DamagedError, "is no folder")
+    unchanged(home, DamagedError, "is not a folder", away=True)
+    unchanged(home, DamagedError, "is not a folder")
     (home.archive / "archived").unlink()
     archive.archive(home.where, 1)
     (home.archive / "archived").rename(home.config / "elsewhere")
     (home.archive / "archived").symlink_to(home.config / "elsewhere")
-    unchanged(home, DamagedError, "is no folder|not in", away=True)
+    unchanged(home, DamagedError, "is not a folder|not in", away=True)
 
 
 def test_thousands_of_files_go_and_come_back(
@@ -884,5 +884,5 @@ def test_thousands_of_files_go_and_come_back(
     before = whole(home)
     archive.archive(home.where, 1)
     assert sum(name.endswith(".zst") for name in away(home)) == 601
-    archive.unarchive(home.where, 1)
+    unarchive.unarchive(home.where, 1)
     assert whole(home) == before

@@ -143,7 +143,7 @@ def test_what_reads_back_otherwise_is_not_believed(
     before = snapshot(home.config)
     with monkeypatch.context() as patch:
         patch.setattr(fs.NewFile, "sync", sync)
-        with pytest.raises(StorageError, match="the disk fails"):
+        with pytest.raises(StorageError, match="the disk is failing"):
             compressed(home)
     assert snapshot(home.config) == before
 

@@ -1,7 +1,7 @@
-"""The live file of a session that is put away, for whoever reads it: plain or compressed.
+"""The live file of an archived session, for whoever reads it: plain or compressed.
 
-Rule: only reads. What a compressed one holds is unpacked when more than its beginning is asked
-for, into a file without a name, and verified before anything but that beginning is handed on.
+Rule: only reads. If more than its beginning is asked for, a compressed file is unpacked into a
+file without a name, and verified before anything else is handed on.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from sessrotate import fs, names
 from sessrotate.archive import archived_note
-from sessrotate.errors import DamagedError, InUseError, printable, storage
+from sessrotate.errors import DamagedError, InUseError, RefusedError, printable, storage
 from sessrotate.segments import load
 from sessrotate.system import zstd
 from sessrotate.system.digest import Fingerprint
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from sessrotate.archive.place import Place
 
 HEAD: Final = 64 * 1024
-"""Bytes of a compressed file that are cheap to read: its header is among them."""
+"""Bytes at the beginning of a compressed file that are cheap to read."""
 
 _ZST: Final = names.CODEC_SUFFIX["zstd"]
 
 
 def note(place: Place) -> Note | None:
-    """Return what the note of an archive says, None if there is none.
+    """Return the note of an archive, None if there is none.
 
     Raises DamagedError if it is damaged.
     """
@@ -42,7 +42,7 @@ def note(place: Place) -> Note | None:
 
 
 def away(place: Place) -> Path | None:
-    """Return where the live file of a session was put away, plain or compressed, if it was."""
+    """Return the archived live file of a session, plain or compressed, if there is one."""
     if not os.path.lexists(place.archive / names.ARCHIVED_NOTE):
         return None
     folder = place.archive / names.ARCHIVED
@@ -54,7 +54,7 @@ def away(place: Place) -> Path | None:
 
 
 def is_doubled(place: Place) -> bool:
-    """Tell whether a client began another live file while the session is put away."""
+    """Tell whether a client began another live file while the session was archived."""
     path = away(place)
     if path is None:
         return False
@@ -64,8 +64,41 @@ def is_doubled(place: Place) -> bool:
         return False
 
 
+def check_single(place: Place) -> None:
+    """Raise RefusedError if a client began another live file while the session was archived."""
+    if is_doubled(place):
+        raise doubled(place)
+
+
+def check_away(place: Place) -> None:
+    """Raise an error if the live file of an archived session is missing, or not the only one."""
+    check_single(place)
+    if away(place) is None:
+        if not os.path.lexists(place.live):
+            raise lost(place)
+        raise RefusedError(
+            f"Somebody moved {printable(str(place.live))} back: `unarchive` brings back the rest."
+        )
+
+
+def doubled(place: Place) -> RefusedError:
+    """Return the error that there is a live file besides the archived one."""
+    return RefusedError(
+        f"{printable(str(place.live))} appeared while its session was archived: rename it, and "
+        "`unarchive` brings the session back; then you can append its lines."
+    )
+
+
+def lost(place: Place) -> DamagedError:
+    """Return the error that the archived live file does not exist any more."""
+    return DamagedError(
+        f"{printable(place.live.name)} was archived, and is not in "
+        f"{printable(str(place.archive / names.ARCHIVED))} any more: put it back there."
+    )
+
+
 def opened(place: Place) -> Source | None:
-    """Open the live file that was put away, None if there is none."""
+    """Open the archived live file of a session, None if there is none."""
     path = away(place)
     if path is None:
         return None
@@ -79,21 +112,21 @@ def opened(place: Place) -> Source | None:
 
 
 class Away(Source):
-    """A live file that was put away and is not `live` any more."""
+    """An archived live file, which does not have the name `live` any more."""
 
     def __init__(self, path: Path, live: Path) -> None:
         super().__init__(path)
         self._live = live
 
     def check_unreplaced(self) -> None:
-        """Raise InUseError if the session came back meanwhile."""
+        """Raise InUseError if the session was put back in the meantime."""
         super().check_unreplaced()
         if os.path.lexists(self._live):
-            raise InUseError("The session came back while it was read; try again.")
+            raise InUseError("The session was put back while it was read: try again.")
 
 
 class Compressed(Away):
-    """The same, compressed: it reads as what is in it."""
+    """A compressed one: it reads as the plain file."""
 
     def __init__(self, path: Path, live: Path, told: Packed) -> None:
         super().__init__(path, live)
@@ -111,11 +144,11 @@ class Compressed(Away):
 
     @property
     def fd(self) -> int:
-        """A descriptor of what is in it."""
+        """A descriptor of the plain bytes."""
         return self._whole()
 
     def size(self) -> int:
-        """Return how many bytes are in it."""
+        """Return how many plain bytes it has."""
         return self._told.size
 
     def freeze(self) -> None:
@@ -161,7 +194,7 @@ class Compressed(Away):
 
 
 def unpacked(fd: int, told: Packed) -> Iterator[bytes]:
-    """Yield what a compressed file holds; raise DamagedError if its data is damaged."""
+    """Yield the plain bytes of a compressed file; raise DamagedError if it is damaged."""
     offset = 0
 
     def read(size: int) -> bytes:
@@ -177,7 +210,7 @@ def unpacked(fd: int, told: Packed) -> Iterator[bytes]:
 
 
 def verified(pieces: Iterable[bytes], told: Packed) -> Iterator[bytes]:
-    """Yield pieces and raise DamagedError behind the last if they are not what was packed."""
+    """Yield pieces, and raise DamagedError after the last if they are not what was compressed."""
     found, size = Fingerprint(), 0
     for piece in pieces:
         size += len(piece)

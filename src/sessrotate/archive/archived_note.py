@@ -1,7 +1,7 @@
-"""`archived.json` of an archive: its session is put away, or on its way there or back. Pure.
+"""`archived.json`: the note that a session is archived, or on its way there or back. Pure.
 
-Rule: what it names is compared with what is there, and never opened by it. It is on the disk
-before the first file moves and until the last is back.
+Rule: the names in it are compared with what is there, and never opened. It is on the disk before
+the first file moves and until the last is back.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ STANDINGS: Final[tuple[Standing, ...]] = ("archiving", "archived", "unarchiving"
 MAX_BYTES: Final = 64 * 1024 * 1024
 
 MOST: Final = 50_000
-"""Files of a session that are compressed: so many fit into a note of `MAX_BYTES`."""
+"""Files of a session that are compressed at most: as many as fit into `MAX_BYTES`."""
 
 _LATEST_NS: Final = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """A file that is to be compressed, by its path in the folder `archived`, and its size in bytes.
+    """A file to be compressed: its path in the folder `archived`, and its size in bytes.
 
-    `digest` is of its bytes; it is None until the compressed one is complete.
+    `digest` is that of its plain bytes, None until the compressed file is complete.
     """
 
     file: str
@@ -44,8 +44,8 @@ class Packed:
 class Note:
     """Where a session stands, and since when (ISO 8601, UTC).
 
-    `folders` are those whose files are compressed, by their paths, and when they were changed
-    before, in nanoseconds since 1970.
+    `folders` are the paths of folders with compressed files, and when each was last changed
+    before that, in nanoseconds since 1970.
     """
 
     session: str
@@ -56,7 +56,7 @@ class Note:
 
 
 def dump(note: Note) -> bytes:
-    """Return the note as a file's content. All ASCII, so that any name fits in."""
+    """Return the note as a file's content, in ASCII so that any file name fits."""
     document = {
         "format": FORMAT,
         "session": note.session,
@@ -69,7 +69,7 @@ def dump(note: Note) -> bytes:
 
 
 def parse(data: bytes, session: str) -> Note:
-    """Return what a note says; raise DamagedError if it is none of `session`."""
+    """Return the note in `data`; raise DamagedError if it is not a note of `session`."""
     try:
         found: Any = json.loads(data)
         packed = [tuple(entry) for entry in found["packed"]]
@@ -94,7 +94,7 @@ def parse(data: bytes, session: str) -> Note:
             )
     except (ValueError, TypeError, KeyError, RecursionError):
         pass
-    raise DamagedError("The archived.json is damaged: put the one of a backup in its place.")
+    raise DamagedError("The archived.json is damaged: restore it from a backup.")
 
 
 def _is_packed(file: object, size: object, digest: object) -> bool:

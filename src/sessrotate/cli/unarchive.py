@@ -13,7 +13,7 @@ from sessrotate.cli import streams
 from sessrotate.cli.options import Quiet, Session, Wait
 from sessrotate.clients.claude import client as claude
 from sessrotate.render import archive as render_archive
-from sessrotate.retention import archive
+from sessrotate.retention.unarchive import unarchive
 
 
 def command(
@@ -36,7 +36,7 @@ def command(
     where = place.of_archived(find.path_of(session))
     now = time.time()
     with streams.progress("Unpacking", 0, quiet=quiet) as progress:
-        size = archive.unarchive(where, wait, progress, touch=now if touch else None)
+        size = unarchive(where, wait, progress, touch=now if touch else None)
     age = now - where.live.stat().st_mtime
     period = claude.cleanup_period()
     streams.write(render_archive.back(where.session, str(where.live), size, period, age))

@@ -138,10 +138,10 @@ def recover_session(where: Place, wait: float, progress: Progress) -> Recovery:
 
 
 def _check_here(found: State) -> None:
-    """Raise RefusedError if the session was put away: nothing of it is where its client looks."""
+    """Raise RefusedError if the session is archived: nothing of it is where its client looks."""
     if found.is_archived:
         name = printable(found.place.session)
-        raise RefusedError(f"{name} is put away: `sessrotate unarchive {name}` brings it back.")
+        raise RefusedError(f"{name} is archived: put it back with `sessrotate unarchive {name}`.")
 
 
 @contextmanager

@@ -1,0 +1,121 @@
+"""Putting an archived session back in its client's folder, as it was.
+
+Rule: each file is moved within one file system, so that it keeps everything it has, and never over
+another. Only names that the folders themselves list are moved. The live file comes back first:
+clients clean up files that belong to no live file (2.1.330).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from typing import TYPE_CHECKING, Final
+
+from sessrotate import fs, names
+from sessrotate.archive import archived_file
+from sessrotate.clients.claude import companions
+from sessrotate.errors import InUseError, RefusedError, printable, storage
+from sessrotate.in_place import recover
+from sessrotate.retention import archive_files
+from sessrotate.system import locks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from sessrotate.archive.archived_note import Note
+    from sessrotate.archive.place import Place
+
+_ZST: Final = names.CODEC_SUFFIX["zstd"]
+
+
+def unarchive(
+    where: Place,
+    wait: float,
+    progress: Callable[[int], None] = lambda _done: None,
+    *,
+    touch: float | None = None,
+) -> int:
+    """Put a session back as it was; return how many bytes that is.
+
+    `wait` is how many seconds to wait for the lock. With `touch`, seconds since 1970, its files
+    get that as the time of their last change. Undoes an `archive` that was interrupted. Raises
+    RefusedError if the session is not archived, or another file has one of its names: then nothing
+    is changed. Raises DamagedError if its files have changed, StorageError as the system reports.
+    """
+    with locks.alone(where, wait), storage("put the session back"):
+        recover.recover(where, wait, lambda _done: None)
+        note = archived_file.note(where)
+        if note is None:
+            raise RefusedError(f"{printable(where.session)} is not archived.")
+        _check_free(where, note)
+        archive_files.unpack(where, note, progress)
+        size = archive_files.size(archive_files.folder(where))
+        if touch is not None:
+            archive_files.date_all(where, int(touch * 1e9))
+        if note.standing != "unarchiving":
+            archive_files.write_standing(where, "unarchiving")
+        try:
+            bring_back(where)
+        except FileExistsError as error:
+            name = printable(str(error.filename))
+            raise InUseError(f"{name} has just appeared: move it away, then try again.") from None
+    return size
+
+
+def bring_back(where: Place) -> None:
+    """Move everything that was archived back; the note goes last."""
+    for name in _ours(where):
+        fs.create_folder(where.live.parent)
+        move(archive_files.folder(where) / name, where.live.parent / name)
+    fs.remove_folder(archive_files.folder(where))
+    fs.remove_files(where.archive, [f"{names.ARCHIVED_NOTE}{names.PARTIAL}"])
+    fs.remove_files(where.archive, [names.ARCHIVED_NOTE])
+    fs.remove_folder(where.archive)
+
+
+def move(path: Path, to: Path) -> None:
+    """Move a file or folder to a name that is free; a crash may have left both names.
+
+    Raises FileExistsError if something else has the name.
+    """
+    if os.path.lexists(to) and not os.path.samestat(path.lstat(), to.lstat()):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(to))
+    if path.is_dir():
+        fs.move_folder(path, to)
+        return
+    if not os.path.lexists(to):
+        fs.add_name(path, to)  # a rename would replace what has just come there
+    fs.remove_files(path.parent, [path.name])
+
+
+def listing(folder: Path) -> list[str]:
+    """Return the sorted names in a folder; none if it does not exist."""
+    return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+
+
+def _check_free(where: Place, note: Note) -> None:
+    """Raise RefusedError if a name is not free, DamagedError if the live file is lost."""
+    taken = []
+    for name in _ours(where, note):
+        path, away = where.live.parent / name, archive_files.folder(where) / name
+        if os.path.lexists(path) and not (
+            os.path.lexists(away) and os.path.samestat(path.lstat(), away.lstat())
+        ):
+            taken.append(path)
+    if where.live in taken:
+        raise archived_file.doubled(where)
+    if taken:
+        raise RefusedError(f"{printable(str(taken[0]))} already exists: rename it, then try again.")
+    if archived_file.away(where) is None and not os.path.lexists(where.live):
+        raise archived_file.lost(where)
+
+
+def _ours(where: Place, note: Note | None = None) -> list[str]:
+    """Return the names of what was archived, the live file first; other names are not ours."""
+    packed = {f"{entry.file}{_ZST}" for entry in note.packed} if note is not None else set()
+    away = listing(archive_files.folder(where))
+    there = [name.removesuffix(_ZST) if name in packed else name for name in away]
+    side = [name for name in there if name == where.session or companions.is_agent(name)]
+    live = [where.live.name] if where.live.name in there else []
+    return [*live, *dict.fromkeys(side)]
