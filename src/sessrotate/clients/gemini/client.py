@@ -96,6 +96,11 @@ def boundary(line: Reversible[bytes], span: Span) -> Boundary | bool:
                 break
         if found := _END.search(end):
             return Boundary(offset=span.start, timestamp=found[1].decode())
+    return parsed_boundary(line, span)
+
+
+def parsed_boundary(line: Iterable[bytes], span: Span) -> Boundary | bool:
+    """Return what `boundary` does by all of the line, however it begins and ends."""
     values = json_line.values(line, span.size, _BOUNDARY)
     if values is None:
         return True

@@ -13,8 +13,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from sessrotate.clients.gemini import preview
+from sessrotate.clients.gemini.prompts import is_sent, prompt
 from sessrotate.clients.gemini.reader import folder, key, side_bytes, sight
-from sessrotate.clients.gemini.rows import id_at, is_sent, prompt, row_of, text
+from sessrotate.clients.gemini.rows import NONE, id_at, row_of
 from sessrotate.clients.gemini.view import view as view_of
 from sessrotate.clients.opaque.reader import said
 from sessrotate.clients.preview import EDGE
@@ -116,7 +117,7 @@ def title(session: Reading) -> Title:
     summary = first = None
     for record in session.titled(EDGE):
         if record.line.startswith(_SUMMARY):
-            summary = text(row_of(record) or {}, "summary") or summary
+            summary = (row_of(record) or NONE).summary or summary
         elif first is None and b'"user"' in record.line:
-            first = prompt(row_of(record) or {})
+            first = prompt(row_of(record) or NONE)
     return preview.titled(summary, first)

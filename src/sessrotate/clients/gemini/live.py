@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from sessrotate.clients.gemini.prompts import is_sent
 from sessrotate.clients.gemini.rows import (
+    NAMED,
+    NONE,
+    UPDATED,
     identity,
-    is_sent,
-    kind_of,
-    messages,
+    messages_in,
     replaces,
     row_of,
-    text,
 )
 from sessrotate.errors import SessrotateError
 
@@ -27,10 +28,6 @@ if TYPE_CHECKING:
 
     from sessrotate.clients.protocol import Reading
     from sessrotate.parsing.records import Record
-
-UPDATED: Final = ("$set", "messages")
-NAMED: Final = ("messages",)
-"""Where a line may have messages: in an update, and (0.61.0 reads it) in metadata."""
 
 
 def live(session: Reading) -> Iterator[Record]:
@@ -45,7 +42,7 @@ def live(session: Reading) -> Iterator[Record]:
     if base:
         with suppress(SessrotateError):  # a resume does without it where the first one was pruned
             first = next(iter(session.segment(0)), None)
-            if first is not None and kind_of(row_of(first) or {}) == "metadata":
+            if first is not None and (row_of(first) or NONE).kind == "metadata":
                 yield first
     for index in range(base, session.newest + 1):
         yield from session.segment(index)
@@ -104,16 +101,16 @@ class _Step:
 def _steps(session: Reading) -> Iterator[_Step]:
     for record in live(session):
         if replaces(record, session.bytes_of):
-            for elements in messages(record, session.bytes_of, UPDATED):
+            for elements in messages_in(record, session.bytes_of, UPDATED):
                 yield _Step()
                 yield from (_Step(each, identity(each)) for each in elements)
             continue
-        row = row_of(record) or {}
-        match kind_of(row):
+        row = row_of(record) or NONE
+        match row.kind:
             case "rewind":
-                yield _Step(None, text(row, "$rewindTo"))
-            case "metadata" if isinstance(row.get("messages"), list):
-                for elements in messages(record, session.bytes_of, NAMED):
+                yield _Step(None, row.rewind_to)
+            case "metadata" if row.messages is not None:
+                for elements in messages_in(record, session.bytes_of, NAMED):
                     yield from (_Step(each, identity(each)) for each in elements)
             case _:
                 yield _Step(record, identity(record))

@@ -16,25 +16,21 @@ from typing import TYPE_CHECKING, Any, Final
 
 import xxhash
 
-from sessrotate.clients.gemini.live import UPDATED
 from sessrotate.clients.gemini.rows import (
+    NONE,
+    UPDATED,
     id_at,
-    identity,
     is_update,
-    messages,
+    messages_in,
     replaces,
     row_of,
-    rows,
-    text,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
-    from sessrotate.clients.gemini.rows import Row
+    from sessrotate.clients.gemini.rows import BytesOf, Row
     from sessrotate.parsing.records import Record
-
-    BytesOf = Callable[[Record], Iterable[bytes]]
 
 _BETWEEN: Final = 64
 """Small updates that may stand between two lines of one message."""
@@ -71,13 +67,14 @@ class _Told:
 
     def line(self, line: Record) -> Iterator[Record]:
         """Take the next line; yield what need not wait any longer."""
-        name = identity(line)
+        row = row_of(line) or NONE
+        name = row.id if row.kind == "message" else None if line.is_whole else id_at(line.line)
         if name is None:
             self._waiting.append(line)
             if len(self._waiting) > _BETWEEN:
                 yield from self._let_go()
             return
-        parts = {*_parts(row_of(line) or {})}
+        parts = {*_parts(row)}
         if name == self._last and self._waiting:
             self._waiting[0], self._held = line, parts
             return
@@ -92,7 +89,7 @@ class _Told:
         """Take an update that replaces all messages; yield what waited, and what is new in it."""
         yield from self._let_go()
         self._update = replace(line, is_carried=True)
-        for elements in messages(line, bytes_of, UPDATED):
+        for elements in messages_in(line, bytes_of, UPDATED):
             for each in elements:
                 if self._is_new(each):
                     yield from self._let_update_go()
@@ -107,7 +104,7 @@ class _Told:
         name = id_at(message.line)  # most are known by that, and need not be parsed
         if name is None or name in self._known:
             return False
-        parts = {*_parts(row_of(message) or {})}
+        parts = {*_parts(row_of(message) or NONE)}
         if parts <= self._parts and message.is_whole:
             return False
         self._known.add(name)
@@ -136,26 +133,28 @@ def _parts(row: Row) -> Iterator[bytes]:
     A call and its result are known by the call's id, whether they are fields of the message or
     parts of its content. Thoughts do not count: only some copies have them.
     """
-    for call in rows(row.get("toolCalls")):
-        name = text(call, "id") or ""
-        yield _digest(_CALL, name)
-        if call.get("result"):
-            yield _digest(_RESULT, name)
-    content = row.get("content")
-    for part in content if isinstance(content, list) else [content]:
-        called, given = _inner(part, "functionCall"), _inner(part, "functionResponse")
-        if called is not None:
-            yield _digest(_CALL, text(called, "id") or "")
-        elif given is not None:
-            yield _digest(_RESULT, text(given, "id") or "")
-        elif part and not (isinstance(part, dict) and part.get("thought")):
-            words = text(part, "text") if isinstance(part, dict) else part
-            yield _digest(_TEXT, words if isinstance(words, str) else json.dumps(part))
+    for call in row.tool_calls:
+        yield _digest(_CALL, call.id)
+        if call.result:
+            yield _digest(_RESULT, call.id)
+    for part in row.content if isinstance(row.content, list) else [row.content]:
+        match part:
+            case {"functionCall": dict(called)}:
+                yield _digest(_CALL, _id(called))
+            case {"functionResponse": dict(given)}:
+                yield _digest(_RESULT, _id(given))
+            case {"thought": is_thought} if is_thought:
+                pass
+            case str(words) | {"text": str(words)}:
+                if part:
+                    yield _digest(_TEXT, words)
+            case _ if part:
+                yield _digest(_TEXT, json.dumps(part))
 
 
-def _inner(part: Any, name: str) -> Row | None:
-    found = part.get(name) if isinstance(part, dict) else None
-    return found if isinstance(found, dict) else None
+def _id(function: dict[str, Any]) -> str:
+    found = function.get("id")
+    return found if isinstance(found, str) else ""
 
 
 def _digest(kind: bytes, words: str) -> bytes:

@@ -11,13 +11,15 @@ import json
 import re
 from typing import TYPE_CHECKING, Final
 
-from sessrotate.clients.gemini.rows import is_something, kind_of, parsed, prompt, rows
+from sessrotate.clients.gemini.prompts import is_something, prompt
+from sessrotate.clients.gemini.rows import NAMED, NONE, UPDATED, Row, row_of
 from sessrotate.clients.preview import Sight, Title
+from sessrotate.parsing.json_stream import arrays_at
+from sessrotate.parsing.records import records
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sessrotate.clients.gemini.rows import Row
     from sessrotate.clients.preview import Standing
 
 LONGEST: Final = 200
@@ -85,26 +87,21 @@ def _asked(head: bytes) -> tuple[str | None, bool]:
     if asked is None:
         for found in _ASKED.finditer(head):
             words = _decoded(found[1])
-            if prompt({"type": "user", "content": words}):
+            if prompt(Row(type="user", content=words)):
                 return words, answered
     return asked, answered
 
 
 def _messages(head: bytes) -> Iterator[Row]:
     """Yield the messages on whole lines."""
-    for line in head.split(b"\n"):
-        row = parsed(line) if line[:1] == b"{" else None
-        if row is None:
-            continue
-        match kind_of(row):
-            case "message":
-                yield row
-            case "update" if isinstance(changed := row["$set"], dict):
-                yield from rows(changed.get("messages"))
-            case "metadata":
-                yield from rows(row.get("messages"))
-            case _:
-                pass
+    for record in records([head], 0):
+        row = row_of(record) or NONE
+        if row.kind == "message":
+            yield row
+        elif row.update.messages is not None or row.kind == "metadata":
+            path = UPDATED if row.kind == "update" else NAMED
+            for elements in arrays_at(path, record, (record.line,)):
+                yield from (row_of(each) or NONE for each in elements)
 
 
 def _first(pattern: re.Pattern[bytes], data: bytes) -> str | None:

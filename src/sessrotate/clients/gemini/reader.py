@@ -21,15 +21,14 @@ from sessrotate.clients.gemini.home import (
     short_name,
     side_bytes_of,
 )
+from sessrotate.clients.gemini.prompts import prompt
 from sessrotate.clients.gemini.rows import (
+    NONE,
+    UPDATED,
     identity,
-    kind_of,
-    messages,
-    prompt,
+    messages_in,
     replaces,
     row_of,
-    rows,
-    text,
 )
 from sessrotate.clients.gemini.view import view as view_of
 from sessrotate.clients.preview import EDGE, Agent
@@ -81,16 +80,15 @@ def title(session: Reading) -> Title:
     summary = first = None
     for record in session.titled(EDGE):
         if first is None and replaces(record, session.bytes_of):
-            for elements in messages(record, session.bytes_of, gemini_live.UPDATED):
+            for elements in messages_in(record, session.bytes_of, UPDATED):
                 for each in elements:
-                    first = first or prompt(row_of(each) or {})
+                    first = first or prompt(row_of(each) or NONE)
         elif b'"summary"' in record.line or (first is None and b'"user"' in record.line):
-            row = row_of(record) or {}
-            changed = row.get("$set") if kind_of(row) == "update" else row
-            if kind_of(row) == "message":
+            row = row_of(record) or NONE
+            if row.kind == "message":
                 first = first or prompt(row)
-            elif isinstance(changed, dict):
-                summary = text(changed, "summary") or summary
+            else:
+                summary = row.update.summary or row.summary or summary
     return preview.titled(summary, first)
 
 
@@ -136,17 +134,16 @@ def _calls(session: Reading) -> dict[str, str]:
     found: dict[str, str] = {}
     for record in session.history():
         if b'"agentId"' in record.line:
-            for call in rows((row_of(record) or {}).get("toolCalls")):
-                agent, name = text(call, "agentId"), text(call, "id")
-                if agent is not None and name is not None:
-                    found[agent] = name
+            for call in (row_of(record) or NONE).tool_calls:
+                if call.agent_id is not None and call.id:
+                    found[call.agent_id] = call.id
     return found
 
 
 def _own_id(session: Reading) -> str | None:
     """Return the uuid that a session names itself with, None where its beginning has none."""
     for record in islice(session.history(), _METADATA):
-        row = row_of(record) or {}
-        if kind_of(row) == "metadata":
-            return text(row, "sessionId")
+        row = row_of(record) or NONE
+        if row.kind == "metadata":
+            return row.session_id
     return None

@@ -1,96 +1,141 @@
-"""What the rows of Gemini CLI's sessions are, and which of them a resume takes for something said.
+"""The rows of Gemini CLI's sessions, as types, and a line → its row.
 
-Rule: as `loadConversationRecord` and `convertSessionToClientHistory` of 0.61.0 take them; a row of
-another shape is none, and no error. A message is the same in both formats: a line of a `.jsonl`,
-an element of `messages` in a `.json`.
+Rule: as `loadConversationRecord` of 0.61.0 takes them; a row of another shape is none, and no
+error. A message is the same in both formats: a line of a `.jsonl`, an element of `messages` in a
+`.json`. Only fields that somebody reads are named. A version beside a field is the first one seen
+with it; fields without one are in files of every version from 0.24.0 to 0.61.0.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from sessrotate.parsing import json_line
-from sessrotate.parsing.json_stream import Cursor
-from sessrotate.parsing.records import Record
+from msgspec import Struct, field
+
+from sessrotate.clients.gemini import client
+from sessrotate.model import Boundary, Span
+from sessrotate.parsing.json_stream import arrays_at
+from sessrotate.parsing.json_typed import Rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from sessrotate.parsing.json_stream import Value
+    from sessrotate.parsing.records import Record
 
-    Row = dict[str, Any]
+    BytesOf = Callable[[Record], Iterable[bytes]]
 
 Kind = Literal["rewind", "message", "update", "metadata"]
 
-_NOT_SAID: Final = ("/", "?", "<session_context>", "<hook_context>")
-"""How commands begin, and what the client itself says in the user's name."""
+UPDATED: Final = ("$set", "messages")
+NAMED: Final = ("messages",)
+"""Where a line may have messages: in an update, and (0.61.0 reads it) in metadata."""
 
-OF_CLIENT: Final = ("<session_context>", "<hook_context>")
-SNAPSHOT: Final = "<state_snapshot>"
-"""How the summary begins that a compression leaves of the conversation."""
 
-_NOTES: Final = frozenset({"info", "error", "warning"})
+class Thought(Struct):
+    """What was thought."""
 
-_PLACEHOLDERS: Final = (
-    "videoMetadata",
-    "thought",
-    "codeExecutionResult",
-    "executableCode",
-    "fileData",
-    "functionCall",
-    "functionResponse",
-    "inlineData",
-)
-"""Parts that a client has words for, so that they are never nothing."""
+    subject: str | None = None
+    description: str | None = None
 
-_ID: Final = re.compile(rb'\s*\{\s*"id"\s*:\s*"([^"\\]{1,200})"')
 
-_UPDATE: Final = re.compile(rb'\s*\{\s*"\$set"\s*:\s*\{\s*"messages"\s*:\s*\[')
+class ToolCall(Struct, rename="camel"):
+    """A tool that the model used, and what that gave."""
 
-_REPLACES: Final[json_line.Shape] = {"$rewindTo": None, "id": None, "$set": {"messages": list}}
+    id: str = ""
+    name: str = ""
+    args: Any = None
+    result: Any = None  # a text, a part, or a list of parts
+    status: str | None = None  # "success", "error", "cancelled"
+    agent_id: str | None = None  # the agent that the call started (0.45.2)
+
+
+class Tokens(Struct):
+    """What an answer cost. `input` has those in it that came from the cache."""
+
+    input: int = 0
+    cached: int = 0
+    output: int = 0
+    thoughts: int = 0
+
+
+class Held(Struct):
+    """A message inside of a line; `messages_in` gives them as records of their own."""
+
+
+class Update(Struct, rename="camel"):
+    """What a `$set` changes (0.39.1)."""
+
+    messages: list[Held] | None = None  # takes the place of all that was said before (0.45.2)
+    last_updated: str | None = None
+    summary: str | None = None
+
+
+class Row(Struct, rename="camel"):
+    """A line: the first that it can be of a rewind, a message, an update, and metadata."""
+
+    rewind_to: str | None = field(name="$rewindTo", default=None)  # a message's id (0.39.1)
+
+    id: str | None = None
+    timestamp: str | None = None
+    type: str | None = None  # "user", "gemini", "info", "error", "warning"
+    content: Any = None  # a text, a part, or a list of parts, as the API has them
+    thoughts: list[Thought] = []
+    tool_calls: list[ToolCall] = []
+    tokens: Tokens | None = None
+    model: str | None = None
+
+    changed: Update | list[Any] | None = field(name="$set", default=None)
+
+    session_id: str | None = None
+    project_hash: str | None = None
+    start_time: str | None = None
+    last_updated: str | None = None
+    summary: str | None = None  # a member of a `.json`
+    messages: list[Held] | None = None
+
+    @property
+    def kind(self) -> Kind | None:
+        """What the row is, None if the client passes it over."""
+        if self.rewind_to is not None:
+            return "rewind"
+        if self.id is not None:
+            return "message"
+        if self.changed is not None:
+            return "update"
+        is_metadata = self.session_id is not None and self.project_hash is not None
+        return "metadata" if is_metadata else None
+
+    @property
+    def update(self) -> Update:
+        """What the row changes: nothing, if it is no update."""
+        is_update = self.kind == "update" and isinstance(self.changed, Update)
+        return self.changed if is_update and isinstance(self.changed, Update) else Update()
+
+
+_ROWS: Final[Rows[Row]] = Rows(Row)
+
+NONE: Final = Row()
+"""Stands for a line that is no row."""
 
 
 def row_of(record: Record) -> Row | None:
-    """Return what a record holds as JSON, None if it is no object, or too long to be held."""
+    """Return what a record holds, None if it is no JSON object, or too long to be held."""
     if not record.is_whole or record.line[:1] not in {b"{", b" ", b"\t"}:
         return None
-    return parsed(record.line)
-
-
-def parsed(line: bytes) -> Row | None:
-    """Return what a line holds as JSON, None if that is no object."""
-    try:
-        row = json.loads(line.decode("utf-8", "replace"), parse_constant=_no_number)
-    except (ValueError, RecursionError):
-        return None
-    return row if isinstance(row, dict) else None
-
-
-def _no_number(name: str) -> None:
-    raise ValueError(name)  # NaN and Infinity are no JSON to the client
-
-
-def kind_of(row: Row) -> Kind | None:
-    """Return what a row is, None if the client passes it over."""
-    if isinstance(row.get("$rewindTo"), str):
-        return "rewind"
-    if isinstance(row.get("id"), str):
-        return "message"
-    if isinstance(row.get("$set"), dict | list):
-        return "update"
-    if isinstance(row.get("sessionId"), str) and isinstance(row.get("projectHash"), str):
-        return "metadata"
-    return None
+    found = _ROWS.decode(record.line)
+    return found if isinstance(found, Row) else None
 
 
 def identity(record: Record) -> str | None:
     """Return the id of a message, None of another line; of a long one, what it begins with."""
     if record.is_whole:
-        row = row_of(record) or {}
-        return text(row, "id") if kind_of(row) == "message" else None
+        row = row_of(record) or NONE
+        return row.id if row.kind == "message" else None
     return id_at(record.line)
+
+
+_ID: Final = re.compile(rb'\s*\{\s*"id"\s*:\s*"([^"\\]{1,200})"')
 
 
 def id_at(line: bytes) -> str | None:
@@ -99,64 +144,9 @@ def id_at(line: bytes) -> str | None:
     return found[1].decode("utf-8", "replace") if found is not None else None
 
 
-def text(row: Row, name: str) -> str | None:
-    """Return a value that is a text."""
-    value = row.get(name)
-    return value if isinstance(value, str) else None
-
-
-def rows(value: Any) -> list[Row]:
-    """Return the objects in a list; none of what is no list."""
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
-
-
-def said(content: Any) -> str:
-    """Return a content as the client has it in words: a text, a part, or a list of such."""
-    left, words = [content], []
-    while left:
-        part = left.pop()
-        if isinstance(part, str):
-            words.append(part)
-        elif isinstance(part, list):
-            left += reversed(part)
-        elif isinstance(part, dict):
-            held = next((name for name in _PLACEHOLDERS if name in part), None)
-            words.append(f"[{held}]" if held else text(part, "text") or "")
-    return "".join(words)
-
-
-def prompt(row: Row) -> str | None:
-    """Return what a user said with a message, in the words that a list shows; None if nothing."""
-    if row.get("type") != "user" or _is_ignored(row.get("content")):
-        return None
-    content = row.get("content")
-    if isinstance(content, list):
-        return "".join(text(part, "text") or "" for part in content if isinstance(part, dict))
-    return content if isinstance(content, str) else None
-
-
-def is_something(row: Row) -> bool:
-    """Tell whether a message makes a session worth listing: somebody asked or answered."""
-    if row.get("type") == "user":
-        return not _is_ignored(row.get("content"))
-    lists = (row.get("toolCalls"), row.get("thoughts"))
-    return row.get("type") == "gemini" and bool(said(row.get("content")).strip() or any(lists))
-
-
-def is_sent(row: Row) -> bool:
-    """Tell whether a resume sends this message to the model."""
-    kind = row.get("type")
-    if kind == "user":
-        return not _is_ignored(row.get("content"))
-    return kind == "gemini" and any(row.get(name) for name in ("content", "thoughts", "toolCalls"))
-
-
-def _is_ignored(content: Any) -> bool:
-    words = said(content).strip()
-    return not words or words.startswith(_NOT_SAID)
-
-
 # ── updates that replace all messages ────────────────────────────────────────────────────────
+
+_UPDATE: Final = re.compile(rb'\s*\{\s*"\$set"\s*:\s*\{\s*"messages"\s*:\s*\[')
 
 
 def is_update(line: bytes) -> bool:
@@ -164,50 +154,20 @@ def is_update(line: bytes) -> bool:
     return _UPDATE.match(line) is not None
 
 
-def replaces(record: Record, bytes_of: Callable[[Record], Iterable[bytes]]) -> bool:
+def replaces(record: Record, bytes_of: BytesOf) -> bool:
     """Tell whether a line is an update that replaces all messages, by all of it."""
-    if b'"messages"' not in record.line and record.is_whole:
+    if client.MARKER not in record.line and record.is_whole:
         return False
-    line = (record.line,) if record.is_whole else bytes_of(record)
-    found = json_line.values(line, record.size, _REPLACES)
-    if found is None or not isinstance(changed := found.get("$set"), dict):
-        return False
-    # None stands for a text that is too long to be reported; other types do not count.
-    own = (found.get(name, 0) for name in ("$rewindTo", "id"))
-    return changed.get("messages") is True and not any(isinstance(v, str | None) for v in own)
+    found = client.parsed_boundary(_pieces(record, bytes_of), Span(0, record.size))
+    return isinstance(found, Boundary)
 
 
-def messages(
-    record: Record, bytes_of: Callable[[Record], Iterable[bytes]], path: tuple[str, ...]
+def messages_in(
+    record: Record, bytes_of: BytesOf, path: tuple[str, ...]
 ) -> Iterator[Iterator[Record]]:
-    """Yield the arrays that a line has at `path`, each as its elements; the last one counts.
-
-    There is more than one only where a key is there twice. Each is to be read to its end before
-    the next. An element is a record whose `offset` is where it stands in the segment.
-    """
-    cursor = Cursor((record.line,) if record.is_whole else bytes_of(record))
-    for elements in _arrays(cursor, path):
-        yield (
-            Record(
-                record.segment,
-                record.offset + value.offset,
-                value.text,
-                value.size,
-                is_ended=value.is_ended,
-                is_carried=record.is_carried,
-                is_part=True,
-            )
-            for value in elements
-        )
+    """Yield the arrays that a line has at `path`, each as its messages; see `arrays_at`."""
+    return arrays_at(path, record, _pieces(record, bytes_of))
 
 
-def _arrays(cursor: Cursor, path: tuple[str, ...]) -> Iterator[Iterator[Value]]:
-    for name in cursor.members():
-        opening = cursor.next()
-        if name != path[0] or opening != (b"{" if path[1:] else b"["):
-            cursor.value()
-        elif path[1:]:
-            yield from _arrays(cursor, path[1:])
-        else:
-            cursor.skip()
-            yield cursor.elements()
+def _pieces(record: Record, bytes_of: BytesOf) -> Iterable[bytes]:
+    return (record.line,) if record.is_whole else bytes_of(record)
