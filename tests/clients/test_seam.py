@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from sessrotate import clients, find, open_session
+from sessrotate.clients import opaque
 from sessrotate.clients.claude import client as claude
-from sessrotate.clients.opaque import client as opaque
 from sessrotate.errors import InUseError, NotASessionError, WrongUsageError
 from sessrotate.hook import call
 from sessrotate.model import LAYOUTS, Layout

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sessrotate.clients import opaque
 from sessrotate.clients.claude import client as claude
-from sessrotate.clients.opaque import client as opaque
 from sessrotate.clients.preview import EDGE
 from sessrotate.reports import file_edges
 from sessrotate.reports.file_edges import Edges

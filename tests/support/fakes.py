@@ -7,11 +7,13 @@ boundary, and any line may end with `@TIME`.
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from sessrotate import clients
-from sessrotate.clients.opaque import reader as opaque_reader
+from sessrotate.clients import opaque
 from sessrotate.clients.protocol import Format
 from sessrotate.model import Boundary
 
@@ -78,8 +80,10 @@ class Registered(Format):
         return self._at_hand[1]
 
 
-def registered(patch: pytest.MonkeyPatch, client: Client, reader: Reader = opaque_reader) -> None:
-    """Have a client known, behind all others."""
-    known = *clients.formats(), Registered(client, reader)
-    patch.setattr(clients, "formats", lambda: iter(known))
-    patch.setattr(clients, "CLIENTS", tuple(dict.fromkeys(each.name for each in known)))
+def registered(patch: pytest.MonkeyPatch, client: Client, reader: Reader = opaque) -> None:
+    """Have a client known, behind all others: a module of its own, and its name in `CLIENTS`."""
+    module = f"{clients.__name__}.{client.NAME}"
+    others = clients.formats() if client.NAME in clients.CLIENTS else ()
+    formats = *(each for each in others if each.name == client.NAME), Registered(client, reader)
+    patch.setitem(sys.modules, module, SimpleNamespace(FORMATS=formats))
+    patch.setattr(clients, "CLIENTS", tuple(dict.fromkeys((*clients.CLIENTS, client.NAME))))

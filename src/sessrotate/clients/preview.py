@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 EDGE: Final = 64 * 1024
 """Bytes of a file's beginning and of its end that are in sight."""
 
+TITLE_LENGTH: Final = 200
+"""Characters of a title that are kept."""
+
 TitleSource = Literal["custom", "ai", "last prompt", "summary", "first prompt", "command", "none"]
 
 Standing = Literal["session", "empty", "warm-up", "agent"]

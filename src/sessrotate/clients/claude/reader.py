@@ -15,7 +15,7 @@ from sessrotate.clients.claude.identity import DOUBT, UUID
 from sessrotate.clients.claude.kinds import gist
 from sessrotate.clients.claude.preview import look as sight
 from sessrotate.clients.claude.view import view
-from sessrotate.clients.opaque.reader import said
+from sessrotate.clients.opaque import said
 from sessrotate.clients.preview import EDGE
 from sessrotate.parsing.records import records
 

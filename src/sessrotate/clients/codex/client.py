@@ -12,6 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
+from sessrotate.clients.common import has_row, iso_time, listed
 from sessrotate.model import Boundary
 from sessrotate.parsing import json_line
 
@@ -46,8 +47,6 @@ _NAME: Final = re.compile(
 
 _DEEPEST: Final = 3
 """Folders between `sessions` and a rollout: year, month, day."""
-
-_TIMESTAMP: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)")
 
 _DATED: Final[json_line.Shape] = {"timestamp": None}
 
@@ -126,7 +125,7 @@ def boundary(line: Reversible[bytes], span: Span) -> Boundary | bool:
     tokens = usage.get("input_tokens")
     return Boundary(
         offset=span.start,
-        timestamp=_timestamp(found.get("timestamp")),
+        timestamp=iso_time(found.get("timestamp")),
         trigger=CARRIES if "replacement_history" in payload else CARRIES_NOT,
         pre_tokens=tokens if type(tokens) is int and tokens >= 0 else None,
     )
@@ -160,7 +159,7 @@ def _by_its_ends(line: Reversible[bytes], span: Span) -> Boundary | Literal[True
         used = _USED.match(end, at)
     return Boundary(
         offset=span.start,
-        timestamp=_timestamp(begins[1].decode("utf-8", "replace")),
+        timestamp=iso_time(begins[1].decode("utf-8", "replace")),
         trigger=CARRIES_NOT if message[1] == b"}" else CARRIES,
         pre_tokens=int(used[1]) if used is not None else None,
     )
@@ -174,21 +173,12 @@ def timestamp(line: Iterable[bytes], size: int) -> str | None:
 
     `line` yields its `size` bytes. Bare rows (0.20 to 0.29) have none, but for the first.
     """
-    return _timestamp((json_line.values(line, size, _DATED) or {}).get("timestamp"))
+    return iso_time((json_line.values(line, size, _DATED) or {}).get("timestamp"))
 
 
 def recognise(head: bytes, *, is_whole: bool) -> bool:
-    """Tell by the first bytes of a file whether it is a session of this client.
-
-    One row is enough: the lines around it may be torn or foreign. A first line too long for
-    `head` (which then is not the whole file) is taken at its beginning.
-    """
-    *lines, rest = head.split(b"\n")
-    if any(_is_row(line) for line in lines):
-        return True
-    if is_whole or lines:
-        return _is_row(rest)
-    return _LONG_FIRST.match(rest) is not None
+    """Tell by the first bytes of a file whether it is a session of this client."""
+    return has_row(head, is_whole=is_whole, is_row=_is_row, may_begin_row=_LONG_FIRST.match)
 
 
 def _is_row(line: bytes) -> bool:
@@ -201,10 +191,6 @@ def _is_row(line: bytes) -> bool:
     if isinstance(found.get("record_type"), str):
         return True
     return is_dated and isinstance(found.get("id"), str) and "instructions" in found
-
-
-def _timestamp(text: object) -> str | None:
-    return text if isinstance(text, str) and _TIMESTAMP.fullmatch(text) else None
 
 
 # ── where sessions live ──────────────────────────────────────────────────────────────────────
@@ -252,7 +238,7 @@ def sessions(prefix: str = "") -> Iterator[Path]:
 
 
 def _rollouts(folder: Path, depth: int) -> Iterator[Path]:
-    for entry in _listed(folder):
+    for entry in listed(folder):
         if _NAME.fullmatch(entry.name):
             if entry.is_file():
                 yield entry
@@ -262,11 +248,3 @@ def _rollouts(folder: Path, depth: int) -> Iterator[Path]:
 
 def _is_copy(path: Path) -> bool:
     return path.suffix == ".zst" and path.with_suffix("").is_file()
-
-
-def _listed(path: Path) -> list[Path]:
-    """Return what a folder holds, in order of the names; nothing if it cannot be read."""
-    try:
-        return sorted(path.iterdir())
-    except OSError:
-        return []

@@ -18,7 +18,7 @@ from msgspec import Struct
 from sessrotate.clients.codex.client import config_folder
 from sessrotate.clients.codex.prompts import prompt
 from sessrotate.clients.codex.rows import EventMsg, Meta, SessionMeta, Source, row_of
-from sessrotate.clients.preview import EDGE, Sight, Title
+from sessrotate.clients.preview import EDGE, TITLE_LENGTH, Sight, Title
 from sessrotate.errors import DamagedError
 from sessrotate.harmless import clipped
 from sessrotate.parsing.json_typed import Rows
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 
     from sessrotate.clients.protocol import Reading
     from sessrotate.parsing.records import Record
-
-LONGEST: Final = 200
-"""Characters of a title that are kept."""
 
 
 class _Renamed(Struct):
@@ -122,7 +119,7 @@ def _names(path: Path, _modified: int, size: int) -> dict[str, str]:
     names = {}
     for line in data.split(b"\n"):
         if isinstance(renamed := _RENAMED.decode(line), _Renamed):
-            names[renamed.id] = clipped(renamed.thread_name or "", LONGEST)
+            names[renamed.id] = clipped(renamed.thread_name or "", TITLE_LENGTH)
     return names
 
 
@@ -148,7 +145,7 @@ def _by_prompt(rows: Iterable[Record]) -> Title:
         said.append(asked)
         if len(said) >= _PATIENCE:
             break
-    return Title(clipped(said[0], LONGEST), "first prompt") if said else Title("", "none")
+    return Title(clipped(said[0], TITLE_LENGTH), "first prompt") if said else Title("", "none")
 
 
 def _folder(head: bytes) -> str | None:

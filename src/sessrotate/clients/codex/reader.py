@@ -12,7 +12,7 @@ from sessrotate.clients.codex.live import conversation, live
 from sessrotate.clients.codex.preview import sight, title
 from sessrotate.clients.codex.rows import is_bare
 from sessrotate.clients.codex.view import view
-from sessrotate.clients.opaque.reader import said
+from sessrotate.clients.opaque import said
 from sessrotate.parsing.records import records
 
 if TYPE_CHECKING:

@@ -9,15 +9,16 @@ clients read them too (0.61.0), and go on in a `.jsonl` of the same name beside 
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from sessrotate.clients.gemini import home
-from sessrotate.clients.gemini.client import NAME, NOT_IN_PLACE, session_of, sessions_folder
+from sessrotate.clients.gemini import folders
+from sessrotate.clients.gemini.client import NAME, NOT_IN_PLACE
+from sessrotate.clients.gemini.folders import session_of, sessions_folder
 from sessrotate.parsing.json_stream import Cursor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Reversible
-    from pathlib import Path
+    from collections.abc import Iterable, Reversible
 
     from sessrotate.model import Boundary, Span
 
@@ -35,7 +36,7 @@ __all__ = (
 
 MARKER: Final = b""
 
-SUFFIX: Final = ".json"
+sessions: Final = partial(folders.sessions, suffix=".json")
 
 _LONGEST: Final = 64 * 1024
 _TIME: Final = re.compile(
@@ -44,7 +45,7 @@ _TIME: Final = re.compile(
 )
 
 
-def boundary(line: Reversible[bytes], span: Span) -> Boundary | bool:  # noqa: ARG001 - the seam's
+def boundary(line: Reversible[bytes], span: Span) -> Boundary | bool:  # noqa: ARG001 - the protocol's
     """Return False: no line of this format is a boundary."""
     return False
 
@@ -61,7 +62,7 @@ def timestamp(line: Iterable[bytes], size: int) -> str | None:
     return found[1].decode() if found is not None else None
 
 
-def recognise(head: bytes, *, is_whole: bool) -> bool:  # noqa: ARG001 - the seam's
+def recognise(head: bytes, *, is_whole: bool) -> bool:  # noqa: ARG001 - the protocol's
     """Tell by the first bytes of a file whether it is a session of this format.
 
     That is an object with `sessionId` and `projectHash` and an array of `messages`, in any order,
@@ -76,11 +77,3 @@ def recognise(head: bytes, *, is_whole: bool) -> bool:  # noqa: ARG001 - the sea
             return True
         cursor.value()
     return False
-
-
-def sessions(prefix: str = "") -> Iterator[Path]:
-    """Yield the session files of all projects whose id begins with `prefix`, in sorted order.
-
-    See `gemini_home.sessions`, also for what else finds one.
-    """
-    return home.sessions(prefix, SUFFIX)

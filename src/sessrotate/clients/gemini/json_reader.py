@@ -12,20 +12,18 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from sessrotate.clients.gemini import preview
-from sessrotate.clients.gemini.prompts import is_sent, prompt
-from sessrotate.clients.gemini.reader import folder, key, side_bytes, sight
-from sessrotate.clients.gemini.rows import NONE, id_at, row_of
+from sessrotate.clients.gemini.prompts import is_sent
+from sessrotate.clients.gemini.reader import folder, key, side_bytes, sight, title
+from sessrotate.clients.gemini.rows import id_at, row_of
 from sessrotate.clients.gemini.view import view as view_of
-from sessrotate.clients.opaque.reader import said
-from sessrotate.clients.preview import EDGE
+from sessrotate.clients.opaque import said
 from sessrotate.parsing.json_stream import Cursor, Value
 from sessrotate.parsing.records import LONGEST, Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from sessrotate.clients.preview import Agent, Title
+    from sessrotate.clients.preview import Agent
     from sessrotate.clients.protocol import Reading
     from sessrotate.clients.view import View
 
@@ -45,8 +43,6 @@ __all__ = (
 
 AGAIN: Final = b'{"messages":[]}'
 """The record that stands where `messages` begin another time, and what was there is void."""
-
-_SUMMARY: Final = b'{"summary":'
 
 
 def records(pieces: Iterable[bytes | memoryview], segment: int) -> Iterator[Record]:
@@ -107,17 +103,6 @@ def conversation(session: Reading) -> Iterator[Record]:
             yield record
 
 
-def agents(session: Reading) -> list[Agent]:  # noqa: ARG001 - the seam's
+def agents(session: Reading) -> list[Agent]:  # noqa: ARG001 - the protocol's
     """Return none: transcripts of agents came with the other format."""
     return []
-
-
-def title(session: Reading) -> Title:
-    """Return what the client lists the session as: its summary, or else its first prompt."""
-    summary = first = None
-    for record in session.titled(EDGE):
-        if record.line.startswith(_SUMMARY):
-            summary = (row_of(record) or NONE).summary or summary
-        elif first is None and b'"user"' in record.line:
-            first = prompt(row_of(record) or NONE)
-    return preview.titled(summary, first)

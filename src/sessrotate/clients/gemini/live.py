@@ -12,15 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sessrotate.clients.gemini.prompts import is_sent
-from sessrotate.clients.gemini.rows import (
-    NAMED,
-    NONE,
-    UPDATED,
-    identity,
-    messages_in,
-    replaces,
-    row_of,
-)
+from sessrotate.clients.gemini.rows import NONE, identity, row_of
+from sessrotate.clients.gemini.updates import NAMED, UPDATED, messages_in, replaces
 from sessrotate.errors import SessrotateError
 
 if TYPE_CHECKING:

@@ -16,20 +16,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import xxhash
 
-from sessrotate.clients.gemini.rows import (
-    NONE,
-    UPDATED,
-    id_at,
-    is_update,
-    messages_in,
-    replaces,
-    row_of,
-)
+from sessrotate.clients.gemini.rows import NONE, id_at, row_of
+from sessrotate.clients.gemini.updates import UPDATED, is_update, messages_in, replaces
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from sessrotate.clients.gemini.rows import BytesOf, Row
+    from sessrotate.clients.gemini.rows import Row
+    from sessrotate.clients.gemini.updates import BytesOf
     from sessrotate.parsing.records import Record
 
 _BETWEEN: Final = 64

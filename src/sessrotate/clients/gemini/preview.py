@@ -12,8 +12,9 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from sessrotate.clients.gemini.prompts import is_something, prompt
-from sessrotate.clients.gemini.rows import NAMED, NONE, UPDATED, Row, row_of
-from sessrotate.clients.preview import Sight, Title
+from sessrotate.clients.gemini.rows import NONE, Row, row_of
+from sessrotate.clients.gemini.updates import NAMED, UPDATED
+from sessrotate.clients.preview import TITLE_LENGTH, Sight, Title
 from sessrotate.parsing.json_stream import arrays_at
 from sessrotate.parsing.records import records
 
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
     from sessrotate.clients.preview import Standing
 
-LONGEST: Final = 200
-"""Characters of a title that are kept."""
 
 _STRING: Final = rb'"((?:[^"\\]|\\.)*+)'
 _TIME: Final = re.compile(
@@ -74,7 +73,7 @@ def titled(summary: str | None, asked: str | None) -> Title:
     words = summary or asked
     if not words:
         return Title("", "none")
-    shown = " ".join(words.split())[:LONGEST].strip()
+    shown = " ".join(words.split())[:TITLE_LENGTH].strip()
     return Title(shown, "summary" if summary else "first prompt")
 
 

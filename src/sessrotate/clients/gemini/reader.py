@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from sessrotate.clients.gemini import live as gemini_live
 from sessrotate.clients.gemini import messages as gemini_said
 from sessrotate.clients.gemini import preview
-from sessrotate.clients.gemini.home import (
+from sessrotate.clients.gemini.folders import (
     agents_of,
     beginning,
     folder_of,
@@ -22,14 +22,8 @@ from sessrotate.clients.gemini.home import (
     side_bytes_of,
 )
 from sessrotate.clients.gemini.prompts import prompt
-from sessrotate.clients.gemini.rows import (
-    NONE,
-    UPDATED,
-    identity,
-    messages_in,
-    replaces,
-    row_of,
-)
+from sessrotate.clients.gemini.rows import NONE, identity, row_of
+from sessrotate.clients.gemini.updates import UPDATED, messages_in, replaces
 from sessrotate.clients.gemini.view import view as view_of
 from sessrotate.clients.preview import EDGE, Agent
 from sessrotate.parsing.records import records
@@ -103,7 +97,7 @@ def agents(session: Reading) -> list[Agent]:
 
 
 def folder(path: Path, head: bytes, known: Iterable[str]) -> str:
-    """Return the folder in which a session was run, or what its project is called (`gemini_home`).
+    """Return the folder in which a session was run, or what its project is called (`folders`).
 
     That is the word that the client has for it, or the first characters of its hash.
     """
@@ -118,7 +112,7 @@ def _told(project: Path, digest: str | None) -> str | None:
 
 
 def side_bytes(session: Reading) -> int:
-    """Return how many bytes the client keeps beside the session: see `gemini_home`."""
+    """Return how many bytes the client keeps beside the session: see `folders`."""
     return side_bytes_of(session.path, _own_id(session) or "")
 
 

@@ -13,23 +13,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct, field
 
-from sessrotate.clients.gemini import client
-from sessrotate.model import Boundary, Span
-from sessrotate.parsing.json_stream import arrays_at
 from sessrotate.parsing.json_typed import Rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
     from sessrotate.parsing.records import Record
 
-    BytesOf = Callable[[Record], Iterable[bytes]]
-
 Kind = Literal["rewind", "message", "update", "metadata"]
-
-UPDATED: Final = ("$set", "messages")
-NAMED: Final = ("messages",)
-"""Where a line may have messages: in an update, and (0.61.0 reads it) in metadata."""
 
 
 class Thought(Struct):
@@ -109,8 +98,8 @@ class Row(Struct, rename="camel"):
     @property
     def update(self) -> Update:
         """What the row changes: nothing, if it is no update."""
-        is_update = self.kind == "update" and isinstance(self.changed, Update)
-        return self.changed if is_update and isinstance(self.changed, Update) else Update()
+        changed = self.changed if self.kind == "update" else None
+        return changed if isinstance(changed, Update) else Update()
 
 
 _ROWS: Final[Rows[Row]] = Rows(Row)
@@ -142,32 +131,3 @@ def id_at(line: bytes) -> str | None:
     """Return the id that a message begins with, as all clients write it."""
     found = _ID.match(line)
     return found[1].decode("utf-8", "replace") if found is not None else None
-
-
-# ── updates that replace all messages ────────────────────────────────────────────────────────
-
-_UPDATE: Final = re.compile(rb'\s*\{\s*"\$set"\s*:\s*\{\s*"messages"\s*:\s*\[')
-
-
-def is_update(line: bytes) -> bool:
-    """Tell by its beginning whether a line is an update that replaces all messages."""
-    return _UPDATE.match(line) is not None
-
-
-def replaces(record: Record, bytes_of: BytesOf) -> bool:
-    """Tell whether a line is an update that replaces all messages, by all of it."""
-    if client.MARKER not in record.line and record.is_whole:
-        return False
-    found = client.parsed_boundary(_pieces(record, bytes_of), Span(0, record.size))
-    return isinstance(found, Boundary)
-
-
-def messages_in(
-    record: Record, bytes_of: BytesOf, path: tuple[str, ...]
-) -> Iterator[Iterator[Record]]:
-    """Yield the arrays that a line has at `path`, each as its messages; see `arrays_at`."""
-    return arrays_at(path, record, _pieces(record, bytes_of))
-
-
-def _pieces(record: Record, bytes_of: BytesOf) -> Iterable[bytes]:
-    return (record.line,) if record.is_whole else bytes_of(record)

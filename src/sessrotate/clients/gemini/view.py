@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate.clients.gemini.prompts import OF_CLIENT, SNAPSHOT
-from sessrotate.clients.gemini.rows import is_update, row_of
+from sessrotate.clients.gemini.rows import row_of
+from sessrotate.clients.gemini.updates import is_update
 from sessrotate.clients.view import (
     Block,
     Image,

@@ -11,7 +11,7 @@ import pytest
 
 from sessrotate import find, open_session
 from sessrotate.clients.gemini import client as gemini
-from sessrotate.clients.gemini import home, preview, reader
+from sessrotate.clients.gemini import folders, preview, reader
 from sessrotate.clients.gemini import json_client as gemini_json
 from sessrotate.errors import WrongUsageError
 from sessrotate.reports import discovery
@@ -88,11 +88,11 @@ def test_where_sessions_are_is_said_by_a_variable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GEMINI_SESSIONS_DIR", str(tmp_path))
-    assert home.sessions_folder() == tmp_path
+    assert folders.sessions_folder() == tmp_path
     monkeypatch.delenv("GEMINI_SESSIONS_DIR")
     monkeypatch.delenv("GEMINI_CLI_HOME", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert home.sessions_folder() == tmp_path / ".gemini" / "tmp"
+    assert folders.sessions_folder() == tmp_path / ".gemini" / "tmp"
     assert list(gemini.sessions()) == []
 
 
@@ -112,31 +112,31 @@ def test_a_sessions_folder_is_told_by_its_mark_the_clients_list_or_what_is_known
 ) -> None:
     project = chats.parent
     digest = sha256(ROOT.encode()).hexdigest()
-    assert home.folder_of(project, digest) is None
-    assert home.folder_of(project, digest, ["/other", ROOT]) == ROOT
+    assert folders.folder_of(project, digest) is None
+    assert folders.folder_of(project, digest, ["/other", ROOT]) == ROOT
     (project / ".project_root").write_text("/other\n")
-    assert home.folder_of(project, digest) is None
+    assert folders.folder_of(project, digest) is None
     (project / ".project_root").write_text(f"{ROOT}\n")
-    assert home.folder_of(project, digest) == ROOT
+    assert folders.folder_of(project, digest) == ROOT
     (project / ".project_root").unlink()
     registry = project.parent.parent / "projects.json"
     registry.write_text(json.dumps({"projects": {"/other": "other", ROOT: "gw1"}}))
-    assert home.folder_of(project, digest) == ROOT
-    assert home.folder_of(project.parent / digest, None) == ROOT
+    assert folders.folder_of(project, digest) == ROOT
+    assert folders.folder_of(project.parent / digest, None) == ROOT
 
 
 @pytest.mark.parametrize("registry", ["", "[]", '{"projects":5}', "{" * 100_000, "\xff"])
 def test_a_list_of_projects_that_is_none_tells_nothing(chats: Path, registry: str) -> None:
     (chats.parents[2] / "projects.json").write_text(registry, encoding="latin-1")
-    assert home.folder_of(chats.parent, "0" * 64) is None
+    assert folders.folder_of(chats.parent, "0" * 64) is None
 
 
 @pytest.mark.parametrize("path", [*APPENDED, *WHOLE], ids=lambda path: path.stem[-14:])
 def test_real_sessions_name_the_hash_of_their_folder(path: Path) -> None:
     digest = preview.project_hash(path.read_bytes())
-    assert digest == home.hash_of(ROOT)
+    assert digest == folders.hash_of(ROOT)
     known = () if path.parts[-3] == "gw1" else (ROOT,)
-    assert home.folder_of(path.parent.parent, digest, known) == ROOT
+    assert folders.folder_of(path.parent.parent, digest, known) == ROOT
 
 
 # ── titles, at a glance and by all of it ─────────────────────────────────────────────────────
@@ -244,7 +244,7 @@ def test_a_list_names_the_folder_that_a_session_was_run_in(
 ) -> None:
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(chats.parents[3] / "claude"))
     monkeypatch.setenv("CODEX_HOME", str(chats.parents[3] / "codex"))
-    digest = home.hash_of(ROOT)
+    digest = folders.hash_of(ROOT)
     rows = (metadata(projectHash=digest), message("a"))
     (chats / f"{STEM}.jsonl").write_bytes(file(*rows))
     hashed = chats.parents[1] / digest / "chats"
@@ -252,12 +252,12 @@ def test_a_list_names_the_folder_that_a_session_was_run_in(
     whole = metadata(projectHash=digest, messages=[message("a")])
     (hashed / "session-2026-01-01T00-00-00000000.json").write_text(json.dumps(whole, indent=2))
 
-    def folders() -> list[str]:
+    def shown() -> list[str]:
         return sorted(str(each.preview.folder) for each in discovery.sessions())
 
-    assert folders() == [digest[:8], "gw1"]
+    assert shown() == [digest[:8], "gw1"]
     row = {"type": "user", "sessionId": "s", "uuid": "u", "cwd": ROOT, "message": {"content": "a"}}
     claude = chats.parents[3] / "claude" / "projects" / "-srv"
     claude.mkdir(parents=True)
     (claude / "5e55107a-0000-4000-a000-0000000000c0.jsonl").write_bytes(file(row))
-    assert folders() == [ROOT] * 3
+    assert shown() == [ROOT] * 3

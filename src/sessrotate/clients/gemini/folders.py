@@ -21,6 +21,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from sessrotate.clients.common import listed
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -55,7 +57,7 @@ def session_of(file_name: str) -> str:
     return next((name.removesuffix(end) for end in SUFFIXES if name.endswith(end)), name)
 
 
-def sessions(prefix: str, suffix: str) -> Iterator[Path]:
+def sessions(prefix: str = "", *, suffix: str) -> Iterator[Path]:
     """Yield the session files of all projects whose id begins with `prefix`, in sorted order.
 
     A session's id is its file's name; the client's users know it by the uuid in the file, or by
@@ -80,14 +82,6 @@ def _is_known_as(path: Path, stem: str, prefix: str) -> bool:
     head = beginning(path, _HEAD)
     seen = preview.look(head, b"", is_whole=len(head) < _HEAD)
     return (seen.id or "").startswith(prefix) and seen.standing == "session"
-
-
-def listed(path: Path) -> list[Path]:
-    """Return what a folder holds, in order of the names; nothing if it cannot be read."""
-    try:
-        return sorted(path.iterdir())
-    except OSError:
-        return []
 
 
 def beginning(path: Path, size: int) -> bytes:

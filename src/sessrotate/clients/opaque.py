@@ -1,14 +1,18 @@
-"""Reading segments of a client that nobody here knows: records without a view.
+"""A client that nobody here knows: lines without a meaning, which are kept all the same.
 
-Rule: every line is a record, and none says anything. All that `formats.client.Reader` asks is
-answered with what is true of any bytes.
+Rule: it says nothing about any line. A manifest may name a client of a later version, or one that
+never was; its segments are stitched, verified and listed all the same. What a client and a reader
+are asked is answered with what is true of any bytes.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
+from sessrotate import names
 from sessrotate.clients.preview import Sight, Title
+from sessrotate.clients.protocol import Format
 from sessrotate.parsing.records import records as lines
 
 if TYPE_CHECKING:
@@ -17,7 +21,46 @@ if TYPE_CHECKING:
     from sessrotate.clients.preview import Agent
     from sessrotate.clients.protocol import Reading
     from sessrotate.clients.view import View
+    from sessrotate.model import Boundary, Span
     from sessrotate.parsing.records import Record
+
+FORMATS: Final = (Format("", __name__, __name__),)
+
+NAME: Final = "unknown"
+
+MARKER: Final = b""
+
+NOT_IN_PLACE: Final[str | None] = "Nobody knows what its client needs of its file."
+
+
+def recognise(_head: bytes, *, is_whole: bool) -> bool:  # noqa: ARG001 - the protocol's
+    """Recognise nothing."""
+    return False
+
+
+def boundary(_line: Iterable[bytes], _span: Span) -> Boundary | bool:
+    """Take every line for opaque."""
+    return True
+
+
+def timestamp(_line: Iterable[bytes], _size: int) -> str | None:
+    """Know no time."""
+    return None
+
+
+def session_of(file_name: str) -> str:
+    """Return the file's name without the suffixes of segments."""
+    return names.session_of(file_name)
+
+
+def sessions_folder() -> Path:
+    """Return the folder that nothing is: it has no sessions of its own."""
+    return Path()
+
+
+def sessions(_prefix: str = "") -> Iterator[Path]:
+    """Find nothing."""
+    return iter(())
 
 
 def records(pieces: Iterable[bytes | memoryview], segment: int) -> Iterator[Record]:
