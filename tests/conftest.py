@@ -11,8 +11,8 @@ import os
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, settings
 
+from support.examples import register_profiles
 from support.export import browser as chromium
 
 if TYPE_CHECKING:
@@ -20,14 +20,7 @@ if TYPE_CHECKING:
 
     from support.export.browser import Browser
 
-# No deadline: it would measure the machine, and what else it does.
-settings.register_profile(
-    "default",
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
-settings.load_profile("default")
-
+register_profiles()
 
 _FOLDERS = (
     "XDG_CONFIG_HOME",

@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sessrotate import clients, find, open_session
@@ -26,6 +26,7 @@ from sessrotate.system.source import Source
 from support import sets
 from support.conformance import mutating
 from support.conformance.specimen import Specimen, specimens
+from support.examples import examples
 
 SPECIMENS = specimens()
 FILES = [(specimen, path) for specimen in SPECIMENS for path in specimen.files]
@@ -109,7 +110,7 @@ def _sessions(draw: st.DrawFn, specimen: Specimen) -> bytes:
 
 @_every
 @given(st.data(), st.sampled_from(LAYOUTS), st.sampled_from(CODECS))
-@settings(max_examples=60)
+@examples(60)
 def test_any_session_is_cut_where_its_client_would_and_comes_back(
     specimen: Specimen, data: st.DataObject, layout: Layout, codec: Codec
 ) -> None:
@@ -275,7 +276,7 @@ def _in_memory(specimen: Specimen, segments: list[bytes]) -> Session:
 
 @_every
 @given(st.data())
-@settings(max_examples=40)
+@examples(40)
 def test_no_line_is_too_odd_to_be_read(specimen: Specimen, data: st.DataObject) -> None:
     path = data.draw(st.sampled_from(specimen.files))
     segments = _odd(data, specimen, path.read_bytes())

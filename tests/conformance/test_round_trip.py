@@ -8,13 +8,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sessrotate.clients.claude import client as claude
 from sessrotate.model import CODECS, LAYOUTS, Codec, Layout
 from sessrotate.segments import write
 from support import oracle, sets
+from support.examples import examples
 from support.lines import sessions
 
 FIXTURES = sorted((Path(__file__).parents[2] / "fixtures" / "claude").rglob("*.jsonl"))
@@ -29,7 +30,7 @@ def _any_bytes_are_a_session() -> object:
 
 
 @given(sessions(), st.sampled_from(LAYOUTS), st.sampled_from(CODECS), st.booleans())
-@settings(max_examples=150)
+@examples(150)
 def test_any_bytes_come_back(data: bytes, layout: Layout, codec: Codec, keep: bool) -> None:
     with TemporaryDirectory() as name:
         path, folder = Path(name, "s.jsonl"), Path(name, "out")
@@ -82,7 +83,7 @@ def test_the_samples_have_the_compactions_that_were_made_in_them() -> None:
 
 
 @given(sessions(), st.sampled_from(LAYOUTS))
-@settings(max_examples=60)
+@examples(60)
 def test_a_plain_segment_is_its_header_and_the_sources_own_bytes(
     data: bytes, layout: Layout
 ) -> None:

@@ -10,7 +10,7 @@ from importlib import resources
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sessrotate.errors import DamagedError
@@ -19,6 +19,7 @@ from sessrotate.parsing.records import LONGEST
 from sessrotate.render import html_text
 from support import command_line, homes
 from support.command_line import ID, write
+from support.examples import examples
 from support.export import sessions
 from support.export.pages import Page, parsed, written
 from support.homes import Home
@@ -535,7 +536,7 @@ def without_fences(text: str) -> str:
     return "\n".join(kept)
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.floats() | st.integers() | ANYTHING,

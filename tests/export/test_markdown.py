@@ -11,7 +11,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -20,6 +20,7 @@ from sessrotate import open_session
 from sessrotate.export import markdown
 from sessrotate.export.markdown_text import fenced, inline, prose
 from support.command_line import ID, boundary, row, write
+from support.examples import examples
 from support.talks import answer, call, prompt, result, summary, talk, thinking
 
 DIALECTS = ("commonmark", "gfm-like")
@@ -156,7 +157,7 @@ PIECES = st.lists(
 ).map("".join)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(text=PIECES)
 def test_prose_keeps_its_words_and_gains_no_markup(text: str) -> None:
     for dialect in DIALECTS:
@@ -178,7 +179,7 @@ def test_code_in_prose_stays_code_to_its_end() -> None:
     ]
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(text=PIECES)
 def test_a_fence_holds_whatever_is_in_it(text: str) -> None:
     for dialect in DIALECTS:

@@ -13,13 +13,14 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sessrotate.errors import SessrotateError
 from sessrotate.in_place import seal
 from support import command_line, homes
 from support.command_line import ID, boundary, called, row, write
+from support.examples import examples
 from support.homes import Home
 
 if TYPE_CHECKING:
@@ -307,7 +308,7 @@ INTENT: Final = (
 
 @pytest.mark.parametrize("where", MANIFEST, ids=str)
 @given(value=st.sampled_from(VALUES))
-@settings(max_examples=6)
+@examples(6)
 def test_a_forged_manifest_is_an_error_or_right(
     tmp_path_factory: pytest.TempPathFactory, where: tuple[int, tuple[str, ...]], value: object
 ) -> None:
@@ -319,7 +320,7 @@ def test_a_forged_manifest_is_an_error_or_right(
 
 @pytest.mark.parametrize("where", INTENT, ids=str)
 @given(value=st.sampled_from(VALUES))
-@settings(max_examples=6)
+@examples(6)
 def test_a_forged_intent_is_an_error_or_right(
     tmp_path_factory: pytest.TempPathFactory, where: tuple[int, tuple[str, ...]], value: object
 ) -> None:
@@ -342,7 +343,7 @@ FORGED_MERGE: Final = [
 @pytest.mark.parametrize("operation", MERGING)
 @pytest.mark.parametrize("keys", FORGED_MERGE, ids=".".join)
 @given(value=st.sampled_from([*VALUES, "rotate", "restore", "late", "insert", 4096]))
-@settings(max_examples=6)
+@examples(6)
 def test_a_forged_intent_of_a_merge_is_an_error_or_loses_nothing(
     tmp_path_factory: pytest.TempPathFactory, operation: str, keys: tuple[str, ...], value: object
 ) -> None:
@@ -362,7 +363,7 @@ def test_an_archive_under_another_sessions_name_is_not_taken_for_its_own(home: H
 
 
 @given(data=st.binary(max_size=200))
-@settings(max_examples=25)
+@examples(25)
 def test_any_bytes_may_be_an_intent_or_a_manifest(
     tmp_path_factory: pytest.TempPathFactory, data: bytes
 ) -> None:

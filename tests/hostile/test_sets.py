@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from sessrotate.segments.scan import MAX_BOUNDARIES
 from sessrotate.system import zstd
 from support.command_line import ID, assert_one_sentence, called, contents, names_in, session, write
+from support.examples import examples
 from support.limits import MIB, MOST_MIB, weighed
 
 NAMES_ONE: Final = re.compile(r"Segment \d+ \(")
@@ -157,7 +158,7 @@ def test_a_set_of_one_gives_its_source_unless_nothing_says_that_it_is_whole(
 
 @every_kind
 @given(st.data())
-@settings(max_examples=40, suppress_health_check=list(HealthCheck))
+@examples(40, suppress_health_check=list(HealthCheck))
 def test_a_changed_byte_is_found_wherever_it_is(kind: Kind, data: st.DataObject) -> None:
     made = sample(kind)
     index = data.draw(st.integers(0, len(made.segments) - 1), label="segment")
@@ -724,7 +725,7 @@ def test_a_hostile_manifest_costs_no_memory(data: bytes, tmp_path: Path) -> None
 
 
 @given(st.data())
-@settings(max_examples=150, suppress_health_check=list(HealthCheck))
+@examples(150, suppress_health_check=list(HealthCheck))
 def test_a_changed_byte_in_the_manifest_never_gives_other_bytes(data: st.DataObject) -> None:
     made = sample(KINDS[0])
     changed = bytearray(made.files["manifest.json"])

@@ -28,6 +28,7 @@ from sessrotate.errors import InUseError
 from sessrotate.in_place.seal import NotQuietError
 from sessrotate.system import in_use
 from support import command_line, oracle
+from support.examples import examples
 from support.homes import Crash, Killed, Meanwhile, home, tried_to_append, without_leases
 from support.race.writers import take_back, written_anew
 
@@ -282,8 +283,8 @@ class SessionInPlace(RuleBasedStateMachine):
             shutil.rmtree(self.folder)
 
 
-QUICK: Final = settings(max_examples=80, stateful_step_count=40)
-LONG: Final = settings(max_examples=300, stateful_step_count=60)
+QUICK: Final = examples(80, stateful_step_count=40)
+LONG: Final = examples(300, stateful_step_count=60)
 
 
 def test_no_byte_is_lost_whatever_happens_in_whatever_order() -> None:

@@ -8,11 +8,12 @@ import subprocess
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sessrotate.parsing import json_line
 from support import oracle
+from support.examples import examples
 from support.lines import BOUNDARY_LINE, any_lines, broken, candidate_lines
 
 SHAPE: json_line.Shape = {
@@ -44,7 +45,7 @@ def patching() -> Any:
 
 
 @given(any_lines(), st.integers(1, 64))
-@settings(max_examples=400)
+@examples(400)
 @example(b'{"type":"\\ud83d\\ude00"}', 3)
 @example(b'{"type":"\\ud83d"}', 1)
 @example(b'{"type":"\\udc00x"}', 4)
@@ -76,7 +77,7 @@ def test_a_line_gives_the_same_values_read_at_once_and_in_pieces(
 
 
 @given(any_lines())
-@settings(max_examples=400)
+@examples(400)
 def test_the_verdict_on_a_line_is_that_of_a_whole_parse(line: bytes) -> None:
     try:
         found = oracle.parse(line)
@@ -154,7 +155,7 @@ def test_the_verdict_on_a_line_is_that_of_node() -> None:
     ]
 
     @given(st.one_of(candidate_lines(), broken(candidate_lines()), any_lines()))
-    @settings(max_examples=500, database=None)
+    @examples(500, database=None)
     def collect(line: bytes) -> None:
         collected.append(line)
 

@@ -8,11 +8,12 @@ import tracemalloc
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sessrotate.parsing import json_stream
 from sessrotate.parsing.json_stream import Cursor, Value
+from support.examples import examples
 from support.lines import json_texts
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def buffer(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> i
 
 
 @given(st.lists(json_texts(), max_size=6), st.integers(1, 40), st.booleans())
-@settings(max_examples=200)
+@examples(200)
 def test_the_elements_of_an_array_are_those_that_a_parser_finds(
     texts: list[str], size: int, small: bool
 ) -> None:
@@ -60,7 +61,7 @@ def test_the_elements_of_an_array_are_those_that_a_parser_finds(
     | st.text(st.sampled_from('[]{}",:\\ a1\n'), max_size=60).map(str.encode),
     st.integers(1, 9),
 )
-@settings(max_examples=500)
+@examples(500)
 def test_of_any_bytes_nothing_is_told_twice_and_the_ways_agree(data: bytes, size: int) -> None:
     found = elements(b"[" + data)
     end = 1

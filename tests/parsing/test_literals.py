@@ -6,10 +6,11 @@ import json
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sessrotate.parsing.literals import sieve
+from support.examples import examples
 
 
 @pytest.mark.parametrize(
@@ -75,7 +76,7 @@ ATOMS = st.sampled_from(
 RELATIVES = "\u0131\u017f\u212a"  # of i, s and k, where case is ignored
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(
     atoms=st.lists(ATOMS, max_size=6),
     flags=st.sampled_from(["", "(?i)", "(?s)", "(?x)"]),

@@ -6,12 +6,13 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sessrotate.clients.claude.reader import key
 from sessrotate.parsing.records import LONGEST, Record, records
 from sessrotate.reading.deduplicate import Copies, once
+from support.examples import examples
 
 
 def plain(lines: list[bytes]) -> tuple[list[bytes], int, int]:
@@ -59,7 +60,7 @@ def lines(draw: st.DrawFn) -> bytes:
 
 
 @given(st.lists(lines(), max_size=12).flatmap(lambda some: st.permutations(some * 2)))
-@settings(max_examples=600)
+@examples(600)
 def test_each_record_comes_once_as_a_dictionary_of_parsed_rows_has_it(some: list[bytes]) -> None:
     found = list(records([b"".join(line + b"\n" for line in some)], 0))
     copies = Copies()

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sessrotate.clients.claude import view as claude_view
@@ -20,6 +20,7 @@ from sessrotate.reading import select
 from sessrotate.reading.select import Choice
 from sessrotate.units import Moment
 from support.command_line import boundary, row
+from support.examples import examples
 from support.talks import answer, call, prompt, result, summary, thinking
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ SESSIONS = st.lists(st.sampled_from(sorted(KINDS)), max_size=14).map(
 )
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(data=SESSIONS, include=st.frozensets(st.sampled_from(sorted(select.EVERYTHING))))
 def test_what_is_hidden_is_what_was_not_asked_for(data: bytes, include: frozenset[str]) -> None:
     expected = [
@@ -105,7 +106,7 @@ def test_what_is_hidden_is_what_was_not_asked_for(data: bytes, include: frozense
     assert lines(data, Choice(include=include)) == expected
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(data=SESSIONS, word=st.sampled_from(["ask", "say 1", "gave", "p\\d", "1$", "user"]))
 def test_a_search_finds_what_any_text_of_it_says(data: bytes, word: str) -> None:
     expected = []
@@ -116,7 +117,7 @@ def test_a_search_finds_what_any_text_of_it_says(data: bytes, word: str) -> None
     assert lines(data, Choice(grep=re.compile(word))) == expected
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(data=SESSIONS)
 def test_a_turn_is_a_prompt_its_tools_and_what_was_said_last(data: bytes) -> None:
     expected: list[bytes] = []
@@ -156,7 +157,7 @@ def timed(seconds: list[int | None]) -> bytes:
 SECOND = st.none() | st.integers(0, 59)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(seconds=st.lists(SECOND, max_size=10), since=SECOND, until=SECOND)
 def test_times_limit_what_was_written_between_them(
     seconds: list[int | None], since: int | None, until: int | None
@@ -178,7 +179,7 @@ def test_times_limit_what_was_written_between_them(
     assert found == expected
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(count=st.integers(1, 8), choice=st.data())
 def test_records_limit_what_stands_between_them(count: int, choice: st.DataObject) -> None:
     data = b"".join(prompt(n, f"say {n}") for n in range(count))
@@ -193,7 +194,7 @@ def test_records_limit_what_stands_between_them(count: int, choice: st.DataObjec
         assert lines(data, replace(limits, grep=re.compile(word))) == matching
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(data=SESSIONS, word=st.sampled_from(["ask", "say", "gave", "user", "think 1"]))
 def test_a_search_takes_away_and_adds_nothing(data: bytes, word: str) -> None:
     noon = select.limit("2026-03-01T10:00:05Z", NOW)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sessrotate import harmless
@@ -20,6 +20,7 @@ from sessrotate.reading.select import Choice
 from sessrotate.render import conversation
 from sessrotate.render.conversation import Style
 from support.command_line import boundary, raw_controls, row, without_ansi
+from support.examples import examples
 from support.talks import answer, call, prompt, result, summary, talk, thinking
 
 ALL = Choice(include=select.EVERYTHING)
@@ -170,7 +171,7 @@ ODD = st.text(
 )
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(odd=ODD, name=ODD)
 def test_no_control_character_of_a_session_comes_out(odd: str, name: str) -> None:
     data = b"".join(

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sessrotate import fs, open_session
@@ -22,6 +22,7 @@ from sessrotate.retention.policy import Policy
 from sessrotate.system import zstd
 from support import command_line, homes, oracle
 from support.command_line import ID, boundary, row
+from support.examples import examples
 from support.homes import Home, snapshot
 
 DATA = command_line.session(boundaries=4, padding=400)
@@ -217,7 +218,7 @@ def test_of_two_forms_the_one_that_counts_stays_if_it_is_whole(home: Home) -> No
     assert other.read_bytes() == plain
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(st.lists(st.integers(0, 3000), min_size=1, max_size=6), st.sampled_from([1, 3, 19]))
 def test_any_session_stays_what_it_was(sizes: list[int], level: int) -> None:
     data = b"".join(

@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sessrotate.clients.claude import client as claude
@@ -15,6 +15,7 @@ from sessrotate.model import Span
 from sessrotate.parsing.json_line import SMALL
 from sessrotate.segments import dating
 from sessrotate.system.source import Source
+from support.examples import examples
 from support.lines import row
 
 ROWS = st.lists(
@@ -44,7 +45,7 @@ def slowly(data: bytes) -> list[str]:
 
 
 @given(ROWS, st.sampled_from([b"", b"\n"]), st.binary(max_size=9))
-@settings(max_examples=200)
+@examples(200)
 def test_the_times_are_the_first_and_the_last_of_the_span(
     rows: list[bytes], end: bytes, around: bytes
 ) -> None:

@@ -6,13 +6,14 @@ import contextlib
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sessrotate.errors import DamagedError
 from sessrotate.model import CODECS, LAYOUTS, Boundary, SealedSegment, Segment, Span
 from sessrotate.segments import manifest
 from sessrotate.segments.manifest import Manifest
+from support.examples import examples
 
 DIGEST = "xxh3_128:" + "0" * 32
 TEXTS = st.none() | st.text(max_size=20)
@@ -41,7 +42,7 @@ def test_a_manifest_reads_back_as_it_was_written(value: Manifest) -> None:
 
 
 @given(manifests(), st.data())
-@settings(max_examples=300)
+@examples(300)
 def test_a_manifest_with_a_changed_byte_is_damaged_or_another_sound_one(
     value: Manifest, data: st.DataObject
 ) -> None:

@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sessrotate.clients.claude import client as claude
@@ -16,6 +16,7 @@ from sessrotate.parsing import json_line, needle
 from sessrotate.segments import scan
 from sessrotate.system.source import Source
 from support import oracle, sets
+from support.examples import examples
 from support.lines import BOUNDARY_LINE, row, session, sessions
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def scanned(path: Path, progress: Callable[[int], None] = sets.nothing) -> Scan:
     threads=st.booleans(),
     small=st.sampled_from([-1, 60, 1 << 18]),
 )
-@settings(max_examples=200)
+@examples(200)
 def test_the_boundaries_are_those_of_the_whole_file(
     data: bytes, read: int, block: int, threads: bool, small: int
 ) -> None:

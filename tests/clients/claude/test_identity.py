@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sessrotate.clients.claude.identity import DOUBT, TYPE, UUID, Key, ends
+from support.examples import examples
 
 FIXTURES = sorted((Path(__file__).parents[3] / "fixtures" / "claude").glob("*/projects/**/*.jsonl"))
 
@@ -99,7 +100,7 @@ def parsed(line: bytes) -> dict[str, Any] | None:
 
 
 @given(ROWS, st.sampled_from(sorted(KEYS)))
-@settings(max_examples=500)
+@examples(500)
 @example(b'{"uuid":"a","uuid":"b"}', "uuid")
 @example(b'{"uuid":"a","uuid":null}', "uuid")
 @example(b'{"uuid":"a","x":1,"\\u0075uid":"b"}', "uuid")
@@ -117,7 +118,7 @@ def test_the_own_value_of_a_row_is_that_of_parsing_it(line: bytes, name: str) ->
 
 
 @given(damaged(), st.sampled_from(sorted(KEYS)))
-@settings(max_examples=500)
+@examples(500)
 @example(b'{"type":"user","x":"ab{"type":"user","uuid":"a"}', "uuid")
 @example(b'{"type":"user","x":["ab",{"type":"user","uuid":"a"}', "uuid")
 @example(b'{"type":"user","x":{"type":"user","uuid":"a"}', "uuid")
@@ -132,7 +133,7 @@ def test_of_what_a_crash_left_nothing_is_told(line: bytes, name: str) -> None:
 
 
 @given(st.one_of(ROWS, ROWS, damaged()), st.sampled_from(["", "x", '{"type":"mode","uuid":"z"}']))
-@settings(max_examples=500)
+@examples(500)
 @example(b'{"x":[1],"type":"user","uuid":"a","type":"mode"}', "")
 @example(b'{"x":[1],"type":"user","uuid":"a","y":{"type":"mode","uuid":"b"}}', "")
 @example(b'{"x":[1],"type":"user","uuid":"a","y":"\\\\","uuid":"b"}', "")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import generate_session
@@ -17,6 +17,7 @@ from sessrotate.clients.claude import kinds as claude_kinds
 from sessrotate.clients.claude import reader
 from sessrotate.clients.kinds import Gist
 from sessrotate.parsing.records import Record
+from support.examples import examples
 
 FIXTURES = sorted((Path(__file__).parents[3] / "fixtures" / "claude").glob("*/projects/**/*.jsonl"))
 
@@ -225,7 +226,7 @@ ROWS = st.one_of(
 
 
 @given(ROWS)
-@settings(max_examples=1500)
+@examples(1500)
 @example(b'{"type":"user","message":{"content":"x"},"type":"mode"}')
 @example(b'{"type":"user","message":{"content":"x","content":[]}}')
 @example(b'{"type":"user","message":{"content":[{"type":"text","type":"image"}]}}')
@@ -278,7 +279,7 @@ NEXT = [
 
 
 @given(st.one_of(ROWS, USUAL.map(str.encode)), st.data())
-@settings(max_examples=600)
+@examples(600)
 def test_of_a_row_that_a_crash_left_nothing_is_told(line: bytes, data: st.DataObject) -> None:
     at = data.draw(st.integers(0, len(line) - 1))
     other = data.draw(

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import generate_session
@@ -22,6 +22,7 @@ from sessrotate.parsing import json_line, lines
 from sessrotate.parsing.lines import LONG, Window
 from sessrotate.system.source import Source
 from support import oracle
+from support.examples import examples
 from support.limits import MIB, MOST_MIB, weighed
 
 FIXTURES = sorted((Path(__file__).parents[3] / "fixtures" / "claude").glob("*/projects/**/*.jsonl"))
@@ -198,7 +199,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     st.sampled_from([b"\n", b"", b"\n\n"]),
     st.integers(1, 24),
 )
-@settings(max_examples=400)
+@examples(400)
 @example([b"abc", b"defg", b"hi"], b"", 4)
 @example([b"", b"abcd", b"", b"abcde", b""], b"\n", 4)
 def test_lines_pass_in_turn_whatever_the_windows_size(
@@ -225,7 +226,7 @@ def test_lines_pass_in_turn_whatever_the_windows_size(
 
 
 @given(st.lists(LINES, max_size=8), st.sampled_from(TYPES), WINDOWS)
-@settings(max_examples=400)
+@examples(400)
 @example([b'{"message":{"x":1,"type":"user"}}'], "user", SMALLEST)
 @example([b'{"message":{"type":"user","x":1},"type":"mode"}'], "user", SMALLEST)
 @example([b'{"type":"mode","message":{"x":{},"type":"user"}}'], "user", SMALLEST)
@@ -266,7 +267,7 @@ def test_a_row_is_passed_over_only_by_its_own_type(
     st.sets(st.sampled_from([uuid for uuid in [*UUIDS, *ODD_UUIDS] if isinstance(uuid, str)])),
     WINDOWS,
 )
-@settings(max_examples=400)
+@examples(400)
 @example([b'{"type":"user","uuid":"\xff"}'], {"\ufffd"}, SMALLEST)
 @example(
     [b'{"type":"user","x":{"uuid":"q"},"uuid":"' + UUIDS[0].encode() + b'"}'],
@@ -500,7 +501,7 @@ def check_plan(path: Path, data: bytes, cut: int) -> None:
     WINDOWS,
     st.sampled_from([0, contract.SMALL_FILE]),
 )
-@settings(max_examples=400)
+@examples(400)
 def test_a_plan_is_that_of_parsing_every_line(
     path: Path,
     history: list[bytes],

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sessrotate.clients.codex import client as codex
 from sessrotate.model import Boundary, Span
 from sessrotate.parsing import json_line
+from support.examples import examples
 from support.lines import any_lines, broken
 
 ID = "01a20069-3200-7812-9750-2eae4d402117"
@@ -112,13 +113,13 @@ def compacted(draw: st.DrawFn) -> bytes:
 
 
 @given(compacted(), st.integers(1, 400))
-@settings(max_examples=300)
+@examples(300)
 def test_a_valid_line_is_told_by_its_ends_as_a_parser_tells_it(data: bytes, piece: int) -> None:
     assert told(data, piece) == oracle(data)
 
 
 @given(any_lines() | broken(compacted()), st.integers(1, 100))
-@settings(max_examples=200)
+@examples(200)
 def test_a_line_of_any_bytes_is_a_boundary_or_none_or_opaque(data: bytes, piece: int) -> None:
     found = told(data, piece)
     expected = oracle(data)

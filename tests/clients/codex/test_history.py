@@ -6,11 +6,12 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sessrotate.clients.codex import live
 from sessrotate.parsing.records import LONGEST, Record
+from support.examples import examples
 from support.lines import any_lines
 
 KEYS = st.sampled_from(["payload", "replacement_history", "type", 'a"b', "\\", "é"])
@@ -36,7 +37,7 @@ def found(data: bytes, size: int, offset: int = 0) -> list[Record]:
     st.integers(1, 200),
     st.booleans(),
 )
-@settings(max_examples=300)
+@examples(300)
 def test_the_items_are_those_that_a_parser_finds(
     history: list[Any],
     around: dict[str, Any],

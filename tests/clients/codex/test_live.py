@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sessrotate.clients.codex.reader import conversation, live, view
 from sessrotate.parsing.records import LONGEST, Record
 from support.codex_sessions import FILES, Opened, Rows, message, opened
+from support.examples import examples
 
 
 def said(session: Opened) -> list[str]:
@@ -120,7 +121,7 @@ STEPS = st.lists(
 
 
 @given(STEPS)
-@settings(max_examples=200)
+@examples(200)
 def test_turns_that_were_taken_back_are_undone_with_their_compactions(
     steps: list[str | int],
 ) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sessrotate.clients.codex.reader import sight, title
 from sessrotate.clients.preview import EDGE, Origin, Title
 from sessrotate.system import zstd
 from support.codex_sessions import FILES, ID, Opened, Rows, as_line, message, opened
+from support.examples import examples
 from support.lines import any_lines
 
 PARENT = "01a20069-0000-7812-9750-2eae4d402117"
@@ -146,7 +147,7 @@ def test_of_a_compressed_session_the_beginning_is_in_sight() -> None:
 
 
 @given(st.lists(any_lines() | st.just(begun().lines[0]), max_size=5), st.booleans())
-@settings(max_examples=200)
+@examples(200)
 def test_no_bytes_are_too_odd_to_be_looked_at(lines: list[bytes], is_whole: bool) -> None:
     data = b"\n".join(lines)
     seen = sight(data, data, is_whole=is_whole)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sessrotate.clients.codex.reader import conversation, key, title, view
@@ -24,6 +24,7 @@ from sessrotate.clients.view import (
 )
 from sessrotate.parsing.records import LONGEST, Record
 from support.codex_sessions import BARE, FILES, ID, Rows, as_line, message, opened, record
+from support.examples import examples
 from support.lines import any_lines
 
 
@@ -296,7 +297,7 @@ def test_events_that_nothing_else_tells_are_told(payload: dict[str, Any], text: 
 
 
 @given(any_lines())
-@settings(max_examples=200)
+@examples(200)
 def test_no_line_is_too_odd(line: bytes) -> None:
     found = view(record(line))
     assert found is None or isinstance(found, View)
@@ -367,7 +368,7 @@ TYPES = st.sampled_from(
         max_size=5,
     ),
 )
-@settings(max_examples=400)
+@examples(400)
 def test_no_value_is_too_odd(kind: str, payload_type: str, payload: dict[str, Any]) -> None:
     payload["type"] = payload_type
     line = as_line({"timestamp": 5, "type": kind, "payload": payload})

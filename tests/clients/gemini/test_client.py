@@ -6,13 +6,14 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.gemini import client as gemini
 from sessrotate.clients.gemini import json_client as gemini_json
 from sessrotate.model import Boundary, Span
+from support.examples import examples
 from support.gemini_sessions import (
     APPENDED,
     TIME,
@@ -175,7 +176,7 @@ def test_of_what_a_client_writes_the_two_ends_tell_what_all_of_it_does(
 
 
 @given(_ROWS, st.integers(0, 300), _ROWS | st.none(), st.integers(1, 200))
-@settings(max_examples=300)
+@examples(300)
 def test_a_torn_line_is_no_boundary_unless_another_update_follows_it_at_once(
     row: Any, kept: int, then: Any, piece: int
 ) -> None:

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sessrotate import open_session
@@ -14,6 +14,7 @@ from sessrotate.clients.gemini import json_client as gemini_json
 from sessrotate.clients.gemini import json_reader, reader
 from sessrotate.clients.view import ToolCall, ToolResult
 from sessrotate.export import jsonl, markdown
+from support.examples import examples
 from support.gemini_sessions import UUID, WHOLE, Held, message, metadata
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ _MESSAGES = st.builds(
     st.integers(1, 200),
     st.booleans(),
 )
-@settings(max_examples=200)
+@examples(200)
 def test_any_file_has_its_messages(
     several: list[Any], indent: Any, piece: int, is_ascii: bool
 ) -> None:

@@ -6,11 +6,12 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sessrotate.clients.gemini import reader
 from sessrotate.clients.gemini.rows import identity
+from support.examples import examples
 from support.gemini_sessions import (
     APPENDED,
     TIME,
@@ -90,7 +91,7 @@ _ROWS = st.one_of(
 
 
 @given(st.lists(_ROWS, max_size=12))
-@settings(max_examples=400)
+@examples(400)
 def test_a_resume_sends_what_the_client_would_rebuild(several: list[Any]) -> None:
     data = file(metadata(), *several)
     assert rows(reader.conversation(Held(data))) == sent(data)
