@@ -88,7 +88,11 @@ class FileIdentity:
 
 @dataclass(frozen=True, slots=True)
 class SplitPlan:
-    """A whole split, decided and not yet done; a dry run shows the same value."""
+    """A whole split, decided and not yet done; a dry run shows the same value.
+
+    `whole_lines` are the segments without the last line, if that has no newline yet: they are
+    written instead if its client goes on with it meanwhile.
+    """
 
     session: str
     client: str
@@ -97,6 +101,7 @@ class SplitPlan:
     opaque_lines: int
     layout: Layout
     codec: Codec
+    whole_lines: tuple[Segment, ...] | None = None
 
     @property
     def source_bytes(self) -> int:

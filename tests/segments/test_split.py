@@ -250,6 +250,24 @@ def test_a_last_line_that_is_completed_meanwhile_is_left_for_another_time(
             file.write(b"\n" + row(9))
         split.execute(plan, opened, tmp_path / "out", sets.nothing)
     assert sets.stitched(tmp_path / "out") == session(2)
+    path.write_bytes(session(2))
+    sets.made(path, tmp_path / "without")
+    listed = [(tmp_path / name / "manifest.json").read_bytes() for name in ("out", "without")]
+    assert listed[0] == listed[1]
+
+
+def test_only_the_plan_reads_when_a_segment_was_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(session(2) + row(8))
+    with Source(path) as opened:
+        plan = split.prepare(opened, sets.nothing, layout="numbered", codec="plain")
+        monkeypatch.delattr(dating, "times")
+        with path.open("ab") as file:
+            file.write(b"\n" + row(9))
+        split.execute(plan, opened, tmp_path / "out", sets.nothing)
+    assert sets.stitched(tmp_path / "out") == session(2)
 
 
 def test_the_manifest_says_what_was_planned(source: Path, tmp_path: Path) -> None:

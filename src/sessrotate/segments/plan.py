@@ -6,9 +6,10 @@ No file is touched and no clock is read.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sessrotate.model import Boundary, Codec, FileIdentity, Layout, Scan, Segment, Span, SplitPlan
+from sessrotate.model import Boundary, Scan, Segment, Span
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,24 +33,17 @@ def spans(scan: Scan, start: int = 0) -> list[tuple[Span, Boundary | None]]:
     ]
 
 
-def split(
-    *,
-    session: str,
-    client: str,
-    source: FileIdentity,
-    scan: Scan,
-    times: Iterable[tuple[str | None, str | None]],
-    layout: Layout,
-    codec: Codec,
-) -> SplitPlan:
-    """Return the plan that cuts a session at every boundary.
-
-    `times` are the first and the last time of each part, in order.
-    """
-    segments = tuple(
+def segments(
+    parts: Iterable[tuple[Span, Boundary | None]], times: Iterable[tuple[str | None, str | None]]
+) -> tuple[Segment, ...]:
+    """Return the segments of these parts, given the first and the last time of each, in order."""
+    return tuple(
         Segment(index, span, boundary, first, last)
-        for index, ((span, boundary), (first, last)) in enumerate(
-            zip(spans(scan), times, strict=True)
-        )
+        for index, ((span, boundary), (first, last)) in enumerate(zip(parts, times, strict=True))
     )
-    return SplitPlan(session, client, source, segments, scan.opaque_lines, layout, codec)
+
+
+def up_to(scan: Scan, end: int) -> Scan:
+    """Return what a scan found before offset `end`."""
+    boundaries = tuple(boundary for boundary in scan.boundaries if boundary.offset < end)
+    return replace(scan, end=end, boundaries=boundaries)

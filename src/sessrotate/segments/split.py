@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import stat
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Final
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sessrotate.clients.protocol import Client
-    from sessrotate.model import Boundary, Codec, FileIdentity, Layout
+    from sessrotate.model import Boundary, Codec, Layout, Segment
     from sessrotate.system.source import Source
 
 _MAX_INTENT: Final = 16 * 1024
@@ -62,26 +62,30 @@ def prepare(
         scanned = scan.scan(source, client, progress, identity.size)
         if not scanned.boundaries:
             clients.client_of(source)  # nobody's: raises
-        return _planned(source, client, identity, scanned, layout, codec)
+        parts = plans.spans(scanned)
+        segments = plans.segments(parts, dating.times(source, client, parts))
+        return SplitPlan(
+            session=client.session_of(source.path.name),
+            client=client.NAME,
+            source=identity,
+            segments=segments,
+            opaque_lines=scanned.opaque_lines,
+            layout=layout,
+            codec=codec,
+            whole_lines=_whole_lines(source, client, scanned, segments),
+        )
 
 
-def _planned(  # noqa: PLR0917 - all that a plan says
-    source: Source,
-    client: Client,
-    identity: FileIdentity,
-    scanned: Scan,
-    layout: Layout,
-    codec: Codec,
-) -> SplitPlan:
-    return plans.split(
-        session=client.session_of(source.path.name),
-        client=client.NAME,
-        source=identity,
-        scan=scanned,
-        times=dating.times(source, client, plans.spans(scanned)),
-        layout=layout,
-        codec=codec,
-    )
+def _whole_lines(
+    source: Source, client: Client, scanned: Scan, segments: tuple[Segment, ...]
+) -> tuple[Segment, ...] | None:
+    """Return the segments up to the last newline, None if that is the end."""
+    if not scanned.end or source.read_at(scanned.end - 1, 1) == b"\n":
+        return None
+    parts = plans.spans(plans.up_to(scanned, source.line_start(scanned.end)))
+    *same, last = parts  # but for the last they are those of the plan
+    times = [(part.first_timestamp, part.last_timestamp) for part in segments[: len(same)]]
+    return plans.segments(parts, [*times, *dating.times(source, client, [last])])
 
 
 def check_folder(plan: SplitPlan, folder: Path) -> Leftovers:
@@ -165,13 +169,13 @@ def execute(
 def _execute(
     plan: SplitPlan, source: Source, folder: Path, progress: Callable[[int], None]
 ) -> Manifest:
-    if _has_torn_end(plan, source):
-        plan = _without_last_line(plan, source)
+    if _goes_on(plan, source):
+        plan = _of_whole_lines(plan)
     sealed, whole = write(plan, source, folder, progress)
-    if _has_torn_end(plan, source):
+    if _goes_on(plan, source):
         # Somebody went on with the last line while it was copied: once more, without it.
         fs.remove_files(folder, (file_name(plan, segment) for segment in plan.segments))
-        plan = _without_last_line(plan, source)
+        plan = _of_whole_lines(plan)
         sealed, whole = write(plan, source, folder, progress)
     _check_source(plan, source)
     fs.sync_folder(folder)
@@ -211,23 +215,13 @@ def _intent(plan: SplitPlan) -> bytes:
     return json.dumps(document, indent=1).encode() + b"\n"
 
 
-def _has_torn_end(plan: SplitPlan, source: Source) -> bool:
-    """Tell whether the plan ends within a line that has been gone on with since."""
-    if source.size() <= plan.source.size or not plan.source_bytes:
-        return False
-    return source.read_at(plan.source_bytes - 1, 1) != b"\n"
+def _goes_on(plan: SplitPlan, source: Source) -> bool:
+    """Tell whether a client has gone on since with the last line that the plan has."""
+    return plan.whole_lines is not None and source.size() > plan.source.size
 
 
-def _without_last_line(plan: SplitPlan, source: Source) -> SplitPlan:
-    """Return the plan for the session up to the last newline that it had."""
-    end = source.line_start(plan.source_bytes)
-    boundaries = tuple(
-        segment.boundary
-        for segment in plan.segments
-        if segment.boundary is not None and segment.boundary.offset < end
-    )
-    scanned = Scan(end, boundaries, plan.opaque_lines)
-    return _planned(source, _client(plan, source), plan.source, scanned, plan.layout, plan.codec)
+def _of_whole_lines(plan: SplitPlan) -> SplitPlan:
+    return replace(plan, segments=plan.whole_lines or plan.segments, whole_lines=None)
 
 
 def _check_source(plan: SplitPlan, source: Source) -> None:
