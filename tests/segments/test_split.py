@@ -13,7 +13,7 @@ import pytest
 from sessrotate import fs
 from sessrotate.errors import InUseError, NotASessionError, RefusedError, StorageError
 from sessrotate.model import Codec
-from sessrotate.segments import split
+from sessrotate.segments import dating, split
 from sessrotate.system.source import Source
 from support import sets
 from support.lines import BOUNDARY_LINE, row, session
