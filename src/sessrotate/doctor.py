@@ -120,7 +120,7 @@ def _look(where: Place) -> Iterator[tuple[str, str]]:
                         "session back; remove the folder if nobody wants it."
                     ),
                 )
-            elif (problem := found.problem()) is not None:
+            elif (problem := found.problem) is not None:
                 yield (
                     "damaged",
                     (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -102,6 +103,21 @@ def rotated(home: Home) -> Home:
     home.rotate()
     assert MODE in lines_of(home)
     return home
+
+
+def test_a_state_is_data_once_it_is_open(rotated: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    rotated.append(LATER)
+    monkeypatch.setattr("sessrotate.in_place.seal._seal", lambda *_: None)  # interrupted
+    monkeypatch.setattr("sessrotate.in_place.merge_late.execute", lambda *_: False)
+    rotated.rotate()
+    with state.opened(rotated.where) as found:
+        before = {field.name: getattr(found, field.name) for field in fields(found)}
+        pieces = found.history()
+    assert found.intent is not None
+    shutil.rmtree(rotated.archive)
+    rotated.live.unlink()
+    assert {field.name: getattr(found, field.name) for field in fields(found)} == before
+    assert found.history() == pieces
 
 
 @pytest.mark.parametrize("misfit", MISFITS)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from sessrotate.archive import state
+from sessrotate.archive.found_files import FoundFiles
 from sessrotate.errors import RefusedError, SessrotateError
 from sessrotate.in_place import seal, swap
 from sessrotate.in_place.seal import NotQuietError
@@ -196,7 +197,7 @@ def test_whoever_reads_while_late_lines_are_put_in_place_looks_again(
     assert home.intent()["operation"] == operation
     real, looks = state._look, []  # noqa: SLF001 - there is no other way to come in between
 
-    def look(*args: object) -> state.State:
+    def look(*args: object) -> FoundFiles:
         looks.append(args)
         if len(looks) == 1:
             monkeypatch.setattr(state, "_look", real)

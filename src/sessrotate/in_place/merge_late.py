@@ -156,7 +156,7 @@ def execute(place: Place, wait: float) -> bool:
 
 def _write(found: State, begun: Intent, late: Late, source: Source, draft: fs.Draft) -> Intent:
     """Write the new live file, on the disk when this returns; return what is going to happen."""
-    at, end = found.place_of(late), source.size()
+    at, end = found.late_at, source.size()
     tail = Counted(source.pieces(Span(at, end)))
     for pieces in (source.pieces(Span(0, at)), late_file.kept(found), tail):
         for piece in pieces:

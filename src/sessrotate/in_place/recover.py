@@ -49,24 +49,22 @@ def plan(found: State) -> Recovery:
 
     Raises DamagedError if that cannot be told.
     """
-    archive = printable(str(found.place.archive))
     if found.intent is not None:
         what = _WHAT[found.intent.operation]
-        is_insertion = found.intent.operation in {"late", "insert"}
-        if found.standing == "before" and is_insertion:
-            _check_superfluous(found)
-        if found.standing == "after" or (found.standing == "before" and is_insertion):
-            return Recovery(
-                "finish",
-                f"A {what} was interrupted: the next run finishes it.",
-                f"Finished a {what} that was interrupted.",
+        if found.deed == "refuse":
+            raise DamagedError(
+                f"A {what} was interrupted, and {printable(str(found.place.live))} is neither the "
+                "file from before nor the new one: nothing is touched. "
+                f"{printable(str(found.place.archive))} has both."
             )
-        if found.standing == "before" or (found.live is not None and found.pack is None):
+        if found.standing != "after":
             _check_superfluous(found)
+        if found.deed == "undo":
             return _undo(what)
-        raise DamagedError(
-            f"A {what} was interrupted, and {printable(str(found.place.live))} is neither the file "
-            f"from before nor the new one: nothing is touched. {archive} has both."
+        return Recovery(
+            "finish",
+            f"A {what} was interrupted: the next run finishes it.",
+            f"Finished a {what} that was interrupted.",
         )
     leftovers = [name for name in found.listing if swap.is_leftover(name)]
     if not leftovers and rebuild_manifest.is_lost(found):

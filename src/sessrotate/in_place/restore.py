@@ -63,7 +63,7 @@ def prepare(found: State) -> RestorePlan | None:
 
     Raises RefusedError if the live file does not go on from its archive.
     """
-    problem = found.problem()
+    problem = found.problem
     if problem is not None:
         raise RefusedError(
             f"{problem} Put the right file back, or go on with this one by `split --in-place "

@@ -98,7 +98,7 @@ def prepare(found: State, progress: Callable[[int], None], *, adopt: bool = Fals
     source = _source(found)
     identity = source.identity()
     with storage("read the session"):
-        problem = found.problem()
+        problem = found.problem
     archived = found.listed.segments if found.listed is not None and problem is None else ()
     prefix = 0 if problem is not None else found.prefix
     with storage("read the session"):

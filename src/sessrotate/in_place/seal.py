@@ -100,19 +100,18 @@ def _bring_over(place: Place, wait: float) -> None:
     """
     while True:
         with state.opened(place) as found:
-            begun, pack = found.intent, found.pack
-            if begun is None or pack is None or found.is_dropped:
-                return
-            if begun.operation in {"late", "insert"} and found.standing != "after":
+            pack = found.pack
+            if pack is None or not _may_come_late(found):
                 return
             begun_ns = (place.archive / names.INTENT).lstat().st_mtime_ns
             quiet = _quiet(pack, begun_ns, wait)
-            size = _looked_again(found, pack)
+        with state.opened(place) as found:  # who was waited for has written what it had to
+            begun, pack = found.intent, found.pack
+            if begun is None or pack is None or not _may_come_late(found):
+                return
+            live = _checked(found)
             begun = merge_late.forget_outdated(found) or begun
-            try:
-                residue = found.residue
-            except InUseError:
-                continue  # a client took a row back while it was looked at
+            size, residue = live.size(), found.residue
             late, is_last = residue.span, residue.at == size
             if late.size and (quiet == "proved" or (quiet == "likely" and not is_last)):
                 merge_late.keep(found, residue)
@@ -132,11 +131,15 @@ def _bring_over(place: Place, wait: float) -> None:
         fs.append(place.live, data)
 
 
-def _looked_again(found: State, pack: Source) -> int:
-    """Take both files as they are now: who was waited for has written what it had to.
+def _may_come_late(found: State) -> bool:
+    """Tell whether the pack may have lines that the live file has yet to get."""
+    begun = found.intent
+    is_merge = begun is not None and begun.operation in {"late", "insert"}
+    return not found.is_dropped and (not is_merge or found.standing == "after")
 
-    Returns how large the live file is. Raises DamagedError if that or the pack is not there.
-    """
+
+def _checked(found: State) -> Source:
+    """Return the live file; raise DamagedError if that or the pack is not there."""
     name = printable(str(found.place.pack))
     if not found.is_pack_known:
         raise DamagedError(f"{name} is not the file that was replaced: look at it.")
@@ -145,9 +148,7 @@ def _looked_again(found: State, pack: Source) -> int:
             f"{printable(str(found.place.live))} is gone, and what it had last is only in {name}: "
             "put a copy of that in its place."
         )
-    for file in (pack, found.live):  # in this order, as in `state`
-        file.freeze()
-    return found.live.size()
+    return found.live
 
 
 def _drop_tail(found: State, begun: Intent, pack: Source, quiet: _Quiet, wait: float) -> None:

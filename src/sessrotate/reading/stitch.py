@@ -136,7 +136,7 @@ def verify(holder: Holder, progress: Progress) -> list[Problem]:
 
 
 def _verify_state(found: State, progress: Progress) -> list[Problem]:
-    reason = found.problem()
+    reason = found.problem
     if reason is not None:
         return [Problem("live", reason)]
     segments, done, problems = pieces.archived(found), 0, []

@@ -119,7 +119,7 @@ def _in_place(
     with storage("read the session"), state.opened(where) as found:
         if found.live is None or found.is_gone or found.is_archived:
             return None
-        if found.intent is not None or found.pack is not None or found.problem() is not None:
+        if found.intent is not None or found.pack is not None or found.problem is not None:
             return None
         planned = rotate.prepare(found, progress)
         return segment_rows.of_plan(found, found.live, planned, seen, is_counted=is_counted)
