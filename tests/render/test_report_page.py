@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from sessrotate.render import report as render_report
 from sessrotate.render import report_json, report_page
 from sessrotate.render.columns import Canvas
-from sessrotate.reports.model import Machine, Session
+from sessrotate.reports.model import MachineReport, SessionReport
 from support import report_samples
 
 NOW: Final = 1_795_000_000.0
@@ -86,7 +86,7 @@ class Page(HTMLParser):
         return [text for each, text in self.texts if each == tag]
 
 
-def written(report: Machine | list[Session]) -> str:
+def written(report: MachineReport | list[SessionReport]) -> str:
     return b"".join(report_page.pieces(report, NOW)).decode()
 
 

@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from sessrotate.reports.model import Machine, Session, Unread
+from sessrotate.reports.model import MachineReport, SessionReport, UnreadSession
 from support import report_samples
 from support.export.browser import Browser
 from support.report_browsing import SOON, count, drawn, made, texts
@@ -17,22 +17,22 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")
-def session() -> Session:
+def session() -> SessionReport:
     return report_samples.session()
 
 
 @pytest.fixture(scope="module")
-def machine() -> Machine:
+def machine() -> MachineReport:
     return report_samples.machine(300)
 
 
 @pytest.fixture(scope="module")
-def one(tmp_path_factory: pytest.TempPathFactory, session: Session) -> Path:
+def one(tmp_path_factory: pytest.TempPathFactory, session: SessionReport) -> Path:
     return made(tmp_path_factory.mktemp("one"), "one", [session])
 
 
 @pytest.fixture(scope="module")
-def every(tmp_path_factory: pytest.TempPathFactory, machine: Machine) -> Path:
+def every(tmp_path_factory: pytest.TempPathFactory, machine: MachineReport) -> Path:
     return made(tmp_path_factory.mktemp("every"), "every", machine)
 
 
@@ -125,12 +125,14 @@ TRICKS: Final = (
 @pytest.mark.parametrize("width", [390, 1280])
 @pytest.mark.parametrize("text", [TRICKS, "W" * 5000, "\u0e47" * 3000, "__proto__", "\n" * 500])
 def test_hostile_words_neither_run_nor_break_the_layout(
-    browser: Browser, tmp_path: Path, session: Session, text: str, width: int
+    browser: Browser, tmp_path: Path, session: SessionReport, text: str, width: int
 ) -> None:
     browser.resize(width, 800)
     odd = report_samples.hostile(text)
     machine = replace(
-        report_samples.totalled([odd, session]), unread=(Unread(text, text),), contents=odd.contents
+        report_samples.totalled([odd, session]),
+        unread=(UnreadSession(text, text),),
+        contents=odd.contents,
     )
     for page in (made(tmp_path, "one", [odd]), made(tmp_path, "all", machine)):
         drawn(browser, page)

@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 
 from sessrotate.render.common import size
-from sessrotate.reports.model import Machine, Session, Unread
+from sessrotate.reports.model import MachineReport, SessionReport, UnreadSession
 from support import report_samples
 from support.export.browser import Browser
 from support.report_browsing import SOON, card, cells, count, drawn, made, texts
@@ -19,12 +19,12 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")
-def machine() -> Machine:
+def machine() -> MachineReport:
     return report_samples.machine(300)
 
 
 @pytest.fixture(scope="module")
-def every(tmp_path_factory: pytest.TempPathFactory, machine: Machine) -> Path:
+def every(tmp_path_factory: pytest.TempPathFactory, machine: MachineReport) -> Path:
     return made(tmp_path_factory.mktemp("every"), "every", machine)
 
 
@@ -46,7 +46,7 @@ def listed(browser: Browser) -> list[list[str]]:
     return cells(browser, card("sessions"))
 
 
-def row_of(each: Session) -> list[str]:
+def row_of(each: SessionReport) -> list[str]:
     """Return what the table says of a session, but for its project."""
     return [
         each.title,
@@ -62,7 +62,7 @@ def row_of(each: Session) -> list[str]:
 
 @pytest.mark.parametrize("column", range(len(COLUMNS)))
 def test_a_click_on_a_header_sorts_and_another_turns_the_order_round(
-    browser: Browser, every: Path, machine: Machine, column: int
+    browser: Browser, every: Path, machine: MachineReport, column: int
 ) -> None:
     drawn(browser, every)
     name, key, is_largest_first = COLUMNS[column]
@@ -82,9 +82,9 @@ def test_a_click_on_a_header_sorts_and_another_turns_the_order_round(
         assert count(browser, f"{card('sessions')} [aria-sort]") == 1
 
 
-def in_order(machine: Machine, shown: list[list[str]]) -> list[Session]:
+def in_order(machine: MachineReport, shown: list[list[str]]) -> list[SessionReport]:
     """Return the sessions of which rows tell."""
-    known: dict[tuple[str, ...], list[Session]] = {}
+    known: dict[tuple[str, ...], list[SessionReport]] = {}
     for each in machine.sessions:
         known.setdefault(tuple(row_of(each)), []).append(each)
     return [known[(row[0], *row[2:])].pop() for row in shown]
@@ -121,7 +121,7 @@ def filtered(browser: Browser, text: str = "", client: str = "", project: str = 
     ],
 )
 def test_filters_leave_the_sessions_that_all_of_them_hold_for(
-    browser: Browser, every: Path, machine: Machine, text: str, client: str, project: str
+    browser: Browser, every: Path, machine: MachineReport, text: str, client: str, project: str
 ) -> None:
     drawn(browser, every)
     expected = [
@@ -147,7 +147,7 @@ def test_filters_leave_the_sessions_that_all_of_them_hold_for(
 
 
 def test_only_what_a_rotation_frees_something_of_is_left_where_that_is_asked_for(
-    browser: Browser, every: Path, machine: Machine
+    browser: Browser, every: Path, machine: MachineReport
 ) -> None:
     drawn(browser, every)
     browser.run("document.getElementById('frees').click()")
@@ -157,7 +157,7 @@ def test_only_what_a_rotation_frees_something_of_is_left_where_that_is_asked_for
 
 
 def test_a_project_in_the_chart_leads_to_its_sessions(
-    browser: Browser, every: Path, machine: Machine
+    browser: Browser, every: Path, machine: MachineReport
 ) -> None:
     drawn(browser, every)
     browser.run(f"document.querySelectorAll('{card('projects')} tbody button')[1].click()")
@@ -172,7 +172,7 @@ def test_a_project_in_the_chart_leads_to_its_sessions(
 
 
 def test_the_largest_sessions_and_projects_have_bars_of_their_sizes(
-    browser: Browser, every: Path, machine: Machine
+    browser: Browser, every: Path, machine: MachineReport
 ) -> None:
     drawn(browser, every)
     shown = cells(browser, card("largest-sessions"))
@@ -193,7 +193,7 @@ def test_the_largest_sessions_and_projects_have_bars_of_their_sizes(
 
 
 def test_a_session_opens_with_its_figures_and_closes_by_a_key(
-    browser: Browser, every: Path, machine: Machine
+    browser: Browser, every: Path, machine: MachineReport
 ) -> None:
     drawn(browser, every)
     rows = f"{card('sessions')} tbody button"
@@ -211,7 +211,7 @@ def test_a_session_opens_with_its_figures_and_closes_by_a_key(
 
 
 def test_sessions_worth_rotating_are_listed_with_their_commands(
-    browser: Browser, every: Path, machine: Machine
+    browser: Browser, every: Path, machine: MachineReport
 ) -> None:
     drawn(browser, every)
     worth = machine.worth
@@ -223,7 +223,7 @@ def test_sessions_worth_rotating_are_listed_with_their_commands(
 
 
 def test_the_growth_of_all_ends_at_their_size(
-    browser: Browser, every: Path, machine: Machine
+    browser: Browser, every: Path, machine: MachineReport
 ) -> None:
     drawn(browser, every)
     browser.run("document.querySelector('.chart').focus()")
@@ -266,7 +266,7 @@ def test_ten_thousand_sessions_are_there_but_few_are_drawn(
 
 
 def test_the_page_of_a_machine_without_sessions_says_so(browser: Browser, tmp_path: Path) -> None:
-    unread = (Unread("/home/dev/a.jsonl", "Cannot read the session: Permission denied."),)
+    unread = (UnreadSession("/home/dev/a.jsonl", "Cannot read the session: Permission denied."),)
     drawn(browser, made(tmp_path, "none", replace(report_samples.machine(0), unread=unread)))
     assert "0 sessions" in browser.run("document.getElementById('shown').value")
     assert texts(browser, ".unreadable li") == [

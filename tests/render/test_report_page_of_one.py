@@ -12,7 +12,7 @@ from typing import Final
 import pytest
 
 from sessrotate.render.common import size
-from sessrotate.reports.model import Session, Share
+from sessrotate.reports.model import SessionReport, Share
 from support import report_samples
 from support.export.browser import Browser
 from support.report_browsing import card, cells, count, drawn, made, texts
@@ -21,17 +21,17 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")
-def session() -> Session:
+def session() -> SessionReport:
     return report_samples.session()
 
 
 @pytest.fixture(scope="module")
-def one(tmp_path_factory: pytest.TempPathFactory, session: Session) -> Path:
+def one(tmp_path_factory: pytest.TempPathFactory, session: SessionReport) -> Path:
     return made(tmp_path_factory.mktemp("one"), "one", [session])
 
 
 def test_the_figures_at_the_top_are_the_sessions(
-    browser: Browser, one: Path, session: Session
+    browser: Browser, one: Path, session: SessionReport
 ) -> None:
     drawn(browser, one)
     assert texts(browser, "h1") == [session.title]
@@ -54,7 +54,7 @@ def test_sizes_are_those_of_the_terminal(browser: Browser, one: Path) -> None:
 
 
 def test_each_compaction_is_marked_where_and_when_it_was(
-    browser: Browser, one: Path, session: Session
+    browser: Browser, one: Path, session: SessionReport
 ) -> None:
     drawn(browser, one)
     assert count(browser, ".marks circle") == session.compactions
@@ -66,7 +66,7 @@ def test_each_compaction_is_marked_where_and_when_it_was(
         if more and more[0].startswith("Compaction"):
             heard[more[0]] = told, when, more[1]
     expected = {}
-    for number, part in enumerate(session.parts[1:], 1):
+    for number, part in enumerate(session.segments[1:], 1):
         boundary = part.boundary
         assert boundary is not None
         assert boundary.timestamp is not None
@@ -84,7 +84,7 @@ MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", 
 
 
 def test_the_line_ends_at_the_sessions_size_by_the_axis_beside_it(
-    browser: Browser, one: Path, session: Session
+    browser: Browser, one: Path, session: SessionReport
 ) -> None:
     drawn(browser, one)
     labels = browser.run(
@@ -101,13 +101,13 @@ def test_the_line_ends_at_the_sessions_size_by_the_axis_beside_it(
 
 
 def test_the_line_never_falls_whatever_the_clocks_said(
-    browser: Browser, tmp_path: Path, session: Session
+    browser: Browser, tmp_path: Path, session: SessionReport
 ) -> None:
     swapped = [
         replace(part, first_timestamp=other.first_timestamp, last_timestamp=other.last_timestamp)
-        for part, other in zip(session.parts, reversed(session.parts), strict=True)
+        for part, other in zip(session.segments, reversed(session.segments), strict=True)
     ]
-    drawn(browser, made(tmp_path, "swapped", [replace(session, parts=tuple(swapped))]))
+    drawn(browser, made(tmp_path, "swapped", [replace(session, segments=tuple(swapped))]))
     path = browser.run("document.querySelector('.line').getAttribute('d')")
     points = [tuple(map(float, each.split())) for each in re.split("[ML]", path)[1:]]
     assert len(points) > 40
@@ -116,7 +116,7 @@ def test_the_line_never_falls_whatever_the_clocks_said(
 
 
 def test_the_bar_of_segments_has_their_sizes_and_what_becomes_of_them(
-    browser: Browser, one: Path, session: Session
+    browser: Browser, one: Path, session: SessionReport
 ) -> None:
     drawn(browser, one)
     browser.wait(f"document.querySelector('{card('rotation')} rect')")
@@ -127,7 +127,7 @@ def test_the_bar_of_segments_has_their_sizes_and_what_becomes_of_them(
     expected = ["sealed"] * 9 + ["frees"] * 13 + ["stays"]
     assert [tone for tone, _ in found] == expected
     width = browser.run(f"document.querySelector('{card('rotation')} .strip').clientWidth")
-    for (_, length), part in zip(found, session.parts, strict=True):
+    for (_, length), part in zip(found, session.segments, strict=True):
         assert length + 1 == pytest.approx(width * part.bytes / session.bytes, abs=0.5)
     told = texts(browser, f"{card('rotation')} > p")[0]
     assert size(session.would_free) in told
@@ -136,7 +136,7 @@ def test_the_bar_of_segments_has_their_sizes_and_what_becomes_of_them(
 
 
 def test_a_session_that_is_not_rotated_says_why_and_has_no_command(
-    browser: Browser, tmp_path: Path, session: Session
+    browser: Browser, tmp_path: Path, session: SessionReport
 ) -> None:
     reason = "It was never compacted."
     kept = replace(session, command=None, kept=reason, would_free=0)
@@ -151,7 +151,7 @@ def test_a_session_that_is_not_rotated_says_why_and_has_no_command(
 
 @pytest.mark.parametrize("name", ["kinds", "tools"])
 def test_kinds_and_tools_are_listed_with_bars_of_their_lengths(
-    browser: Browser, one: Path, session: Session, name: str
+    browser: Browser, one: Path, session: SessionReport, name: str
 ) -> None:
     drawn(browser, one)
     assert session.contents is not None
@@ -170,7 +170,7 @@ def test_kinds_and_tools_are_listed_with_bars_of_their_lengths(
 
 
 def test_a_tool_whose_name_is_a_number_has_its_place_by_size(
-    browser: Browser, tmp_path: Path, session: Session
+    browser: Browser, tmp_path: Path, session: SessionReport
 ) -> None:
     assert session.contents is not None
     tools = (*session.contents.tools, Share("7", 1, 9))
@@ -186,15 +186,15 @@ def test_without_kinds_the_page_says_how_to_have_them(browser: Browser, tmp_path
 
 
 def test_the_tables_of_segments_and_of_the_largest_lines_are_whole(
-    browser: Browser, one: Path, session: Session
+    browser: Browser, one: Path, session: SessionReport
 ) -> None:
     drawn(browser, one)
     shown = cells(browser, card("segments"))
     rows = browser.run(
         f"document.querySelector('{card('segments')} table').getAttribute('aria-rowcount')"
     )
-    assert rows == str(len(session.parts) + 1)
-    for row, part in zip(shown, session.parts, strict=False):
+    assert rows == str(len(session.segments) + 1)
+    for row, part in zip(shown, session.segments, strict=False):
         assert row[:3] == [str(part.index), size(part.bytes), f"{part.lines:,}"]
     assert session.contents is not None
     lines = cells(browser, card("largest"))
@@ -203,7 +203,7 @@ def test_the_tables_of_segments_and_of_the_largest_lines_are_whole(
     assert [row[4] for row in lines] == [f"{line.within:,}" for line in session.contents.largest]
 
 
-def test_the_command_is_copied(browser: Browser, one: Path, session: Session) -> None:
+def test_the_command_is_copied(browser: Browser, one: Path, session: SessionReport) -> None:
     drawn(browser, one)
     browser.run(
         "Object.defineProperty(navigator, 'clipboard', { configurable: true, value:"
@@ -216,7 +216,7 @@ def test_the_command_is_copied(browser: Browser, one: Path, session: Session) ->
 
 
 def test_without_a_clipboard_the_command_is_selected(
-    browser: Browser, one: Path, session: Session
+    browser: Browser, one: Path, session: SessionReport
 ) -> None:
     drawn(browser, one)
     browser.run("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
@@ -226,38 +226,38 @@ def test_without_a_clipboard_the_command_is_selected(
 
 
 def test_times_that_cannot_be_are_left_out_of_the_chart(
-    browser: Browser, tmp_path: Path, session: Session
+    browser: Browser, tmp_path: Path, session: SessionReport
 ) -> None:
-    first, *others = session.parts
+    first, *others = session.segments
     odd = replace(first, first_timestamp="1970-01-01T00:00:00Z", last_timestamp="9999-01-01T")
-    drawn(browser, made(tmp_path, "odd", [replace(session, parts=(odd, *others))]))
+    drawn(browser, made(tmp_path, "odd", [replace(session, segments=(odd, *others))]))
     browser.run("document.querySelector('.chart').focus()")
     browser.press("ArrowRight")
     assert "Feb 2026" in texts(browser, "#hover > *")[1]
 
 
 def test_a_session_of_less_than_a_minute_has_no_chart(
-    browser: Browser, tmp_path: Path, session: Session
+    browser: Browser, tmp_path: Path, session: SessionReport
 ) -> None:
     times = {59: 0, 60: 1}
     for seconds, charts in times.items():
         end = report_samples.iso(report_samples.START + timedelta(seconds=seconds))
         part = replace(
-            session.parts[0],
+            session.segments[0],
             first_timestamp=report_samples.iso(report_samples.START),
             last_timestamp=end,
         )
-        short = replace(session, parts=(part,), growth=())
+        short = replace(session, segments=(part,), growth=())
         drawn(browser, made(tmp_path, str(seconds), [short]))
         assert count(browser, card("growth")) == charts
 
 
 def test_a_session_without_times_and_one_without_bytes_have_pages_too(
-    browser: Browser, tmp_path: Path, session: Session
+    browser: Browser, tmp_path: Path, session: SessionReport
 ) -> None:
-    bare = replace(session.parts[0], boundary=None, first_timestamp=None, last_timestamp=None)
-    timeless = replace(session, parts=(bare,), growth=(), contents=None)
-    empty = replace(timeless, parts=(), live_bytes=None, would_free=0, command=None, title="")
+    bare = replace(session.segments[0], boundary=None, first_timestamp=None, last_timestamp=None)
+    timeless = replace(session, segments=(bare,), growth=(), contents=None)
+    empty = replace(timeless, segments=(), live_bytes=None, would_free=0, command=None, title="")
     drawn(browser, made(tmp_path, "bare", [timeless, empty]))
     assert texts(browser, "h1") == [session.title, session.id]
     assert count(browser, card("growth")) == 0

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sessrotate.reports import growth
 from sessrotate.reports.growth import Days
-from sessrotate.reports.model import Day, Part
+from sessrotate.reports.model import Day, SegmentRow
 
 TIMES = st.one_of(
     st.none(),
@@ -74,8 +74,8 @@ def test_a_session_cannot_name_more_days_than_there_is_memory_for() -> None:
     assert sum(day.bytes for day in days.all()) == growth.MOST + 10
 
 
-def part(size: int, first: str | None, last: str | None) -> Part:
-    return Part(0, 0, size, None, None, first, last, "live")
+def part(size: int, first: str | None, last: str | None) -> SegmentRow:
+    return SegmentRow(0, 0, size, None, None, first, last, "live")
 
 
 @given(st.lists(st.tuples(st.integers(0, 10**12), TIMES, TIMES), max_size=5))

@@ -13,7 +13,7 @@ import pytest
 import generate_session
 from sessrotate.reports import session_report
 from sessrotate.reports.counting import CALLS, LARGEST, TOOLS, Counts
-from sessrotate.reports.model import Session
+from sessrotate.reports.model import SessionReport
 from sessrotate.retention import archive, compress
 from support import report_oracle, sets
 from support.command_line import ID, boundary, row, session, write
@@ -23,11 +23,11 @@ from support.lines import BOUNDARY_LINE
 FIXTURES = sorted((Path(__file__).parents[2] / "fixtures" / "claude").glob("*/projects/*/*.jsonl"))
 
 
-def report(path: Path, *, kinds: bool = True) -> Session:
+def report(path: Path, *, kinds: bool = True) -> SessionReport:
     return session_report.of_session(path, lambda _done: None, kinds=Counts() if kinds else None)
 
 
-def check(found: Session, data: bytes) -> None:
+def check(found: SessionReport, data: bytes) -> None:
     """Check all figures of a report with kinds against the history that it is of."""
     right = report_oracle.counted(data)
     contents = found.contents
@@ -40,19 +40,19 @@ def check(found: Session, data: bytes) -> None:
     largest = [(line.bytes, -line.offset) for line in contents.largest]
     assert largest == sorted(((size, -at) for size, at in right.sizes), reverse=True)[:LARGEST]
     for line in contents.largest:
-        assert line.offset == found.parts[line.segment].start + line.within
+        assert line.offset == found.segments[line.segment].start + line.within
     assert {day.day: day.bytes for day in found.growth} == right.days
     check_sums(found, data)
     assert sum(share.bytes for share in contents.kinds) == len(data)
     assert sum(share.lines for share in contents.kinds) == found.lines
 
 
-def check_sums(found: Session, data: bytes) -> None:
+def check_sums(found: SessionReport, data: bytes) -> None:
     assert (found.bytes, found.lines) == (len(data), len(data.splitlines()))
-    assert [part.start for part in found.parts] == [
-        sum(part.bytes for part in found.parts[:number]) for number in range(len(found.parts))
+    assert [part.start for part in found.segments] == [
+        sum(part.bytes for part in found.segments[:number]) for number in range(len(found.segments))
     ]
-    for part in found.parts:
+    for part in found.segments:
         assert part.lines == len(data[part.start : part.end].splitlines())
     assert sum(day.bytes for day in found.growth) == len(data)
 
@@ -186,7 +186,7 @@ def test_a_rotated_session_has_the_figures_that_it_had(place: Home) -> None:
     check(found, data)
     assert snapshot(place.config) == before
     assert found.live_bytes == place.live.stat().st_size
-    assert [part.standing for part in found.parts] == ["sealed"] * 4 + ["live"]
+    assert [part.state for part in found.segments] == ["sealed"] * 4 + ["live"]
     check_sums(report(place.live, kinds=False), data)
 
 
@@ -205,25 +205,25 @@ def test_a_damaged_segment_is_told_and_not_counted(place: Home) -> None:
     segment = place.archive / f"{ID}.2.jsonl"
     segment.write_bytes(segment.read_bytes()[:-2] + b"!\n")
     found = report(place.live)
-    assert "Segment 2" in str(found.parts[2].problem)
-    assert [part.standing for part in found.parts].index("absent") == 2
-    gone = whole.parts[2]
+    assert "Segment 2" in str(found.segments[2].problem)
+    assert [part.state for part in found.segments].index("absent") == 2
+    gone = whole.segments[2]
     left = data[: gone.start] + data[gone.end :]
     assert found.contents is not None
     assert sum(share.bytes for share in found.contents.kinds) == found.bytes == len(left)
     assert {share.name: share.bytes for share in found.contents.kinds} == report_oracle.counted(
         left
     ).bytes
-    assert [part.start for part in found.parts] == [part.start for part in whole.parts]
+    assert [part.start for part in found.segments] == [part.start for part in whole.segments]
 
 
 def test_a_missing_segment_is_told_without_reading(place: Home) -> None:
     place.rotate()
     (place.archive / f"{ID}.1.jsonl").unlink()
     whole, found = report(place.live), report(place.live, kinds=False)
-    assert found.parts[1].standing == whole.parts[1].standing == "absent"
-    assert "missing" in str(found.parts[1].problem)
-    assert [part.start for part in found.parts] == [part.start for part in whole.parts]
+    assert found.segments[1].state == whole.segments[1].state == "absent"
+    assert "missing" in str(found.segments[1].problem)
+    assert [part.start for part in found.segments] == [part.start for part in whole.segments]
     assert whole.contents is not None
     assert {line.segment for line in whole.contents.largest} > {2}
     assert sum(share.bytes for share in whole.contents.kinds) == whole.bytes == found.bytes
@@ -250,7 +250,7 @@ def test_a_folder_of_segments_has_the_figures_of_its_session(
 
 def test_an_archive_whose_live_file_is_gone_is_reported(place: Home) -> None:
     place.rotate()
-    tail = report(place.live).parts[-1].bytes
+    tail = report(place.live).segments[-1].bytes
     data = place.stitched()[:-tail]
     place.live.unlink()
     for path in (place.live, place.archive):
@@ -321,7 +321,7 @@ def test_a_session_that_is_put_away_is_reported(place: Home) -> None:
 
 def test_a_boundary_keeps_its_trigger_and_tokens(tmp_path: Path) -> None:
     found = report(write(tmp_path / "s.jsonl", row(1) + BOUNDARY_LINE + b"\n"), kinds=False)
-    told = found.parts[1].boundary
+    told = found.segments[1].boundary
     assert told is not None
     assert (told.trigger, told.pre_tokens) == ("auto", 155_000)
-    assert json.loads(BOUNDARY_LINE)["timestamp"] == found.parts[1].first_timestamp
+    assert json.loads(BOUNDARY_LINE)["timestamp"] == found.segments[1].first_timestamp

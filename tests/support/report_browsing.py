@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Final
 
 from sessrotate.render import report_page
-from sessrotate.reports.model import Machine, Session
+from sessrotate.reports.model import MachineReport, SessionReport
 from support.export.browser import Browser
 
 SOON: Final = "new Promise((done) => setTimeout(done, 120))"
 
 
-def made(folder: Path, name: str, report: Machine | list[Session]) -> Path:
+def made(folder: Path, name: str, report: MachineReport | list[SessionReport]) -> Path:
     page = folder / f"{name}.html"
     page.write_bytes(b"".join(report_page.pieces(report, 1_795_000_000.0)))
     return page

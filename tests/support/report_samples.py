@@ -12,13 +12,13 @@ from sessrotate.model import Boundary
 from sessrotate.reports.model import (
     Contents,
     Day,
-    Large,
-    Machine,
-    Part,
-    Session,
+    LargeLine,
+    MachineReport,
+    SegmentRow,
+    SessionReport,
     Share,
     Total,
-    Worth,
+    WorthRotating,
 )
 
 START: Final = datetime(2026, 1, 12, 8, 30, tzinfo=UTC)
@@ -98,7 +98,7 @@ def contents(whole: int, session: str) -> Contents:
     kinds = shares(WEIGHTS, whole)
     results = next(share.bytes for share in kinds if share.name == "tool results")
     largest = tuple(
-        Large(
+        LargeLine(
             session=session,
             segment=number % 4,
             offset=number * 100_000 + 17,
@@ -112,7 +112,9 @@ def contents(whole: int, session: str) -> Contents:
     return Contents(kinds, shares(TOOLS, results), 1 + whole // 9000, whole * 68 // 100, largest)
 
 
-def session(number: int = 1, segments: int = 23, *, sealed: int = 9, kinds: bool = True) -> Session:
+def session(
+    number: int = 1, segments: int = 23, *, sealed: int = 9, kinds: bool = True
+) -> SessionReport:
     """Return a session's report: so many segments, the first ones in its archive."""
     chance = random.Random(number)
     time = START + timedelta(days=chance.uniform(0, 250))
@@ -129,7 +131,7 @@ def session(number: int = 1, segments: int = 23, *, sealed: int = 9, kinds: bool
             int(chance.gauss(158_000, 6000)),
         )
         parts.append(
-            Part(
+            SegmentRow(
                 index=index,
                 start=start,
                 bytes=bytes_,
@@ -137,13 +139,13 @@ def session(number: int = 1, segments: int = 23, *, sealed: int = 9, kinds: bool
                 boundary=boundary if index else None,
                 first_timestamp=iso(time),
                 last_timestamp=iso(end),
-                standing="sealed" if index < sealed else "live",
+                state="sealed" if index < sealed else "live",
             )
         )
         start += bytes_
         time = end + timedelta(minutes=chance.uniform(1, 400))
     whole = start
-    live = sum(part.bytes for part in parts if part.standing == "live")
+    live = sum(part.bytes for part in parts if part.state == "live")
     free = live - parts[-1].bytes
     growth: dict[str, int] = {}
     for part in parts:
@@ -151,7 +153,7 @@ def session(number: int = 1, segments: int = 23, *, sealed: int = 9, kinds: bool
         growth[day] = growth.get(day, 0) + part.bytes
     folder = FOLDERS[min(int(chance.expovariate(0.35)), len(FOLDERS) - 1)]
     path = f"~/.claude/projects/{folder.replace('/', '-')}/{name(number)}.jsonl"
-    return Session(
+    return SessionReport(
         id=name(number),
         client="claude",
         path=path,
@@ -159,7 +161,7 @@ def session(number: int = 1, segments: int = 23, *, sealed: int = 9, kinds: bool
         title=TITLES[number % len(TITLES)],
         is_running=number % 40 == 7,
         live_bytes=live,
-        parts=tuple(parts),
+        segments=tuple(parts),
         would_free=free,
         kept=None if free else "There is nothing to rotate: the file begins at its compaction.",
         command=f"sessrotate split --in-place {name(number)}" if free else None,
@@ -168,12 +170,12 @@ def session(number: int = 1, segments: int = 23, *, sealed: int = 9, kinds: bool
     )
 
 
-def hostile(text: str) -> Session:
+def hostile(text: str) -> SessionReport:
     """Return a session with this text wherever a session or a client has a say."""
     made = session(segments=4, sealed=1)
     boundary = Boundary(0, text, text, text, 10**400)
     part = replace(
-        made.parts[1], boundary=boundary, first_timestamp=text, last_timestamp=text, problem=text
+        made.segments[1], boundary=boundary, first_timestamp=text, last_timestamp=text, problem=text
     )
     held = contents(made.bytes, text)
     return replace(
@@ -185,7 +187,12 @@ def hostile(text: str) -> Session:
         title=text,
         command=text,
         kept=text,
-        parts=(made.parts[0], part, replace(made.parts[2], standing="absent"), made.parts[3]),
+        segments=(
+            made.segments[0],
+            part,
+            replace(made.segments[2], state="absent"),
+            made.segments[3],
+        ),
         growth=(*made.growth, Day(text, 17)),
         contents=replace(
             held,
@@ -195,7 +202,7 @@ def hostile(text: str) -> Session:
     )
 
 
-def machine(count: int, *, kinds: bool = True) -> Machine:
+def machine(count: int, *, kinds: bool = True) -> MachineReport:
     """Return the report of so many sessions, summed up here."""
     chance = random.Random(5)
     sessions = []
@@ -210,20 +217,20 @@ def machine(count: int, *, kinds: bool = True) -> Machine:
     return made_up
 
 
-def totalled(sessions: list[Session]) -> Machine:
+def totalled(sessions: list[SessionReport]) -> MachineReport:
     """Return the report of these sessions, of which 3 MiB more were written who knows when."""
     sessions = sorted(sessions, key=lambda each: -each.bytes)
     growth: dict[str, int] = {}
     for each in sessions:
         for day in each.growth:
             growth[str(day.day)] = growth.get(str(day.day), 0) + day.bytes
-    return Machine(
+    return MachineReport(
         sessions=tuple(sessions),
         clients=totals(sessions, "client"),
         projects=totals(sessions, "folder"),
         growth=(Day(None, 3 * MIB), *(Day(day, bytes_) for day, bytes_ in sorted(growth.items()))),
         worth=tuple(
-            Worth(
+            WorthRotating(
                 each.id,
                 each.client,
                 each.folder,
@@ -240,9 +247,9 @@ def totalled(sessions: list[Session]) -> Machine:
     )
 
 
-def totals(sessions: list[Session], key: str) -> tuple[Total, ...]:
+def totals(sessions: list[SessionReport], key: str) -> tuple[Total, ...]:
     """Return the sums over the sessions that have the same client or folder."""
-    groups: dict[tuple[str, str], list[Session]] = {}
+    groups: dict[tuple[str, str], list[SessionReport]] = {}
     for each in sessions:
         groups.setdefault((getattr(each, key), each.client), []).append(each)
     found = (

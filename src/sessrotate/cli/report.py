@@ -21,7 +21,7 @@ from sessrotate.reports.counting import Counts
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from sessrotate.reports.model import Machine, Session, Unread
+    from sessrotate.reports.model import MachineReport, SessionReport, UnreadSession
 
 
 def command(
@@ -74,7 +74,7 @@ def command(
             _write(("", "", *lines) if number else lines)
 
 
-def _one(name: str, *, kinds: bool, quiet: bool) -> Session:
+def _one(name: str, *, kinds: bool, quiet: bool) -> SessionReport:
     path = find.path_of(name)
     size = path.stat().st_size if path.is_file() else 0
     with streams.progress("Reading", size, quiet=quiet) as progress:
@@ -103,12 +103,12 @@ def _all(*, kinds: bool, as_json: bool, html: Path | None, quiet: bool) -> None:
         raise typer.Exit(failure.exit_code)
 
 
-def _page(report: Machine | list[Session], path: Path, *, quiet: bool) -> None:
+def _page(report: MachineReport | list[SessionReport], path: Path, *, quiet: bool) -> None:
     pieces = report_page.pieces(report, time.time())
     to_file.write(path, pieces, "Writing", 0, quiet=quiet, option="--html")
 
 
-def _complain(unread: Unread) -> None:
+def _complain(unread: UnreadSession) -> None:
     streams.message(f"sessrotate: {printable(unread.path)}: {printable(unread.reason)}")
 
 

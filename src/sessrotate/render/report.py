@@ -18,7 +18,15 @@ from sessrotate.reports import growth
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from sessrotate.reports.model import Contents, Day, Machine, Part, Session, Share, Total
+    from sessrotate.reports.model import (
+        Contents,
+        Day,
+        MachineReport,
+        SegmentRow,
+        SessionReport,
+        Share,
+        Total,
+    )
 
 Each = TypeVar("Each")
 
@@ -54,7 +62,7 @@ _WORTH: Final = Columns(
 )
 
 
-def session(report: Session, canvas: Canvas) -> Iterator[str]:
+def session(report: SessionReport, canvas: Canvas) -> Iterator[str]:
     """Yield the lines of a session's report."""
     title = harmless.line(report.title)
     if title:
@@ -63,7 +71,7 @@ def session(report: Session, canvas: Canvas) -> Iterator[str]:
     yield canvas.paint("dim", " · ".join(harmless.line(each) for each in where if each))
     yield ""
     yield _heading(report)
-    yield from _segments(report.parts, canvas)
+    yield from _segments(report.segments, canvas)
     yield from _contents(report.contents, report.bytes, canvas)
     if len(report.growth) > 1:
         yield from _growth(report.growth, canvas)
@@ -71,7 +79,7 @@ def session(report: Session, canvas: Canvas) -> Iterator[str]:
     yield from _advice(report, canvas)
 
 
-def machine(report: Machine, canvas: Canvas) -> Iterator[str]:
+def machine(report: MachineReport, canvas: Canvas) -> Iterator[str]:
     """Yield the lines of the report of all sessions."""
     archived = f", {size(report.archived_bytes)} of it archived" if report.archived_bytes else ""
     sessions = count(len(report.sessions), "session")
@@ -88,9 +96,9 @@ def machine(report: Machine, canvas: Canvas) -> Iterator[str]:
 # ── one session ──────────────────────────────────────────────────────────────────────────────
 
 
-def _heading(report: Session) -> str:
+def _heading(report: SessionReport) -> str:
     parts = [f"{size(report.bytes)} in {count(report.lines, 'line')}"]
-    parts.append(count(len(report.parts), "segment"))
+    parts.append(count(len(report.segments), "segment"))
     if report.archived_bytes:
         parts.append(f"{size(report.archived_bytes)} archived")
     first, last = report.first_timestamp, report.last_timestamp
@@ -103,39 +111,39 @@ def _day(time: str | None) -> str:
     return harmless.line((time or "")[:10])
 
 
-def _segments(parts: Sequence[Part], canvas: Canvas) -> Iterator[str]:
-    shown = parts if canvas.width is None else parts[-_SEGMENTS:]
-    largest = max((part.bytes for part in parts), default=0) or 1
+def _segments(segments: Sequence[SegmentRow], canvas: Canvas) -> Iterator[str]:
+    shown = segments if canvas.width is None else segments[-_SEGMENTS:]
+    largest = max((segment.bytes for segment in segments), default=0) or 1
     rows = [
         Row(
             (
-                str(part.index),
-                size(part.bytes),
-                "-" if part.lines is None else f"{part.lines:,}",
-                *_compaction(part),
-                harmless.clipped(common.time(part.last_timestamp), 19),
-                _remark(part, is_last=part is parts[-1]),
+                str(segment.index),
+                size(segment.bytes),
+                "-" if segment.lines is None else f"{segment.lines:,}",
+                *_compaction(segment),
+                harmless.clipped(common.time(segment.last_timestamp), 19),
+                _remark(segment, is_last=segment is segments[-1]),
             ),
-            part.bytes / largest,
-            {"absent": "wrong", "sealed": "dim"}.get(part.standing, ""),
+            segment.bytes / largest,
+            {"absent": "wrong", "sealed": "dim"}.get(segment.state, ""),
         )
-        for part in shown
+        for segment in shown
     ]
     yield ""
-    if len(shown) < len(parts):
-        older = parts[: -len(shown)]
-        held = size(sum(part.bytes for part in older))
+    if len(shown) < len(segments):
+        older = segments[: -len(shown)]
+        held = size(sum(segment.bytes for segment in older))
         yield canvas.paint(
             "dim", f"{count(len(older), 'older segment')} ({held}) not shown: --json has all"
         )
     yield from table(_PARTS, rows, canvas)
-    for part in parts:
-        if part.problem is not None:
-            yield canvas.paint("wrong", harmless.line(part.problem))
+    for segment in segments:
+        if segment.problem is not None:
+            yield canvas.paint("wrong", harmless.line(segment.problem))
 
 
-def _compaction(part: Part) -> tuple[str, str, str]:
-    boundary = part.boundary
+def _compaction(segment: SegmentRow) -> tuple[str, str, str]:
+    boundary = segment.boundary
     if boundary is None:
         return "-", "-", "-"
     tokens = "-" if boundary.pre_tokens is None else f"{boundary.pre_tokens:,}"
@@ -146,15 +154,15 @@ def _compaction(part: Part) -> tuple[str, str, str]:
     )
 
 
-def _remark(part: Part, *, is_last: bool) -> str:
-    if part.standing == "absent":
+def _remark(segment: SegmentRow, *, is_last: bool) -> str:
+    if segment.state == "absent":
         return "gone"
-    if part.standing == "sealed":
+    if segment.state == "sealed":
         return "archived"
     return "live tail" if is_last else ""
 
 
-def _advice(report: Session, canvas: Canvas) -> Iterator[str]:
+def _advice(report: SessionReport, canvas: Canvas) -> Iterator[str]:
     tail = f"The live tail is {size(report.live_tail)}"
     if report.command is None:
         yield f"{tail}. A rotation would free nothing: {_lowered(report.kept or '')}"
@@ -292,7 +300,7 @@ def _folder(path: str) -> str:
     return cut_middle(harmless.line(path) or "(not known)", _TITLE)
 
 
-def _worth(report: Machine, canvas: Canvas) -> Iterator[str]:
+def _worth(report: MachineReport, canvas: Canvas) -> Iterator[str]:
     yield ""
     if not report.worth:
         yield "No session is worth rotating: nothing or little would be freed."

@@ -11,25 +11,34 @@ from typing import TYPE_CHECKING, Any
 from sessrotate import names
 
 if TYPE_CHECKING:
-    from sessrotate.reports.model import Contents, Day, Large, Machine, Part, Session, Share, Total
+    from sessrotate.reports.model import (
+        Contents,
+        Day,
+        LargeLine,
+        MachineReport,
+        SegmentRow,
+        SessionReport,
+        Share,
+        Total,
+    )
 
 
-def session(report: Session) -> dict[str, Any]:
+def session(report: SessionReport) -> dict[str, Any]:
     """Return the document of one session."""
     return {
         **_summary(report),
-        "segments": [_segment(report, part) for part in report.parts],
+        "segments": [_segment(report, segment) for segment in report.segments],
         "growth": _growth(report.growth),
         **_contents(report.contents),
     }
 
 
-def sessions(reports: list[Session]) -> dict[str, Any]:
+def sessions(reports: list[SessionReport]) -> dict[str, Any]:
     """Return the document of several sessions that were named."""
     return {"sessions": [session(report) for report in reports]}
 
 
-def machine(report: Machine) -> dict[str, Any]:
+def machine(report: MachineReport) -> dict[str, Any]:
     """Return the document of all sessions."""
     return {
         "bytes": report.bytes,
@@ -60,7 +69,7 @@ def machine(report: Machine) -> dict[str, Any]:
 # ── inside ───────────────────────────────────────────────────────────────────────────────────
 
 
-def _summary(report: Session) -> dict[str, Any]:
+def _summary(report: SessionReport) -> dict[str, Any]:
     return {
         "session": report.id,
         "client": report.client,
@@ -82,17 +91,17 @@ def _summary(report: Session) -> dict[str, Any]:
     }
 
 
-def _segment(report: Session, part: Part) -> dict[str, Any]:
-    boundary, is_last = part.boundary, part is report.parts[-1]
+def _segment(report: SessionReport, segment: SegmentRow) -> dict[str, Any]:
+    boundary, is_last = segment.boundary, segment is report.segments[-1]
     is_live = is_last and report.live_bytes is not None
-    file = names.segment_file(report.id, "numbered", part.index)
+    file = names.segment_file(report.id, "numbered", segment.index)
     return {
-        "index": part.index,
+        "index": segment.index,
         "file": report.path.rpartition("/")[2] if is_live else file,
-        "start": part.start,
-        "end": part.end,
-        "bytes": part.bytes,
-        "lines": part.lines,
+        "start": segment.start,
+        "end": segment.end,
+        "bytes": segment.bytes,
+        "lines": segment.lines,
         "boundary": boundary
         and {
             "uuid": boundary.uuid,
@@ -100,10 +109,10 @@ def _segment(report: Session, part: Part) -> dict[str, Any]:
             "trigger": boundary.trigger,
             "pre_tokens": boundary.pre_tokens,
         },
-        "first_timestamp": part.first_timestamp,
-        "last_timestamp": part.last_timestamp,
-        "standing": part.standing,
-        "problem": part.problem,
+        "first_timestamp": segment.first_timestamp,
+        "last_timestamp": segment.last_timestamp,
+        "standing": segment.state,
+        "problem": segment.problem,
     }
 
 
@@ -139,7 +148,7 @@ def _shares(shares: tuple[Share, ...]) -> dict[str, Any]:
     return {share.name: {"lines": share.lines, "bytes": share.bytes} for share in shares}
 
 
-def _large(line: Large) -> dict[str, Any]:
+def _large(line: LargeLine) -> dict[str, Any]:
     return {
         "session": line.session,
         "segment": line.segment,

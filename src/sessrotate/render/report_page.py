@@ -15,12 +15,12 @@ from sessrotate.render import report_json
 from sessrotate.render.common import size
 from sessrotate.render.html_head import head
 from sessrotate.render.html_text import short
-from sessrotate.reports.model import Machine
+from sessrotate.reports.model import MachineReport
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from sessrotate.reports.model import Session
+    from sessrotate.reports.model import SessionReport
 
 _SCRIPTS: Final = ("draw", "chart", "table", "contents", "session", "all")
 _HARMLESS: Final = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
@@ -28,7 +28,7 @@ _TOGETHER: Final = 500
 """Sessions that are written at once."""
 
 
-def pieces(report: Machine | Sequence[Session], now: float) -> Iterator[bytes]:
+def pieces(report: MachineReport | Sequence[SessionReport], now: float) -> Iterator[bytes]:
     """Yield the page, UTF-8, of all sessions or of those that were named; `now` is Unix time.
 
     Its data are the documents of `--json`: `{"made": time, "machine": …}`, or `"sessions": […]`.
@@ -45,7 +45,7 @@ own only; <code>sessrotate report</code> shows the same in a terminal.</p></nosc
 or sent to a network.</footer>
 <script type="application/json" id="data">""".encode()
     yield f'{{"made":"{made}",'.encode()
-    if isinstance(report, Machine):
+    if isinstance(report, MachineReport):
         document = report_json.machine(report)
         sessions = document.pop("sessions")
         yield b'"machine":' + _json(document)[:-1]
@@ -61,9 +61,9 @@ or sent to a network.</footer>
     yield b"}</script>\n</body>\n</html>\n"
 
 
-def _words(report: Machine | Sequence[Session]) -> tuple[str, str]:
+def _words(report: MachineReport | Sequence[SessionReport]) -> tuple[str, str]:
     """Return the title, and what is said where no script runs, both as HTML text."""
-    if isinstance(report, Machine):
+    if isinstance(report, MachineReport):
         told = f"{len(report.sessions):,} sessions, {size(report.bytes)}; rotations would free"
         return "Coding-agent sessions", f"{told} {size(report.would_free)}."
     names = ", ".join(str(session.title) or session.id for session in report)

@@ -18,7 +18,7 @@ from sessrotate.clients.protocol import Quick
 from sessrotate.parsing.records import Record, split
 from sessrotate.reading.deduplicate import Known
 from sessrotate.reports.growth import Days
-from sessrotate.reports.model import Contents, Large, Share
+from sessrotate.reports.model import Contents, LargeLine, Share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -51,7 +51,7 @@ class Counts:
     kinds: dict[str, list[int]] = field(default_factory=dict)
     tools: dict[str, list[int]] = field(default_factory=dict)
     copies: list[int] = field(default_factory=lambda: [0, 0])
-    largest: list[Large] = field(default_factory=list)
+    largest: list[LargeLine] = field(default_factory=list)
 
     def add(self, other: Counts) -> None:
         """Add what others counted."""
@@ -62,7 +62,7 @@ class Counts:
         for line in other.largest:
             self.keep(line)
 
-    def keep(self, line: Large) -> None:
+    def keep(self, line: LargeLine) -> None:
         """Keep a line if it is one of the largest; of two of a size the earlier is."""
         self.largest.append(line)
         self.largest.sort(key=lambda each: -each.bytes)
@@ -143,7 +143,7 @@ class Tally:
                 tool = self._calls.get(result or "", UNKNOWN_TOOL)
                 _count(counts.tools, tool, 1, size)
             if size > smallest:
-                counts.keep(Large(self._session, index, start + at, at, size, kind, tool))
+                counts.keep(LargeLine(self._session, index, start + at, at, size, kind, tool))
                 smallest = counts.largest[-1].bytes if len(counts.largest) == LARGEST else -1
         self.counts.add(counts)
         self._days.extend(days)

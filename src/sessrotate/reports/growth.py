@@ -15,7 +15,7 @@ from sessrotate.reports.model import Day
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from sessrotate.reports.model import Part
+    from sessrotate.reports.model import SegmentRow
 
 MOST: Final = 40_000
 """Days that are told apart, over a century: a session can name no more than it likes."""
@@ -96,24 +96,24 @@ class Days:
         return (*undated, *(Day(day, size) for day, size in sorted(found.items())))
 
 
-def spread(parts: Iterable[Part]) -> tuple[Day, ...]:
+def spread(segments: Iterable[SegmentRow]) -> tuple[Day, ...]:
     """Return the bytes of segments by day, as if each had been written evenly over its time."""
     days = Days()
-    for part in parts:
-        if part.standing != "absent":
-            for size, day in _spread(part):
+    for segment in segments:
+        if segment.state != "absent":
+            for size, day in _spread(segment):
                 days.on(size, day)
     return days.all()
 
 
-def _spread(part: Part) -> Iterable[tuple[int, str | None]]:
+def _spread(segment: SegmentRow) -> Iterable[tuple[int, str | None]]:
     begin, end = (
         None if text is None else moment(text)
-        for text in (part.first_timestamp, part.last_timestamp)
+        for text in (segment.first_timestamp, segment.last_timestamp)
     )
     begin, end = begin or end, end or begin
     if begin is None or end is None:
-        yield part.bytes, None
+        yield segment.bytes, None
         return
     begin, end = min(begin, end), max(begin, end)  # clocks jump
     whole, done, at = (end - begin).total_seconds(), 0, begin
@@ -121,10 +121,10 @@ def _spread(part: Part) -> Iterable[tuple[int, str | None]]:
         midnight = datetime(at.year, at.month, at.day, tzinfo=UTC) + _DAY
         if midnight >= end or not whole:
             break
-        share = int(part.bytes * (midnight - begin).total_seconds() / whole)
+        share = int(segment.bytes * (midnight - begin).total_seconds() / whole)
         yield share - done, at.date().isoformat()
         done, at = share, midnight
-    yield part.bytes - done, at.date().isoformat()
+    yield segment.bytes - done, at.date().isoformat()
 
 
 def together(sessions: Iterable[Iterable[Day]]) -> tuple[Day, ...]:

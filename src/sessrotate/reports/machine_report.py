@@ -14,14 +14,14 @@ from sessrotate.errors import SessrotateError, StorageError
 from sessrotate.reports import discovery, growth, session_report
 from sessrotate.reports.counting import Counts
 from sessrotate.reports.in_parallel import mapped
-from sessrotate.reports.model import Machine, Total, Unread, Worth
+from sessrotate.reports.model import MachineReport, Total, UnreadSession, WorthRotating
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from sessrotate.reports.discovery import FoundSession
-    from sessrotate.reports.model import Session
+    from sessrotate.reports.model import SessionReport
 
 LEAST: Final = 10 * 1024 * 1024
 """Bytes that a rotation has to free to be worth a line."""
@@ -30,13 +30,13 @@ LEAST: Final = 10 * 1024 * 1024
 class Errors:
     """What could not be read, each told once; `failures` are the errors of what is still there."""
 
-    def __init__(self, on_error: Callable[[Unread], None]) -> None:
+    def __init__(self, on_error: Callable[[UnreadSession], None]) -> None:
         self.failures: list[SessrotateError] = []
-        self._unread: dict[str, Unread] = {}
+        self._unread: dict[str, UnreadSession] = {}
         self._on_error: Final = on_error
 
     @property
-    def unread(self) -> tuple[Unread, ...]:
+    def unread(self) -> tuple[UnreadSession, ...]:
         """All that was told."""
         return tuple(self._unread.values())
 
@@ -53,7 +53,7 @@ class Errors:
 
     def _note(self, path: str, reason: str) -> None:
         if path not in self._unread:
-            self._unread[path] = Unread(path, reason)
+            self._unread[path] = UnreadSession(path, reason)
             self._on_error(self._unread[path])
 
 
@@ -70,10 +70,10 @@ def size(listed: Iterable[FoundSession], *, kinds: bool) -> int:
 
 def of_machine(
     listed: Iterable[FoundSession], progress: Callable[[int], None], errors: Errors, *, kinds: bool
-) -> Machine:
+) -> MachineReport:
     """Return the report of these sessions; `progress` is told how many bytes are done."""
     counts = Counts() if kinds else None
-    sessions: list[Session] = []
+    sessions: list[SessionReport] = []
     listed, before = [*listed], 0
     for each, report in zip(listed, _reports(listed, progress, counts), strict=True):
         if isinstance(report, SessrotateError):
@@ -85,7 +85,7 @@ def of_machine(
     ids = Counter(session.id for session in sessions)
     sessions = [session_report.by_path(each) if ids[each.id] > 1 else each for each in sessions]
     sessions.sort(key=lambda session: (-session.bytes, session.path))
-    return Machine(
+    return MachineReport(
         sessions=tuple(sessions),
         clients=_totals(sessions, lambda session: session.client),
         projects=_totals(sessions, lambda session: session.folder or ""),
@@ -98,7 +98,7 @@ def of_machine(
 
 def _reports(
     listed: Sequence[FoundSession], progress: Callable[[int], None], counts: Counts | None
-) -> Iterator[Session | SessrotateError]:
+) -> Iterator[SessionReport | SessrotateError]:
     """Yield the report of each session, or why there is none."""
     if counts is None:
         yield from mapped(partial(_report, _nobody, None), listed)
@@ -111,7 +111,7 @@ def _reports(
 
 def _report(
     progress: Callable[[int], None], counts: Counts | None, found: FoundSession
-) -> Session | SessrotateError:
+) -> SessionReport | SessrotateError:
     try:
         return session_report.of_found(found, progress, kinds=counts)
     except SessrotateError as error:
@@ -126,9 +126,11 @@ def _onward(progress: Callable[[int], None], before: int, done: int) -> None:
     progress(before + done)
 
 
-def _totals(sessions: Iterable[Session], name: Callable[[Session], str]) -> tuple[Total, ...]:
+def _totals(
+    sessions: Iterable[SessionReport], name: Callable[[SessionReport], str]
+) -> tuple[Total, ...]:
     """Return the sums by name, and client by client where the names are projects."""
-    groups: dict[tuple[str, str], list[Session]] = {}
+    groups: dict[tuple[str, str], list[SessionReport]] = {}
     for session in sessions:
         groups.setdefault((name(session), session.client), []).append(session)
     totals = (
@@ -145,11 +147,11 @@ def _totals(sessions: Iterable[Session], name: Callable[[Session], str]) -> tupl
     return tuple(sorted(totals, key=lambda total: (-total.bytes, total.name, total.client)))
 
 
-def _worth(sessions: Iterable[Session], least: int = LEAST) -> Iterable[Worth]:
+def _worth(sessions: Iterable[SessionReport], least: int = LEAST) -> Iterable[WorthRotating]:
     """Yield what a rotation would free much of, most first, with the command."""
     for session in sorted(sessions, key=lambda session: (-session.would_free, session.path)):
         if session.would_free >= least and session.command is not None:
-            yield Worth(
+            yield WorthRotating(
                 session=session.id,
                 client=session.client,
                 folder=session.folder,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from sessrotate.clients.kinds import Kind
     from sessrotate.model import Boundary
 
-Standing = Literal["live", "sealed", "absent"]
+SegmentState = Literal["live", "sealed", "absent"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Day:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SegmentRow:
     """One segment: where it lies in the history, in bytes, and what it holds.
 
     `lines` is None where that would take reading what cannot be read. `boundary` is the compaction
@@ -50,7 +50,7 @@ class Part:
     boundary: Boundary | None
     first_timestamp: str | None
     last_timestamp: str | None
-    standing: Standing
+    state: SegmentState
     problem: str | None = None
 
     @property
@@ -60,7 +60,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Large:
+class LargeLine:
     """One of the largest lines. `offset` is in the whole history, `within` in its segment."""
 
     session: str
@@ -85,11 +85,11 @@ class Contents:
     tools: tuple[Share, ...]
     duplicate_lines: int
     duplicate_bytes: int
-    largest: tuple[Large, ...]
+    largest: tuple[LargeLine, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class SessionReport:
     """The report of one session; sizes are bytes.
 
     `live_bytes` is the size of the file that the client reads, None where there is none. `folder`
@@ -107,7 +107,7 @@ class Session:
     title: str
     is_running: bool
     live_bytes: int | None
-    parts: tuple[Part, ...]
+    segments: tuple[SegmentRow, ...]
     would_free: int
     command: str | None
     kept: str | None
@@ -117,37 +117,41 @@ class Session:
     @property
     def bytes(self) -> int:
         """Bytes of all segments that are there, archived ones as they are uncompressed."""
-        return sum(part.bytes for part in self.parts if part.standing != "absent")
+        return sum(segment.bytes for segment in self.segments if segment.state != "absent")
 
     @property
     def lines(self) -> int:
         """Lines of all segments that are there."""
-        return sum(part.lines or 0 for part in self.parts if part.standing != "absent")
+        return sum(segment.lines or 0 for segment in self.segments if segment.state != "absent")
 
     @property
     def archived_bytes(self) -> int:
         """Bytes of the sealed segments that are there."""
-        return sum(part.bytes for part in self.parts if part.standing == "sealed")
+        return sum(segment.bytes for segment in self.segments if segment.state == "sealed")
 
     @property
     def live_tail(self) -> int:
         """Bytes from the newest compaction on."""
-        return self.parts[-1].bytes if self.parts else 0
+        return self.segments[-1].bytes if self.segments else 0
 
     @property
     def compactions(self) -> int:
         """How often it was compacted."""
-        return sum(part.boundary is not None for part in self.parts)
+        return sum(segment.boundary is not None for segment in self.segments)
 
     @property
     def first_timestamp(self) -> str | None:
         """The first time that a segment tells."""
-        return next((part.first_timestamp for part in self.parts if part.first_timestamp), None)
+        return next(
+            (segment.first_timestamp for segment in self.segments if segment.first_timestamp), None
+        )
 
     @property
     def last_timestamp(self) -> str | None:
         """The last time that a segment tells."""
-        times = (part.last_timestamp or part.first_timestamp for part in reversed(self.parts))
+        times = (
+            segment.last_timestamp or segment.first_timestamp for segment in reversed(self.segments)
+        )
         return next((time for time in times if time), None)
 
 
@@ -164,7 +168,7 @@ class Total:
 
 
 @dataclass(frozen=True, slots=True)
-class Worth:
+class WorthRotating:
     """A session that is worth rotating: what that frees, in bytes, and what does it."""
 
     session: str
@@ -177,7 +181,7 @@ class Worth:
 
 
 @dataclass(frozen=True, slots=True)
-class Unread:
+class UnreadSession:
     """A session that could not be read, and why, as a sentence."""
 
     path: str
@@ -185,19 +189,19 @@ class Unread:
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class MachineReport:
     """The report of all sessions, largest first everywhere but in `growth`.
 
     `contents` are the sums over all sessions, None where kinds were not asked for; duplicates are
     those within one session, copies of another session's lines (a resumed clone) are none.
     """
 
-    sessions: tuple[Session, ...]
+    sessions: tuple[SessionReport, ...]
     clients: tuple[Total, ...]
     projects: tuple[Total, ...]
     growth: tuple[Day, ...]
-    worth: tuple[Worth, ...]
-    unread: tuple[Unread, ...]
+    worth: tuple[WorthRotating, ...]
+    unread: tuple[UnreadSession, ...]
     contents: Contents | None = None
 
     @property

@@ -17,7 +17,7 @@ from sessrotate.errors import DamagedError, StorageError
 from sessrotate.model import Span
 from sessrotate.parsing import newlines
 from sessrotate.reading import pieces
-from sessrotate.reports.model import Part
+from sessrotate.reports.model import SegmentRow
 from sessrotate.segments import files
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from sessrotate.in_place.rotate import RotationPlan
     from sessrotate.model import Segment
     from sessrotate.reading.session import Session
-    from sessrotate.reports.model import Standing
+    from sessrotate.reports.model import SegmentState
     from sessrotate.segments.files import SegmentSet
     from sessrotate.system.source import Source
 
@@ -40,14 +40,14 @@ _NOT_NOW: Final = "It is in the middle of something: the next run of sessrotate 
 
 
 @dataclass(frozen=True, slots=True)
-class Parted:
+class SegmentRows:
     """A session's segments in order, what its edges say, and what a rotation would free.
 
     `live_bytes` is the size of the file that the client reads, None where there is none; `kept`
     is why nothing would be freed, None where something would.
     """
 
-    parts: tuple[Part, ...]
+    segments: tuple[SegmentRow, ...]
     sight: Sight
     live_bytes: int | None
     would_free: int
@@ -56,7 +56,7 @@ class Parted:
 
 def of_plan(
     found: State, source: Source, planned: RotationPlan, seen: Sight | None, *, is_counted: bool
-) -> Parted:
+) -> SegmentRows:
     """Return what a plan says of the session that it was made for, whose live file is `source`.
 
     With `is_counted`, the lines of what is live are.
@@ -70,8 +70,8 @@ def of_plan(
     kept = " ".join(planned.refusals) or None
     if planned.live is None:
         kept = kept or (_NEVER if archived is None else _NOT_SINCE)
-    return Parted(
-        parts=tuple(parts),
+    return SegmentRows(
+        segments=tuple(parts),
         sight=seen or _in_place(archived, source, planned.end),
         live_bytes=planned.end,
         would_free=0 if kept is not None else planned.end - planned.bytes_after,
@@ -82,11 +82,11 @@ def of_plan(
 def of_session(
     session: Session,
     where: Place | None,
-    known: Parted | None,
+    known: SegmentRows | None,
     seen: Sight | None,
     *,
     is_counted: bool,
-) -> Parted:
+) -> SegmentRows:
     """Return what there is of an open session, `where` it has its place, and what a plan knows.
 
     With `is_counted`, the lines of segments that no manifest has counted are.
@@ -94,12 +94,12 @@ def of_session(
     parts = tuple(_opened(session, is_counted=is_counted))
     live = session.path.stat().st_size if session.path.is_file() else None
     if known is not None:
-        return replace(known, parts=parts, live_bytes=live)
+        return replace(known, segments=parts, live_bytes=live)
     kept = _kept(session, where)
     if kept is None and len(parts) == 1:
         kept = _NEVER
-    return Parted(
-        parts=parts,
+    return SegmentRows(
+        segments=parts,
         sight=seen or _outside(session, parts),
         live_bytes=live,
         would_free=0 if kept is not None else parts[-1].start,
@@ -110,7 +110,7 @@ def of_session(
 # ── segments ─────────────────────────────────────────────────────────────────────────────────
 
 
-def _sealed(archived: SegmentSet) -> Iterator[Part]:
+def _sealed(archived: SegmentSet) -> Iterator[SegmentRow]:
     problems = files.unreadable(archived)
     for part in archived.parts:
         if part.segment is not None:
@@ -118,9 +118,9 @@ def _sealed(archived: SegmentSet) -> Iterator[Part]:
 
 
 def _part(
-    segment: Segment, lines: int | None, standing: Standing, problem: str | None = None
-) -> Part:
-    return Part(
+    segment: Segment, lines: int | None, state: SegmentState, problem: str | None = None
+) -> SegmentRow:
+    return SegmentRow(
         index=segment.index,
         start=segment.span.start,
         bytes=segment.span.size,
@@ -128,12 +128,12 @@ def _part(
         boundary=segment.boundary,
         first_timestamp=segment.first_timestamp,
         last_timestamp=segment.last_timestamp,
-        standing=standing if problem is None else "absent",
+        state=state if problem is None else "absent",
         problem=problem,
     )
 
 
-def _opened(session: Session, *, is_counted: bool) -> Iterator[Part]:
+def _opened(session: Session, *, is_counted: bool) -> Iterator[SegmentRow]:
     start = 0
     for info in session.segments:
         problem, lines, size = session.problem(info.index), info.lines, info.bytes
@@ -144,7 +144,7 @@ def _opened(session: Session, *, is_counted: bool) -> Iterator[Part]:
                 size = sum(sizes)
             except (DamagedError, StorageError) as error:
                 problem = str(error)
-        yield Part(
+        yield SegmentRow(
             index=info.index,
             start=start,
             bytes=size or 0,
@@ -152,7 +152,7 @@ def _opened(session: Session, *, is_counted: bool) -> Iterator[Part]:
             boundary=info.boundary,
             first_timestamp=info.first_timestamp,
             last_timestamp=info.last_timestamp,
-            standing=info.standing if problem is None else "absent",
+            state=info.standing if problem is None else "absent",
             problem=problem,
         )
         start += size or 0
@@ -190,15 +190,15 @@ def _in_place(archived: SegmentSet | None, source: Source, end: int) -> Sight:
     return reader.sight(early, head + b"\n" + tail, is_whole=False)
 
 
-def _outside(session: Session, parts: tuple[Part, ...]) -> Sight:
+def _outside(session: Session, parts: tuple[SegmentRow, ...]) -> Sight:
     """Return what is in sight across segments; a gap ends it."""
     head, tail = b"", b""
     for part in parts:
-        if part.standing == "absent" or len(head) >= EDGE:
+        if part.state == "absent" or len(head) >= EDGE:
             break
         head += _edge(session, part.index)
     for part in reversed(parts):
-        if part.standing == "absent" or len(tail) >= EDGE:
+        if part.state == "absent" or len(tail) >= EDGE:
             break
         tail = _edge(session, part.index, is_end=True) + tail
     is_whole = sum(part.bytes for part in parts) <= EDGE

@@ -17,7 +17,7 @@ from sessrotate.in_place import rotate
 from sessrotate.reading.session import open_session
 from sessrotate.reports import growth, segment_rows
 from sessrotate.reports.counting import Counts, Tally
-from sessrotate.reports.model import Session
+from sessrotate.reports.model import SessionReport
 from sessrotate.system import in_use
 
 if TYPE_CHECKING:
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 
     from sessrotate.archive.place import Place
     from sessrotate.clients.preview import Sight
-    from sessrotate.reading.session import Session as Opened
+    from sessrotate.reading.session import Session
     from sessrotate.reports.discovery import FoundSession
-    from sessrotate.reports.model import Part
-    from sessrotate.reports.segment_rows import Parted
+    from sessrotate.reports.model import SegmentRow
+    from sessrotate.reports.segment_rows import SegmentRows
 
     Progress = Callable[[int], None]
     """Is told how many bytes are done."""
 
 
-def of_session(path: Path, progress: Progress, *, kinds: Counts | None = None) -> Session:
+def of_session(path: Path, progress: Progress, *, kinds: Counts | None = None) -> SessionReport:
     """Return the report of the session that a path stands for (`find.path_of`).
 
     With `kinds` all of it is read; what is counted is added to them, and is in the report. Raises
@@ -44,7 +44,9 @@ def of_session(path: Path, progress: Progress, *, kinds: Counts | None = None) -
     return _of(path, place.of(path), None, progress, kinds)
 
 
-def of_found(found: FoundSession, progress: Progress, *, kinds: Counts | None = None) -> Session:
+def of_found(
+    found: FoundSession, progress: Progress, *, kinds: Counts | None = None
+) -> SessionReport:
     """Return the report of a session that was found; its first and last bytes are not read again.
 
     Otherwise as `of_session`.
@@ -60,7 +62,7 @@ def path_of(found: FoundSession) -> Path:
 
 def _of(
     path: Path, where: Place | None, seen: Sight | None, progress: Progress, kinds: Counts | None
-) -> Session:
+) -> SessionReport:
     known = None if where is None else _in_place(where, seen, progress, is_counted=kinds is None)
     if known is not None and where is not None and kinds is None:
         return _report(where.session, claude.NAME, where.live, where, known)
@@ -69,13 +71,13 @@ def _of(
         if kinds is None:
             return _report(session.id, session.client, session.path, where, found)
         tally = Tally(session.id, session.reader, session.bytes_of)
-        found = replace(found, parts=tuple(_tallied(session, found.parts, tally, progress)))
+        found = replace(found, segments=tuple(_tallied(session, found.segments, tally, progress)))
         kinds.add(tally.counts)
         report = _report(session.id, session.client, session.path, where, found)
         return replace(report, growth=tally.growth(), contents=tally.counts.contents())
 
 
-def by_path(report: Session) -> Session:
+def by_path(report: SessionReport) -> SessionReport:
     """Return a report whose command names the session by its path: another one has its id."""
     if report.command is None:
         return report
@@ -90,10 +92,12 @@ def _command(session: str, path: Path, where: Place | None, *, is_running: bool)
     return shlex.join(["sessrotate", "split", "--in-place", *live, session])
 
 
-def _report(session: str, client: str, path: Path, where: Place | None, found: Parted) -> Session:
+def _report(
+    session: str, client: str, path: Path, where: Place | None, found: SegmentRows
+) -> SessionReport:
     is_running = where is not None and any(in_use.clients(where))
     command = _command(session, path, where, is_running=is_running)
-    return Session(
+    return SessionReport(
         id=session,
         client=client,
         path=str(path),
@@ -101,17 +105,17 @@ def _report(session: str, client: str, path: Path, where: Place | None, found: P
         title=found.sight.title.text,
         is_running=is_running,
         live_bytes=found.live_bytes,
-        parts=found.parts,
+        segments=found.segments,
         would_free=found.would_free,
         command=command if found.kept is None else None,
         kept=found.kept,
-        growth=growth.spread(found.parts),
+        growth=growth.spread(found.segments),
     )
 
 
 def _in_place(
     where: Place, seen: Sight | None, progress: Progress, *, is_counted: bool
-) -> Parted | None:
+) -> SegmentRows | None:
     """Return what the plan of a rotation says of a session; None where none can be made now.
 
     That takes a live file that goes on from its archive, and nothing that is unfinished.
@@ -126,23 +130,23 @@ def _in_place(
 
 
 def _tallied(
-    session: Opened, parts: tuple[Part, ...], tally: Tally, progress: Progress
-) -> Iterator[Part]:
+    session: Session, segments: tuple[SegmentRow, ...], tally: Tally, progress: Progress
+) -> Iterator[SegmentRow]:
     """Yield the segments with the lines and bytes that were counted."""
     start = 0
-    for part in parts:
-        if part.standing == "absent":
-            yield part
-            start = part.end
+    for segment in segments:
+        if segment.state == "absent":
+            yield segment
+            start = segment.end
             continue
         try:
-            told = _watched(session.pieces(part.index), start, progress)
-            lines, size = tally.segment(told, part.index, start)
-            yield replace(part, start=start, lines=lines, bytes=size)
+            told = _watched(session.pieces(segment.index), start, progress)
+            lines, size = tally.segment(told, segment.index, start)
+            yield replace(segment, start=start, lines=lines, bytes=size)
             start += size
         except (DamagedError, StorageError) as error:
-            yield replace(part, start=start, standing="absent", problem=str(error))
-            start += part.bytes
+            yield replace(segment, start=start, state="absent", problem=str(error))
+            start += segment.bytes
 
 
 def _watched(

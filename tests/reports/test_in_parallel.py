@@ -1,0 +1,94 @@
+"""Work that two processes share has the results of a loop, whatever becomes of one of them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+import pytest
+
+from sessrotate.reports import in_parallel
+from sessrotate.reports.in_parallel import mapped
+
+ITEMS = list(range(101))
+
+
+@pytest.fixture(autouse=True)
+def _two_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Share the work whatever this machine has, and whatever threads the tests run in."""
+    monkeypatch.setattr(in_parallel, "_can_fork", lambda: True)
+
+
+def process_of(_item: int) -> int:
+    return os.getpid()
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.parametrize("count", [1, 2, 3, 100, 101])
+def test_results_come_in_the_order_of_the_items(count: int) -> None:
+    made = [*mapped(lambda item: (item, "x" * 10_000 * (item % 3)), ITEMS[:count], worth_it=1)]
+    assert made == [(item, "x" * 10_000 * (item % 3)) for item in range(count)]
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_every_other_item_is_another_process_s() -> None:
+    made = [*mapped(process_of, ITEMS, worth_it=1)]
+    assert set(made[::2]) == {os.getpid()}
+    assert len(set(made[1::2])) == 1
+    assert os.getpid() not in made[1::2]
+
+
+def test_few_items_stay_in_this_process() -> None:
+    assert {*mapped(process_of, ITEMS, worth_it=len(ITEMS) + 1)} == {os.getpid()}
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.parametrize(
+    "end",
+    [lambda: os._exit(3), lambda: os.kill(os.getpid(), signal.SIGKILL), lambda: 1 // 0],
+)
+def test_what_a_process_that_dies_leaves_undone_is_done_here(end: object) -> None:
+    here = os.getpid()
+
+    def square(item: int) -> int:
+        if os.getpid() != here and item > 50:
+            assert callable(end)
+            end()
+        return item * item
+
+    assert [*mapped(square, ITEMS, worth_it=1)] == [item * item for item in ITEMS]
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_an_error_is_raised_and_the_other_process_is_gone() -> None:
+    def fails(item: int) -> int:
+        if item == 20:
+            raise ValueError(item)
+        return item
+
+    with pytest.raises(ValueError, match="20"):
+        list(mapped(fails, ITEMS, worth_it=1))
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_whoever_stops_early_leaves_no_process_behind() -> None:
+    results = mapped(process_of, ITEMS, worth_it=1)
+    next(results)
+    del results
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+def test_beside_another_thread_nothing_is_forked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    done = threading.Event()
+    waiting = threading.Thread(target=done.wait)
+    waiting.start()
+    try:
+        assert {*mapped(process_of, ITEMS, worth_it=1)} == {os.getpid()}
+    finally:
+        done.set()
+        waiting.join()
