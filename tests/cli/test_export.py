@@ -76,7 +76,7 @@ def test_nothing_is_written_over(home: Home, tmp_path: Path) -> None:
     for output in (there, tmp_path / "out"):
         done = piped("export", home.live, "-o", output)
         assert_one_sentence(done, 77)
-        assert f"{ID}.jsonl exists" in done.err
+        assert f"{ID}.jsonl already exists" in done.err
     assert contents(tmp_path / "out") == {f"{ID}.jsonl": b"mine"}
     # Two sessions of one name: the first is there, the second is refused.
     (tmp_path / "two").mkdir()

@@ -229,7 +229,7 @@ def test_the_history_is_found_however_the_session_is_named(
     ended = called("stitch", named, "-o", out)
     assert ended.code == 0, ended
     assert out.read_bytes() == expected
-    assert ("is gone; this is what is archived" in ended.err) == is_gone
+    assert ("is gone. This is what its archive holds" in ended.err) == is_gone
     checked = called("verify", named)
     assert checked.code == 0
     assert checked.out.endswith(": whole\n")

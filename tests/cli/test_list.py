@@ -272,7 +272,7 @@ def test_an_empty_machine_is_told_where_was_looked(
 def test_a_filter_that_leaves_nothing_says_what_there_would_be(home: Home) -> None:
     ended = called("list", "--min-size", "9T")
     assert (ended.code, ended.out) == (0, "")
-    assert "there would be 1 session." in ended.err
+    assert "1 session would be listed." in ended.err
     assert home.live.exists()
 
 

@@ -152,7 +152,7 @@ def test_a_line_that_is_too_long_to_be_held_is_marked_and_exact(tmp_path: Path) 
     assert len(text) < 3000
     found = piped("read", path, "--grep", "xxx")
     assert (found.code, found.out) == (0, "")
-    assert "1 line of over 8 MiB could not be searched" in found.err
+    assert "1 line longer than 8 MiB could not be searched" in found.err
 
 
 def test_only_the_live_file_is_opened_for_what_a_resume_loads(home: Home) -> None:

@@ -288,7 +288,7 @@ def test_a_session_that_was_never_compacted_has_nothing_to_free(
 ) -> None:
     found = report(home(tmp_path, monkeypatch, row(1) + row(2)).live, kinds=False)
     assert (found.would_free, found.command, found.live_tail) == (0, None, found.bytes)
-    assert found.kept == "It was not compacted yet."
+    assert found.kept == "It has not been compacted yet."
 
 
 def test_a_refused_rotation_frees_nothing_and_the_reason_is_told(

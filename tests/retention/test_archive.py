@@ -237,7 +237,7 @@ def test_a_prefix_that_fits_a_session_and_one_that_is_away_is_no_ones(
     twin = home.live.with_name(f"{ID[:8]}-twin.jsonl")
     command_line.write(twin, DATA)
     archive.archive(home.where, 1)
-    with pytest.raises(SessrotateError, match="beginning of 2 sessions"):
+    with pytest.raises(SessrotateError, match="matches 2 sessions"):
         find.path_of(ID[:8])
 
 

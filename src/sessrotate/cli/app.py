@@ -1,7 +1,7 @@
 """The commands as one program, and the one place where errors become exit codes.
 
-Rule: a command raises; here, and nowhere else, that becomes a sentence on standard error and a
-number.
+Rule: a command raises an error, and only this module turns it into a sentence on standard error and
+an exit code.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ COMMANDS: Final = (
     "hook",
     "doctor",
 )
-"""Each is a module of this package with a function `command`, or a `group` of them."""
+"""Each is a module of this package that has a function `command`, or a `group` of commands."""
 
-_HELP: Final = "logrotate for coding-agent sessions: cut them at their compactions, lose nothing."
+_HELP: Final = "logrotate for coding-agent sessions: keep them small, lose nothing."
 _EPILOG: Final = (
-    "SESSION is a path, a session's id, or the beginning of one (4 characters or more). "
-    "Exit codes: 0 done, 1 something is wrong, 2 wrong usage, 65 not a session, 74 damaged "
+    "SESSION is a path, a session id, or the beginning of an id (at least 4 characters). "
+    "Exit codes: 0 done, 1 a problem was found, 2 wrong usage, 65 not a session, 74 damaged "
     "or I/O error, 75 in use, 77 refused for safety, 130 interrupted."
 )
 
 
 def build(commands: Sequence[str] = COMMANDS) -> typer.Typer:
-    """Return the program with these commands, loading only their modules."""
+    """Return the program with these commands; only their modules are loaded."""
     app = typer.Typer(
         name="sessrotate",
         help=_HELP,
@@ -87,7 +87,7 @@ def _program(
 
 
 class _Interrupted(BaseException):
-    """The person or the system asked the command to stop."""
+    """Someone pressed Ctrl-C, or the system asked the process to end."""
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -103,7 +103,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _words_to_complete() -> list[str]:
-    """Return what stands behind the program's name where a shell asks to complete it."""
+    """Return the words after the program's name, if a shell asks for their completion."""
     line = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS") or ""
     words = line.split()[1:]
     # Alone, the beginning of a command's name may be all of another's.
@@ -111,7 +111,7 @@ def _words_to_complete() -> list[str]:
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    # A second signal, while the first one's cleaning up goes on, ends the process at once.
+    # While the first signal's clean-up goes on, a second one ends the process at once.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
     raise _Interrupted

@@ -62,7 +62,7 @@ def command(
             metavar="|".join(FORMATS),
             callback=_known,
             autocompletion=lambda: list(FORMATS),
-            help="The original lines for programs, or a text for people.",
+            help="The original lines for programs, or text for people.",
         ),
     ] = "jsonl",
     output: Annotated[
@@ -71,8 +71,8 @@ def command(
             "--output",
             "-o",
             metavar="PATH",
-            help="Write to the file PATH; of several sessions, or if PATH is a folder, to a file "
-            "for each in it.",
+            help="Write to this file. With several sessions, or if PATH is a folder, write one "
+            "file per session into it.",
         ),
     ] = None,
     allow_gaps: AllowGaps = False,
@@ -80,16 +80,17 @@ def command(
 ) -> None:
     """Write the full history of sessions, each record once.
 
-    What a resumed session repeats of its parent, and what a compaction appends once more, is left
-    out: of rows with the same uuid the first stands. One session goes to standard output, several
-    to files in the current folder, named by session; nothing that exists is written over. If
-    anything is missing or changed, the exit code is 74, and that session's file is not there.
+    Records that a resumed session repeats from its parent, or that a compaction wrote again, are
+    left out: of records with the same uuid, the first is kept. One session goes to standard
+    output. Several go to the current folder, each to a file named after its session; existing
+    files are never overwritten. If a segment is missing or changed, the command exits with 74 and
+    leaves no file for that session.
     """
     is_folder = len(sessions) > 1 or (output is not None and output.is_dir())
     is_output = not is_folder and (output is None or str(output) == "-")
     if is_output and streams.terminal_width() is not None and not FORMATS[to].is_for_terminals:
         raise WrongUsageError(
-            f"This would print {to} on the terminal: name a file with -o, or pipe it into "
+            f"This would print {to} on the terminal. Name a file with -o, or pipe the output into "
             "another command."
         )
     for name in sessions:
@@ -108,7 +109,7 @@ def command(
 
 
 def _pieces(to: str, session: Session) -> Iterator[bytes]:
-    """Yield the output; then say what was left out, if the format tells."""
+    """Yield the output, and then report how many copies were left out."""
     pieces: Generator[bytes, None, Copies | None]
     pieces = import_module(f"sessrotate.export.{to}").pieces(session)
     copies = yield from pieces
@@ -126,14 +127,14 @@ def _print(pieces: Iterator[bytes]) -> None:
 
 
 def _harmless(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield text that a terminal only shows: a session may hold what it would obey."""
+    """Yield the text without control characters, which a terminal might obey."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     for piece in pieces:
         yield harmless.cleaned(decoder.decode(piece)).encode()
 
 
 def file_name(session: str) -> str:
-    """Return a session's id as a name: it may come from a manifest, and hold anything."""
+    """Return a session's id as a file name; an id from a manifest may contain anything."""
     clean = re.sub(r"[^A-Za-z0-9._-]", "_", session).lstrip(".-")[:_LONGEST_NAME]
     return clean or "session"
 

@@ -1,4 +1,4 @@
-"""What `split --in-place` shows and does; no command of its own."""
+"""`split --in-place`: rotate one session, or all. Not a command of its own."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The options of `split` that matter in place."""
+    """The options of `split --in-place`."""
 
     wait: float
     live: bool
@@ -55,12 +55,12 @@ def run(path: Path, options: Options) -> None:
 
 
 def progress(*, quiet: bool) -> operations.Progress:
-    """Return what the library calls to have a bar drawn."""
+    """Return the function that the library calls to draw a progress bar."""
     return lambda what, total: streams.progress(what, total, quiet=quiet)
 
 
 def _dry_run(where: Place, options: Options) -> None:
-    """Show the plan; end with the refusal that the run would end with."""
+    """Show the plan, and raise the refusal that the run would raise."""
     begun = time.monotonic()
     shown = progress(quiet=options.quiet)
     done = operations.plan_session(where, shown, live=options.live, adopt=options.adopt)

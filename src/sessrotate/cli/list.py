@@ -20,21 +20,25 @@ from sessrotate.reports import listing
 from sessrotate.reports import row as rows
 
 _TOLD: Final = 3
-"""What cannot be read is named so many times; then it is counted."""
+"""How many unreadable files are named; the others are only counted."""
 
 
 def command(
     *,
     client: Annotated[
         str | None,
-        typer.Option(metavar="CLIENT", show_default=False, help="Only this client's: claude …"),
+        typer.Option(
+            metavar="CLIENT",
+            show_default=False,
+            help=f"Only sessions of this client: {', '.join(clients.CLIENTS)}.",
+        ),
     ] = None,
     project: Annotated[
         str | None,
         typer.Option(
             metavar="FOLDER",
             show_default=False,
-            help="Only of this project: its folder, or the last part of its path.",
+            help="Only sessions of this project: its folder, or the last part of its path.",
         ),
     ] = None,
     min_size: Annotated[
@@ -43,7 +47,7 @@ def command(
             parser=size,
             metavar="SIZE",
             show_default=False,
-            help="Only live files of this size and more, 100M say.",
+            help="Only sessions whose live file has at least this size, e.g. 100M.",
         ),
     ] = None,
     older_than: Annotated[
@@ -52,38 +56,45 @@ def command(
             parser=age,
             metavar="AGE",
             show_default=False,
-            help="Only what was not used for so long, 30d say.",
+            help="Only sessions unused for at least this long, e.g. 30d.",
         ),
     ] = None,
     newer_than: Annotated[
         float | None,
         typer.Option(
-            parser=age, metavar="AGE", show_default=False, help="Only what was used since then."
+            parser=age,
+            metavar="AGE",
+            show_default=False,
+            help="Only sessions used within this time, e.g. 12h.",
         ),
     ] = None,
     deep: Annotated[
         bool,
         typer.Option(
-            "--deep", help="Scan each file: all compactions, live tails, what continues what."
+            "--deep",
+            help="Read every file: exact compactions and live tails, and what continues what.",
         ),
     ] = False,
     hidden: Annotated[
-        bool, typer.Option("--hidden", help="Also what nobody used: empty ones, warm-ups.")
+        bool,
+        typer.Option(
+            "--hidden", help="Also list sessions that nobody used: empty files and warm-ups."
+        ),
     ] = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """List all sessions, the largest live file first.
+    """List all sessions, largest first.
 
-    Sizes are of the live file, of the archive on the disk, and of what is beside a session (its
-    agents' transcripts, long results of tools). Only the first and last 64 KiB of each file are
-    read; what that does not tell is left open (`-`, or `5+` compactions) unless --deep says to
-    read on. The id is cut to what other commands need to find the session.
+    For each session: the size of its live file, of its archive on the disk, and of the files
+    beside it (agents' transcripts, long tool results). Only the first and last 64 KiB of each file
+    are read. What they do not tell is shown as `-`, or as a minimum such as `5+` compactions;
+    --deep finds out. Ids are cut to as much as other commands need.
     """
     names = list(clients.CLIENTS)
     if client is not None and client not in names:
         raise WrongUsageError(
-            f"There is no client {printable(client)}: it is one of {', '.join(names)}."
+            f"There is no client {printable(client)}. Choose one of: {', '.join(names)}."
         )
     now = time.time()
     wanted = rows.Wanted(
@@ -140,20 +151,20 @@ def _paths(project: str | None) -> frozenset[str]:
 
 
 def _nothing(known: list[rows.SessionInfo], hidden: int) -> str:
-    """Return the sentences for a list without a row."""
+    """Return what to say when the list is empty."""
     if len(known) > hidden:
         others = count(len(known) - hidden, "session")
-        return f"No session is like that. Without the options there would be {others}."
+        return f"No session matches. Without these options, {others} would be listed."
     folders = [printable(str(each.sessions_folder())) for each in clients.clients()]
     looked = " and ".join([", ".join(folders[:-1]), folders[-1]] if folders[1:] else folders)
-    more = f" {hidden:,} that nobody used: --hidden shows them." if hidden else ""
+    more = f" To see {hidden:,} that nobody used, pass --hidden." if hidden else ""
     return f"There are no sessions in {looked}.{more}"
 
 
 def _tell(unread: dict[str, str]) -> None:
-    """Say what could not be read, if anything."""
+    """Report what could not be read, if anything."""
     if not unread:
         return
     told = [f"{printable(path)} ({reason.rstrip('.')})" for path, reason in unread.items()]
     more = f" and {len(told) - _TOLD} more" if len(told) > _TOLD else ""
-    streams.message(f"sessrotate: Could not be read: {', '.join(told[:_TOLD])}{more}.")
+    streams.message(f"sessrotate: Cannot read {', '.join(told[:_TOLD])}{more}.")

@@ -1,6 +1,6 @@
-"""Arguments and options that several commands share, so that they mean the same everywhere.
+"""Arguments and options that several commands share.
 
-Rule: one name, one meaning, one help text.
+Rule: an option means the same in every command, and has one help text.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Session = Annotated[
     str,
     typer.Argument(
         metavar="SESSION",
-        help="A session: path, id, or the beginning of an id.",
+        help="A session: its path, its id, or the beginning of its id.",
         autocompletion=_complete_session,
     ),
 ]
@@ -63,7 +63,7 @@ SessionOrNone = Annotated[
     str | None,
     typer.Argument(
         metavar="[SESSION]",
-        help="A session: path, id, or the beginning of an id.",
+        help="A session: its path, its id, or the beginning of its id.",
         autocompletion=_complete_session,
         show_default=False,
     ),
@@ -72,7 +72,7 @@ Segments = Annotated[
     str,
     typer.Argument(
         metavar="SOURCE",
-        help="A folder of segments, one of its files, or a session.",
+        help="A session, a folder of segments, or one segment file.",
         autocompletion=_complete_session,
     ),
 ]
@@ -81,7 +81,7 @@ ManySegments = Annotated[
     typer.Argument(
         metavar="[SOURCE]...",
         show_default=False,
-        help="Folders of segments, files of them, or sessions.",
+        help="Sessions, folders of segments, or segment files.",
         autocompletion=_complete_session,
     ),
 ]
@@ -101,35 +101,33 @@ Config = Annotated[
         "--config",
         metavar="FILE",
         show_default=False,
-        help="Another file of settings than the one of this user.",
+        help="Read the settings from this file instead of yours.",
     ),
 ]
 DryRun = Annotated[
-    bool, typer.Option("--dry-run", "-n", help="Show what would be done; change nothing.")
+    bool, typer.Option("--dry-run", "-n", help="Show what would be done, and change nothing.")
 ]
-Every = Annotated[bool, typer.Option("--all", help="Every archive of this machine.")]
+Every = Annotated[bool, typer.Option("--all", help="All archives on this machine.")]
 AllowGaps = Annotated[
     bool,
-    typer.Option(
-        "--allow-gaps", help="Pass over segments that are missing or damaged, and say which."
-    ),
+    typer.Option("--allow-gaps", help="Skip segments that are missing or damaged, and say which."),
 ]
 AllowPruned = Annotated[
     bool,
     typer.Option(
         "--allow-gaps",
-        help="Leave out pruned segments, and accept a set without digests; report both.",
+        help="Skip pruned segments and accept segments without digests; report both.",
     ),
 ]
-"""What is damaged cannot be left out where the bytes are promised to be exact."""
+"""Where the bytes are promised to be exact, a damaged segment cannot be skipped."""
 
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress bar.")]
 Wait = Annotated[
     float,
     typer.Option(
         "--wait",
         metavar="SECONDS",
         min=0,
-        help="How long to wait for a moment in which nobody writes to the session.",
+        help="How long to wait until nobody is writing to the session.",
     ),
 ]

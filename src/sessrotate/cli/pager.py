@@ -1,4 +1,4 @@
-"""Where a long result goes: through a pager on a terminal, to standard output elsewhere."""
+"""Long results: through a pager on a terminal, straight to standard output elsewhere."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Write = Callable[[bytes], None]
 
 _DEFAULT: Final = "less -FRX"
-"""Ends by itself if all fits on the screen, shows colours, and leaves the text there."""
+"""Ends by itself if everything fits on the screen, shows colours, and leaves the text there."""
 
 _NOT_RUN: Final = (126, 127)
 """Exit codes by which a shell says that it could not run a command."""
@@ -36,7 +36,7 @@ def colours() -> bool:
 
 @contextmanager
 def output() -> Iterator[Write]:
-    """Yield a function that shows bytes at once. Raises WrongUsageError if the pager cannot run."""
+    """Yield a function that shows bytes at once; raise WrongUsageError if the pager cannot run."""
     command = _command()
     if command is None:
         yield lambda data: streams.write_data(memoryview(data))
@@ -61,7 +61,7 @@ def output() -> Iterator[Write]:
         signal.signal(signal.SIGINT, before)
         if pager.returncode in _NOT_RUN:
             raise WrongUsageError(
-                f"The pager {printable(command)} cannot be run: set PAGER to another, or to cat."
+                f"Cannot run the pager {printable(command)}. Set PAGER to another one, or to cat."
             )
 
 

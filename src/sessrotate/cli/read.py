@@ -1,4 +1,4 @@
-"""`sessrotate read`: a session as its client sees it, or all of it, for people and programs."""
+"""`sessrotate read`: a session as its client would load it, or its whole history."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from sessrotate.reading.session import Session as Opened
 
 BATCH: Final = 64 * 1024
-"""Bytes that are written at once, but for the first, and for what a search finds."""
+"""Bytes to collect before writing; the first record, and what a search finds, go out at once."""
 
 
 NARROWEST: Final = 40
-"""Columns below which lines are not cut any shorter."""
+"""Columns that a line is given at least, however narrow the terminal."""
 
 
 _TOLD: Final = 64
@@ -58,7 +58,7 @@ def command(
         ),
     ] = Format.TEXT,
     history: Annotated[
-        bool, typer.Option("--history", help="Read everything, across all segments.")
+        bool, typer.Option("--history", help="Show everything, across all segments.")
     ] = False,
     segment: Annotated[
         list[int] | None,
@@ -67,7 +67,7 @@ def command(
             metavar="N",
             min=0,
             show_default=False,
-            help="Read this segment and no other; may be repeated.",
+            help="Show only this segment. Can be repeated.",
         ),
     ] = None,
     since: Annotated[
@@ -75,14 +75,16 @@ def command(
         typer.Option(
             metavar="TIME|UUID",
             show_default=False,
-            help=f"From here on: {units.MOMENTS} (UTC where no zone is given), an age "
+            help=f"Start here: {units.MOMENTS} (UTC unless a zone is given), an age "
             f"({units.AGES}), or the uuid of a record.",
         ),
     ] = None,
     until: Annotated[
         str | None,
         typer.Option(
-            metavar="TIME|UUID", show_default=False, help="Up to here, this day or record included."
+            metavar="TIME|UUID",
+            show_default=False,
+            help="Stop here; this day or record is included.",
         ),
     ] = None,
     grep: Annotated[
@@ -90,8 +92,9 @@ def command(
         typer.Option(
             metavar="REGEX",
             show_default=False,
-            help="Show where the decoded text matches: segment, byte offset, lines. Searched is "
-            "what is said and, in full, what tools were given and gave; what is hidden is not.",
+            help="Show only matches, each with its segment, byte offset and lines. What people and "
+            "models said and all that tools were given and returned is searched, but not what is "
+            "hidden.",
         ),
     ] = None,
     include: Annotated[
@@ -99,26 +102,27 @@ def command(
         typer.Option(
             metavar="WORDS",
             show_default=False,
-            help="Show what is hidden too, with commas between: sidechains (agents), meta (what "
-            "the client says itself), tools (whole, not one line each), thinking, attachments.",
+            help="Also show what is hidden, separated by commas: sidechains (agents), meta (what "
+            "the client wrote itself), tools (in full, not one line each), thinking, attachments.",
         ),
     ] = None,
     turns: Annotated[
         bool,
         typer.Option(
-            "--turns", help="Of each turn only the prompt, a line for each tool, and the answer."
+            "--turns",
+            help="Show only the prompt of each turn, one line for each tool, and the answer.",
         ),
     ] = False,
     allow_gaps: AllowGaps = False,
     quiet: Quiet = False,
 ) -> None:
-    """Show what a resume of a session would load; with --history, everything.
+    """Show what a client would load to resume a session, or all of its history.
 
-    On a terminal it is shown by $PAGER (default: less). Lines that are no records are marked;
-    with --format jsonl every line comes as it is.
+    On a terminal, $PAGER (default: less) shows it. Lines that are not records are marked; with
+    --format jsonl, every line is printed as it is.
     """
     if history and segment:
-        raise WrongUsageError("--history is all segments: leave it or --segment out.")
+        raise WrongUsageError("--history shows all segments: leave out --history or --segment.")
     choice = _choice(output, since, until, grep, include, turns=turns)
     on_gap = streams.warn if allow_gaps else None
     with open_session(session, on_gap=on_gap) as opened:
@@ -147,7 +151,7 @@ def _choice(
     turns: bool,
 ) -> select.Choice:
     if include and (turns or output is Format.JSONL):
-        why = "--turns decides what it shows" if turns else "--format jsonl hides nothing"
+        why = "--turns decides what is shown" if turns else "--format jsonl hides nothing"
         raise WrongUsageError(f"{why}: leave --include out.")
     now = datetime.now(UTC)
     return select.Choice(
@@ -195,13 +199,13 @@ def _show(
             shown += 1
     if unsearched and not quiet:
         count = common.count(unsearched, "line")
-        streams.warn(f"{count} of over 8 MiB could not be searched.")
+        streams.warn(f"{count} longer than 8 MiB could not be searched.")
     if not shown and not quiet:
         streams.warn("There is nothing to show.")
 
 
 def _batches(pieces: Iterator[bytes], choice: select.Choice) -> Iterator[bytes]:
-    """Yield pieces as fast as they are wanted: the first at once, the others some together."""
+    """Yield the pieces joined into larger ones, but the first one at once."""
     held: list[bytes] = []
     size, enough = 0, 1
     for piece in pieces:
@@ -210,7 +214,7 @@ def _batches(pieces: Iterator[bytes], choice: select.Choice) -> Iterator[bytes]:
         if size >= enough:
             yield b"".join(held)
             held.clear()
-            # What is found seldom must not wait for the next.
+            # A match must not wait until there are more.
             size, enough = 0, 1 if choice.grep is not None else BATCH
     if held:
         yield b"".join(held)

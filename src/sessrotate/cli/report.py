@@ -28,13 +28,16 @@ def command(
     sessions: ManySessions = None,
     *,
     every: Annotated[
-        bool, typer.Option("--all", help="All sessions of all clients, and which to rotate.")
+        bool,
+        typer.Option(
+            "--all", help="Report on all sessions of all clients, and say which are worth rotating."
+        ),
     ] = False,
     kinds: Annotated[
         bool,
         typer.Option(
             "--kinds",
-            help="Read all of it: bytes by kind of line and by tool, copies, the largest lines.",
+            help="Read every line: bytes by kind of line and by tool, copies, the largest lines.",
         ),
     ] = False,
     as_json: Json = False,
@@ -44,17 +47,18 @@ def command(
             "--html",
             metavar="FILE",
             show_default=False,
-            help="Write a page for a browser to the new file FILE, and no text.",
+            help="Instead of printing text, write a page for a browser to this new file.",
         ),
     ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Show where the bytes of a session are, and what a rotation would free.
+    """Show what takes up space in a session, and what rotating it would free.
 
-    Every line is counted once, as what most of it is. What a client runs may be reported too.
+    Each line is counted once, under the kind that most of it is. Nothing is changed, so you can
+    report on a session while a client is running it.
     """
     if bool(sessions) == every:
-        raise WrongUsageError("Name a SESSION, or --all, and not both.")
+        raise WrongUsageError("Name a SESSION or pass --all, but not both.")
     if html is not None:
         to_file.check(html, "--html")
     if every:

@@ -1,4 +1,4 @@
-"""`sessrotate restore`: the inverse of `split --in-place`."""
+"""`sessrotate restore`: undo `split --in-place`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def command(
 ) -> None:
     """Put a session's full history back into its live file.
 
-    The archive is verified on the way, and goes when the live file is whole again.
+    The archive is verified as it is read, and removed once the live file is whole again.
     """
     where = find.live_of(find.path_of(session))
     if dry_run:

@@ -26,44 +26,53 @@ def command(
     session: SessionOrNone = None,
     *,
     every: Annotated[
-        bool, typer.Option("--all", help="With --in-place: every session of the machine.")
+        bool, typer.Option("--all", help="With --in-place: rotate every session on this machine.")
     ] = False,
     min_size: Annotated[
         int | None,
-        typer.Option(metavar="SIZE", parser=size, help="With --all: only from this size on."),
+        typer.Option(
+            metavar="SIZE", parser=size, help="With --all: only sessions of at least this size."
+        ),
     ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", metavar="DIR", help="Folder for the segments (default: ./ID.segments)."
+            "--out",
+            metavar="DIR",
+            help="Write the segments to this folder (default: ./ID.segments).",
         ),
     ] = None,
     in_place: Annotated[
         bool,
         typer.Option(
-            "--in-place", help="Move history to the session's archive; keep what a resume needs."
+            "--in-place",
+            help="Move the history to the session's archive, and keep what a resume needs.",
         ),
     ] = False,
     dry_run: DryRun = False,
     layout: Annotated[
         Layout | None,
         typer.Option(
-            help="numbered (default): ID.1.jsonl, ID.2.jsonl …; linked: a new UUID for each."
+            help="How files are named. numbered (default): ID.1.jsonl, ID.2.jsonl …; linked: each "
+            "has a new UUID."
         ),
     ] = None,
     compress: Annotated[
-        bool, typer.Option("--compress", help="Write .jsonl.zst segments.")
+        bool, typer.Option("--compress", help="Compress the segments (.jsonl.zst).")
     ] = False,
     live: Annotated[
-        bool, typer.Option("--live", help="With --in-place: while a client runs the session.")
+        bool,
+        typer.Option(
+            "--live", help="With --in-place: rotate even if a client is running the session."
+        ),
     ] = False,
     wait: Wait = 10.0,
     unsafe_adopt: Annotated[
         bool,
         typer.Option(
             "--unsafe-adopt",
-            help="With --in-place: start a new archive for a live file that does not go on from "
-            "the one it has, which is put aside.",
+            help="With --in-place: if the live file does not continue its archive, put that "
+            "archive aside and start a new one.",
         ),
     ] = False,
     as_json: Json = False,
@@ -71,33 +80,33 @@ def command(
 ) -> None:
     """Cut a session at its compactions into numbered segments.
 
-    The session itself is only read. The folder must be absent or empty; `stitch` gives the
-    session's exact bytes back.
+    The session itself is only read. The folder must be absent or empty. `stitch` gives you back
+    the session's exact bytes.
 
-    With --in-place the session's own file becomes small: its history goes to an archive beside
-    the client's folder of projects, and a resume is the same as before. `restore` is the inverse.
+    With --in-place, the session's own file becomes small: its history moves to an archive next to
+    the client's projects folder, and the session resumes exactly as before. `restore` undoes it.
     """
     _check(
         (
-            "--in-place does not go with --out, --layout or --compress.",
+            "--in-place cannot be combined with --out, --layout or --compress.",
             in_place and (out is not None or layout is not None or compress),
         ),
         (
-            "--all, --live and --unsafe-adopt go with --in-place.",
+            "--all, --live and --unsafe-adopt need --in-place.",
             (every or live or unsafe_adopt) and not in_place,
         ),
         (
-            "--all does not go with a SESSION or --unsafe-adopt.",
+            "--all cannot be combined with a SESSION or with --unsafe-adopt.",
             every and (session is not None or unsafe_adopt),
         ),
-        ("--min-size goes with --all.", min_size is not None and not every),
+        ("--min-size needs --all.", min_size is not None and not every),
     )
     options = rotation.Options(wait, live, unsafe_adopt, dry_run, as_json, quiet)
     if every:
         rotation.run_all(min_size or 0, options)
         return
     if session is None:
-        raise WrongUsageError("Name a SESSION, or --all with --in-place.")
+        raise WrongUsageError("Name a SESSION, or pass --all with --in-place.")
     path = find.path_of(session)
     if in_place:
         rotation.run(path, options)

@@ -24,20 +24,22 @@ def command(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", metavar="FILE", help="Write to FILE, not to standard output."
+            "--output", "-o", metavar="FILE", help="Write to this file instead of standard output."
         ),
     ] = None,
     allow_gaps: AllowPruned = False,
     quiet: Quiet = False,
 ) -> None:
-    """Put segments together again: the session's exact bytes.
+    """Join segments into the session's exact bytes.
 
-    Everything is verified while it is written. If anything is missing or changed, the exit code
-    is 74, a sentence names the segment, and FILE is not there.
+    Everything is verified as it is written. If a segment is missing or changed, the command names
+    it, exits with 74, and leaves no FILE.
     """
     with holders.opened(find.path_of(source)) as holder:
         if isinstance(holder, State) and holder.is_gone:
-            streams.warn(f"{printable(str(holder.place.live))} is gone; this is what is archived.")
+            streams.warn(
+                f"{printable(str(holder.place.live))} is gone. This is what its archive holds."
+            )
         pieces = stitch.stream(holder, streams.warn if allow_gaps else None)
         _write(stitch.size(holder), pieces, output, quiet=quiet)
 
@@ -46,8 +48,8 @@ def _write(size: int, pieces: Iterator[memoryview], output: Path | None, *, quie
     if output is None or str(output) == "-":
         if streams.terminal_width() is not None:
             raise WrongUsageError(
-                "This would print a whole session on the terminal: name a file with -o, "
-                "or pipe it into another command."
+                "This would print a whole session on the terminal. Name a file with -o, or pipe "
+                "the output into another command."
             )
         for piece in pieces:
             streams.write_data(piece)

@@ -1,7 +1,7 @@
-"""Standard output and error: results to the one, messages and progress to the other.
+"""Standard output for results, standard error for messages and progress.
 
-Rule: nothing else in the package prints. A pipe whose reader has gone ends the command quietly,
-whichever write finds it out.
+Rule: nothing else in the package prints. If the reader of a pipe has gone, the command ends
+quietly, whichever write notices.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def write(text: str) -> None:
 
 
 def write_all(parts: Iterable[str]) -> None:
-    """Write a result that comes in parts to standard output."""
+    """Write a result to standard output, part by part."""
     try:
         sys.stdout.writelines(parts)
         sys.stdout.flush()
@@ -51,7 +51,7 @@ def write_all(parts: Iterable[str]) -> None:
 
 
 def write_data(data: memoryview) -> None:
-    """Write a part of a result to standard output as it is, now."""
+    """Write bytes to standard output as they are, now."""
     try:
         fs.write_all(sys.stdout.fileno(), data)
     except BrokenPipeError:
@@ -68,7 +68,7 @@ def show_table(rows: Sequence[Sequence[str]], shares: Sequence[float]) -> None:
 
 
 def _draw(table: Table) -> None:
-    """Draw a table on the terminal that standard output is, as wide as it needs."""
+    """Draw a table on the terminal."""
     from rich.console import Console  # noqa: PLC0415 - 30 ms at start-up, for terminals only
 
     try:
@@ -78,25 +78,25 @@ def _draw(table: Table) -> None:
 
 
 def message(text: str) -> None:
-    """Say something to the person at standard error."""
-    with suppress(OSError):  # nobody is there to be told
+    """Write a message to standard error."""
+    with suppress(OSError):  # nobody reads it
         sys.stderr.write(text + "\n")
         sys.stderr.flush()
 
 
 def warn(sentence: str | SessrotateError) -> None:
-    """Say whose message it is, too: others may write to standard error."""
+    """Write a message that begins with the program's name."""
     message(f"sessrotate: {sentence}")
 
 
 def complain(text: str | None) -> None:
-    """Say on one short line what is wrong, if anything is."""
+    """Write a warning on one line, if there is one."""
     if text is not None:
         warn(printable(text))
 
 
 def terminal_width() -> int | None:
-    """Return how many columns the terminal at standard output has; None if it is none."""
+    """Return how many columns the terminal at standard output has; None if it is not a terminal."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
@@ -106,10 +106,10 @@ def is_file() -> bool:
 
 
 def prepare() -> None:
-    """Make standard output and error usable whatever they are.
+    """Make standard output and error usable, whatever they are.
 
-    A closed one becomes /dev/null before any file could get its number; what its encoding
-    cannot express is replaced, not an error.
+    A closed one becomes /dev/null, before an opened file could take its number. Characters that its
+    encoding lacks are replaced.
     """
     for number in range(3):
         try:
@@ -125,7 +125,7 @@ def prepare() -> None:
 
 
 def guarded(action: Callable[[], object]) -> int:
-    """Do something, and return the exit code: an error becomes a sentence and its number."""
+    """Run an action; return its exit code, with any error reported as a sentence."""
     try:
         action()
     except SessrotateError as error:
@@ -141,13 +141,13 @@ def guarded(action: Callable[[], object]) -> int:
 
 
 def failed(text: str, exit_code: int) -> int:
-    """Say why the command ends; return its exit code."""
+    """Report why the command ends; return its exit code."""
     warn(text)
     return exit_code
 
 
 def drop_output() -> None:
-    """Let what is still buffered for a stream that fails go nowhere, so that exiting is quiet."""
+    """Discard what is still buffered for a broken stream, so that the exit is quiet."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
         try:
@@ -159,9 +159,10 @@ def drop_output() -> None:
 
 @contextmanager
 def progress(what: str, total: int, *, quiet: bool) -> Iterator[Callable[[int], None]]:
-    """Yield a function to be told how many bytes are done; a bar appears when it takes long.
+    """Yield a function that is called with the number of bytes done, to draw a progress bar.
 
-    The bar (bytes, rate, time left) is drawn on standard error and only if that is a terminal.
+    The bar (bytes, rate, time left) appears after `PATIENCE` seconds, on standard error, and only
+    if that is a terminal.
     """
     if quiet or not sys.stderr.isatty():
         yield lambda _done: None
@@ -174,7 +175,7 @@ def progress(what: str, total: int, *, quiet: bool) -> Iterator[Callable[[int], 
 
 
 class _Bar:
-    """A progress bar that loads rich only when it is drawn at all."""
+    """A progress bar that loads rich only when it appears."""
 
     def __init__(self, what: str, total: int) -> None:
         self._what = what

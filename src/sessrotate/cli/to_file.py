@@ -1,4 +1,4 @@
-"""Where a long result goes that was given a name: a new file, whole or not at all."""
+"""Writing a long result to a file: a new one, complete or not at all."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def check(path: Path, option: str) -> None:
-    """Raise RefusedError where `write` would, before the work begins that comes first."""
+    """Raise RefusedError if `write` would, so that no work is done in vain."""
     if path.is_file() or path.is_dir():
         raise _exists(path, option)
 
@@ -28,10 +28,10 @@ def write(
     quiet: bool,
     option: str = "-o",
 ) -> None:
-    """Write the pieces, of about `size` bytes together, to `path`; a bar says what is done.
+    """Write the pieces, about `size` bytes in all, to `path`, with a progress bar.
 
-    `option` is what gave the path. Raises RefusedError if something has that name: nothing is
-    written over. Raises ClosedPipe if `path` is a pipe whose reader has gone, StorageError as the
+    `option` is the option that named the path. Raises RefusedError if the path exists: nothing is
+    overwritten. Raises ClosedPipe if `path` is a pipe whose reader has gone, StorageError as the
     system reports.
     """
     try:
@@ -56,4 +56,4 @@ def write(
 
 def _exists(path: Path, option: str) -> RefusedError:
     name = printable(str(path))
-    return RefusedError(f"{name} exists: remove it, or name another with {option}.")
+    return RefusedError(f"{name} already exists. Remove it, or choose another name with {option}.")

@@ -1,4 +1,4 @@
-"""What `split` shows and does when it writes to a folder; no command of its own."""
+"""`split` into a folder of segments. Not a command of its own."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The options of `split` that matter for a folder."""
+    """The options of `split` for a folder."""
 
     out: Path | None
     layout: Layout
@@ -34,7 +34,7 @@ def run(path: Path, options: Options) -> None:
     with compressed.opened(path) as source:
         if compressed.is_session(path.name) and not options.quiet:
             name = printable(path.name)
-            streams.message(f"sessrotate: {name} is compressed; segments hold what is in it.")
+            streams.message(f"sessrotate: {name} is compressed; its content is split.")
         with streams.progress("Reading", source.size(), quiet=options.quiet) as progress:
             planned = split.prepare(
                 source,
@@ -63,7 +63,7 @@ def run(path: Path, options: Options) -> None:
 
 
 def _dry_run(planned: SplitPlan, path: Path, folder: Path, *, as_json: bool) -> None:
-    """Show the plan; end with the refusal that the run would end with."""
+    """Show the plan, and raise the refusal that the run would raise."""
     refusal: RequestError | None = None
     leftovers = split.Leftovers(())
     try:

@@ -1,4 +1,4 @@
-"""`sessrotate verify`: whether the segments are what they were when they were written."""
+"""`sessrotate verify`: whether segments are still what was written."""
 
 from __future__ import annotations
 
@@ -30,12 +30,13 @@ def command(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Check digests, chain, gaps and leftovers.
+    """Check that archived segments are complete and unchanged.
 
-    The exit code is 0 if all is well and 1 if anything is not.
+    Checks digests, the chain of segments, gaps and leftover files. The exit code is 0 if all is
+    well, and 1 if there is a problem.
     """
     if bool(sources) == every:
-        raise WrongUsageError("Name a SOURCE, or --all, and not both.")
+        raise WrongUsageError("Name a SOURCE or pass --all, but not both.")
     problems: list[dict[str, Any]] = []
     named = [str(where.archive) for where in place.archives()] if every else sources or []
     for source in named:
@@ -66,7 +67,7 @@ def _check(path: Path, *, quiet: bool) -> tuple[list[Problem], str]:
 
 
 def _summary(holder: Holder, size: int) -> str:
-    """Return what there is to say if nothing is wrong."""
+    """Return the sentence for a source without problems."""
     match holder:
         case State():
             listed = holder.listed.segments if holder.listed else ()

@@ -137,12 +137,12 @@ def split_would(plan: SplitPlan, out: Path, room: int | None, leftovers: int) ->
     what = f"{count(len(plan.segments), 'segment')} and a {names.MANIFEST}"
     how = {
         "plain": f"{size(plan.source_bytes)} and a header line for each",
-        "zstd": "compressed, mostly to a fifth of their size",
+        "zstd": "compressed, usually to a fifth of their size",
     }[plan.codec]
     lines = [f"Would write {what} to {printable(str(out))}: {how}."]
     if room is not None:
         short = plan.codec == "plain" and room < plan.source_bytes
-        lines.append(f"{size(room)} are free there{': that is not enough' if short else ''}.")
+        lines.append(f"{size(room)} are free there{', which is not enough' if short else ''}.")
     if leftovers:
         lines.append(
             f"An unfinished split is there: its {count(leftovers, 'file')} would be replaced."
@@ -164,8 +164,8 @@ def split_remarks(plan: SplitPlan) -> list[str]:
         remarks.append("The session was never compacted, so it is one segment.")
     if plan.opaque_lines:
         remarks.append(
-            f"Kept as they are and no place to cut: {count(plan.opaque_lines, 'line')} with the "
-            "mark of a compaction and no JSON."
+            f"{count(plan.opaque_lines, 'line')} with the mark of a compaction but no valid "
+            "JSON: kept as part of a segment."
         )
     return remarks
 

@@ -134,7 +134,7 @@ def _segments(segments: Sequence[SegmentRow], canvas: Canvas) -> Iterator[str]:
         older = segments[: -len(shown)]
         held = size(sum(segment.bytes for segment in older))
         yield canvas.paint(
-            "dim", f"{count(len(older), 'older segment')} ({held}) not shown: --json has all"
+            "dim", f"{count(len(older), 'older segment')} ({held}) not shown: --json shows all"
         )
     yield from table(_PARTS, rows, canvas)
     for segment in segments:
@@ -165,13 +165,13 @@ def _remark(segment: SegmentRow, *, is_last: bool) -> str:
 def _advice(report: SessionReport, canvas: Canvas) -> Iterator[str]:
     tail = f"The live tail is {size(report.live_tail)}"
     if report.command is None:
-        yield f"{tail}. A rotation would free nothing: {_lowered(report.kept or '')}"
+        yield f"{tail}. Rotating would free nothing: {_lowered(report.kept or '')}"
         return
     freed = f"{size(report.would_free)} ({report.would_free / (report.live_bytes or 1):.1%})"
     if "--in-place" in report.command:
-        yield f"{tail}; a rotation would take {freed} out of the live file:"
+        yield f"{tail}. Rotating would move {freed} out of the live file:"
     else:
-        yield f"{tail}; {freed} stand before the last compaction. This cuts it into segments:"
+        yield f"{tail}; {freed} come before the last compaction. To cut it into segments:"
     yield canvas.paint("bold", f"  {harmless.line(report.command)}")
 
 
@@ -303,7 +303,7 @@ def _folder(path: str) -> str:
 def _worth(report: MachineReport, canvas: Canvas) -> Iterator[str]:
     yield ""
     if not report.worth:
-        yield "No session is worth rotating: nothing or little would be freed."
+        yield "No session is worth rotating: it would free little or nothing."
         return
     shown = _cut(report.worth, canvas)
     largest = report.worth[0].would_free
@@ -327,5 +327,5 @@ def _worth(report: MachineReport, canvas: Canvas) -> Iterator[str]:
         canvas,
     )
     yield ""
-    yield f"Rotating {count(len(report.worth), 'session')} would free {size(freed)}; all at once:"
+    yield f"Rotating {count(len(report.worth), 'session')} would free {size(freed)}. To do that:"
     yield canvas.paint("bold", "  sessrotate split --all --in-place --min-size 10M")

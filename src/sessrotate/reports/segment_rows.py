@@ -1,7 +1,7 @@
-"""The segments of a session with their lines, and what a rotation would make of them.
+"""The segments of a session with their lines, and what a rotation would free.
 
-Rule: two ways to the same figures. The plan of a rotation has them for a session in its client's
-folder, which is read once for it; whatever else holds a session is opened and counted.
+Rule: two ways to the same figures. For a session in its client's folder, the plan of a rotation has
+them, and reads the live file once. Whatever else holds a session is opened and counted.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ if TYPE_CHECKING:
     from sessrotate.segments.files import SegmentSet
     from sessrotate.system.source import Source
 
-_NEVER: Final = "It was not compacted yet."
-_NOT_SINCE: Final = "It was not compacted since the last rotation."
-_NOT_LIVE: Final = "No client's folder holds anything of it that could be moved away."
-_NOT_NOW: Final = "It is in the middle of something: the next run of sessrotate finishes that."
+_NEVER: Final = "It has not been compacted yet."
+_NOT_SINCE: Final = "It has not been compacted since the last rotation."
+_NOT_LIVE: Final = "Nothing of it is in a client's folder."
+_NOT_NOW: Final = "An operation on it was interrupted; the next run of sessrotate finishes that."
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentRows:
-    """A session's segments in order, what its edges say, and what a rotation would free.
+    """A session's segments in order, what its first and last bytes say, and what a rotation frees.
 
     `live_bytes` is the size of the file that the client reads, None where there is none; `kept`
-    is why nothing would be freed, None where something would.
+    is why nothing would be freed, None if something would.
     """
 
     segments: tuple[SegmentRow, ...]
@@ -57,9 +57,10 @@ class SegmentRows:
 def of_plan(
     found: State, source: Source, planned: RotationPlan, seen: Sight | None, *, is_counted: bool
 ) -> SegmentRows:
-    """Return what a plan says of the session that it was made for, whose live file is `source`.
+    """Return what the plan of a rotation says; `source` is the session's live file.
 
-    With `is_counted`, the lines of what is live are.
+    `seen` is what the first and last bytes say, None if they are to be read. With `is_counted`, the
+    lines of the live file are counted.
     """
     archived, shift = pieces.archived(found), planned.prefix - planned.start
     parts = [*_sealed(archived)] if archived is not None else []
@@ -87,9 +88,10 @@ def of_session(
     *,
     is_counted: bool,
 ) -> SegmentRows:
-    """Return what there is of an open session, `where` it has its place, and what a plan knows.
+    """Return the segments of an open session; `known` is what a plan says of it, if there is one.
 
-    With `is_counted`, the lines of segments that no manifest has counted are.
+    `seen` is what the first and last bytes say, None if they are to be read. With `is_counted`,
+    lines are counted in segments whose manifest does not tell.
     """
     parts = tuple(_opened(session, is_counted=is_counted))
     live = session.path.stat().st_size if session.path.is_file() else None
@@ -167,7 +169,7 @@ def _measured(
 
 
 def _kept(session: Session, where: Place | None) -> str | None:
-    """Return why nothing of a session can be moved out of its client's folder."""
+    """Return why nothing can be moved out of the client's folder, None if something can."""
     if where is not None:
         return _NOT_NOW if where.live.exists() else _NOT_LIVE
     clients = (client for client in formats.clients() if session.client == client.NAME)
