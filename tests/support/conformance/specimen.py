@@ -1,8 +1,8 @@
 """What a client's tests bring to the conformance suite, and where the suite finds it.
 
-Rule: one module `specimens/<format>.py` for each row of `formats.CLIENTS`, with a `SPECIMEN` in it.
-What a specimen says is the client's own truth: it parses whole files and lines with `json`, and
-shares nothing with the format that it judges.
+Rule: one module `specimens/<format>.py` for each format of the clients, with a `SPECIMEN` in it.
+A specimen says what is true of the client: it parses whole files and lines with `json`, and shares
+nothing with the format that it judges.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from sessrotate.clients.protocol import Client
+    from sessrotate.clients.protocol import Client, Reader
 
 FIXTURES: Final = Path(__file__).parents[3] / "fixtures"
 
@@ -26,16 +26,18 @@ _FOLDER: Final = Path(__file__).parent / "specimens"
 class Specimen:
     """A format and what is true of it.
 
-    `files` are real session files. `made(n)` gives a session with n compactions, 0 of a format
-    that has none. `boundaries` gives the offsets of a file's boundary lines, `time` that of one
-    line, `key` what makes a line's copies known. `installed` puts a file's bytes where its client
-    looks for sessions below a folder, and returns the path; `environment(folder)` is what has the
-    client look there; `session` is that session's id. `has_lines`: its records are lines;
-    `repeats`: some of them have what others said in them, so that what is read of a session is
-    not its lines (`Reader.said`).
+    `client` and `reader` are its modules, which mypy holds against their protocols here. `files`
+    are real session files. `made(n)` gives a session with n compactions, 0 of a format that has
+    none. `boundaries` gives the offsets of a file's boundary lines, `time` that of one line, `key`
+    what makes a line's copies known. `installed` puts a file's bytes where its client looks for
+    sessions below a folder, and returns the path; `environment(folder)` is what has the client
+    look there; `session` is that session's id, of six characters or more. `has_lines`: its records
+    are lines; `repeats`: some of them have what others said in them, so that what is read of a
+    session is not its lines (`Reader.said`).
     """
 
     client: Client
+    reader: Reader
     files: tuple[Path, ...]
     made: Callable[[int], bytes]
     boundaries: Callable[[bytes], list[int]]

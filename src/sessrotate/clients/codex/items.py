@@ -71,23 +71,19 @@ class _Item(Struct, tag_field="type"):
         return str(self.__struct_config__.tag)
 
 
-class Provenance(Struct):
-    """Whose a part of a message is: `user`, `harness`, `skills` or another."""
-
-    type: str | None = None
+class _Provenance(Struct):
+    type: str | None = None  # whose a block is: "user", "harness", "skills"
 
 
-class ItemMetadata(Struct):
-    """What is noted of one block of a content."""
-
-    provenance: Provenance | None = None
+class _ItemMetadata(Struct):
+    provenance: _Provenance | None = None
 
 
 class Passthrough(Struct):
     """What the client notes of a message; the lists go with the message's blocks."""
 
     content_item_kinds: list[str] = []  # "user.text", "compaction.summary"
-    content_item_metadata: list[ItemMetadata] = []
+    content_item_metadata: list[_ItemMetadata] = []
 
 
 class Message(_Item):
@@ -166,9 +162,7 @@ else:
     )
 
 
-class ExitCode(Struct):
-    """How a command ended."""
-
+class _ExitCode(Struct):
     exit_code: int = 0
 
 
@@ -176,7 +170,7 @@ class ShellOutput(Struct):
     """What a shell's output is as JSON, up to 0.77."""
 
     output: str
-    metadata: ExitCode = msgspec.field(default_factory=ExitCode)
+    metadata: _ExitCode = msgspec.field(default_factory=_ExitCode)
 
 
 SHELL_OUTPUT: Final[Rows[ShellOutput]] = Rows(ShellOutput)

@@ -8,7 +8,6 @@ files of every version from 0.36 on.
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING, Any, Final
 
@@ -33,15 +32,11 @@ class HistoryBase(Struct):
     end_ordinal_exclusive: int | None = None
 
 
-class Git(Struct):
-    """The repository that the client ran in."""
-
+class _Git(Struct):
     branch: str | None = None
 
 
-class BaseInstructions(Struct):
-    """What the model is told first (0.101)."""
-
+class _BaseInstructions(Struct):
     text: str | None = None
 
 
@@ -57,10 +52,10 @@ class Meta(Struct):
     id: str | None = None
     cwd: str | None = None
     instructions: str | None = None  # 0.20 to 0.58
-    base_instructions: BaseInstructions | None = None
+    base_instructions: _BaseInstructions | None = None  # what the model is told first
     forked_from_id: str | None = None  # 0.118
     history_base: HistoryBase | None = None
-    git: Git | None = None
+    git: _Git | None = None
     source: str | Source | None = None  # "exec", "cli"
 
     @property
@@ -102,7 +97,7 @@ class UsageInfo(Struct):
 
 
 class UsageRecord(Struct):
-    """The payload of a `token_usage_record` (0.155): what `UsageInfo` says."""
+    """The same, as the payload of a `token_usage_record` (0.155)."""
 
     usage: Usage = msgspec.field(default_factory=Usage)
     thread_token_usage: Usage = msgspec.field(default_factory=Usage)
@@ -244,25 +239,19 @@ def text(found: dict[str, Any], name: str) -> str | None:
 
 
 _LONG: Final = re.compile(
-    rb'\{(?:"timestamp":"([^"\\]{0,64})",)?(?:"ordinal":[0-9]{1,15},)?'
-    rb'"type":"compacted","payload":\{"message":("[^"\\]*+(?:\\.[^"\\]*+)*+")'
+    rb'\{(?:"timestamp":"[^"\\]{0,64}",)?(?:"ordinal":[0-9]{1,15},)?'
+    rb'"type":"compacted","payload":\{"message":"[^"\\]*+(?:\\.[^"\\]*+)*+"'
     rb'(,"replacement_history":)?'
 )
 """The beginning of a compacted record that is too long to be held."""
 
 
 def _long(record: Record) -> Row | None:
-    found = _LONG.match(record.line)
-    if found is None or not record.is_ended:
+    begins = _LONG.match(record.line)
+    if begins is None or not record.is_ended:
         return None
-    try:
-        message = json.loads(found[2].decode("utf-8", "replace"))
-    except ValueError:
-        return None
-    return Compacted(
-        timestamp=(found[1] or b"").decode("utf-8", "replace") or None,
-        payload=Compaction(message, UNSET if found[3] is None else []),
-    )
+    found = _LINES.decode(begins[0] + (b"[]}}" if begins[1] else b"}}"))
+    return found if isinstance(found, Compacted) else None
 
 
 def is_bare(record: Record) -> bool:

@@ -14,27 +14,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from sessrotate.clients.common import has_row, iso_time
-from sessrotate.clients.gemini import folders
-from sessrotate.clients.gemini.folders import session_of, sessions_folder
-from sessrotate.clients.gemini.updates import MARKER, boundary
+from sessrotate.clients.gemini import folders, updates
 from sessrotate.parsing import json_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = (
-    "MARKER",
-    "NAME",
-    "NOT_IN_PLACE",
-    "boundary",
-    "recognise",
-    "session_of",
-    "sessions",
-    "sessions_folder",
-    "timestamp",
-)
-
 NAME: Final = "gemini"
+
+MARKER: Final = updates.MARKER
 
 NOT_IN_PLACE: Final = (
     "Gemini CLI deletes session files by the eight characters that their names end with, stubs of "
@@ -42,6 +30,9 @@ NOT_IN_PLACE: Final = (
     "rotate its sessions in place yet. Leave --in-place out to split into a folder."
 )
 
+boundary: Final = updates.boundary
+session_of: Final = folders.session_of
+sessions_folder: Final = folders.sessions_folder
 sessions: Final = partial(folders.sessions, suffix=".jsonl")
 
 _DATED: Final[json_line.Shape] = {

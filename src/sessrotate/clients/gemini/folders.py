@@ -80,7 +80,7 @@ def _is_known_as(path: Path, stem: str, prefix: str) -> bool:
     from sessrotate.clients.gemini import preview  # noqa: PLC0415 - few look-ups come here
 
     head = beginning(path, _HEAD)
-    seen = preview.look(head, b"", is_whole=len(head) < _HEAD)
+    seen = preview.sight(head, b"", is_whole=len(head) < _HEAD)
     return (seen.id or "").startswith(prefix) and seen.standing == "session"
 
 

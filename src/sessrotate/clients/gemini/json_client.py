@@ -12,9 +12,7 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from sessrotate.clients.gemini import folders
-from sessrotate.clients.gemini.client import NAME, NOT_IN_PLACE
-from sessrotate.clients.gemini.folders import session_of, sessions_folder
+from sessrotate.clients.gemini import client, folders
 from sessrotate.parsing.json_stream import Cursor
 
 if TYPE_CHECKING:
@@ -22,20 +20,14 @@ if TYPE_CHECKING:
 
     from sessrotate.model import Boundary, Span
 
-__all__ = (
-    "MARKER",
-    "NAME",
-    "NOT_IN_PLACE",
-    "boundary",
-    "recognise",
-    "session_of",
-    "sessions",
-    "sessions_folder",
-    "timestamp",
-)
+NAME: Final = client.NAME
 
 MARKER: Final = b""
 
+NOT_IN_PLACE: Final = client.NOT_IN_PLACE
+
+session_of: Final = folders.session_of
+sessions_folder: Final = folders.sessions_folder
 sessions: Final = partial(folders.sessions, suffix=".json")
 
 _LONGEST: Final = 64 * 1024

@@ -12,11 +12,11 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from sessrotate.clients import opaque
+from sessrotate.clients.gemini import reader
 from sessrotate.clients.gemini.prompts import is_sent
-from sessrotate.clients.gemini.reader import folder, key, side_bytes, sight, title
 from sessrotate.clients.gemini.rows import id_at, row_of
 from sessrotate.clients.gemini.view import view as view_of
-from sessrotate.clients.opaque import said
 from sessrotate.parsing.json_stream import Cursor, Value
 from sessrotate.parsing.records import LONGEST, Record
 
@@ -27,19 +27,12 @@ if TYPE_CHECKING:
     from sessrotate.clients.protocol import Reading
     from sessrotate.clients.view import View
 
-__all__ = (
-    "agents",
-    "conversation",
-    "folder",
-    "key",
-    "live",
-    "records",
-    "said",
-    "side_bytes",
-    "sight",
-    "title",
-    "view",
-)
+folder: Final = reader.folder
+key: Final = reader.key
+said: Final = opaque.said
+side_bytes: Final = reader.side_bytes
+sight: Final = reader.sight
+title: Final = reader.title
 
 AGAIN: Final = b'{"messages":[]}'
 """The record that stands where `messages` begin another time, and what was there is void."""

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import xxhash
 
-from sessrotate.clients.gemini.rows import NONE, id_at, row_of
+from sessrotate.clients.gemini.rows import NONE, id_at, row_of, text
 from sessrotate.clients.gemini.updates import UPDATED, is_update, messages_in, replaces
 
 if TYPE_CHECKING:
@@ -134,9 +134,9 @@ def _parts(row: Row) -> Iterator[bytes]:
     for part in row.content if isinstance(row.content, list) else [row.content]:
         match part:
             case {"functionCall": dict(called)}:
-                yield _digest(_CALL, _id(called))
+                yield _digest(_CALL, text(called, "id"))
             case {"functionResponse": dict(given)}:
-                yield _digest(_RESULT, _id(given))
+                yield _digest(_RESULT, text(given, "id"))
             case {"thought": is_thought} if is_thought:
                 pass
             case str(words) | {"text": str(words)}:
@@ -144,11 +144,6 @@ def _parts(row: Row) -> Iterator[bytes]:
                     yield _digest(_TEXT, words)
             case _ if part:
                 yield _digest(_TEXT, json.dumps(part))
-
-
-def _id(function: dict[str, Any]) -> str:
-    found = function.get("id")
-    return found if isinstance(found, str) else ""
 
 
 def _digest(kind: bytes, words: str) -> bytes:

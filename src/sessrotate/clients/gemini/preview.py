@@ -39,7 +39,7 @@ _ASKED: Final = re.compile(
 )
 
 
-def look(head: bytes, tail: bytes, *, is_whole: bool) -> Sight:
+def sight(head: bytes, tail: bytes, *, is_whole: bool) -> Sight:
     """Return what a file's first and last bytes say; `is_whole`: `head` is all of it.
 
     `first` is the hash of the session's project, which is what its sessions have in common.

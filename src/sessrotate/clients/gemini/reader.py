@@ -1,7 +1,7 @@
 """What the records of Gemini CLI's append-only sessions (`.jsonl`, 0.39 and later) say.
 
-Rule: a record is a line. What a resume makes of the lines is in `gemini_live`, and what people
-read of them in `gemini_said`.
+Rule: a record is a line. `live` says what a resume makes of the lines, and `messages` what people
+read of them.
 """
 
 from __future__ import annotations
@@ -10,21 +10,14 @@ from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from sessrotate.clients.gemini import live as gemini_live
-from sessrotate.clients.gemini import messages as gemini_said
-from sessrotate.clients.gemini import preview
-from sessrotate.clients.gemini.folders import (
-    agents_of,
-    beginning,
-    folder_of,
-    session_of,
-    short_name,
-    side_bytes_of,
-)
+from sessrotate.clients.gemini import folders, preview
+from sessrotate.clients.gemini.live import conversation, live
+from sessrotate.clients.gemini.messages import said
+from sessrotate.clients.gemini.preview import sight
 from sessrotate.clients.gemini.prompts import prompt
 from sessrotate.clients.gemini.rows import NONE, identity, row_of
 from sessrotate.clients.gemini.updates import UPDATED, messages_in, replaces
-from sessrotate.clients.gemini.view import view as view_of
+from sessrotate.clients.gemini.view import view
 from sessrotate.clients.preview import EDGE, Agent
 from sessrotate.parsing.records import records
 
@@ -52,12 +45,6 @@ __all__ = [
 
 _METADATA: Final = 64
 """Lines among which a session names itself."""
-
-view = view_of
-live = gemini_live.live
-conversation = gemini_live.conversation
-sight = preview.look
-said = gemini_said.said
 
 
 def key(record: Record) -> bytes | None:
@@ -91,7 +78,7 @@ def agents(session: Reading) -> list[Agent]:
 
     A tool call says which agent it started, by `agentId` (0.45 and later).
     """
-    found = agents_of(session.path, _own_id(session) or "")
+    found = folders.agents_of(session.path, _own_id(session) or "")
     calls = _calls(session) if found else {}
     return [_agent(path, calls) for path in found]
 
@@ -102,23 +89,27 @@ def folder(path: Path, head: bytes, known: Iterable[str]) -> str:
     That is the word that the client has for it, or the first characters of its hash.
     """
     project, digest = path.parent.parent, preview.project_hash(head)
-    return _told(project, digest) or folder_of(project, digest, known) or short_name(project)
+    return (
+        _told(project, digest)
+        or folders.folder_of(project, digest, known)
+        or folders.short_name(project)
+    )
 
 
 # The client's own notes of where projects are are read once for each, not for each session.
 @lru_cache(maxsize=4096)
 def _told(project: Path, digest: str | None) -> str | None:
-    return folder_of(project, digest)
+    return folders.folder_of(project, digest)
 
 
 def side_bytes(session: Reading) -> int:
     """Return how many bytes the client keeps beside the session: see `folders`."""
-    return side_bytes_of(session.path, _own_id(session) or "")
+    return folders.side_bytes_of(session.path, _own_id(session) or "")
 
 
 def _agent(path: Path, calls: dict[str, str]) -> Agent:
-    name = session_of(path.name)
-    seen = preview.look(beginning(path, EDGE), b"", is_whole=False)
+    name = folders.session_of(path.name)
+    seen = sight(folders.beginning(path, EDGE), b"", is_whole=False)
     asked = seen.title.text if seen.title.source == "first prompt" else None
     return Agent(name, path, path.stat().st_size, calls.get(name), asked)
 

@@ -59,7 +59,7 @@ def boundary(line: Reversible[bytes], span: Span) -> Boundary | bool:
     A line that was torn has no such end, whatever the client put behind it next: `$set` of a
     session's id, a message, metadata. Only a torn one that another of its kind follows without a
     newline, which no client does, is taken for a boundary and is none: a cut there loses nothing,
-    and who needs to know what a resume loads parses the line (`gemini_live`). Whatever begins or
+    and who needs to know what a resume loads parses the line (`live`). Whatever begins or
     ends in another way is parsed here.
     """
     begin = next(iter(line), b"")

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate.clients.claude import client as claude
+from sessrotate.clients.claude import reader
 from support import lines, oracle
 from support.conformance.specimen import FIXTURES, Specimen
 
@@ -46,6 +47,7 @@ def _installed(folder: Path, data: bytes) -> Path:
 
 SPECIMEN: Final = Specimen(
     client=claude,
+    reader=reader,
     files=tuple(
         path
         for path in sorted((FIXTURES / "claude").glob("*/projects/*/*.jsonl"))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import generate_codex
 from sessrotate.clients.codex import client as codex
+from sessrotate.clients.codex import reader
 from support.conformance.specimen import FIXTURES, Specimen
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ def _installed(folder: Path, data: bytes) -> Path:
 
 SPECIMEN: Final = Specimen(
     client=codex,
+    reader=reader,
     # Not those of bare rows: their key is their place, which a line does not tell.
     files=tuple(
         path

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate.clients.gemini import client as gemini
+from sessrotate.clients.gemini import reader
 from support.conformance.specimen import FIXTURES, Specimen
 from support.gemini_sessions import UUID, context, file, message, metadata, update
 
@@ -86,6 +87,7 @@ def _installed(folder: Path, data: bytes) -> Path:
 
 SPECIMEN: Final = Specimen(
     client=gemini,
+    reader=reader,
     files=tuple(
         path
         for path in sorted((FIXTURES / "gemini").rglob("*.jsonl"))

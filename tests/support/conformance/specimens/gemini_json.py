@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Final
 
 from sessrotate.clients.gemini import json_client as gemini_json
+from sessrotate.clients.gemini import json_reader
 from support.conformance.specimen import FIXTURES, Specimen
 from support.conformance.specimens.gemini import ID, _environment
 from support.gemini_sessions import message, metadata
@@ -49,6 +50,7 @@ def _installed(folder: Path, data: bytes) -> Path:
 
 SPECIMEN: Final = Specimen(
     client=gemini_json,
+    reader=json_reader,
     files=tuple(sorted((FIXTURES / "gemini").rglob("session-*.json"))),
     made=_made,
     boundaries=_boundaries,
