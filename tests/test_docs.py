@@ -102,6 +102,12 @@ def test_every_link_leads_to_a_file_and_to_a_heading_in_it(page: Path) -> None:
         assert not anchor or anchor in anchors(found), (target, anchor)
 
 
+def test_the_index_has_every_page() -> None:
+    index = ROOT / "docs" / "README.md"
+    linked = {index.parent / each for each in re.findall(r"\]\(([^)#]+)", index.read_text())}
+    assert {*index.parent.rglob("*.md")} - {index} <= linked
+
+
 def test_every_test_that_a_page_names_is_there() -> None:
     tests = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
     for page in PAGES:
