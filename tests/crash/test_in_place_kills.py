@@ -12,6 +12,7 @@ from support.crash.disk import Image
 from support.crash.judging import check_recovered, check_whole, crashes, recovered, seen_of
 from support.crash.late import Client, appended_late, late_states
 from support.crash.scenes import CHANGED, LATE, MEANWHILE, NAMES, Session, laid_out, scene
+from support.tiers import by_day
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -46,7 +47,7 @@ def test_any_call_may_be_the_last_before_a_crash(name: str) -> None:
     assert count > 30
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", by_day(NAMES, 1, "exhaustive"))
 def test_recoveries_may_crash_too_again_and_again(name: str) -> None:
     """Every state that any number of crashes, one after the other, leaves."""
     of = scene(name)
@@ -73,7 +74,7 @@ def check_one_recovery(image: Image, history: bytes) -> None:
         found.check_clean()
 
 
-@pytest.mark.parametrize("name", CHANGED)
+@pytest.mark.parametrize("name", by_day(CHANGED, 1, "exhaustive"))
 def test_lines_that_come_to_either_file_after_a_crash_are_there_once_and_in_order(
     name: str,
 ) -> None:
@@ -121,12 +122,12 @@ def check_all_crashes(image: Image, history: bytes) -> None:
             assert found.recover() == "nothing"
 
 
-@pytest.mark.parametrize("name", CHANGED)
+@pytest.mark.parametrize("name", by_day(CHANGED, 2, "exhaustive"))
 @pytest.mark.parametrize(
     "check",
     [
         pytest.param(check_one_recovery, id="recovered"),
-        pytest.param(check_all_crashes, id="crashed again", marks=pytest.mark.scale),
+        pytest.param(check_all_crashes, id="crashed again", marks=pytest.mark.exhaustive),
     ],
 )
 def test_lines_that_come_between_two_crashes_are_there_once_and_last(

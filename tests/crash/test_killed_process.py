@@ -18,6 +18,7 @@ import pytest
 from support import command_line
 from support.crash.judging import check_whole
 from support.crash.scenes import NAMES, Scene, scene
+from support.tiers import by_day
 
 if TYPE_CHECKING:
     from support.crash.scenes import Session
@@ -95,7 +96,9 @@ def tried(count: int, call: str) -> range:
 
 
 RUNS: Final = [
-    (name, call)
+    pytest.param(
+        name, call, marks=() if (name, call) == (INSERT, "rename") else pytest.mark.exhaustive
+    )
     for name in (FIRST, RESTORE, INSERT)
     for call in (*ALWAYS, *SAMPLED)
     if (name, call) != (RESTORE, "ftruncate")  # which a restoration does not call
@@ -120,7 +123,7 @@ HARMLESS: Final = {"mkdir": 9, "rename": 1}
 drain notes at its end is noted by sealing too."""
 
 
-@pytest.mark.parametrize("call", [*ALWAYS, *SAMPLED])
+@pytest.mark.parametrize("call", by_day([*ALWAYS, *SAMPLED], ["linkat"], "exhaustive"))
 def test_any_call_of_a_process_may_fail(call: str) -> None:
     of = scene(FIRST)
     lives = of.live_files()

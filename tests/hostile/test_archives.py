@@ -22,6 +22,7 @@ from support import command_line, homes
 from support.command_line import ID, boundary, called, row, write
 from support.examples import examples
 from support.homes import Home
+from support.tiers import by_day
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -306,7 +307,7 @@ INTENT: Final = (
 )
 
 
-@pytest.mark.parametrize("where", MANIFEST, ids=str)
+@pytest.mark.parametrize("where", by_day(MANIFEST, 3, "hostile"), ids=str)
 @given(value=st.sampled_from(VALUES))
 @examples(6)
 def test_a_forged_manifest_is_an_error_or_right(
@@ -318,7 +319,7 @@ def test_a_forged_manifest_is_an_error_or_right(
         withstood(home)
 
 
-@pytest.mark.parametrize("where", INTENT, ids=str)
+@pytest.mark.parametrize("where", by_day(INTENT, 3, "hostile"), ids=str)
 @given(value=st.sampled_from(VALUES))
 @examples(6)
 def test_a_forged_intent_is_an_error_or_right(
@@ -341,7 +342,7 @@ FORGED_MERGE: Final = [
 
 
 @pytest.mark.parametrize("operation", MERGING)
-@pytest.mark.parametrize("keys", FORGED_MERGE, ids=".".join)
+@pytest.mark.parametrize("keys", by_day(FORGED_MERGE, 2, "hostile"), ids=".".join)
 @given(value=st.sampled_from([*VALUES, "rotate", "restore", "late", "insert", 4096]))
 @examples(6)
 def test_a_forged_intent_of_a_merge_is_an_error_or_loses_nothing(
@@ -400,7 +401,9 @@ def forged_names(home: Home) -> None:
 
 
 @pytest.mark.parametrize("forged", [False, True], ids=["sound", "forged"])
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: " ".join(command)[:30])
+@pytest.mark.parametrize(
+    "command", by_day(COMMANDS, 3, "hostile"), ids=lambda command: " ".join(command)[:30]
+)
 def test_nothing_outside_is_opened(home: Home, forged: bool, command: tuple[str, ...]) -> None:
     if forged:
         forged_names(home)

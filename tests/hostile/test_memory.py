@@ -22,6 +22,7 @@ import generate_session
 from sessrotate.segments.scan import MAX_BOUNDARIES
 from support.command_line import ID, boundary, row
 from support.limits import MIB, MOST_MIB, weighed
+from support.tiers import by_day
 
 GIB: Final = 1024 * MIB
 NEEDS_NO_MORE: Final = 512 * MIB  # of address space, with the interpreter and its libraries
@@ -237,7 +238,7 @@ def assert_right(path: Path, line: Line, *, seconds: float, address_space: int =
         file.unlink()
 
 
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("name", by_day(SMALL, 2, "hostile"))
 def test_a_hostile_line_is_judged_in_little_memory_and_address_space(
     name: str, tmp_path: Path
 ) -> None:
@@ -265,6 +266,7 @@ def test_unbalanced_nesting_is_opaque(tmp_path: Path) -> None:
     assert (len(found["segments"]), found["opaque_lines"]) == (1, 1)
 
 
+@pytest.mark.hostile
 def test_lines_of_nothing_but_the_marker_are_opaque(tmp_path: Path) -> None:
     path = tmp_path / f"{ID}.jsonl"
     size = MIB  # a candidate in every 19 bytes is as slow as it gets
@@ -292,6 +294,7 @@ def test_far_more_boundaries_than_any_session_has_are_allowed() -> None:
     assert MAX_BOUNDARIES >= 5_000  # a session of 2 GB has 730
 
 
+@pytest.mark.hostile
 def test_as_many_boundaries_as_are_allowed_are_reported(tmp_path: Path) -> None:
     path = tmp_path / f"{ID}.jsonl"
     write(path, repeat(boundary(2), MAX_BOUNDARIES))
@@ -300,6 +303,7 @@ def test_as_many_boundaries_as_are_allowed_are_reported(tmp_path: Path) -> None:
     path.unlink()
 
 
+@pytest.mark.hostile
 def test_more_boundaries_than_any_session_has_are_refused_with_a_sentence(tmp_path: Path) -> None:
     path = tmp_path / f"{ID}.jsonl"
     write(path, repeat(boundary(2), MAX_BOUNDARIES + 1))
@@ -351,6 +355,7 @@ def assert_whole_session(
     path.unlink()
 
 
+@pytest.mark.hostile
 def test_a_session_of_60_megabytes_is_split_and_stitched_in_little_memory(tmp_path: Path) -> None:
     assert_whole_session(tmp_path, 60 * MIB, 21, seconds=60, options=["--quiet", "--compress"])
 
@@ -360,6 +365,7 @@ def test_a_session_of_2_gigabytes_is_split_and_stitched_in_little_memory(tmp_pat
     assert_whole_session(tmp_path, 2 * GIB, 730, seconds=300, options=["--quiet"])
 
 
+@pytest.mark.hostile
 def test_noise_as_large_as_a_session_is_refused_in_little_memory(tmp_path: Path) -> None:
     path = tmp_path / "noise.jsonl"
     noise = random.Random(1).randbytes(MIB)

@@ -22,6 +22,7 @@ from sessrotate.system import zstd
 from support.command_line import ID, assert_one_sentence, called, contents, names_in, session, write
 from support.examples import examples
 from support.limits import MIB, MOST_MIB, weighed
+from support.tiers import by_day
 
 NAMES_ONE: Final = re.compile(r"Segment \d+ \(")
 CANARY: Final = "canary-outside"
@@ -44,6 +45,9 @@ KINDS: Final = [
     Kind(*choice) for choice in product(("numbered", "linked"), (False, True), (True, False))
 ]
 every_kind: Final = pytest.mark.parametrize("kind", KINDS, ids=str)
+two_kinds_by_day: Final = pytest.mark.parametrize(
+    "kind", by_day(KINDS, [KINDS[0], KINDS[-1]], "hostile"), ids=str
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +160,7 @@ def test_a_set_of_one_gives_its_source_unless_nothing_says_that_it_is_whole(
 # ── damage ───────────────────────────────────────────────────────────────────────────────────
 
 
-@every_kind
+@two_kinds_by_day
 @given(st.data())
 @examples(40, suppress_health_check=list(HealthCheck))
 def test_a_changed_byte_is_found_wherever_it_is(kind: Kind, data: st.DataObject) -> None:
@@ -206,7 +210,7 @@ def test_a_changed_time_in_a_header_is_found_without_the_manifest(
     assert_damaged(folder, naming(2))
 
 
-@every_kind
+@two_kinds_by_day
 @pytest.mark.parametrize("boundaries", [1, 3])
 def test_a_cut_segment_is_found(kind: Kind, boundaries: int, tmp_path: Path) -> None:
     made = sample(kind, boundaries)
@@ -498,12 +502,14 @@ def _unfound(
     return result
 
 
-@every_kind
+@two_kinds_by_day
 def test_every_forged_header_is_found(kind: Kind, tmp_path: Path) -> None:
     assert _unfound(kind, 3, 2, tmp_path, exactly=True) == {}
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if not kind.manifest], ids=str)
+@pytest.mark.parametrize(
+    "kind", by_day([kind for kind in KINDS if not kind.manifest], 1, "hostile"), ids=str
+)
 def test_every_forged_header_is_found_where_it_is_the_only_one(kind: Kind, tmp_path: Path) -> None:
     assert _unfound(kind, 1, 1, tmp_path, exactly=False) == {}
 
@@ -756,6 +762,7 @@ open(sys.argv[1], "w", encoding="utf-8", errors="backslashreplace").write(json.d
 """
 
 
+@pytest.mark.hostile
 def test_no_name_out_of_a_file_is_ever_opened(tmp_path: Path) -> None:
     import subprocess  # noqa: PLC0415 - for this test alone
     import sys  # noqa: PLC0415
@@ -829,8 +836,8 @@ def _bomb(head: bytes, size: int) -> bytes:
     return b"".join([*pieces, frame.flush()])
 
 
-@pytest.mark.parametrize("manifest", [True, False])
-@pytest.mark.parametrize("with_header", [True, False])
+@pytest.mark.parametrize("manifest", by_day([True, False], 1, "hostile"))
+@pytest.mark.parametrize("with_header", by_day([True, False], 1, "hostile"))
 def test_a_small_file_that_decompresses_to_gigabytes_is_found_at_once(
     manifest: bool, with_header: bool, tmp_path: Path
 ) -> None:

@@ -17,6 +17,7 @@ from support.homes import snapshot
 from support.race.checking import faults
 from support.race.racing import Race, Result, run
 from support.race.writers import Wrote, compaction, row
+from support.tiers import by_day
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,12 +44,16 @@ def raced(race: Race) -> Result:
 @linux
 @pytest.mark.parametrize(
     "race",
-    [
-        Race(seconds=2, appenders=3, slow=0.34, rotators=1, kills=False),
-        Race(seconds=2, appenders=3, slow=0.34),
-        Race(seconds=2, appenders=2, slow=0, editors=1, kills=False),
-        Race(seconds=2, appenders=2, slow=0.5, leases=False),
-    ],
+    by_day(
+        [
+            Race(seconds=2, appenders=3, slow=0.34, rotators=1, kills=False),
+            Race(seconds=2, appenders=3, slow=0.34),
+            Race(seconds=2, appenders=2, slow=0, editors=1, kills=False),
+            Race(seconds=2, appenders=2, slow=0.5, leases=False),
+        ],
+        1,
+        "race",
+    ),
     ids=["slow ones too", "rotators are killed", "a client takes rows back", "no leases"],
 )
 def test_a_race_of_two_seconds_loses_nothing(tmp_path: Path, race: Race) -> None:
@@ -59,7 +64,7 @@ def test_a_race_of_two_seconds_loses_nothing(tmp_path: Path, race: Race) -> None
 
 
 @linux
-@pytest.mark.scale
+@pytest.mark.race
 def test_thirty_seconds_of_the_long_race(tmp_path: Path) -> None:
     result = raced(Race(seconds=30, folder=tmp_path))
     assert result.rotations >= 10
@@ -70,21 +75,21 @@ def test_thirty_seconds_of_the_long_race(tmp_path: Path) -> None:
 
 
 @linux
-@pytest.mark.scale
+@pytest.mark.race
 @pytest.mark.skipif(not MEMORY.is_dir(), reason="no file system in memory")
 def test_ten_seconds_of_it_in_memory() -> None:
     raced(Race(seconds=10, folder=MEMORY))
 
 
 @linux
-@pytest.mark.scale
+@pytest.mark.race
 def test_fifteen_seconds_with_clients_that_take_rows_back(tmp_path: Path) -> None:
     result = raced(Race(seconds=15, editors=2, kills=False, folder=tmp_path))
     assert result.removed > 20
 
 
 @linux
-@pytest.mark.scale
+@pytest.mark.race
 def test_ten_seconds_without_leases(tmp_path: Path) -> None:
     # Whether a later run finds the pack quiet is up to the writers: about one race in eight has
     # no such run, and then another is held.
