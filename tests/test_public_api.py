@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from dataclasses import is_dataclass
 from importlib import resources
 from pathlib import Path
 from types import ModuleType
@@ -13,6 +14,7 @@ from types import ModuleType
 import pytest
 
 import sessrotate
+from sessrotate import model
 from support import library_sample
 
 PAGE = Path(__file__).parents[1] / "docs" / "guide" / "library.md"
@@ -107,3 +109,37 @@ def test_the_sample_uses_every_public_name_and_no_other() -> None:
     modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     assert names == set(sessrotate.__all__)
     assert modules == {"__future__", "typing", "sessrotate", "collections.abc", "pathlib"}
+
+
+def undocumented(name: str, source: str) -> list[str]:
+    """Return the fields of a class that neither it nor a sentence behind them explains."""
+    (found,) = (
+        node
+        for node in ast.parse(source).body
+        if isinstance(node, ast.ClassDef) and node.name == name
+    )
+    told = ast.get_docstring(found) or ""
+    behind = [
+        isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+        for after in (*found.body[1:], None)
+    ]
+    return [
+        each.target.id
+        for each, is_told in zip(found.body, behind, strict=True)
+        if isinstance(each, ast.AnnAssign)
+        and isinstance(each.target, ast.Name)
+        and not (is_told or f"`{each.target.id}`" in told)
+    ]
+
+
+FIELDS = sorted(
+    {value for value in vars(model).values() if is_dataclass(value)}
+    | {value for name in sessrotate.__all__ if is_dataclass(value := getattr(sessrotate, name))},
+    key=str,
+)
+
+
+@pytest.mark.parametrize("of", FIELDS)
+def test_every_field_of_a_public_value_is_explained(of: type) -> None:
+    source = Path(str(sys.modules[of.__module__].__file__)).read_text()
+    assert undocumented(of.__name__, source) == []

@@ -1,9 +1,11 @@
-"""Everything that may go wrong, in two families; nothing else leaves the library.
+"""Everything that can go wrong, in two families. Nothing else leaves the library.
 
-Rule: a `RequestError` is about what was asked (another request would work), an `InputError`
-about what was found (the data or the disk is at fault). Each class carries its exit code, so
-that the command line needs no table of its own. Messages are one sentence for a person, name
-the way out where there is one, and never quote a session's content.
+After a `RequestError`, another request would work. After an `InputError`, the data or the disk is
+at fault.
+
+Rule: a message is one sentence for a person. It says what happened, then what to do if anything can
+be done, and never quotes a session's content. Each class knows the exit code that it ends a command
+with.
 """
 
 from __future__ import annotations
@@ -16,13 +18,13 @@ if TYPE_CHECKING:
 
 
 class SessrotateError(Exception):
-    """Base of all errors of sessrotate; `exit_code` is what the command ends with."""
+    """Base of all errors of sessrotate. `exit_code` is what a command ends with."""
 
     exit_code: ClassVar[int]
 
 
 class RequestError(SessrotateError):
-    """The request cannot or should not be carried out as it was made."""
+    """The request cannot, or should not, be carried out as it was made."""
 
 
 class InputError(SessrotateError):
@@ -30,31 +32,31 @@ class InputError(SessrotateError):
 
 
 class WrongUsageError(RequestError):
-    """The request makes no sense as it stands: no such session, several matches, bad value."""
+    """The request makes no sense: no session matches, several do, or a value is invalid."""
 
     exit_code = 2
 
 
 class InUseError(RequestError):
-    """Another process uses or changes the file right now."""
+    """Another process is using or changing the file right now. Try again later."""
 
     exit_code = 75
 
 
 class RefusedError(RequestError):
-    """It could be done, but not safely; the message says what would allow it."""
+    """It could be done, but not safely. The message says what would make it safe."""
 
     exit_code = 77
 
 
 class NotASessionError(InputError):
-    """The input is not a session that we understand."""
+    """The file is not a session of a client that sessrotate knows."""
 
     exit_code = 65
 
 
 class DamagedError(InputError):
-    """A segment, header or manifest is not what it was when it was written."""
+    """A segment, header or manifest is missing, or has changed since it was written."""
 
     exit_code = 74
 
@@ -66,16 +68,16 @@ class StorageError(InputError):
 
 
 _WORST_FIRST: Final = (74, 77, 75, 65, 2)
-"""Exit codes by how much they should worry anybody."""
+"""Exit codes, the most serious first."""
 
 
 def worst(errors: Iterable[SessrotateError]) -> SessrotateError | None:
-    """Return the first of the errors that should worry most, None if there is none."""
+    """Return the most serious error, the first of several such; None if there are no errors."""
     return min(errors, key=lambda error: _WORST_FIRST.index(error.exit_code), default=None)
 
 
 def exit_code(errors: Iterable[SessrotateError]) -> int:
-    """Return what a command ends with that met these errors: 0 if there is none."""
+    """Return the exit code of a command that met these errors; 0 if there are none."""
     error = worst(errors)
     return 0 if error is None else error.exit_code
 
@@ -84,7 +86,7 @@ def exit_code(errors: Iterable[SessrotateError]) -> int:
 def storage(doing: str) -> Iterator[None]:
     """Turn an `OSError` in the block into a `StorageError` that says what was being done.
 
-    `doing` completes "Cannot …", for instance ``read the session``.
+    `doing` completes the sentence "Cannot …", for instance ``read the session``.
     """
     try:
         yield
@@ -95,10 +97,10 @@ def storage(doing: str) -> Iterator[None]:
 
 
 def printable(text: str, limit: int = 200) -> str:
-    """Return `text` on one line, at most `limit` characters, without control characters.
+    """Return `text` on one line without control characters, cut to `limit` characters.
 
-    For names and values that come from outside: a file name may hold an escape sequence, and
-    one that is not UTF-8 holds surrogates that no terminal accepts.
+    Use it for names and values that come from outside: a file name may hold an escape sequence,
+    and one that is not UTF-8 holds surrogates, which no terminal accepts.
     """
     clean = text
     if not text.isprintable():

@@ -1,9 +1,9 @@
-"""Text of a session → text that no terminal obeys. Pure.
+"""Text of a session → text that cannot command a terminal. Pure.
 
-Rule: what is printable stays as it is. Colours are left out, and every other control character is
-replaced by a picture of it; directions of writing, which can hide what a text says, by `�`.
-A page of HTML isolates each text instead, so that `export.html_text` keeps directions; what it
-leaves out is other than colours, too.
+Rule: printable text stays as it is. Colours are dropped; any other control character becomes a
+picture of itself (`␛`), and a character that changes the direction of writing, which could hide
+what a text says, becomes `�`. HTML isolates each text instead, so `render.html_text` has rules of
+its own.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _DELETE: Final = "\x7f"
 
 
 def lines(text: str) -> list[str]:
-    """Return the lines of a text, harmless; it may end in a newline, which begins no other."""
+    """Return the lines of a text, harmless. A newline at the end does not begin another line."""
     parts = text.replace("\r\n", "\n").split("\n")
     if len(parts) > 1 and not parts[-1]:
         parts.pop()
@@ -29,14 +29,14 @@ def lines(text: str) -> list[str]:
 
 
 def line(text: str) -> str:
-    """Return a text on one line, harmless; runs of white space are one space."""
+    """Return a text on one line, harmless; each run of white space becomes one space."""
     joined = " ".join(_COLOUR.sub("", text).split())
     return joined if joined.isprintable() else cleaned(joined)
 
 
 def clipped(text: str, width: int) -> str:
     """Return the beginning of a text on one line, harmless, in at most `width` characters."""
-    # A line of 8 MiB has no place here: spaces in front of it are all that could be missed.
+    # Not all of 8 MiB is looked at: only a text that begins with many spaces could lose words.
     short = line(text[: 4 * width + 64])
     if len(short) <= width and len(text) <= 4 * width + 64:
         return short
@@ -44,12 +44,12 @@ def clipped(text: str, width: int) -> str:
 
 
 def cleaned(text: str) -> str:
-    """Return a text, harmless; its newlines and tabs stay."""
+    """Return a text, harmless, with its newlines and tabs."""
     return _UNSAFE.sub(lambda found: picture(found[0]), _COLOUR.sub("", text))
 
 
 def picture(character: str) -> str:
-    """Return what stands for a character that cannot: its picture, or `�`."""
+    """Return what is shown for a character that must not be printed: its picture, or `�`."""
     if character == _DELETE:
         return chr(_PICTURES + 0x21)
     return chr(_PICTURES + ord(character)) if character < " " else _REPLACEMENT

@@ -1,7 +1,7 @@
-"""What the files of a set are called. Pure.
+"""What the files of segments and archives are called. Pure.
 
-Rule: a name is computed from a session's id and a number, and compared with what a folder holds;
-no name that was read from a file is ever used to open one.
+Rule: a name is computed from a session's id and a number, and compared with what a folder holds. A
+name that was read from a file is never used to open one.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ if TYPE_CHECKING:
     from sessrotate.model import Codec, Layout
 
 MANIFEST: Final = "manifest.json"
-"""The list of a set's segments; written last, so that its presence says the set is complete."""
+"""The list of a set's segments. It is written last: if it is there, the set is complete."""
 
 INTENT: Final = "intent.json"
-"""Says that a set is being written; it goes after the manifest is there."""
+"""Says that a set is being written. It is removed once the manifest is there."""
 
 PACK: Final = "pack"
-"""In an archive: the replaced live file, whole, until its segments are sealed."""
+"""In an archive: the live file that was replaced, whole, until its segments are sealed."""
 
 LATE: Final = "late"
-"""In an archive: lines that came late to a replaced file, until they are put in their place."""
+"""In an archive: lines that a client still wrote to the replaced file, until they are merged."""
 
 DRAFT: Final = "live.partial"
 """In an archive: the new live file, before it takes the old one's place."""
 
 TRASH: Final = "trash"
-"""In an archive: the folder of segments that were pruned and can be brought back."""
+"""In an archive: the folder of pruned segments, which can be brought back from there."""
 
 ARCHIVED: Final = "archived"
 """In an archive: the folder of a session that was archived whole, and the start of its drafts."""
@@ -37,24 +37,24 @@ ARCHIVED_NOTE: Final = "archived.json"
 """In an archive: says that its session is archived, or on its way there or back."""
 
 PARTIAL: Final = ".partial"
-"""Behind the name of a file that is not finished."""
+"""The end of the name of an unfinished file."""
 
 SUFFIX: Final = ".jsonl"
 
 CODEC_SUFFIX: Final[dict[Codec, str]] = {"plain": "", "zstd": ".zst"}
 
 SUFFIXES: Final = tuple(SUFFIX + suffix for suffix in CODEC_SUFFIX.values())
-"""What a segment's file name may end with."""
+"""All endings of a segment's file name."""
 
-# Any constant will do as long as it stays: the ids of linked segments follow from it.
+# The ids of linked segments follow from this constant: any will do, but it must never change.
 _LINKED: Final = "b5b1f5a2-6f0e-5c53-9f5e-6d1a7c1e8d0b"
 
 
 def segment_id(session: str, layout: Layout, index: int) -> str:
-    """Return what a segment is called without its suffixes.
+    """Return a segment's name without its suffixes.
 
-    Segment 0 has the session's own name. Others are `session.N` in the numbered layout, and in
-    the linked one a UUID that follows from the session and the number.
+    Segment 0 has the session's own name. The others are called `session.N` in the numbered layout;
+    in the linked layout, a UUID that follows from the session and the number.
     """
     if index == 0:
         return session
@@ -72,7 +72,7 @@ def segment_file(session: str, layout: Layout, index: int, codec: Codec = "plain
 
 
 def parent_name(session: str, layout: Layout, index: int) -> str:
-    """Return how the header of segment `index` names the segment before it."""
+    """Return the name by which the header of segment `index` refers to the segment before it."""
     name = segment_file if layout == "numbered" else segment_id
     return name(session, layout, index - 1)
 

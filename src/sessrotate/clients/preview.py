@@ -24,7 +24,10 @@ Standing = Literal["session", "empty", "warm-up", "agent"]
 
 @dataclass(frozen=True, slots=True)
 class Title:
-    """A session's title on one line, and what it is; empty for a session where nothing was said."""
+    """What a client calls a session: `text` on one line, empty if nothing was said in it.
+
+    `source` says where it comes from: `custom` if the user chose it, `none` if there is none.
+    """
 
     text: str
     source: TitleSource
@@ -64,11 +67,11 @@ class Sight:
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """The transcript of an agent: its id, its file, how many bytes that has.
+    """The transcript of an agent: its `id`, its file's `path`, and the file's size in `bytes`.
 
-    `call` is the id of the tool call that started it, None where nothing says so; `asked` the
-    beginning of what it was asked, None where that is not in sight. `is_warm_up`: its client
-    started it for itself (2.0.x of Claude Code, to warm its cache); nobody asked it anything.
+    `call` is the id of the tool call that started it, None where nothing tells. `asked` is the
+    beginning of what it was asked, None where the first 64 KiB do not tell. `is_warm_up` is True
+    if the client started it only to warm its cache (Claude Code 2.0.x).
     """
 
     id: str

@@ -1,6 +1,6 @@
 """What a record says, the same for all clients: who, when, and the blocks that people read. Pure.
 
-Rule: data, never markup. Texts are as the client wrote them; whoever shows them escapes them.
+Rule: data, never markup. Texts are as the client wrote them; whoever shows them must escape them.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ Kind = Literal["user", "assistant", "system", "attachment", "other"]
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Something said."""
+    """`text` that was said."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Thinking:
-    """Something thought; empty where only a signature of it was kept."""
+    """What the model thought; `text` is empty if the client kept only a signature of it."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A tool that the model wants used. `arguments` is JSON, mostly an object."""
+    """A call of a tool by `name`. `arguments` is JSON, mostly an object; `id` is the call's."""
 
     id: str
     name: str
@@ -37,7 +37,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a tool gave, to the call with this id."""
+    """What a tool returned: its `blocks`, for the call with this `id`; `is_error` if it failed."""
 
     id: str
     blocks: tuple[Block, ...]
@@ -46,7 +46,7 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A picture or document: its media type, and base64 data or an address, one of them empty."""
+    """A picture or document of a `media_type`: base64 `data` or an `address`, one of them empty."""
 
     media_type: str
     data: str
@@ -55,7 +55,7 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A block of a type that we do not know, as JSON."""
+    """A block of a `type` that sessrotate does not know; its JSON `value`."""
 
     type: str
     value: Any
@@ -66,7 +66,11 @@ Block = Text | Thinking | ToolCall | ToolResult | Image | Unknown
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """What an answer cost, in tokens; `cached` were read from the provider's cache."""
+    """What an answer cost, in tokens.
+
+    `sent` were sent anew, `cached` were read from the provider's cache, `stored` were written to
+    it, and `received` are the answer.
+    """
 
     sent: int
     cached: int
@@ -76,26 +80,33 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One record.
-
-    `type` is the client's own word for its kind. `time` is ISO 8601 as the client wrote it.
-    `is_meta` is what the client said in the user's name, `is_sidechain` an agent's part of the
-    conversation, `is_boundary` a compaction and `is_summary` what it left of the conversation.
-    """
+    """What one record says. A field is None where the record does not tell."""
 
     kind: Kind
+    """Who speaks: `user`, `assistant`, `system`, `attachment`, or `other`."""
     type: str
+    """The client's own word for the record's kind."""
     uuid: str | None = None
+    """The record's own id."""
     parent: str | None = None
+    """The `uuid` of the record that it follows in the conversation."""
     time: str | None = None
+    """When it was written, ISO 8601 as the client wrote it."""
     blocks: tuple[Block, ...] = ()
+    """What is said, in order."""
     model: str | None = None
+    """The model that answered."""
     tokens: Tokens | None = None
+    """What the answer cost."""
     message: str | None = None
     """The id that all parts of one answer share."""
     is_meta: bool = False
+    """Whether the client said it in the user's name."""
     is_sidechain: bool = False
+    """Whether it belongs to an agent's part of the conversation."""
     is_boundary: bool = False
+    """Whether it is a compaction."""
     is_summary: bool = False
+    """Whether it is what a compaction left of the conversation."""
     agent: str | None = None
     """The id of the agent whose transcript this is."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sessrotate.clients.preview import Agent
     from sessrotate.clients.view import View
     from sessrotate.model import Boundary
-    from sessrotate.reading.pair_tools import Entry, Viewed
+    from sessrotate.reading.pair_tools import Item, Viewed
     from sessrotate.reading.session import Session
 
 _EXPORTED: Final = Choice(include=frozenset({"sidechains", "thinking", "tools"}))
@@ -83,7 +83,7 @@ def _head(title: str, segments: int, compactions: int) -> Iterator[str]:
     yield f"A session of {count}.\n"
 
 
-def _body(shown: Iterable[Entry], boundaries: Mapping[int, Boundary]) -> Iterator[str]:
+def _body(shown: Iterable[Item], boundaries: Mapping[int, Boundary]) -> Iterator[str]:
     number = 0
     speaking: tuple[str, str | None] | None = None
     for part in shown:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class _Header:
+class _ForeignHeader:
     """What a header line says: the session, the parent's name, the segment's number."""
 
     root: str
@@ -76,7 +76,7 @@ def _root_of(folder: Path, file: str) -> str | None:
     return None
 
 
-def _only(heads: Mapping[str, _Header]) -> str | None:
+def _only(heads: Mapping[str, _ForeignHeader]) -> str | None:
     roots = sorted({head.root for head in heads.values()})
     if len(roots) > 1:
         told = ", ".join(printable(root, 60) for root in roots[:10])
@@ -84,7 +84,7 @@ def _only(heads: Mapping[str, _Header]) -> str | None:
     return roots[0] if roots else None
 
 
-def _headers(folder: Path, listing: Listing) -> dict[str, _Header]:
+def _headers(folder: Path, listing: Listing) -> dict[str, _ForeignHeader]:
     """Return the headers of a folder; none if one of them is ours: what is there is our set."""
     found = {}
     for file in sorted(listing):
@@ -98,7 +98,7 @@ def _headers(folder: Path, listing: Listing) -> dict[str, _Header]:
     return found
 
 
-def _header(folder: Path, file: str) -> _Header | None:
+def _header(folder: Path, file: str) -> _ForeignHeader | None:
     """Return what a file's first line says, in whatever order; None if it is no header.
 
     Raises DamagedError if the file cannot be read.
@@ -118,7 +118,7 @@ def _header(folder: Path, file: str) -> _Header | None:
         return None
     parent = found.get("parentFile", found.get("parentSegment"))
     index = found.get("segmentIndex")
-    return _Header(
+    return _ForeignHeader(
         root=root,
         parent=_plain(parent) if isinstance(parent, str) else None,
         index=index if type(index) is int and 0 <= index <= MAX_BOUNDARIES else None,
@@ -136,7 +136,9 @@ def _numbered(root: str) -> re.Pattern[str]:
     return re.compile(re.escape(root) + r"\.([1-9]\d{0,4})\.jsonl(?:\.zst)?")
 
 
-def _set(folder: Path, listing: Listing, root: str, heads: Mapping[str, _Header]) -> SegmentSet:
+def _set(
+    folder: Path, listing: Listing, root: str, heads: Mapping[str, _ForeignHeader]
+) -> SegmentSet:
     places = _places(root, heads)
     by_index: dict[int, list[str]] = defaultdict(list)
     for file, index in places.items():
@@ -164,7 +166,7 @@ def _part(
     root: str,
     index: int,
     files: list[str] | None,
-    heads: Mapping[str, _Header],
+    heads: Mapping[str, _ForeignHeader],
     *,
     numbered: bool,
 ) -> Part:
@@ -183,7 +185,7 @@ def _part(
     )
 
 
-def _places(root: str, heads: Mapping[str, _Header]) -> dict[str, int]:
+def _places(root: str, heads: Mapping[str, _ForeignHeader]) -> dict[str, int]:
     """Return which segment each file is: by its name, else its header, else its parent.
 
     Files whose parents go in a circle, or lead to one that is gone, have no place.
@@ -212,7 +214,7 @@ def _places(root: str, heads: Mapping[str, _Header]) -> dict[str, int]:
 def _wrong(
     parts: tuple[Part, ...],
     by_index: Mapping[int, list[str]],
-    heads: Mapping[str, _Header],
+    heads: Mapping[str, _ForeignHeader],
     *,
     numbered: bool,
 ) -> Iterator[Problem]:

@@ -37,9 +37,9 @@ Standing = Literal["live", "sealed"]
 class SegmentInfo:
     """What is known of one segment of a session without reading it.
 
-    A segment is what stands between two compactions. Its times are those of its first and last
-    dated records, ISO 8601 as the client wrote them; None where there are none, or where the
-    archive does not say.
+    A segment is what stands between two compactions. `first_timestamp` and `last_timestamp` are the
+    times of its first and last dated records, ISO 8601 as the client wrote them; None where there
+    are none, or where the archive does not say.
     """
 
     index: int

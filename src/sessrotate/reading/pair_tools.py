@@ -61,11 +61,11 @@ class UnreadableLine:
     record: Record
 
 
-Entry = Utterance | ToolUse | Compaction | UnreadableLine
+Item = Utterance | ToolUse | Compaction | UnreadableLine
 """What is shown one after the other."""
 
 
-def paired(items: Iterable[Viewed]) -> Iterator[Entry]:
+def paired(items: Iterable[Viewed]) -> Iterator[Item]:
     """Yield what records say, block by block, in the order of the records.
 
     A call comes where its result stands, or before what follows once nothing answered it.

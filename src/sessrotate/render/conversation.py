@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sessrotate.clients.view import ToolCall, ToolResult, View
     from sessrotate.model import Boundary
     from sessrotate.parsing.records import Record
-    from sessrotate.reading.pair_tools import Entry, Viewed
+    from sessrotate.reading.pair_tools import Item, Viewed
 
 _STYLES: Final = {
     "rule": "1;33",
@@ -58,11 +58,11 @@ class Style:
 
 
 def conversation(
-    parts: Iterable[Entry], boundaries: Mapping[int, Boundary], style: Style
+    parts: Iterable[Item], boundaries: Mapping[int, Boundary], style: Style
 ) -> Iterator[str]:
     """Yield what was said, line by line; `boundaries` are those that open segments, by number."""
     speaking: tuple[str, str | None] | None = None
-    before: type[Entry] | None = None
+    before: type[Item] | None = None
     for part in parts:
         if isinstance(part, Compaction | UnreadableLine):
             speaking = None
