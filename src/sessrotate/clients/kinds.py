@@ -8,7 +8,9 @@ the client's word for it, and what nobody can read is unknown. What a client wri
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from msgspec import Struct
 
 from sessrotate.clients.view import Image, Text, Thinking, ToolCall, ToolResult
 
@@ -35,8 +37,8 @@ Kind = Literal[
 """What a line mostly is."""
 
 
-class Gist(NamedTuple):
-    """What counts of one record; a tuple, for there are millions.
+class Gist(Struct, frozen=True, gc=False):
+    """What counts of one record. There are millions: a dataclass takes four times as long to make.
 
     `time` is ISO 8601 as the client wrote it. `calls` are the tools called, each with the id and
     the name, and `result` is the id of the call whose result this is, of several the first.

@@ -155,14 +155,12 @@ class Reader(Protocol):
 
 @runtime_checkable
 class Quick(Protocol):
-    """What a reader of lines may have besides: the gist of a line without parsing it."""
+    """What a reader of lines may have besides: the gist of a line without a view of it."""
 
-    def gist(
-        self, data: bytes, begin: int, to: int, *, is_whole: bool
-    ) -> tuple[Gist, bytes | None] | None:
+    def gist(self, line: bytes | memoryview, *, is_whole: bool) -> tuple[Gist, bytes | None] | None:
         """Return what `kinds.of_view` says of a record's view, and its `key`; None if in doubt.
 
-        The line is what stands within [begin, to), or its beginning unless `is_whole`.
+        Unless `is_whole`, `line` is the beginning of a line that is too long to be held.
         """
 
 

@@ -37,6 +37,7 @@ SMALL: Final = 256 * 1024
 
 MAX_TEXT: Final = 128
 MAX_DIGITS: Final = 15
+_MANY_DIGITS: Final = 300
 MAX_DEPTH: Final = 4 * 1024 * 1024
 """Levels of nesting that a line may have; ijson keeps a byte for each."""
 
@@ -70,6 +71,26 @@ def values(line: Iterable[bytes], size: int, shape: Shape) -> Values | None:
     try:
         return _streamed(line, shape)
     except _NotJSONError:
+        return None
+
+
+def whole(line: bytes) -> dict[str, Any] | None:
+    """Return the object on a line, None if it is none, or has some thousand levels.
+
+    An integer of hundreds of digits comes as the float that it is in JavaScript.
+    """
+    try:
+        found = _WHOLE.decode(line.decode("utf-8", "replace"))
+    except (ValueError, _NotJSONError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def scalar(text: bytes) -> str | int | bool | None:
+    """Return the value that is a JSON text, if it is a short scalar; None if not."""
+    try:
+        return _scalar(_DECODER.decode(text.decode("utf-8", "replace")))
+    except (ValueError, _NotJSONError, RecursionError):
         return None
 
 
@@ -111,6 +132,10 @@ def _short_integer(digits: str) -> int | None:
     return int(digits) if len(digits.removeprefix("-")) <= MAX_DIGITS else None
 
 
+def _any_integer(digits: str) -> int | float:
+    return int(digits) if len(digits) <= _MANY_DIGITS else float(digits)
+
+
 def _no_value(_text: str) -> None:
     return None
 
@@ -123,6 +148,7 @@ def _not_json(_text: str) -> None:
 _DECODER: Final = json.JSONDecoder(
     parse_int=_short_integer, parse_float=_no_value, parse_constant=_not_json
 )
+_WHOLE: Final = json.JSONDecoder(parse_int=_any_integer, parse_constant=_not_json)
 
 
 # ── as a stream ──────────────────────────────────────────────────────────────────────────────

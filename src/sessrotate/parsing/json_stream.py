@@ -33,21 +33,23 @@ _STRING: Final = rb'"[^"]*+"'
 _PLAIN: Final = rb'[^"{}\[\]]*+'
 
 
-def _nested(levels: int) -> bytes:
+def _inside(levels: int) -> bytes:
+    """Return what matches whatever stands between brackets, so many levels of it included."""
     inside = rb"%b(?:%b%b)*+" % (_PLAIN, _STRING, _PLAIN)
     for _ in range(levels - 1):
         inside = rb"%b(?:(?:%b|[{\[]%b[}\]])%b)*+" % (_PLAIN, _STRING, inside, _PLAIN)
-    return rb"[{\[]%b[}\]]" % inside
+    return inside
 
 
-_AT_ONCE: Final = re.compile(_nested(_DEEPEST) + b"|" + _STRING)
+_AT_ONCE: Final = re.compile(rb"[{\[]%b[}\]]|%b" % (_inside(_DEEPEST), _STRING))
 _ELEMENT: Final = re.compile(rb"[ \t\r\n]*+,?+[ \t\r\n]*+(%b)" % _AT_ONCE.pattern)
 _SPACE: Final = re.compile(rb"[ \t\r\n]*+")
 _SCALAR: Final = re.compile(rb'[^ \t\r\n,:"{}\[\]]*+')
 _OPENING: Final = re.compile(rb"[{\[]++")
 _CLOSING: Final = re.compile(rb"[}\]]++")
 _MISPLACED: Final = re.compile(rb"[:}]++")
-_TO_STRUCTURE: Final = re.compile(_PLAIN)
+_TO_STRUCTURE: Final = re.compile(_inside(_DEEPEST))
+"""All strings and brackets that close in the buffer are passed at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,8 @@ class Cursor:
         self._base = 0  # offset of the buffer in the text
         self._at = 0
         self._is_over = False
+        self.is_closed = False
+        """Whether the object that was passed last was one, and its brace closed it."""
 
     @property
     def offset(self) -> int:
@@ -93,8 +97,12 @@ class Cursor:
         """Pass the byte that `next` returned, if there was one."""
         self._at = min(self._at + 1, len(self._buffer))
 
-    def value(self) -> Value:
-        """Pass the value, or whatever it is, that begins here, and return it."""
+    def value(self, keep: int | None = None) -> Value:
+        """Pass the value, or whatever it is, that begins here, and return it.
+
+        At most `keep` bytes (default: `LONGEST`) of one that is not in the buffer as a whole are in
+        `text`.
+        """
         if self._blank[self._at : self._at + 1] in b'{["':
             found = _AT_ONCE.match(self._blank, self._at)
             if found is None and len(self._buffer) - self._at < BUFFER and self._more():
@@ -105,7 +113,7 @@ class Cursor:
                 )
                 self._at = found.end()
                 return value
-        return self._step_by_step()
+        return self._step_by_step(keep)
 
     def elements(self) -> Iterator[Value]:
         """Pass the elements of an array and its end; yield them. Its bracket is passed already."""
@@ -133,6 +141,7 @@ class Cursor:
 
         None is a name that is none: too long, or no string. Ends where the text is no object.
         """
+        self.is_closed = False
         if self.next() != b"{":
             return
         self.skip()
@@ -145,7 +154,9 @@ class Cursor:
                 return
             self.skip()
             yield _name(name)
+            self.is_closed = False
         self.skip()
+        self.is_closed = byte == b"}"
 
     def rest(self) -> Value:
         """Pass all that is left, and return it as if it were one value."""
@@ -155,8 +166,8 @@ class Cursor:
             if not self._more():
                 return taken.value(is_ended=False)
 
-    def _step_by_step(self) -> Value:
-        taken, depth, in_string = _Taken(self.offset), 0, False
+    def _step_by_step(self, keep: int | None) -> Value:
+        taken, depth, in_string = _Taken(self.offset, keep), 0, False
         if self._blank[self._at : self._at + 1] not in b'{["':
             return self._scalar(taken)
         while True:
@@ -218,15 +229,19 @@ class Cursor:
         self._base += self._at
         self._at = 0
         self._buffer = b"".join(parts)
-        self._blank = self._buffer.replace(rb"\\", b"--").replace(rb"\"", b"--")
+        self._blank = self._buffer
+        if (
+            b"\\" in self._buffer
+        ):  # a picture has none, and to look for one byte is ten times as fast
+            self._blank = self._buffer.replace(rb"\\", b"--").replace(rb"\"", b"--")
         self._is_over = size < BUFFER
         return size > 0
 
 
 def _structure(text: bytes, at: int, depth: int) -> tuple[int, int, bool]:
     """Pass the next quote, or brackets of one sort: return where, how deep, and if in a string."""
-    found = _TO_STRUCTURE.match(text, at)
-    at = found.end() if found else at
+    if depth and (found := _TO_STRUCTURE.match(text, at)) is not None:
+        at = found.end()
     if (found := _OPENING.match(text, at)) is not None:
         return found.end(), depth + found.end() - at, False
     if (found := _CLOSING.match(text, at)) is not None:
@@ -284,13 +299,14 @@ def _arrays(cursor: Cursor, path: tuple[str, ...]) -> Iterator[Iterator[Value]]:
 class _Taken:
     """A value that is put together step by step."""
 
-    def __init__(self, offset: int) -> None:
+    def __init__(self, offset: int, keep: int | None = None) -> None:
         self._offset = offset
+        self._keep = LONGEST if keep is None else keep
         self._held = BytesIO()
         self.size = 0
 
     def add(self, buffer: bytes, start: int, end: int) -> None:
-        room = LONGEST - self._held.tell()
+        room = self._keep - self._held.tell()
         if room > 0:
             self._held.write(memoryview(buffer)[start : min(end, start + room)])
         self.size += end - start

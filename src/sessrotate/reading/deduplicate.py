@@ -29,6 +29,9 @@ _KEPT: Final = 12
 _MARK: Final = 4
 """Bytes of a digest that tell whether two copies differ, which nothing but a count depends on."""
 
+_SIZE: Final = _KEPT - 2 + _MARK
+"""Bytes kept of a record: all but the two that its bucket is known by."""
+
 
 @dataclass(slots=True)
 class Copies:
@@ -62,7 +65,9 @@ class Known:
         bytes_of: Callable[[Record], Iterator[bytes]] | None = None,
         copies: Copies | None = None,
     ) -> None:
-        self._seen: Final = _Seen()
+        # By the first two bytes of what a record is known by: with millions of records some hundred
+        # in each bucket, which are searched faster than a set of that many would take memory.
+        self._buckets: Final[list[bytearray | None]] = [None] * 65536
         self._bytes_of: Final = bytes_of
         self._copies: Final = Copies() if copies is None else copies
 
@@ -77,12 +82,21 @@ class Known:
     def is_new_line(self, line: bytes, key: bytes | None) -> bool:
         """Do as `is_new` does, with the digest of the line."""
         # Another seed, or a line that is just some row's key would pass for that row.
-        known_by = xxhash.xxh3_128_digest(key, seed=1) if key else line
-        mark = self._seen.add(known_by, line[-_MARK:])
-        if mark is not None:
-            self._copies.left_out += 1
-            self._copies.differing += mark != line[-_MARK:]
-        return mark is None
+        known_by = xxhash.xxh3_128_digest(key, 1) if key else line
+        number, rest, mark = known_by[0] << 8 | known_by[1], known_by[2:_KEPT], line[-_MARK:]
+        bucket = self._buckets[number]
+        if bucket is None:
+            self._buckets[number] = bytearray(rest + mark)
+            return True
+        at = bucket.find(rest)
+        while at >= 0:
+            if at % _SIZE == 0:
+                self._copies.left_out += 1
+                self._copies.differing += bucket[at + len(rest) : at + _SIZE] != mark
+                return False
+            at = bucket.find(rest, at + 1)
+        bucket += rest + mark
+        return True
 
 
 def _digest(record: Record, bytes_of: Callable[[Record], Iterator[bytes]] | None) -> bytes:
@@ -92,29 +106,3 @@ def _digest(record: Record, bytes_of: Callable[[Record], Iterator[bytes]] | None
     for piece in bytes_of(record) if bytes_of else (record.line,):
         found.update(piece)
     return found.digest()
-
-
-class _Seen:
-    """Which keys there were, each with the mark that it came with first."""
-
-    _SIZE: Final = _KEPT - 2 + _MARK
-
-    def __init__(self) -> None:
-        # By the first two bytes of the key: with millions of keys some hundred in each bucket,
-        # which are searched faster than a set of that many would take memory.
-        self._buckets: Final[list[bytearray | None]] = [None] * 65536
-
-    def add(self, key: bytes, mark: bytes) -> bytes | None:
-        """Note a key, unless it is known; return the mark that it was noted with, if it was."""
-        number, rest = key[0] << 8 | key[1], key[2:_KEPT]
-        bucket = self._buckets[number]
-        if bucket is None:
-            self._buckets[number] = bytearray(rest + mark)
-            return None
-        at = bucket.find(rest)
-        while at >= 0:
-            if at % self._SIZE == 0:
-                return bytes(bucket[at + len(rest) : at + self._SIZE])
-            at = bucket.find(rest, at + 1)
-        bucket += rest + mark
-        return None

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from sessrotate.clients.protocol import Reader
     from sessrotate.reports.model import Day
 
+    GistOf = Callable[..., tuple[Gist, bytes | None] | None]
+
     Told = tuple[Gist, bytes | None, bytes, int, int]
     """A record's gist, what it is known by, its line's digest, where it is and how large."""
 
@@ -120,27 +122,27 @@ class Tally:
         smallest = -1
         reader = self._reader
         told = (
-            self._at_a_glance(reader, pieces, index)
+            self._by_gist(reader.gist, pieces, index)
             if isinstance(reader, Quick)
             else map(self._parsed, reader.records(pieces, index))
         )
         # Everything here is done a million times.
-        for (kind, time, calls, result), key, digest, at, size in told:
-            try:
-                share = shares[kind]
-            except KeyError:
+        for gist, key, digest, at, size in told:
+            kind = gist.kind
+            share = shares.get(kind)
+            if share is None:
                 share = shares[kind] = [0, 0]
             share[0] += 1
             share[1] += size
-            days.add(size, time)
+            days.add(size, gist.time)
             if not is_new(digest, key):
                 counts.copies[0] += 1
                 counts.copies[1] += size
-            for call in calls:
-                self._call(*call)
+            if gist.calls:
+                self._call(gist.calls)
             tool = None
             if kind == "tool results":
-                tool = self._calls.get(result or "", UNKNOWN_TOOL)
+                tool = self._calls.get(gist.result or "", UNKNOWN_TOOL)
                 _count(counts.tools, tool, 1, size)
             if size > smallest:
                 counts.keep(LargeLine(self._session, index, start + at, at, size, kind, tool))
@@ -151,23 +153,24 @@ class Tally:
             share[1] for share in shares.values()
         )
 
-    def _at_a_glance(
-        self, reader: Quick, pieces: Iterable[bytes | memoryview], index: int
+    def _by_gist(
+        self, gist_of: GistOf, pieces: Iterable[bytes | memoryview], index: int
     ) -> Iterator[Told]:
-        """Yield the lines without parsing them, nor making records, where the reader can."""
-        gist, digest_of, at = reader.gist, xxhash.xxh3_128_digest, 0
+        """Yield the lines without views, nor making records, where the reader can."""
+        digest_of, at = xxhash.xxh3_128_digest, 0
         seen, view = b"", memoryview(b"")
         for data, start, to, size, is_ended in split(pieces):
+            if data is not seen:
+                seen, view = data, memoryview(data)
+            line = view[start:to]
             is_whole = to - start == size
-            found = gist(data, start, to, is_whole=is_whole)
+            found = gist_of(line, is_whole=is_whole)
             if found is None or not is_whole:
                 record = Record(index, at, data[start:to], size, is_ended)
-                gist_, key, digest, _, _ = self._parsed(record)
-                found = found or (gist_, key)
+                gist, key, digest, _, _ = self._parsed(record)
+                found = found or (gist, key)
             else:
-                if data is not seen:
-                    seen, view = data, memoryview(data)
-                digest = digest_of(view[start:to])
+                digest = digest_of(line)
             yield *found, digest, at, size + is_ended
             at += size + is_ended
 
@@ -184,13 +187,15 @@ class Tally:
         """Return the days of what was counted."""
         return self._days.all()
 
-    def _call(self, identity: str, name: str) -> None:
-        if not identity or len(identity) > _LONGEST:
-            return
-        name = name[:_LONGEST]
-        if len(self._tools) < TOOLS:
-            self._tools.setdefault(name, name)
-        self._calls.pop(identity, None)  # the last use counts: it is dropped last
-        self._calls[identity] = self._tools.get(name, OTHER_TOOLS)
-        if len(self._calls) > CALLS:
-            del self._calls[next(iter(self._calls))]
+    def _call(self, made: tuple[tuple[str, str], ...]) -> None:
+        calls, tools = self._calls, self._tools
+        for identity, name in made:
+            if not identity or len(identity) > _LONGEST:
+                continue
+            tool = name[:_LONGEST]
+            if len(tools) < TOOLS:
+                tools.setdefault(tool, tool)
+            calls.pop(identity, None)  # the last use counts: it is dropped last
+            calls[identity] = tools.get(tool, OTHER_TOOLS)
+            if len(calls) > CALLS:
+                del calls[next(iter(calls))]

@@ -143,16 +143,27 @@ def test_a_record_of_a_compaction_that_is_too_long_is_refused(tmp_path: Path) ->
     assert "too long" in made.refusals[0]
 
 
-@pytest.mark.parametrize("value", [b"1" * 5000, b"[" * 100_000 + b"]" * 100_000])
-def test_a_record_of_a_compaction_that_is_too_much_for_a_parser_is_refused(
-    tmp_path: Path, value: bytes
-) -> None:
+def plan_beside(tmp_path: Path, value: bytes) -> LivePlan:
+    """Plan a session whose compaction has this value too, and lists a row."""
     path = tmp_path / "s.jsonl"
-    record = json.dumps(compaction(note="N")).encode().replace(b'"N"', value)
+    record = json.dumps(listed("a") | {"note": "N"}).encode().replace(b'"N"', value)
     data = written(path, [message("a"), record, message("b", "boundary")])
     cut = data.index(b"\n") + 1
-    made = planned(path, Span(cut, cut + len(record)), len(data))
+    return planned(path, Span(cut, cut + len(record)), len(data))
+
+
+def test_a_record_of_a_compaction_that_is_too_deep_for_a_parser_is_refused(tmp_path: Path) -> None:
+    made = plan_beside(tmp_path, b"[" * 100_000 + b"]" * 100_000)
     assert (made.carried, made.refusals) == ((), ("The last compaction's record cannot be read.",))
+
+
+@pytest.mark.parametrize("value", [b"1" * 5000, b"1e999", rb'"\ud800"', b'"\xff"'])
+def test_what_a_compaction_lists_is_carried_whatever_stands_beside_it(
+    tmp_path: Path, value: bytes
+) -> None:
+    made = plan_beside(tmp_path, value)
+    assert made.refusals == ()
+    assert [each.span.start for each in made.carried] == [0]
 
 
 @pytest.mark.parametrize("torn", [b'{"type":"user","uuid":"a","te', b'{"type":"user"}', b" ", b"}"])

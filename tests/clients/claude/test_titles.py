@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sessrotate.clients.claude.rows import Shown, shown_of
 from sessrotate.clients.claude.titles import LONGEST, exact, prompt, title
 from sessrotate.clients.preview import EDGE, Title
 from sessrotate.parsing.records import records
@@ -24,6 +25,12 @@ def lines(*rows: Any) -> bytes:
 
 def user(content: Any, **fields: Any) -> dict[str, Any]:
     return {"type": "user", "uuid": "u", "message": {"content": content}, **fields}
+
+
+def shown(row: Any) -> Shown:
+    found = shown_of(lines(row).rstrip())
+    assert found is not None
+    return found
 
 
 def both(*rows: Any) -> Title:
@@ -93,7 +100,7 @@ def test_a_summary_of_another_session_does_not_count() -> None:
     ],
 )
 def test_what_the_user_did_not_say_is_no_prompt(row: dict[str, Any]) -> None:
-    assert prompt(row) is None
+    assert prompt(shown(row)) is None
     assert str(both(row, user("A prompt"))) == "A prompt"
 
 
@@ -111,11 +118,11 @@ def test_what_the_user_did_not_say_is_no_prompt(row: dict[str, Any]) -> None:
     ],
 )
 def test_a_prompt_is_found_in_any_shape(content: Any) -> None:
-    assert prompt(user(content)) == "A prompt"
+    assert prompt(shown(user(content))) == "A prompt"
 
 
 def test_a_comparison_is_no_element() -> None:
-    assert prompt(user("<3 this")) == "<3 this"
+    assert prompt(shown(user("<3 this"))) == "<3 this"
 
 
 def test_a_long_title_of_many_lines_is_one_short_line() -> None:

@@ -17,8 +17,9 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate.clients.claude.client import AGENT, SUFFIX, listed
-from sessrotate.clients.claude.live import parsed, row_of, text
-from sessrotate.clients.claude.titles import WARM_UP, prompt
+from sessrotate.clients.claude.rows import Outcome, Shown, shown_of, started_of
+from sessrotate.clients.claude.titles import WARM_UP, asked, prompt
+from sessrotate.clients.claude.view import text
 from sessrotate.clients.preview import EDGE, Agent
 from sessrotate.errors import SessrotateError
 from sessrotate.system.source import Source
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-    from sessrotate.clients.claude.live import Row
     from sessrotate.clients.preview import Standing
     from sessrotate.parsing.records import Record
 
@@ -93,15 +93,17 @@ def with_calls(agents: Iterable[Agent], history: Callable[[], Iterable[Record]])
     wanted = {agent.asked for agent in agents}
     for record in history():
         if any(marker in record.line for marker in _STARTED):
-            row = row_of(record) or {}
-            result, calls = row.get("toolUseResult"), _calls(row)
-            agent = text(result, "agentId") if isinstance(result, dict) else None
+            row = started_of.of(record)
+            if row is None:
+                continue
+            result = row.tool_use_result
+            agent = result.agent_id if isinstance(result, Outcome) else None
             if agent is not None and (call := _answered(row)) is not None:
                 by_agent[agent] = call
-            for call, asked in calls:
-                if asked in wanted and call not in by_prompt.setdefault(asked, []):
-                    by_prompt[asked].append(call)
-    asked_once = {asked for asked in wanted if sum(each.asked == asked for each in agents) == 1}
+            for call, said in _calls(row):
+                if said in wanted and call not in by_prompt.setdefault(said, []):
+                    by_prompt[said].append(call)
+    asked_once = {said for said in wanted if sum(each.asked == said for each in agents) == 1}
 
     def call_of(agent: Agent) -> str | None:
         told = agent.call or by_agent.get(agent.id)
@@ -119,16 +121,15 @@ def standing(head: bytes, *, is_whole: bool) -> Standing:
     """
     sidechains = warm_ups = False
     for line in BytesIO(head):  # mostly the first few say it
-        row = parsed(line) or {}
-        kind = text(row, "type")
-        if kind not in {"user", "assistant"}:
+        row = shown_of(line)
+        if row is None or row.type not in {"user", "assistant"}:
             continue
-        if row.get("isSidechain") is True:
+        if row.is_sidechain:
             sidechains = True
-        elif kind == "assistant":
+        elif row.type == "assistant":
             if not warm_ups:
                 return "session"
-        elif row.get("isCompactSummary") is True or (prompt(row) or WARM_UP) != WARM_UP:
+        elif row.is_compact_summary or (prompt(row) or WARM_UP) != WARM_UP:
             return "session"
         else:
             warm_ups = warm_ups or prompt(row) == WARM_UP
@@ -148,20 +149,20 @@ def _head(path: Path) -> tuple[bytes, int]:
 
 def _agent(path: Path, head: bytes, size: int) -> Agent:
     first = head.partition(b"\n")[0]
-    row = parsed(first) or {}
+    row = shown_of(first) or Shown()
     meta = _meta(path)
-    asked = prompt({**row, "isSidechain": False})
+    said = asked(row) if row.type == "user" else None
     return Agent(
         id=path.name.removeprefix(AGENT).removesuffix(SUFFIX),
         path=path,
         bytes=size,
         call=text(meta, "toolUseId"),
-        asked=asked,
-        is_warm_up=asked == WARM_UP,
+        asked=said,
+        is_warm_up=said == WARM_UP,
     )
 
 
-def _meta(path: Path) -> Row:
+def _meta(path: Path) -> dict[str, Any]:
     with suppress(SessrotateError, ValueError, RecursionError):
         with Source(path.with_name(path.name.removesuffix(SUFFIX) + _META)) as source:
             found = json.loads(source.read_at(0, min(_META_BYTES, source.size())))
@@ -169,19 +170,18 @@ def _meta(path: Path) -> Row:
     return {}
 
 
-def _blocks(row: Row, kind: str) -> Iterator[Row]:
-    message = row.get("message")
-    content: Any = message.get("content") if isinstance(message, dict) else None
+def _blocks(row: Shown, kind: str) -> Iterator[dict[str, Any]]:
+    content: Any = None if row.message is None else row.message.content
     for block in content if isinstance(content, list) else ():
         if isinstance(block, dict) and block.get("type") == kind:
             yield block
 
 
-def _answered(row: Row) -> str | None:
+def _answered(row: Shown) -> str | None:
     return next((text(block, "tool_use_id") for block in _blocks(row, "tool_result")), None)
 
 
-def _calls(row: Row) -> Iterator[tuple[str, str]]:
+def _calls(row: Shown) -> Iterator[tuple[str, str]]:
     """Yield the calls that start agents, each with what it asks."""
     for block in _blocks(row, "tool_use"):
         asking = block.get("input")

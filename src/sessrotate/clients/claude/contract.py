@@ -11,10 +11,9 @@ lines are.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field, replace
 from sys import getsizeof
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from sessrotate.clients.claude.lasting import (
     CLEARED,
@@ -23,13 +22,15 @@ from sessrotate.clients.claude.lasting import (
     TRANSCRIPT,
     preserved,
 )
-from sessrotate.clients.claude.survey import Survey, Unless
+from sessrotate.clients.claude.rows import compaction_of
+from sessrotate.clients.claude.survey import Survey
 from sessrotate.model import Span
 from sessrotate.parsing import json_line, lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from sessrotate.clients.claude.rows import Name, Row
     from sessrotate.system.source import Source
 
     Older = Iterable[tuple[int, Source | None]]
@@ -47,21 +48,6 @@ _PER_NAME: Final = 120
 _PER_LINE: Final = 350
 """What CPython takes for a uuid, or for a line to carry, with its share of sets and lists."""
 
-_ROW: Final[json_line.Shape] = dict.fromkeys(
-    (
-        "type",
-        "uuid",
-        "parentUuid",
-        "sessionId",
-        "messageId",
-        "leafUuid",
-        "organizationUuid",
-    )
-)
-
-_UUID: Final = b'"uuid"'
-_MESSAGE: Final = b'"messageId"'
-_NEVER: Final = Unless(_UUID, frozenset())
 _HISTORY_OF_KEPT: Final = "it is the file history of a message that stays"
 
 
@@ -110,12 +96,12 @@ class _Room:
 class _Needs:
     """Which rows from before the cut are needed, and which of them were found: their uuids."""
 
-    preserved: set[bytes] = field(default_factory=set)
-    required: set[bytes] = field(default_factory=set)
-    chained: set[bytes] = field(default_factory=set)
-    walked: dict[bytes, bytes] = field(default_factory=dict)
+    preserved: set[str] = field(default_factory=set)
+    required: set[str] = field(default_factory=set)
+    chained: set[str] = field(default_factory=set)
+    walked: dict[str, str] = field(default_factory=dict)
     """Rows of a preserved segment still to be found → the row that the walk ends with."""
-    found: dict[bytes, Carried] = field(default_factory=dict)
+    found: dict[str, Carried] = field(default_factory=dict)
     hidden: int | None = None
     """The sealed segment that may have a row that is needed, but cannot be looked into."""
     room: _Room = field(default_factory=_Room)
@@ -142,7 +128,7 @@ def plan(
 
 
 def _plan(source: Source, boundary: Span, end: int, history: int, older: Older) -> LivePlan:
-    survey = Survey(source, _ROW, lines.WINDOW)
+    survey = Survey(source, lines.WINDOW)
     needs, is_plain = _preserved(source, boundary)
     tail, parents = _continued(survey, Span(boundary.start, end), needs.room)
     preserved_too = parents & (needs.preserved | set(needs.walked))
@@ -174,12 +160,14 @@ def _order(entry: Carried) -> tuple[bool, int, int]:
     return entry.segment is None, entry.segment or 0, entry.span.start
 
 
-def _continued(survey: Survey, span: Span, room: _Room) -> tuple[set[bytes], set[bytes]]:
+def _continued(survey: Survey, span: Span, room: _Room) -> tuple[set[str], set[str]]:
     """Return the uuids of the rows in `span`, and those that they continue and that are not."""
-    uuids: set[bytes] = set()
-    parents: set[bytes] = set()
-    for _, row in survey.all(span):
-        uuid, parent = _link(row or {}, "uuid"), _link(row or {}, "parentUuid")
+    uuids: set[str] = set()
+    parents: set[str] = set()
+    for _, row in survey.forward(span):
+        if row is None:
+            continue
+        uuid, parent = _name(row.uuid), _name(row.parent_uuid)
         if uuid is not None and uuid not in uuids:
             room.take(_PER_NAME + len(uuid))
             uuids.add(uuid)
@@ -190,10 +178,9 @@ def _continued(survey: Survey, span: Span, room: _Room) -> tuple[set[bytes], set
     return uuids, parents - uuids
 
 
-def _link(row: json_line.Values, name: str) -> bytes | None:
-    """Return a value that names a row as the file spells it."""
-    value = row.get(name)
-    return value.encode() if isinstance(value, str) else None
+def _name(uuid: str | None) -> str | None:
+    """Return what names a row; a text that is longer than any name is none."""
+    return None if uuid is None or len(uuid) > json_line.MAX_TEXT else uuid
 
 
 def _preserved(source: Source, boundary: Span) -> tuple[_Needs, bool]:
@@ -201,45 +188,38 @@ def _preserved(source: Source, boundary: Span) -> tuple[_Needs, bool]:
     if not json_line.is_small(boundary.size):
         raise _RefusedError("The last compaction's record is too long to read.")
     line = source.read_at(boundary.start, boundary.size)
-    try:
-        record: Any = json.loads(line.decode(errors="replace"))
-    except (ValueError, RecursionError):  # thousands of digits or levels, and a record all the same
-        raise _RefusedError("The last compaction's record cannot be read.") from None
-    told = preserved(record)
-    needs = _Needs(preserved=_spelled(told.listed), required=_spelled(told.required))
+    compaction = compaction_of(line)
+    if compaction is None:
+        raise _RefusedError("The last compaction's record cannot be read.")
+    told = preserved(compaction)
+    needs = _Needs(preserved=set(told.listed), required=set(told.required))
     if told.ends is not None:
         head, tail = told.ends
-        needs.walked = {_spelling(tail): _spelling(head)}
+        needs.walked = {tail: head}
     return needs, not (needs.preserved or needs.walked)
 
 
-def _spelled(uuids: Iterable[str]) -> set[bytes]:
-    return {_spelling(uuid) for uuid in uuids}
-
-
-def _spelling(uuid: str) -> bytes:
-    # A lone surrogate is encoded as what no row is ever found by.
-    return uuid.encode("utf-8", "surrogatepass")
-
-
 def _look_back(
-    survey: Survey, end: int, needs: _Needs, missing: set[bytes], segment: int | None = None
+    survey: Survey, end: int, needs: _Needs, missing: set[str], segment: int | None = None
 ) -> None:
     """Find the `missing` rows, last copy first: a row's parent stands before it."""
-    for span, row in survey.backward(end - 1, Unless(_UUID, missing)):
-        uuid, parent = _link(row or {}, "uuid"), _link(row or {}, "parentUuid")
-        if uuid is not None and uuid in missing:
+    for span, row in survey.backward(end - 1) if missing else ():
+        uuid = None if row is None else _name(row.uuid)
+        if row is not None and uuid is not None and uuid in missing:
             missing.remove(uuid)
+            parent = _name(row.parent_uuid)
             more = _found(needs, Carried(span, "", segment), uuid, parent)
             missing |= {uuid for uuid in more if uuid not in needs.found}
+            if not missing:
+                return
 
 
-def _wanted(needs: _Needs) -> set[bytes]:
+def _wanted(needs: _Needs) -> set[str]:
     """Return the rows without which there is no plan: of `allUuids` one may be nowhere."""
     return needs.chained | needs.required | needs.walked.keys()
 
 
-def _look_further(older: Older, needs: _Needs, missing: set[bytes]) -> Iterator[Carried]:
+def _look_further(older: Older, needs: _Needs, missing: set[str]) -> Iterator[Carried]:
     """Find in the archive what is still `missing`; yield the file history that belongs to it.
 
     So it is when a user rewinds, in a client that runs, to a prompt that has been archived since.
@@ -248,25 +228,23 @@ def _look_further(older: Older, needs: _Needs, missing: set[bytes]) -> Iterator[
         if source is None:
             needs.hidden = index
             return
-        survey, end, known = Survey(source, _ROW, lines.WINDOW), source.size(), set(needs.found)
+        survey, end, known = Survey(source, lines.WINDOW), source.size(), set(needs.found)
         _look_back(survey, end, needs, missing, index)
         found = needs.found.keys() - known
-        kinds = [*CLEARED, *TRANSCRIPT, *FILE_HISTORY] if found else []
-        idle = {kind.encode(): _NEVER for kind in kinds}
-        idle |= {kind.encode(): Unless(_MESSAGE, found) for kind in FILE_HISTORY}
-        for span, row in survey.relevant(Span(0, end if found else 0), idle):
-            kind = None if row is None else row.get("type")
-            if kind in FILE_HISTORY and _link(row or {}, "messageId") in found:
+        for span, row in survey.forward(Span(0, end if found else 0)):
+            if row is None or row.type not in FILE_HISTORY:
+                continue
+            if _name(row.message_id) in found:
                 needs.room.take(_PER_LINE)
                 yield Carried(span, _HISTORY_OF_KEPT, index)
         if not missing & _wanted(needs):
             return
 
 
-def _found(needs: _Needs, found: Carried, uuid: bytes, parent: bytes | None) -> set[bytes]:
+def _found(needs: _Needs, found: Carried, uuid: str, parent: str | None) -> set[str]:
     """Note where a needed row is; return the rows that are needed because of it."""
-    needs.room.take(_PER_LINE + _PER_NAME + len(uuid) + len(parent or b""))
-    more: set[bytes] = set()
+    needs.room.take(_PER_LINE + _PER_NAME + len(uuid) + len(parent or ""))
+    more: set[str] = set()
     walk_ends = needs.walked.get(uuid)
     if uuid in needs.chained:
         needs.found[uuid] = replace(found, reason="a row after the compaction continues it")
@@ -281,7 +259,7 @@ def _found(needs: _Needs, found: Carried, uuid: bytes, parent: bytes | None) -> 
     return more
 
 
-def _refusals(needs: _Needs, parents: set[bytes], tail: set[bytes]) -> Iterator[str]:
+def _refusals(needs: _Needs, parents: set[str], tail: set[str]) -> Iterator[str]:
     # A fork of 2.1.330 writes preserved rows behind the boundary that lists them.
     if needs.hidden is not None:
         yield (
@@ -297,48 +275,44 @@ def _refusals(needs: _Needs, parents: set[bytes], tail: set[bytes]) -> Iterator[
 
 
 def _look_through(
-    survey: Survey, end: int, needs: _Needs, tail: set[bytes]
+    survey: Survey, end: int, needs: _Needs, tail: set[str]
 ) -> tuple[list[Carried], int]:
     """Return the metadata lines to carry, and how many rows of history the tail repeats."""
     always: list[Carried] = []
     last: dict[tuple[object, ...], Span] = {}
     repeated = 0
     kept = tail | needs.found.keys()
-    idle = {
-        kind.encode(): unless
-        for kinds, unless in (
-            (CLEARED, _NEVER),
-            (TRANSCRIPT, Unless(_UUID, tail)),
-            (FILE_HISTORY, Unless(_MESSAGE, kept)),
-        )
-        for kind in kinds
-    }
-    for span, row in survey.relevant(Span(0, end), idle):
-        if (key := _key(row)) is not None:
+    for span, row in survey.forward(Span(0, end)):
+        if row is not None and row.type in TRANSCRIPT:
+            repeated += _name(row.uuid) in tail
+        elif row is not None and (key := _key(row)) is not None:
             if key not in last:
                 needs.room.take(_PER_LINE + sum(map(getsizeof, key)))
             last[key] = span
         elif (reason := _reason(row, kept)) is not None:
             needs.room.take(_PER_LINE)
             always.append(Carried(span, reason))
-        elif row is not None and row.get("type") in TRANSCRIPT:
-            repeated += _link(row, "uuid") in tail
     newest = [Carried(span, "it is the newest of its kind") for span in last.values()]
     return [*always, *newest], repeated
 
 
-def _key(row: json_line.Values | None) -> tuple[object, ...] | None:
+def _key(row: Row) -> tuple[object, ...] | None:
     """Return what the last row is wanted of, or None if every row of its type is."""
-    names = LAST_WINS.get(str(row.get("type"))) if row is not None else None
-    return tuple(row.get(name) for name in names) if names and row is not None else None
+    parts = LAST_WINS.get(row.type or "")
+    return None if parts is None else (row.type, *(_short(part(row)) for part in parts))
 
 
-def _reason(row: json_line.Values | None, kept: set[bytes]) -> str | None:
+def _short(value: Name) -> Name:
+    """Return a part of a key; what is longer than a name is none."""
+    if isinstance(value, str):
+        return value if len(value) <= json_line.MAX_TEXT else None
+    return value if value is None or abs(value) < 10**json_line.MAX_DIGITS else None
+
+
+def _reason(row: Row | None, kept: set[str]) -> str | None:
     """Return why a line is carried of itself, or None if it is not."""
     if row is None:
         return "it is no record, and clients keep it"
-    kind = row.get("type")
-    if kind in FILE_HISTORY:
-        is_kept = _link(row, "messageId") in kept
-        return _HISTORY_OF_KEPT if is_kept else None
-    return None if kind in CLEARED or kind in TRANSCRIPT else "clients keep records of its type"
+    if row.type in FILE_HISTORY:
+        return _HISTORY_OF_KEPT if _name(row.message_id) in kept else None
+    return None if row.type in CLEARED else "clients keep records of its type"

@@ -7,8 +7,12 @@ it has in another shape than clients write it counts as not there.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from sessrotate.clients.claude.rows import Compaction, Name, Row
 
 HEADER_TYPE: Final = "segment_header"
 
@@ -34,8 +38,10 @@ CLEARED: Final = frozenset(
 FILE_HISTORY: Final = frozenset({"file-history-delta", "file-history-snapshot"})
 """Void too, but for those of a message that stays: `/rewind` restores code by them."""
 
-_LAST: Final = ("type", "sessionId")
-LAST_WINS: Final[dict[str, tuple[str, ...]]] = {
+Part = Callable[["Row"], "Name"]
+
+_SESSION: Final[tuple[Part, ...]] = (lambda row: row.session_id,)
+LAST_WINS: Final[dict[str, tuple[Part, ...]]] = {
     **dict.fromkeys(
         (
             "agent-color",
@@ -65,12 +71,13 @@ LAST_WINS: Final[dict[str, tuple[str, ...]]] = {
             "tools-used",
             "worktree-state",
         ),
-        _LAST,
+        _SESSION,
     ),
-    "summary": ("type", "leafUuid"),
-    "hybrid-organization": (*_LAST, "organizationUuid"),
+    "summary": (lambda row: row.leaf_uuid,),
+    "hybrid-organization": (*_SESSION, lambda row: row.organization_uuid),
 }
-"""Metadata of which the client takes the last of each key (2.1.330); the key's fields."""
+"""Metadata of which the client takes the last of each key (2.1.330): what is in the key, beside
+the type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,23 +94,19 @@ class Preserved:
     ends: tuple[str, str] | None = None
 
 
-def preserved(boundary: dict[str, Any]) -> Preserved:
+def preserved(compaction: Compaction) -> Preserved:
     """Return what a compaction's record says it preserved, if anything."""
-    metadata = _object(boundary.get("compactMetadata"))
-    messages, segment = metadata.get("preservedMessages"), metadata.get("preservedSegment")
-    if isinstance(messages, dict):
-        required = _texts(messages.get("uuids"))
-        return Preserved(required, required | _texts(messages.get("allUuids")))
-    match _object(segment):
-        case {"headUuid": str(head), "tailUuid": str(tail)}:
-            return Preserved(ends=(head, tail))
-    return Preserved()
+    metadata = compaction.compact_metadata
+    if metadata is None:
+        return Preserved()
+    messages, segment = metadata.preserved_messages, metadata.preserved_segment
+    if messages is not None:
+        required = _texts(messages.uuids)
+        return Preserved(required, required | _texts(messages.all_uuids))
+    if segment is None or segment.head_uuid is None or segment.tail_uuid is None:
+        return Preserved()
+    return Preserved(ends=(segment.head_uuid, segment.tail_uuid))
 
 
-def _object(value: object) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _texts(value: object) -> frozenset[str]:
-    texts = value if isinstance(value, list) else []
-    return frozenset(text for text in texts if isinstance(text, str))
+def _texts(values: list[Any] | None) -> frozenset[str]:
+    return frozenset(text for text in values or () if isinstance(text, str))

@@ -7,18 +7,16 @@ rows are missing. What is nowhere is not missed, as clients do not.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sessrotate.clients.claude.lasting import preserved
+from sessrotate.clients.claude.rows import Row, compaction_of, row_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from sessrotate.parsing.records import Record
-
-    Row = dict[str, Any]
 
 
 @dataclass(slots=True)
@@ -48,36 +46,20 @@ class Needed:
             self.walked[parent] = first
 
 
-def row_of(record: Record) -> Row | None:
-    """Return what a record holds as JSON, None if it is no object, or too long to be held."""
-    return parsed(record.line) if record.is_whole else None
-
-
-def parsed(line: bytes) -> Row | None:
-    """Return what a line holds as JSON, None if it is no object."""
-    if line[:1] not in {b"{", b" ", b"\t"}:
-        return None
-    try:
-        row = json.loads(line.decode("utf-8", "replace"))
-    except (ValueError, RecursionError):
-        return None
-    return row if isinstance(row, dict) else None
-
-
 def needed_by(tail: Iterable[Record]) -> Needed:
     """Return which rows from before it the newest segment needs; its first row is a compaction."""
     wanted, own = Needed(), set[str]()
     for number, record in enumerate(tail):
-        row = row_of(record) or {}
-        if not number:
-            kept = preserved(row)
+        row = row_of.of(record) or Row()
+        if not number and (compaction := compaction_of.of(record)) is not None:
+            kept = preserved(compaction)
             wanted.listed |= kept.listed
             if kept.ends is not None:
                 first, last = kept.ends
                 wanted.walked[last] = first
-        if (uuid := text(row, "uuid")) is not None:
-            own.add(uuid)
-        parent = text(row, "parentUuid")
+        if row.uuid is not None:
+            own.add(row.uuid)
+        parent = row.parent_uuid
         if parent is not None and parent not in own:
             wanted.chained.add(parent)
     wanted.chained -= own
@@ -109,9 +91,9 @@ def _numbers(needed: Needed, rows: Iterator[Record]) -> set[int]:
     """Return which rows are needed, by number, and take them off what is missing."""
     known: dict[str, tuple[int, str | None]] = {}
     for number, record in enumerate(rows):
-        row = row_of(record) or {}
-        if (uuid := text(row, "uuid")) is not None:
-            known[uuid] = number, text(row, "parentUuid")
+        row = row_of.of(record)
+        if row is not None and row.uuid is not None:
+            known[row.uuid] = number, row.parent_uuid
     numbers = set()
     while here := needed.missing() & known.keys():
         for uuid in here:
@@ -119,9 +101,3 @@ def _numbers(needed: Needed, rows: Iterator[Record]) -> set[int]:
             numbers.add(number)
             needed.take(uuid, parent)
     return numbers
-
-
-def text(row: Row, name: str) -> str | None:
-    """Return a value that is a text."""
-    value = row.get(name)
-    return value if isinstance(value, str) else None

@@ -11,9 +11,10 @@ import re
 from typing import Final
 
 from sessrotate.clients.claude.agents import standing
-from sessrotate.clients.claude.live import parsed, text
 from sessrotate.clients.claude.titles import on_one_line, title
+from sessrotate.clients.claude.view import text
 from sessrotate.clients.preview import Sight, Title
+from sessrotate.parsing import json_line
 
 _FOLDER: Final = re.compile(rb'"cwd":("(?:[^"\\]|\\.)*")')
 _PLAIN_FOLDER: Final = re.compile(rb'"cwd":"([^"\\\x00-\x1f]*)"')
@@ -71,7 +72,8 @@ def _folder(head: bytes) -> str | None:
     found = _FOLDER.search(head)
     if found is None:
         return None
-    return text(parsed(b'{"cwd":%s}' % found[1]) or {}, "cwd")
+    folder = json_line.whole(b'{"cwd":%s}' % found[1])
+    return None if folder is None else text(folder, "cwd")
 
 
 def _first(pattern: re.Pattern[bytes], data: bytes) -> str | None:

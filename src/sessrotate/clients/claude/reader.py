@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from sessrotate.clients.claude import agents as claude_agents
 from sessrotate.clients.claude import live as claude_live
 from sessrotate.clients.claude import thread, titles
-from sessrotate.clients.claude.identity import DOUBT, UUID
 from sessrotate.clients.claude.kinds import gist
 from sessrotate.clients.claude.preview import look as sight
+from sessrotate.clients.claude.rows import row_of
 from sessrotate.clients.claude.view import view
 from sessrotate.clients.opaque import said
 from sessrotate.clients.preview import EDGE
@@ -42,14 +42,11 @@ __all__ = (
 
 
 def key(record: Record) -> bytes | None:
-    """Return a row's own uuid, None if it has none. Parsed only where a glance does not tell."""
-    if not record.is_whole:
+    """Return a row's own uuid, None if it has none."""
+    row = row_of.of(record)
+    if row is None or row.uuid is None:
         return None
-    uuid = UUID.own(record.line)
-    if uuid is not DOUBT:
-        return uuid
-    value = claude_live.text(claude_live.row_of(record) or {}, "uuid")
-    return None if value is None else value.encode("utf-8", "surrogatepass")
+    return row.uuid.encode("utf-8", "surrogatepass")
 
 
 def live(session: Reading) -> Iterator[Record]:

@@ -15,12 +15,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate.clients.claude.lasting import TRANSCRIPT
-from sessrotate.clients.claude.live import row_of, text
+from sessrotate.clients.claude.rows import CompactMetadata, compaction_of, turn_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from sessrotate.clients.claude.live import Row
+    from sessrotate.clients.claude.rows import Compaction, Turn
     from sessrotate.parsing.records import Record
 
 ROOM: Final = 16 * 1024 * 1024
@@ -46,9 +46,9 @@ def conversation(records: Callable[[], Iterator[Record]]) -> Iterator[Record]:
     """
     tree = _Tree()
     for number, record in enumerate(records()):
-        row = row_of(record)
-        if row is not None:
-            tree.add(number, row)
+        row = turn_of.of(record)
+        if row is not None and tree.add(number, row):
+            tree.compact(number, compaction_of.of(record))
     yield from _in_order(records, tree.order())
 
 
@@ -69,40 +69,45 @@ class _Tree:
     results: set[int] = field(default_factory=set)
     """The nodes that bring results of tools."""
     checkpoint: str | None = None
-    boundary: Row | None = None
+    compaction: CompactMetadata | None = None
     cut: int = _NOWHERE
     by_time: list[int] | None = None
 
-    def add(self, number: int, row: Row) -> None:
-        """Note a row."""
-        kind, uuid = text(row, "type"), text(row, "uuid")
-        if kind == "last-prompt":
-            self.checkpoint = text(row, "leafUuid") or self.checkpoint
+    def add(self, number: int, row: Turn) -> bool:
+        """Note a row; return whether it is a compaction."""
+        kind, uuid = row.type, row.uuid
+        if kind == "last-prompt" and isinstance(row.leaf_uuid, str):
+            self.checkpoint = row.leaf_uuid or self.checkpoint
         if uuid is None:
-            return
+            return False
         node = self._node(uuid)
-        parent = text(row, "parentUuid")
+        parent = row.parent_uuid
         self.parents[node] = _NOWHERE if parent is None else self._node(parent)
         self.numbers[node] = number if kind in TRANSCRIPT else _SILENT
-        if kind not in TRANSCRIPT:
-            return
-        if row.get("isSidechain") is True:
-            return
+        if kind not in TRANSCRIPT or row.is_sidechain:
+            return False
         self.spoken.append(node)
-        self.times[node] = _seconds(text(row, "timestamp"))
+        self.times[node] = _seconds(row.timestamp)
         self.checkpoint = None  # what was written down before is out of date
         if kind in {"user", "assistant"}:
             self._say(node, row)
-        elif row.get("subtype") == "compact_boundary":
-            self.boundary, self.cut = row, number
+            return False
+        return row.subtype == "compact_boundary"
 
-    def _say(self, node: int, row: Row) -> None:
-        message = row.get("message")
-        message = message if isinstance(message, dict) else {}
-        if row["type"] == "assistant":
-            if (answer := text(message, "id")) is not None:
-                self.answers[node] = hash(answer)  # never -1, in CPython
-        elif _has_result(message.get("content")):
+    def compact(self, number: int, row: Compaction | None) -> None:
+        """Note the row that was just added as a compaction; the last one counts."""
+        self.compaction, self.cut = None if row is None else row.compact_metadata, number
+
+    def _say(self, node: int, row: Turn) -> None:
+        message = row.message
+        if message is None:
+            return
+        if row.type == "assistant":
+            if message.id is not None:
+                self.answers[node] = hash(message.id)  # never -1, in CPython
+        elif isinstance(message.content, list) and any(
+            block.type == "tool_result" for block in message.content
+        ):
             self.results.add(node)
 
     def _node(self, uuid: str) -> int:
@@ -199,14 +204,16 @@ class _Tree:
         all else from before the compaction is gone. What went back to it follows the preserved rows
         too in 2.1.330, and the row before it by time in 2.1.112.
         """
-        metadata = _object(self.boundary or {}, "compactMetadata")
-        told = _object(metadata, "preservedMessages")
-        listed = told.get("uuids")
-        if not isinstance(listed, list):
-            told = _object(metadata, "preservedSegment")
-            listed = self._segment(text(told, "headUuid"), text(told, "tailUuid"))
-        anchor = self._known(text(told, "anchorUuid"))
-        kept = [self._known(uuid) for uuid in listed]
+        metadata = self.compaction or CompactMetadata()
+        messages, segment = metadata.preserved_messages, metadata.preserved_segment
+        listed: list[Any] | None = None
+        anchor = _NOWHERE
+        if messages is not None and messages.uuids is not None:
+            listed, anchor = messages.uuids, self._known(messages.anchor_uuid)
+        elif segment is not None:
+            listed = self._segment(segment.head_uuid, segment.tail_uuid)
+            anchor = self._known(segment.anchor_uuid)
+        kept = [self._known(uuid) for uuid in listed or ()]
         if not kept or _NOWHERE in (anchor, *kept):
             return
         gone = {node for node in self.spoken if self.numbers[node] < self.cut} - {*kept}
@@ -270,14 +277,3 @@ def _seconds(time: str | None) -> float:
         return datetime.fromisoformat(time or "").timestamp()
     except (ValueError, OverflowError):
         return 0
-
-
-def _has_result(content: Any) -> bool:
-    return isinstance(content, list) and any(
-        isinstance(block, dict) and block.get("type") == "tool_result" for block in content
-    )
-
-
-def _object(row: Row, name: str) -> Row:
-    value = row.get(name)
-    return value if isinstance(value, dict) else {}

@@ -13,13 +13,14 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
-from sessrotate.clients.claude.live import parsed, row_of, text
+from sessrotate.clients.claude.rows import row_of, shown_of, titled_of
+from sessrotate.clients.claude.view import text
 from sessrotate.clients.preview import Title
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from sessrotate.clients.claude.live import Row
+    from sessrotate.clients.claude.rows import Shown, Titled
     from sessrotate.clients.preview import TitleSource
     from sessrotate.parsing.records import Record
 
@@ -32,10 +33,10 @@ WARM_UP: Final = "Warmup"
 
 _UNTITLED: Final = Title("", "none")
 
-_TITLES: Final[dict[str, tuple[TitleSource, str]]] = {
-    "custom-title": ("custom", "customTitle"),
-    "ai-title": ("ai", "aiTitle"),
-    "last-prompt": ("last prompt", "lastPrompt"),
+_TITLES: Final[dict[str | None, tuple[TitleSource, Callable[[Titled], str | None]]]] = {
+    "custom-title": ("custom", lambda row: row.custom_title),
+    "ai-title": ("ai", lambda row: row.ai_title),
+    "last-prompt": ("last prompt", lambda row: row.last_prompt),
 }
 """Rows whose last one counts: their type, and the field."""
 
@@ -62,7 +63,7 @@ def title(head: bytes, tail: bytes) -> Title:
     found = _Found()
     for edge in (head, tail):
         for line in _titled(edge):
-            found.entitle(parsed(line) or {})
+            found.entitle(titled_of(line))
     for leaf in found.summaries:
         name = b'"uuid":"%s"' % leaf.encode("utf-8", "surrogatepass")
         if name in head or name in tail:
@@ -70,7 +71,7 @@ def title(head: bytes, tail: bytes) -> Title:
     if (told := found.title()).text:
         return told  # whatever the prompts are, and they are dear to find
     for line in chain(_lines_with(_USER, head), _lines_with(_USER, tail)):
-        found.ask(parsed(line) or {})
+        found.ask(shown_of(line))
         if found.first:
             break
     return found.title()
@@ -82,29 +83,33 @@ def exact(records: Callable[[], Iterable[Record]]) -> Title:
     for record in records():
         line = record.line
         if not line.startswith(_CONVERSATION) and _TITLED.search(line):
-            found.entitle(row_of(record) or {})
+            found.entitle(titled_of.of(record))
         if not found.first and _USER.search(line):
-            found.ask(row_of(record) or {})
+            found.ask(shown_of.of(record))
     if found.summaries:
         for record in records():
-            uuid = text(row_of(record) or {}, "uuid")
-            if uuid in found.summaries:
-                found.leaves.add(uuid)
+            row = row_of.of(record)
+            if row is not None and row.uuid in found.summaries:
+                found.leaves.add(row.uuid or "")
     return found.title()
 
 
-def prompt(row: Row) -> str | None:
+def prompt(row: Shown) -> str | None:
     """Return what the user asked in a row, None if it is no prompt of a user.
 
     Both shapes of contents count: a text, and blocks (pictures beside a text change nothing).
     """
-    if text(row, "type") != "user" or any(row.get(name) is True for name in _NOT_THE_USERS):
+    if row.type != "user" or row.is_sidechain:
+        return None
+    return asked(row)
+
+
+def asked(row: Shown) -> str | None:
+    """Return what was asked in a row of a user's, an agent's row included."""
+    if row.is_meta or row.is_compact_summary or row.is_visible_in_transcript_only:
         return None
     said = (_REMINDER.sub("", each).strip() for each in _texts(row))
     return next((each for each in said if each and not _NO_PROMPT.match(each)), None)
-
-
-_NOT_THE_USERS: Final = ("isMeta", "isCompactSummary", "isSidechain", "isVisibleInTranscriptOnly")
 
 
 @dataclass(slots=True)
@@ -117,16 +122,18 @@ class _Found:
     first: str = ""
     command: str = ""
 
-    def entitle(self, row: Row) -> None:
-        kind = text(row, "type") or ""
-        if kind in _TITLES:
-            source, name = _TITLES[kind]
-            self.titles[source] = on_one_line(text(row, name) or "")
-        elif kind == "summary":
-            self.summaries[text(row, "leafUuid") or ""] = on_one_line(text(row, "summary") or "")
+    def entitle(self, row: Titled | None) -> None:
+        if row is None:
+            return
+        if row.type in _TITLES:
+            source, said = _TITLES[row.type]
+            self.titles[source] = on_one_line(said(row) or "")
+        elif row.type == "summary":
+            leaf = row.leaf_uuid if isinstance(row.leaf_uuid, str) else ""
+            self.summaries[leaf] = on_one_line(row.summary or "")
 
-    def ask(self, row: Row) -> None:
-        if text(row, "type") == "user":
+    def ask(self, row: Shown | None) -> None:
+        if row is not None and row.type == "user":
             self.first = on_one_line(prompt(row) or "")
             named = _COMMAND.search("\n".join(_texts(row)))
             self.command = self.command or (named[1][:LONGEST] if named else "")
@@ -171,9 +178,8 @@ def _lines_with(pattern: re.Pattern[bytes], edge: bytes) -> Iterator[bytes]:
         match = pattern.search(edge, end)
 
 
-def _texts(row: Row) -> list[str]:
-    message = row.get("message")
-    content: Any = message.get("content") if isinstance(message, dict) else None
+def _texts(row: Shown) -> list[str]:
+    content: Any = None if row.message is None else row.message.content
     if isinstance(content, str):
         return [content]
     if not isinstance(content, list):

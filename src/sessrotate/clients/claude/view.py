@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from sessrotate.clients.claude.live import row_of, text
+from msgspec.structs import astuple
+
+from sessrotate.clients.claude.rows import Said, shown_of
 from sessrotate.clients.view import (
     Block,
     Image,
@@ -25,10 +27,11 @@ from sessrotate.clients.view import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sessrotate.clients.claude.live import Row
+    from sessrotate.clients.claude.rows import Shown, Usage
     from sessrotate.parsing.records import Record
 
-    Readers = dict[str, Callable[[Row], Block]]
+    Json = dict[str, Any]
+    Readers = dict[str, Callable[[Json], Block]]
 
 KINDS: Final[dict[str, Kind]] = {
     "user": "user",
@@ -40,56 +43,53 @@ KINDS: Final[dict[str, Kind]] = {
 
 def view(record: Record) -> View | None:
     """Return what a record says, None if it is no JSON object or too long to be held."""
-    row = row_of(record)
+    row = shown_of.of(record)
     if row is None:
         return None
-    kind = KINDS.get(text(row, "type") or "", "other")
-    message = row.get("message")
-    message = message if isinstance(message, dict) else {}
-    subtype = text(row, "subtype")
+    kind = KINDS.get(row.type or "", "other")
+    message = row.message or Said()
     return View(
         kind=kind,
-        type=subtype or text(row, "type") or "",
-        uuid=text(row, "uuid"),
-        parent=text(row, "parentUuid"),
-        time=text(row, "timestamp"),
-        blocks=_BLOCKS[kind](row, message),
-        model=text(message, "model"),
-        tokens=_tokens(message.get("usage")),
-        message=text(message, "id"),
-        is_meta=row.get("isMeta") is True,
-        is_sidechain=row.get("isSidechain") is True,
-        is_boundary=kind == "system" and subtype == "compact_boundary",
-        is_summary=row.get("isCompactSummary") is True,
-        agent=text(row, "agentId"),
+        type=row.subtype or row.type or "",
+        uuid=row.uuid,
+        parent=row.parent_uuid,
+        time=row.timestamp,
+        blocks=_BLOCKS[kind](row),
+        model=message.model,
+        tokens=_tokens(message.usage),
+        message=message.id,
+        is_meta=row.is_meta,
+        is_sidechain=row.is_sidechain,
+        is_boundary=kind == "system" and row.subtype == "compact_boundary",
+        is_summary=row.is_compact_summary,
+        agent=row.agent_id,
     )
 
 
-def _message(_row: Row, message: Row) -> tuple[Block, ...]:
-    return _content(message.get("content"))
+def _message(row: Shown) -> tuple[Block, ...]:
+    return () if row.message is None else _content(row.message.content)
 
 
-def _system(row: Row, _message: Row) -> tuple[Block, ...]:
-    return _content(row.get("content"))
+def _system(row: Shown) -> tuple[Block, ...]:
+    return _content(row.content)
 
 
-def _attachment(row: Row, _message: Row) -> tuple[Block, ...]:
+def _attachment(row: Shown) -> tuple[Block, ...]:
     """Return what the client told the model of an attachment, or the attachment itself.
 
     `rendered` is what 2.1.330 keeps of it; older clients only the attachment.
     """
-    rendered = row.get("rendered")
-    if isinstance(rendered, list):
-        return tuple(block for each in rendered for block in _content(_field(each, "content")))
-    value = row.get("attachment")
+    if isinstance(row.rendered, list):
+        return tuple(block for each in row.rendered for block in _content(_field(each, "content")))
+    value = row.attachment
     return (Unknown(text(value, "type") or "" if isinstance(value, dict) else "", value),)
 
 
-def _other(_row: Row, _message: Row) -> tuple[Block, ...]:
+def _other(_row: Shown) -> tuple[Block, ...]:
     return ()
 
 
-_BLOCKS: Final[dict[Kind, Callable[[Row, Row], tuple[Block, ...]]]] = {
+_BLOCKS: Final[dict[Kind, Callable[[Shown], tuple[Block, ...]]]] = {
     "user": _message,
     "assistant": _message,
     "system": _system,
@@ -115,11 +115,11 @@ def _block(block: Any, readers: Readers) -> Block:
     return readers.get(text(block, "type") or "", _unknown)(block)
 
 
-def _unknown(block: Row) -> Block:
+def _unknown(block: Json) -> Block:
     return Unknown(text(block, "type") or "", block)
 
 
-def _result(block: Row) -> Block:
+def _result(block: Json) -> Block:
     return ToolResult(
         text(block, "tool_use_id") or "",
         _content(block.get("content"), _IN_RESULT),
@@ -127,7 +127,7 @@ def _result(block: Row) -> Block:
     )
 
 
-def _image(block: Row) -> Block:
+def _image(block: Json) -> Block:
     source = block.get("source")
     if not isinstance(source, dict):
         return _unknown(block)
@@ -154,18 +154,9 @@ _IN_RESULT: Final[Readers] = {
 _READERS: Final[Readers] = {**_IN_RESULT, "tool_result": _result}
 """A result stands in no other result: one that does would be as deep as anybody likes."""
 
-_COUNTS: Final = (
-    "input_tokens",
-    "cache_read_input_tokens",
-    "cache_creation_input_tokens",
-    "output_tokens",
-)
 
-
-def _tokens(usage: Any) -> Tokens | None:
-    if not isinstance(usage, dict):
-        return None
-    return Tokens(*(_count(usage.get(name)) for name in _COUNTS))
+def _tokens(usage: Usage | None) -> Tokens | None:
+    return None if usage is None else Tokens(*map(_count, astuple(usage)))
 
 
 def _count(value: Any) -> int:
@@ -174,3 +165,9 @@ def _count(value: Any) -> int:
 
 def _field(value: Any, name: str) -> Any:
     return value.get(name) if isinstance(value, dict) else None
+
+
+def text(value: Json, name: str) -> str | None:
+    """Return a member that is a text."""
+    found = value.get(name)
+    return found if isinstance(found, str) else None

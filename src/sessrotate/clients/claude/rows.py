@@ -1,0 +1,199 @@
+"""Claude Code's record types: what sessrotate reads of a row, and nothing else of it.
+
+Rule: a field is here because somebody asks for it, under the client's own name in camel case, and
+says since when it has been seen: in files that 2.0.28, 2.1.30, 2.1.112, 2.1.260, 2.1.300 and
+2.1.330 wrote. Fields without a version are in all of them. A row may lack any field.
+
+There are three sizes of a row, because what is not named costs nothing: `Row` says where a row
+belongs, `Turn` also what its message consists of, and `Shown` what people read of it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Raw, Struct
+
+from sessrotate.parsing.typed import Decoder
+
+Name = str | int | bool | None
+"""A text, in what clients write. As a key of theirs another scalar would do as well."""
+
+NOTHING = Raw(b"")
+
+
+class Row(Struct, rename="camel", gc=False):
+    """Where a row belongs."""
+
+    type: str | None = None
+    """`user`, `assistant`, `system`, `attachment`, or one of some forty types of metadata."""
+    uuid: str | None = None
+    """Of rows of the conversation only."""
+    parent_uuid: str | None = None
+    """The row that this one follows; null where a conversation begins, as at a compaction."""
+    session_id: Name = None
+    message_id: str | None = None
+    """The row whose files a `file-history-snapshot` or `file-history-delta` has (2.1.112)."""
+    leaf_uuid: Name = None
+    """The last row of what a `summary` is of (2.0.28), or a `last-prompt` (2.1.260)."""
+    organization_uuid: Name = None
+    """Of a `hybrid-organization` (in the code of 2.1.330)."""
+
+
+# ── messages ─────────────────────────────────────────────────────────────────────────────────
+
+
+class Source(Struct, gc=False):
+    """What a picture or a document is; only that it is an object."""
+
+
+class Block(Struct, gc=False):
+    """A block of a message, of the Anthropic API as the client writes it down."""
+
+    type: str | None = None
+    """`text`, `thinking`, `tool_use`, `tool_result`, `image` and others."""
+    id: str | None = None
+    """Of a `tool_use`: the call's."""
+    name: str | None = None
+    """Of a `tool_use`: the tool's."""
+    tool_use_id: str | None = None
+    """Of a `tool_result`: the call's whose result it is."""
+    content: Raw = NOTHING
+    """Of a `tool_result`: a text, or a list of blocks."""
+    source: Source | None = None
+    """Of an `image` or a `document`."""
+
+
+class Message(Struct, gc=False):
+    """What a `user` or `assistant` row has in `message`."""
+
+    id: str | None = None
+    """Of the model's: the answer that all its rows are parts of."""
+    content: str | list[Block] | None = None
+
+
+class Turn(Row, rename="camel", gc=False):
+    """A row, and what its message consists of."""
+
+    subtype: str | None = None
+    """Of a `system` row: `compact_boundary`, `local_command`, `stop_hook_summary` and others."""
+    timestamp: str | None = None
+    """ISO 8601 in UTC, in milliseconds. Metadata has none."""
+    is_sidechain: bool = False
+    """It is an agent's."""
+    message: Message | None = None
+
+
+# ── what people read ─────────────────────────────────────────────────────────────────────────
+
+
+class Usage(Struct, gc=False):
+    """What an answer cost, in tokens."""
+
+    input_tokens: Any = None
+    cache_read_input_tokens: Any = None
+    cache_creation_input_tokens: Any = None
+    output_tokens: Any = None
+
+
+class Said(Struct):
+    """A message, all of its content included."""
+
+    id: str | None = None
+    model: str | None = None
+    usage: Usage | None = None
+    content: Any = None
+
+
+class Shown(Row, rename="camel"):
+    """A row, and what people read of it."""
+
+    subtype: str | None = None
+    timestamp: str | None = None
+    is_sidechain: bool = False
+    is_meta: bool = False
+    """The client says it in the user's name."""
+    is_compact_summary: bool = False
+    """It is what a compaction left of the conversation."""
+    is_visible_in_transcript_only: bool = False
+    """It is not sent to the model."""
+    agent_id: str | None = None
+    """The agent whose transcript this is."""
+    message: Said | None = None
+    content: Any = None
+    """Of a `system` row: a text."""
+    attachment: Any = None
+    """Of an `attachment` (2.1.112): an object that has a type."""
+    rendered: Any = None
+    """Of an `attachment` (2.1.300): what the model was told of it, as messages."""
+
+
+class Titled(Shown, rename="camel"):
+    """A row that may give its session a title."""
+
+    custom_title: str | None = None
+    """Of a `custom-title`: the user's own (2.1.80)."""
+    ai_title: str | None = None
+    """Of an `ai-title`: the model's (2.1.80)."""
+    last_prompt: str | None = None
+    """Of a `last-prompt` (2.1.112)."""
+    summary: str | None = None
+    """Of a `summary` (2.0.28)."""
+
+
+class Outcome(Struct, rename="camel"):
+    """What the client noted of a tool's result, for its own display."""
+
+    agent_id: str | None = None
+    """The agent that the call started."""
+
+
+class Started(Shown, rename="camel"):
+    """A row that may start an agent, or have its result."""
+
+    tool_use_result: Outcome | str | list[Raw] | None = None
+
+
+# ── compactions ──────────────────────────────────────────────────────────────────────────────
+
+
+class PreservedSegment(Struct, rename="camel"):
+    """The rows that a compaction preserved, by the ends of their chain (2.1.260; read by 2.1.80).
+
+    The chain goes from `tail_uuid` to `head_uuid` by the rows' parents.
+    """
+
+    head_uuid: str | None = None
+    tail_uuid: str | None = None
+    anchor_uuid: str | None = None
+    """The row that they follow from now on: the summary."""
+
+
+class PreservedMessages(Struct, rename="camel"):
+    """The same rows as a list (2.1.260)."""
+
+    anchor_uuid: str | None = None
+    uuids: list[Any] | None = None
+    all_uuids: list[Any] | None = None
+    """These, and what stands between them; one of them may be in no file (2.1.260)."""
+
+
+class CompactMetadata(Struct, rename="camel"):
+    """What a compaction did."""
+
+    preserved_messages: PreservedMessages | None = None
+    preserved_segment: PreservedSegment | None = None
+
+
+class Compaction(Row, rename="camel"):
+    """A `system` row of the subtype `compact_boundary`."""
+
+    compact_metadata: CompactMetadata | None = None
+
+
+row_of = Decoder(Row)
+turn_of = Decoder(Turn)
+shown_of = Decoder(Shown)
+titled_of = Decoder(Titled)
+started_of = Decoder(Started)
+compaction_of = Decoder(Compaction)
