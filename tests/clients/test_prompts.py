@@ -7,6 +7,7 @@ from pathlib import Path
 
 from sessrotate.clients import prompts
 from sessrotate.clients.claude import titles as claude_titles
+from sessrotate.clients.claude.rows import shown_of
 from sessrotate.clients.claude.view import view
 from sessrotate.parsing.records import Record
 
@@ -18,8 +19,10 @@ def test_a_session_is_called_by_a_prompt_and_by_all_but_commands() -> None:
     called = commands = 0
     for line in [line for path in FILES for line in path.read_bytes().splitlines()]:
         found, row = view(Record(0, 0, line, len(line))), json.loads(line)
+        shown = shown_of(line)
         assert found is not None
-        titles, is_prompt = claude_titles.prompt(row) is not None, prompts.is_prompt(found)
+        assert shown is not None
+        titles, is_prompt = claude_titles.prompt(shown) is not None, prompts.is_prompt(found)
         is_command = is_prompt and str(row["message"]["content"]).startswith("<command-")
         assert is_prompt == (titles or is_command), line
         assert not (titles and is_command), line

@@ -37,7 +37,6 @@ SMALL: Final = 256 * 1024
 
 MAX_TEXT: Final = 128
 MAX_DIGITS: Final = 15
-_MANY_DIGITS: Final = 300
 MAX_DEPTH: Final = 4 * 1024 * 1024
 """Levels of nesting that a line may have; ijson keeps a byte for each."""
 
@@ -72,18 +71,6 @@ def values(line: Iterable[bytes], size: int, shape: Shape) -> Values | None:
         return _streamed(line, shape)
     except _NotJSONError:
         return None
-
-
-def whole(line: bytes) -> dict[str, Any] | None:
-    """Return the object on a line, None if it is none, or has some thousand levels.
-
-    An integer of hundreds of digits comes as the float that it is in JavaScript.
-    """
-    try:
-        found = _WHOLE.decode(line.decode("utf-8", "replace"))
-    except (ValueError, _NotJSONError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None
 
 
 def scalar(text: bytes) -> str | int | bool | None:
@@ -132,10 +119,6 @@ def _short_integer(digits: str) -> int | None:
     return int(digits) if len(digits.removeprefix("-")) <= MAX_DIGITS else None
 
 
-def _any_integer(digits: str) -> int | float:
-    return int(digits) if len(digits) <= _MANY_DIGITS else float(digits)
-
-
 def _no_value(_text: str) -> None:
     return None
 
@@ -148,7 +131,6 @@ def _not_json(_text: str) -> None:
 _DECODER: Final = json.JSONDecoder(
     parse_int=_short_integer, parse_float=_no_value, parse_constant=_not_json
 )
-_WHOLE: Final = json.JSONDecoder(parse_int=_any_integer, parse_constant=_not_json)
 
 
 # ── as a stream ──────────────────────────────────────────────────────────────────────────────

@@ -17,7 +17,7 @@ import json
 from contextlib import suppress
 from functools import cached_property, reduce
 from operator import or_
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
 import msgspec
 
@@ -26,7 +26,13 @@ if TYPE_CHECKING:
 
     from msgspec.inspect import StructType, Type
 
+    from sessrotate.parsing.records import Record
+
 T = TypeVar("T")
+S = TypeVar("S", bound=msgspec.Struct)
+
+DECLINED: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What `msgspec` raises for a line that is no JSON, or that it refuses."""
 
 _MOST_DIGITS: Final = 4300
 """Digits of an integer that Python converts by default."""
@@ -43,7 +49,7 @@ class Rows(Generic[T]):
         """Return the line's row, plain JSON if it fits no type, None if it is no JSON object."""
         try:
             return self._decoder.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        except DECLINED:
             return self.guarded(line)
 
     def guarded(self, line: bytes) -> T | dict[str, Any] | None:
@@ -61,6 +67,36 @@ class Rows(Generic[T]):
         from msgspec import inspect  # noqa: PLC0415 - 10 ms, and most files never need it
 
         return inspect.type_info(self._wanted)
+
+
+class Decoder(Generic[S]):
+    """Decodes lines into one Struct, of which every field may be absent: any object fits it.
+
+    `fast` is the bare decoder, for callers who have another answer to a line that it refuses: it
+    raises one of `DECLINED`.
+    """
+
+    def __init__(self, row: type[S]) -> None:
+        self._rows: Final[Rows[S]] = Rows(row)
+        self.fast: Final = msgspec.json.Decoder(row).decode
+        self.names: Final = tuple(field.encode_name for field in msgspec.structs.fields(row))
+        """The keys that are read, as JSON spells them."""
+
+    def __call__(self, line: bytes) -> S | None:
+        """Return the line's row, None if it is no JSON object."""
+        try:
+            return self.fast(line)
+        except DECLINED:
+            found = parsed(line)
+            return self.fitted(found) if isinstance(found, dict) else None
+
+    def of(self, record: Record) -> S | None:
+        """Return the record's row, None if it is no JSON object, or too long to be held."""
+        return self(record.line) if record.is_whole else None
+
+    def fitted(self, value: dict[str, Any]) -> S:
+        """Return a JSON object as a row."""
+        return cast("S", self._rows.fitted(value))
 
 
 def tagged(table: Mapping[type[msgspec.Struct], tuple[str, ...]]) -> Any:

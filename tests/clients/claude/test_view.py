@@ -198,7 +198,7 @@ ANYTHING = st.recursive(
         st.none(),
         st.booleans(),
         st.integers(-(10**20), 10**20),
-        st.floats(),
+        st.floats(allow_nan=False, allow_infinity=False),
         st.text(max_size=4),
         st.sampled_from(["text", "image", "tool_use", "tool_result", "thinking", "document"]),
     ),

@@ -16,7 +16,7 @@ from sessrotate.clients.claude.rows import Block, turn_of
 from sessrotate.clients.claude.view import KINDS
 from sessrotate.clients.kinds import Gist
 from sessrotate.parsing.json_stream import Cursor
-from sessrotate.parsing.typed import DECLINED
+from sessrotate.parsing.json_typed import DECLINED
 
 if TYPE_CHECKING:
     from sessrotate.clients.kinds import Kind

@@ -14,7 +14,7 @@ from sessrotate.clients.claude.agents import standing
 from sessrotate.clients.claude.titles import on_one_line, title
 from sessrotate.clients.claude.view import text
 from sessrotate.clients.preview import Sight, Title
-from sessrotate.parsing import json_line
+from sessrotate.parsing import json_typed
 
 _FOLDER: Final = re.compile(rb'"cwd":("(?:[^"\\]|\\.)*")')
 _PLAIN_FOLDER: Final = re.compile(rb'"cwd":"([^"\\\x00-\x1f]*)"')
@@ -72,8 +72,8 @@ def _folder(head: bytes) -> str | None:
     found = _FOLDER.search(head)
     if found is None:
         return None
-    folder = json_line.whole(b'{"cwd":%s}' % found[1])
-    return None if folder is None else text(folder, "cwd")
+    folder = json_typed.parsed(found[1])
+    return folder if isinstance(folder, str) else None
 
 
 def _first(pattern: re.Pattern[bytes], data: bytes) -> str | None:

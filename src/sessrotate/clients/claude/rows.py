@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec import Raw, Struct
 
-from sessrotate.parsing.typed import Decoder
+from sessrotate.parsing.json_typed import Decoder
 
 Name = str | int | bool | None
 """A text, in what clients write. As a key of theirs another scalar would do as well."""

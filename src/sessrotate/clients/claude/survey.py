@@ -9,24 +9,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from sessrotate.clients.claude.rows import Row, row_of
+from sessrotate.clients.claude.rows import row_of
 from sessrotate.model import Span
 from sessrotate.parsing import json_line
 from sessrotate.parsing.json_stream import Cursor
+from sessrotate.parsing.json_typed import DECLINED
 from sessrotate.parsing.lines import LONG, Window
 from sessrotate.parsing.records import LONGEST
-from sessrotate.parsing.typed import DECLINED, lenient, names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from sessrotate.clients.claude.rows import Row
     from sessrotate.parsing.lines import Line
     from sessrotate.system.source import Source
 
     Found = tuple[Span, Row | None]
     """A line's span without its newline, and the row on it; None if that is no object."""
 
-_NAMES: Final[json_line.Shape] = dict.fromkeys(names(Row))
+_NAMES: Final[json_line.Shape] = dict.fromkeys(row_of.names)
 
 _LONGEST_VALUE: Final = 6 * json_line.MAX_TEXT + 2
 """Bytes of a text that may be as short as `MAX_TEXT`: each character may be an escape."""
@@ -63,7 +64,7 @@ class Survey:
             return row_of.fast(line)
         except DECLINED:
             found = json_line.values(self._source.pieces(span), span.size, _NAMES)
-            return None if found is None else lenient(Row, found)
+            return None if found is None else row_of.fitted(found)
 
     def _followed(self, span: Span) -> Row | None:
         cursor = Cursor(self._source.pieces(span))
@@ -74,4 +75,4 @@ class Survey:
             if name is not None and name in _NAMES:
                 is_short = value.size <= _LONGEST_VALUE
                 found[name] = json_line.scalar(value.text) if is_short else None
-        return lenient(Row, found) if cursor.is_closed and not cursor.next() else None
+        return row_of.fitted(found) if cursor.is_closed and not cursor.next() else None
