@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw, Struct
 
 from sessrotate.clients.claude.rows import compaction_of, row_of, shown_of, turn_of
 from sessrotate.parsing.json_typed import Decoder, parsed
+from support.examples import examples
 from support.lines import any_lines
 
 FIXTURES = sorted((Path(__file__).parents[3] / "fixtures" / "claude").glob("*/projects/**/*.jsonl"))
@@ -109,7 +110,7 @@ EXAMPLES = (
 
 
 @given(LINES)
-@settings(max_examples=300)
+@examples(300)
 def test_what_the_decoder_takes_is_what_the_guarded_way_reads(line: bytes) -> None:
     check_ways(line)
 
@@ -208,7 +209,7 @@ def test_a_row_is_what_node_makes_of_its_line() -> None:
     collected: list[bytes] = list(EXAMPLES)
 
     @given(LINES)
-    @settings(max_examples=600, database=None, suppress_health_check=list(HealthCheck))
+    @examples(600, database=None)
     def collect(line: bytes) -> None:
         collected.append(line)
 
