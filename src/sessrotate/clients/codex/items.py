@@ -44,7 +44,14 @@ if TYPE_CHECKING:
 else:
     Block = tagged(
         {
-            PlainText: ("text", "input_text", "output_text", "summary_text", "reasoning_text"),
+            PlainText: (
+                "input_text",
+                "output_text",
+                "summary_text",
+                "reasoning_text",
+                "text",  # in a completed `UserMessage` (0.150)
+                "Text",  # in a completed `AgentMessage` (0.169)
+            ),
             Refusal: ("refusal",),
             InputImage: ("input_image",),
             EncryptedContent: ("encrypted_content",),

@@ -200,7 +200,7 @@ _Envelope = (
 )
 Row = _Envelope | UnknownRow
 
-_LINES: Final[Rows[_Envelope | Item]] = Rows(_Envelope | Item)
+LINES: Final[Rows[_Envelope | Item]] = Rows(_Envelope | Item)
 _BARE_META: Final[Rows[BareMeta]] = Rows(BareMeta)
 
 
@@ -213,7 +213,7 @@ def row_of(record: Record) -> Row | None:
         return None
     if not record.is_whole:
         return _long(record)
-    found = _LINES.decode(record.line)
+    found = LINES.decode(record.line)
     if isinstance(found, dict):
         return _unknown(found)
     return ResponseItem(payload=found) if isinstance(found, Item) else found
@@ -250,7 +250,7 @@ def _long(record: Record) -> Row | None:
     begins = _LONG.match(record.line)
     if begins is None or not record.is_ended:
         return None
-    found = _LINES.decode(begins[0] + (b"[]}}" if begins[1] else b"}}"))
+    found = LINES.decode(begins[0] + (b"[]}}" if begins[1] else b"}}"))
     return found if isinstance(found, Compacted) else None
 
 

@@ -102,7 +102,7 @@ class Row(Struct, rename="camel"):
         return changed if isinstance(changed, Update) else Update()
 
 
-_ROWS: Final[Rows[Row]] = Rows(Row)
+ROWS: Final[Rows[Row]] = Rows(Row)
 
 NONE: Final = Row()
 """Stands for a line that is no row."""
@@ -112,7 +112,7 @@ def row_of(record: Record) -> Row | None:
     """Return what a record holds, None if it is no JSON object, or too long to be held."""
     if not record.is_whole or record.line[:1] not in {b"{", b" ", b"\t"}:
         return None
-    found = _ROWS.decode(record.line)
+    found = ROWS.decode(record.line)
     return found if isinstance(found, Row) else None
 
 
