@@ -1,6 +1,7 @@
-"""What is not as it should be on this machine, and what to do about it. Only reads.
+"""What is wrong on this machine, and what to do about it. Only reads.
 
-Rule: every finding ends with the way out. Finding nothing takes no longer than listing folders.
+Rule: every finding says how to resolve it. If nothing is wrong, this takes no longer than listing
+folders.
 """
 
 from __future__ import annotations
@@ -28,13 +29,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something to be dealt with: where, its kind in one word, and a sentence for a person.
+    """Something to deal with: where it is, its kind in one word, and a sentence for a person.
 
-    Kinds: interrupted (an unfinished rotation, restoration, prune, compression or putting away),
-    orphan (an archive whose session is gone), doubled (a session that was put away has a live file
-    again), damaged, trash (it holds what nobody pruned), hook (a rotation that the client's hook
-    began went wrong), settings (nothing could be rotated, or the hook cannot be called; `session`
-    is empty).
+    Kinds: interrupted (an unfinished rotation, restoration, prune, compression or archiving),
+    orphan (an archive whose session is gone), doubled (an archived session has a live file again),
+    damaged, trash (it has files that were never pruned), hook (a rotation that the hook began
+    failed), settings (nothing can be rotated, or the hook cannot be called; `session` is empty).
     """
 
     session: str
@@ -44,7 +44,7 @@ class Finding:
 
 
 def findings() -> Iterator[Finding]:
-    """Yield what there is to be dealt with: in general, then in the order of the archives."""
+    """Yield everything to deal with: the machine first, then archive by archive."""
     yield from _obstacles()
     yield from _hook()
     for where in place.archives():
@@ -57,13 +57,13 @@ def findings() -> Iterator[Finding]:
                 lost.session,
                 str(lost.archive),
                 "damaged",
-                f"{printable(str(path))} goes on from this archive, and it is gone: put it back, "
-                "or go on without it by `sessrotate split --in-place --unsafe-adopt`.",
+                f"{printable(str(path))} continues this archive, which is missing: put it back, "
+                "or start a new one with `sessrotate split --in-place --unsafe-adopt`.",
             )
 
 
 def _hook() -> Iterator[Finding]:
-    """Yield what is wrong with the client's hook, and with what it did."""
+    """Yield what is wrong with the client's hook and the rotations that it began."""
     try:
         installed = installation.installed()
     except SessrotateError as error:
@@ -74,17 +74,18 @@ def _hook() -> Iterator[Finding]:
                 "",
                 str(installed.path),
                 "settings",
-                f"The hook calls {printable(program)}, and that is not there any more: "
-                "`sessrotate hook install` has it call this one.",
+                f"The hook calls {printable(program)}, which does not exist any more: update it "
+                "with `sessrotate hook install`.",
             )
     for note in notes.notes():
-        said = "It was ended before it was done." if note.said is None else note.said
+        said = "It was stopped before it finished." if note.said is None else note.said
         yield Finding(
             note.where.session,
             str(note.where.live),
             "hook",
-            f"The rotation at its end ({printable(note.at)}) did not work. {printable(said, 1000)} "
-            f"`sessrotate split --in-place {printable(note.where.session)}` tries it again.",
+            f"The rotation at the end of the session ({printable(note.at)}) failed. "
+            f"{printable(said, 1000)} Try again with `sessrotate split --in-place "
+            f"{printable(note.where.session)}`.",
         )
 
 
@@ -107,8 +108,8 @@ def _look(where: Place) -> Iterator[tuple[str, str]]:
                 yield (
                     "interrupted",
                     (
-                        f"{todo.sentence} `sessrotate {_command(found)} "
-                        f"{printable(where.session)}` is such a run."
+                        f"{todo.sentence} To do that now: `sessrotate {_command(found)} "
+                        f"{printable(where.session)}`."
                     ),
                 )
             elif found.is_gone and found.is_rotated:
@@ -116,44 +117,44 @@ def _look(where: Place) -> Iterator[tuple[str, str]]:
                 yield (
                     "orphan",
                     (
-                        f"{name} is gone and its archive is here: `sessrotate restore` brings the "
-                        "session back; remove the folder if nobody wants it."
+                        f"{name} is gone, and its archive is still here: bring the session back "
+                        "with `sessrotate restore`, or remove this folder."
                     ),
                 )
             elif (problem := found.problem) is not None:
                 yield (
                     "damaged",
                     (
-                        f"{problem} Put the right file back, or go on with this one by "
+                        f"{problem} Put the right file back, or start a new archive with "
                         "`sessrotate split --in-place --unsafe-adopt`."
                     ),
                 )
             if not todo.sentence:
-                yield from _shelf(where)
+                yield from _sealed(where)
     except SessrotateError as error:
         yield "damaged", str(error)
 
 
-def _shelf(where: Place) -> Iterator[tuple[str, str]]:
-    """Yield what is left to do with an archive's sealed segments and its trash."""
+def _sealed(where: Place) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with an archive's sealed segments and its trash."""
     found = trash.due(where, 0, 0)
     name = printable(where.session)
     if found.left:
         yield (
             "interrupted",
-            f"{found.left} `sessrotate prune --empty-trash {name}` puts that right.",
+            f"{found.left} To finish: `sessrotate prune --empty-trash {name}`.",
         )
     if found.strangers:
         folder = printable(str(transaction.trash(where)))
         many = f"{len(found.strangers):,} file{'' if len(found.strangers) == 1 else 's'}"
         yield (
             "trash",
-            f"{folder} holds {many} that nobody pruned: move away what is not needed.",
+            f"{folder} has {many} that sessrotate never pruned: move or remove them.",
         )
 
 
 def _away(found: State) -> Iterator[tuple[str, str]]:
-    """Yield what is wrong with a session that was put away: mostly nothing."""
+    """Yield what is wrong with an archived session."""
     where, note = found.place, archived_file.note(found.place)
     name = printable(where.session)
     is_half = note is None or note.standing != "archived"
@@ -166,12 +167,12 @@ def _away(found: State) -> Iterator[tuple[str, str]]:
         yield (
             "interrupted",
             (
-                "Putting the session away, or back, was interrupted: "
-                f"`sessrotate archive {name}` or `sessrotate unarchive {name}` goes on."
+                "Archiving was interrupted: finish with `sessrotate archive "
+                f"{name}`, or undo it with `sessrotate unarchive {name}`."
             ),
         )
     else:
-        yield from _shelf(where)
+        yield from _sealed(where)
 
 
 def _command(found: State) -> str:
@@ -180,7 +181,7 @@ def _command(found: State) -> str:
 
 
 def _obstacles() -> Iterator[Finding]:
-    """Yield what would stop every rotation on this machine."""
+    """Yield what prevents every rotation on this machine."""
     projects, root = claude.projects_folder(), place.root()
     if not projects.is_dir():
         return
@@ -190,30 +191,33 @@ def _obstacles() -> Iterator[Finding]:
             "",
             str(root),
             "settings",
-            "It is on another file system than the sessions, where a file cannot be moved at once: "
-            "make it a folder on the same one.",
+            "This is on another file system than the sessions, and files cannot be moved there "
+            "atomically: make it a folder on the same file system.",
         )
     if not os.access(above, os.W_OK):
         yield Finding(
-            "", str(above), "settings", "Nothing can be written there: archives would be."
+            "",
+            str(above),
+            "settings",
+            "This folder is not writable, and archives go there: make it writable.",
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One fact about where things are, for people who wonder why nothing is found."""
+    """One fact about where things are, for a person who wonders why nothing is found."""
 
     name: str
     value: str
 
 
 def settings() -> Iterator[Setting]:
-    """Yield which folders are used, and how many sessions and archives are there."""
+    """Yield which folders are used, and how many sessions and archives they have."""
     projects = claude.projects_folder()
     yield Setting("Claude Code projects", str(projects))
     yield Setting("sessions", str(sum(1 for _ in claude.sessions())))
     yield Setting("archive", str(place.root()))
-    yield Setting("archived sessions", str(sum(1 for _ in place.archives())))
+    yield Setting("archives", str(sum(1 for _ in place.archives())))
     yield Setting("archives put aside", str(len(place.aside())))
     yield Setting("hook", _installed())
     timer = schedule.found()
@@ -225,7 +229,7 @@ def _last_run() -> str:
     try:
         last = run_log.last()
     except SessrotateError:
-        return "not known"
+        return "unknown"
     return "never" if last is None else f"{last.at}, exit code {last.code}"
 
 
@@ -233,8 +237,10 @@ def _installed() -> str:
     try:
         found = installation.installed()
     except SessrotateError:
-        return "not known"
+        return "unknown"
     if not found.commands:
         return "not installed"
-    disabled = " (the client is set to run no hook: disableAllHooks)" if found.is_disabled else ""
+    disabled = (
+        " (but the client runs no hooks: disableAllHooks is set)" if found.is_disabled else ""
+    )
     return f"{'; '.join(found.commands)}{disabled}"

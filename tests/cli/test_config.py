@@ -29,7 +29,7 @@ def file(home: Home) -> Path:
 
 def test_the_file_is_written_commented_and_private(home: Home, file: Path) -> None:
     ended = piped("config", "init", env=home.env, umask=0)
-    assert (ended.code, ended.out, ended.err) == (0, f"{file} was written.\n", "")
+    assert (ended.code, ended.out, ended.err) == (0, f"Wrote {file}.\n", "")
     assert file.read_text() == commented()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert names_in(file.parent) == ["config.toml"]
@@ -99,9 +99,12 @@ def test_another_file_can_be_named(file: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (b"[prune]\nkeep-last = 3\n", "Line 2: [prune] has no setting keep-last: the nearest is"),
-        (b"\xff", "no UTF-8"),
-        (b"[", "no TOML"),
+        (
+            b"[prune]\nkeep-last = 3\n",
+            "Line 2: unknown setting in [prune]: keep-last (did you mean",
+        ),
+        (b"\xff", "not UTF-8"),
+        (b"[", "not TOML"),
         (b"#" * 70_000, "too large"),
     ],
 )

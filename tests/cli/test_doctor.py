@@ -63,7 +63,7 @@ FINDINGS: Final = [
     (interrupted_before, "interrupted", "the next run removes its leftovers", True),
     (interrupted_after, "interrupted", "the next run finishes it", True),
     (restoration_interrupted, "interrupted", "A restoration was interrupted", True),
-    (orphan, "orphan", "`sessrotate restore` brings the session back", False),
+    (orphan, "orphan", "bring the session back with `sessrotate restore`", False),
     (damaged, "damaged", "--unsafe-adopt", False),
     (manifest_damaged, "damaged", "manifest.json", False),
     (intent_damaged, "damaged", "intent.json", False),
@@ -88,7 +88,7 @@ def test_each_finding_says_what_to_do(
     ended = called("doctor")
     assert ended.code == 1
     assert words in ended.out
-    assert "All is well" not in ended.out
+    assert "No problems" not in ended.out
     assert snapshot(home.config) == before
     if runs:  # what it says is true
         assert called("split", "--in-place", ID).code == 0
@@ -99,13 +99,13 @@ def test_all_is_well_with_a_rotated_session(home: Home) -> None:
     before = snapshot(home.config)
     ended = called("doctor")
     assert ended.code == 0
-    assert ended.out.endswith("All is well.\n")
+    assert ended.out.endswith("No problems found.\n")
     assert str(home.config / "projects") in ended.out
     document = called("doctor", "--json").document()
     assert document["ok"] is True
     assert document["findings"] == []
     assert document["settings"]["sessions"] == "1"
-    assert document["settings"]["archived sessions"] == "1"
+    assert document["settings"]["archives"] == "1"
     assert snapshot(home.config) == before
 
 

@@ -361,7 +361,7 @@ def test_a_worker_that_was_killed_is_told_by_doctor_once_nobody_works_any_more(h
     idle(home)
     with locks.alone(home.where, 1):
         assert called("doctor").code == 0
-    assert "ended before it was done" in called("doctor").out
+    assert "stopped before it finished" in called("doctor").out
     home.live.unlink()
     assert called("doctor").code == 0
 
@@ -481,7 +481,7 @@ def test_a_dry_run_shows_the_change_and_makes_none(home: Home) -> None:
     ("data", "words"),
     [
         (b"{", "no JSON"),
-        (b"\xff", "no UTF-8"),
+        (b"\xff", "not UTF-8"),
         (b'{"hooks": []}', "hooks is not an object"),
         (b'{"hooks": {}, "hooks": {}}', "twice"),
     ],
@@ -565,7 +565,7 @@ def test_settings_that_hold_nothing_else_any_more_go_with_it(home: Home) -> None
     write(settings_of(home), b'{"model": "opus"}')
     assert run(home, "install").code == 0
     settings_of(home).write_text(json.dumps({"hooks": {"SessionEnd": [GROUP]}}))
-    assert "is gone" in run(home, "remove").out
+    assert "Removed /" in run(home, "remove").out
     assert not settings_of(home).exists()
 
 

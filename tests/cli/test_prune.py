@@ -95,7 +95,7 @@ def test_a_dry_run_shows_what_the_run_does_and_changes_nothing(home: Home) -> No
     assert done.code == 0
     assert done.out.startswith(shown.out)
     assert re.findall(r"  (keep|remove)  ", shown.out) == ["remove", "remove", "keep", "keep"]
-    assert "Of each session keep the last 2." in shown.out
+    assert "Of each session, keep the last 2." in shown.out
     assert "To the trash: 2 segments of 4" in shown.out
     assert trashed(home) == [f"{ID}.1.jsonl", f"{ID}.jsonl"]
 
@@ -298,7 +298,7 @@ def test_undelete_brings_back_one_or_all(home: Home) -> None:
     before = command_line.contents(home.archive)
     called("prune", ID, *LAST_TWO, "--yes")
     one = called("undelete", ID, "--segment", "1")
-    assert (one.code, one.out) == (0, f"1 segment of {ID} came back from the trash.\n")
+    assert (one.code, one.out) == (0, f"Brought 1 segment of {ID} back from the trash.\n")
     again = called("undelete", ID, "--segment", "1")
     assert_one_sentence(again, 77)
     assert called("undelete", ID).code == 0
@@ -494,5 +494,5 @@ def test_dates_that_are_none_make_nothing_deletable(home: Home, time: str | None
     for options in (("--max-age", "0"), ("--max-size", "0"), ("--keep-daily", "1")):
         ended = called("prune", ID, *options, "--yes")
         assert ended.code == 0
-        assert "nothing in it is dated" in ended.out
+        assert "no record has a date" in ended.out
     assert trashed(home) == []

@@ -132,14 +132,14 @@ def test_what_is_shown_is_what_is_installed_and_showing_changes_nothing(linux: M
 
 def test_twice_is_once_and_another_time_changes_it(linux: Machine) -> None:
     first = linux.run("install")
-    assert first.out.startswith("`sessrotate run` is started daily: ")
+    assert first.out.startswith("`sessrotate run` now starts daily: ")
     before = snapshot(linux.xdg)
-    assert linux.run("install").out.startswith("Nothing to change: ")
+    assert linux.run("install").out.startswith("Already installed: ")
     after = snapshot(linux.xdg)
     assert {key: value for key, value in after.items() if "wants" not in key} == {
         key: value for key, value in before.items() if "wants" not in key
     }
-    assert linux.run("install", "--every", "weekly").out.startswith("`sessrotate run` is started w")
+    assert linux.run("install", "--every", "weekly").out.startswith("`sessrotate run` now starts w")
     assert "OnCalendar=weekly" in (linux.units / systemd.TIMER).read_text()
     assert linux.calls() == ENABLED * 3
 
@@ -232,7 +232,7 @@ def test_on_macos_it_is_an_agent(mac: Machine) -> None:
     assert [call.split()[1] for call in calls] == ["bootout", "bootstrap"]
     assert calls[1].endswith(str(path))
     before = snapshot(mac.home / "Library")
-    assert mac.run("install", program=DARWIN).out.startswith("Nothing to change")
+    assert mac.run("install", program=DARWIN).out.startswith("Already installed")
     assert snapshot(mac.home / "Library") == before
     assert mac.run("remove", program=DARWIN).code == 0
     assert not (mac.home / "loaded").exists()

@@ -1,4 +1,4 @@
-"""`sessrotate compress`: archived segments take a quarter of the room."""
+"""`sessrotate compress`: make archived segments smaller, usually to a quarter."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def command(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Compress archived segments.
+    """Compress archived segments with zstd.
 
-    Each is read back and compared before its plain file goes. Every other command reads both.
+    Each is read back and compared before its plain file is removed. All commands read both forms.
     """
     done: list[compress.Compressed] = []
     errors: list[SessrotateError] = []

@@ -20,16 +20,16 @@ group = typer.Typer(
 
 @group.command()
 def init() -> None:
-    """Write a file of settings in which each is explained and none is set.
+    """Write a settings file that explains every setting and changes none.
 
-    One that is there is left as it is (77).
+    An existing file is not overwritten (77).
     """
-    streams.write(f"{printable(str(config_file.init()), 1000)} was written.\n")
+    streams.write(f"Wrote {printable(str(config_file.init()), 1000)}.\n")
 
 
 @group.command()
 def show(*, config: Config = None, as_json: Json = False) -> None:
-    """Show what is in force, and where each value comes from."""
+    """Show the settings in force, and where each value comes from."""
     loaded = config_file.read(config)
     say = render_run.settings_json if as_json else render_run.settings
     streams.write(say(loaded))

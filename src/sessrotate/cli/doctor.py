@@ -1,4 +1,4 @@
-"""`sessrotate doctor`: leftovers, orphans, and where things are."""
+"""`sessrotate doctor`: what is wrong on this machine, and what to do about it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from sessrotate.render import common
 
 
 def command(*, as_json: Json = False) -> None:
-    """Show settings, interrupted runs, archives whose session is gone, and what to do.
+    """Show where things are, what is wrong (interrupted runs, lost sessions), and what to do.
 
-    The exit code is 0 if all is well and 1 if anything is not. Nothing is changed.
+    The exit code is 0 if everything is fine and 1 if not. Nothing is changed.
     """
     settings, found = [*doctor.settings()], [*doctor.findings()]
     if as_json:
@@ -29,6 +29,6 @@ def command(*, as_json: Json = False) -> None:
     else:
         lines = [f"{setting.name}: {printable(setting.value)}" for setting in settings]
         lines += [f"{printable(finding.path)}: {finding.detail}" for finding in found]
-        streams.write("\n".join([*lines, *([] if found else ["All is well."])]) + "\n")
+        streams.write("\n".join([*lines, *([] if found else ["No problems found."])]) + "\n")
     if found:
         raise typer.Exit(1)

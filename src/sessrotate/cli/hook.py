@@ -1,4 +1,4 @@
-"""`sessrotate hook`: what Claude Code calls when a session ends, and having it do so."""
+"""`sessrotate hook`: what Claude Code calls when a session ends, and installing that."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ group = typer.Typer(
 MinSize = Annotated[
     str,
     typer.Option(
-        "--min-size", metavar="N", help="Leave smaller sessions alone, in bytes or as 50M, 2G."
+        "--min-size", metavar="N", help="Leave smaller sessions alone: bytes, or e.g. 50M, 2G."
     ),
 ]
 
 
 @group.callback(invoke_without_command=True)
 def call(context: typer.Context, *, min_size: MinSize = hook.LEAST) -> None:
-    """Rotate a session when it ends, called by Claude Code.
+    """Rotate a session when it ends. Claude Code calls this.
 
-    `sessrotate hook install` has Claude Code call it. It reads what the client says of the session
-    that ends, and if that has the size, has it rotated as by `split --in-place --live`, in the
-    background. It never fails: what went wrong is told by `sessrotate doctor`.
+    `sessrotate hook install` has Claude Code call it. It reads from standard input which session
+    has ended, and rotates it in the background if it is large enough, as `split --in-place --live`
+    does. It never fails: `sessrotate doctor` reports what went wrong.
     """
     if context.invoked_subcommand is None:
         streams.complain(hook.call(["--min-size", min_size]))
@@ -41,23 +41,23 @@ def call(context: typer.Context, *, min_size: MinSize = hook.LEAST) -> None:
 
 @group.command()
 def install(*, min_size: MinSize = hook.LEAST, dry_run: DryRun = False) -> None:
-    """Have Claude Code call the hook, by an entry in its settings.json.
+    """Add the hook to Claude Code's settings.json.
 
-    Nothing else in it is touched, and a copy of it from before is kept. Once more with another
-    size changes that.
+    Nothing else in the file is touched, and a backup is kept. To change the size, install again.
     """
     options.size(min_size)
     change = installation.plan_install(min_size)
     _carry_out(
-        change, f"Installed: sessions of {min_size} and more are rotated as they end.", dry_run
+        change, f"Installed: sessions of {min_size} or more are rotated when they end.", dry_run
     )
 
 
 @group.command()
 def remove(*, dry_run: DryRun = False) -> None:
-    """Take that entry out again, and nothing else.
+    """Remove the hook from Claude Code's settings.json, and nothing else.
 
-    What only held it goes with it, a settings.json that `install` made included.
+    Lists and objects that only held the hook are removed too, and so is a settings.json that
+    `install` created.
     """
     _carry_out(installation.plan_remove(), "Removed.", dry_run)
 
@@ -71,9 +71,9 @@ def _carry_out(change: Change, done: str, dry_run: bool) -> None:
         streams.write(_difference(change))
         return
     installation.execute(change)
-    streams.write(f"{done}\n{path} {'is gone' if change.after is None else 'was written'}.\n")
+    streams.write(f"{done}\n{'Removed' if change.after is None else 'Wrote'} {path}.\n")
     if change.backup is not None:
-        streams.write(f"As it was before: {printable(str(change.backup))}\n")
+        streams.write(f"Backup: {printable(str(change.backup))}\n")
 
 
 def _difference(change: Change) -> str:

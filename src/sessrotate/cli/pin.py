@@ -1,4 +1,4 @@
-"""`sessrotate pin`: a segment stays, whatever a policy says."""
+"""`sessrotate pin`: keep a segment, whatever a policy says."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def command(
     segment: Annotated[int, typer.Argument(metavar="N", min=0, help="The segment's number.")],
     *,
     note: Annotated[
-        str, typer.Option("--note", metavar="TEXT", help="Why, for whoever looks later.")
+        str, typer.Option("--note", metavar="TEXT", help="Why you pinned it, for later.")
     ] = "",
     wait: Wait = 10.0,
 ) -> None:
     """Keep a segment, whatever a policy says."""
     where = place.of_archived(find.path_of(session))
     pin(where, segment, note, wait)
-    streams.write(f"Segment {segment} of {printable(where.session)} stays.\n")
+    streams.write(f"Pinned segment {segment} of {printable(where.session)}.\n")

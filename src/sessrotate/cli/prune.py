@@ -64,7 +64,7 @@ def command(
         typer.Option(
             parser=size,
             metavar="SIZE",
-            help="Remove the oldest segments that no rule keeps until the rest fit in SIZE.",
+            help="Remove the oldest segments that no rule keeps until all fit in SIZE.",
         ),
     ] = None,
     empty_trash: Annotated[

@@ -21,15 +21,14 @@ def command(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Do what is configured, for all sessions of this machine.
+    """Do everything that is configured, for all sessions of this machine.
 
-    Finish what was interrupted, rotate what is large, prune by the rules of the configuration,
-    free what has been in the trash for long enough. `schedule install` has it started by the
-    system, and `config init` writes a file to say what it does; without one it rotates and removes
-    nothing.
+    Finish what was interrupted, rotate large sessions, compress and prune archives, and empty the
+    trash, as the settings say. `config init` writes a settings file; without one, nothing is
+    removed but what was pruned before. `schedule install` has the system start it.
 
-    The exit code is that of the worst failure. Sessions that are in use are left for the next run
-    and are no failure. 75: another run goes on. Each run adds a line to a log of its own.
+    A session that is in use is left for the next run, and is not a failure. The exit code is that
+    of the worst failure; 75 means that another run is in progress. Each run adds a line to a log.
     """
     loaded = config_file.read(config)
     do = run.plan if dry_run else run.execute

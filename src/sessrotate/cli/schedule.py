@@ -1,4 +1,4 @@
-"""`sessrotate schedule`: having `run` started by systemd, launchd or cron."""
+"""`sessrotate schedule`: have systemd, launchd or cron start `run`."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from sessrotate.job.schedule import Command, Plan
 from sessrotate.job.schedule.work import Every
 
 group = typer.Typer(
-    help="Have `run` started by systemd, launchd or cron.",
+    help="Have systemd, launchd or cron start `run`.",
     no_args_is_help=True,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-HowOften = Annotated[Every, typer.Option("--every", help="How often it is started.")]
+HowOften = Annotated[Every, typer.Option("--every", help="How often to start it.")]
 
 
 @group.command()
 def show(*, every: HowOften = "daily") -> None:
     """Print the files that `install` would write, and the commands that it would run.
 
-    Where there is neither systemd nor launchd: the line to add for cron.
+    Without systemd and launchd, print the line to add for cron.
     """
     planned = schedule.plan(every)
     if planned.line:
-        streams.write(f"# Add this line by `crontab -e`:\n{planned.line}\n")
+        streams.write(f"# Add this line with `crontab -e`:\n{planned.line}\n")
         return
     state = "as installed" if planned.is_installed else "not installed"
     for path, data in planned.files:
@@ -40,22 +40,22 @@ def show(*, every: HowOften = "daily") -> None:
 
 @group.command()
 def install(*, every: HowOften = "daily") -> None:
-    """Write the files and have the system start `run` from now on.
+    """Have the system start `run` from now on.
 
-    systemd: a timer of the user's own, which makes up for what was missed while the machine was
-    off. launchd: an agent. Once more, with another --every, changes that.
+    On systemd this is a user timer, which catches up on starts that were missed while the machine
+    was off; on macOS it is an agent of launchd. To change how often, install again.
     """
     planned = schedule.plan(every)
     was_there = planned.is_installed
     left = schedule.install(planned)
-    what = "Nothing to change" if was_there else f"`sessrotate run` is started {every}"
+    what = "Already installed" if was_there else f"`sessrotate run` now starts {every}"
     streams.write(f"{what}: {_files(planned)}.\n")
     _tell(planned, left)
 
 
 @group.command()
 def remove() -> None:
-    """Take the schedule away again, and all that it left."""
+    """Remove the schedule, and everything that it left."""
     planned = schedule.plan("daily")
     was_absent = planned.is_absent
     left = schedule.remove(planned)
@@ -69,11 +69,11 @@ def _files(planned: Plan) -> str:
 
 
 def _tell(planned: Plan, left: tuple[Command, ...]) -> None:
-    """Say which commands are left to a person."""
+    """Print the commands that are left to a person."""
     if left:
         lines = "".join(f"\n  {_line(command)}" for command in left)
         streams.message(
-            f"{left[0].words[0]} is not here. For {planned.system} to know, run:{lines}"
+            f"{left[0].words[0]} was not found: for {planned.system} to notice, run:{lines}"
         )
 
 

@@ -1,4 +1,4 @@
-"""`sessrotate undelete`: pruned segments come back from the trash."""
+"""`sessrotate undelete`: bring pruned segments back from the trash."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ def command(
     *,
     segment: Annotated[
         int | None,
-        typer.Option("--segment", metavar="N", min=0, help="Only this one.", show_default="all"),
+        typer.Option(
+            "--segment", metavar="N", min=0, help="Bring back only segment N.", show_default="all"
+        ),
     ] = None,
     wait: Wait = 10.0,
 ) -> None:
@@ -28,4 +30,4 @@ def command(
     where = place.of_archived(find.path_of(session))
     back = trash.undelete(where, segment, wait)
     many = count(len(back), "segment")
-    streams.write(f"{many} of {printable(where.session)} came back from the trash.\n")
+    streams.write(f"Brought {many} of {printable(where.session)} back from the trash.\n")

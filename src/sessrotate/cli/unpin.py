@@ -1,4 +1,4 @@
-"""`sessrotate unpin`: a policy decides on a pinned segment again."""
+"""`sessrotate unpin`: let a policy decide on a pinned segment again."""
 
 from __future__ import annotations
 
@@ -23,4 +23,4 @@ def command(
     """Let a policy decide on a pinned segment again."""
     where = place.of_archived(find.path_of(session))
     pin(where, segment, None, wait)
-    streams.write(f"Segment {segment} of {printable(where.session)} is not pinned any more.\n")
+    streams.write(f"Unpinned segment {segment} of {printable(where.session)}.\n")

@@ -1,12 +1,12 @@
-"""Claude Code's call at the end of a session → a rotation that nobody waits for.
+"""Claude Code's call at the end of a session → a rotation in the background.
 
-docs/internals/clients.md has what the client gives on standard input (2.0.28 to 2.1.330). It still
-lives then, and may still write to the session, so this is a rotation as with `--live`.
+docs/internals/clients.md has what the client sends on standard input (2.0.28 to 2.1.330). The
+client is still running then and may still write to the session, so this rotates as `--live` does.
 
-Rule: the client must not notice. Whatever comes in and whatever fails, a call ends soon, with 0,
-and with nothing on standard output. What it reads is data: a path counts only if it is that of a
-session in the client's own folder. What is to be done is done by a process of its own, which the
-client neither waits for nor ends.
+Rule: the client must not notice. Whatever comes in and whatever fails, a call ends soon, with exit
+code 0 and without standard output. Its input is data: a path counts only if it is that of a session
+in the client's own folder. The work is done by a separate process, which the client neither waits
+for nor ends.
 """
 
 from __future__ import annotations
@@ -30,32 +30,32 @@ if TYPE_CHECKING:
     from sessrotate.archive.place import Place
 
 LEAST: Final = "50M"
-"""From which size on a session is rotated, if nothing else is said."""
+"""The default minimum size of sessions to rotate."""
 
 EVENT: Final = "SessionEnd"
 
 _LARGEST: Final = 1 << 20
-"""Bytes of a document that are read at most; the client's has less than a thousand."""
+"""Bytes of input that are read at most; the client's has less than a thousand."""
 
 _PATIENCE: Final = 1.0
-"""Seconds to wait for the document, which the client writes at once."""
+"""Seconds to wait for the input, which the client writes at once."""
 
 _WAIT: Final = 60.0
 """Seconds to wait for another sessrotate, and for the ending client's last lines."""
 
 
 def call(arguments: Sequence[str]) -> str | None:
-    """Do what a call with these arguments is for; return a complaint, if there is one.
+    """Do what a call with these arguments asks for; return an error message, if there is one.
 
     Never raises, and never returns in the process that rotates.
     """
     try:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the user's second Ctrl-C is for the client
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C is for the client
         least = _least(arguments)
         if least is None:
-            return f"The hook does not know {' '.join(arguments)!r}: `sessrotate hook --help`."
+            return f"The hook does not know {' '.join(arguments)!r}: see `sessrotate hook --help`."
         if os.isatty(0):
-            return "This is for Claude Code to call: `sessrotate hook install` has it do so."
+            return "Claude Code calls this command: set that up with `sessrotate hook install`."
         where = wanted(read(0), least)
         if where is not None and not _apart(lambda: rotate(where, least)):
             return "The hook could not start a process to rotate the session."
@@ -74,11 +74,11 @@ def _least(arguments: Sequence[str]) -> int | None:
             return None
 
 
-# ── what is asked ────────────────────────────────────────────────────────────────────────────
+# ── the input ────────────────────────────────────────────────────────────────────────────────
 
 
 def read(fd: int) -> bytes:
-    """Return what there is to read, up to its end; nothing if that is too much or too late."""
+    """Return the input up to its end; nothing if it is too long or comes too late."""
     pieces: list[bytes] = []
     size = 0
     deadline = time.monotonic() + _PATIENCE
@@ -94,7 +94,7 @@ def read(fd: int) -> bytes:
 
 
 def wanted(data: bytes, least: int) -> Place | None:
-    """Return the session that has ended, if it has at least so many bytes; None for all else."""
+    """Return the session that has ended, if it has at least `least` bytes; else None."""
     try:
         found: Any = json.loads(data)
         event, session, path = (
@@ -116,15 +116,15 @@ def wanted(data: bytes, least: int) -> Place | None:
     return where if where.session == session else None
 
 
-# ── doing it ─────────────────────────────────────────────────────────────────────────────────
+# ── the rotation ─────────────────────────────────────────────────────────────────────────────
 
 
 def rotate(where: Place, least: int) -> None:
-    """Rotate a session, and leave a note for `doctor` unless that goes well."""
+    """Rotate a session; if that fails, leave a note for `doctor`."""
     from sessrotate.hook import notes  # noqa: PLC0415 - as above
     from sessrotate.in_place import operations  # noqa: PLC0415 - as above
 
-    with suppress(OSError):  # a full disk is no reason not to try
+    with suppress(OSError):  # on a full disk, try all the same
         notes.write(where, least, None)
     said: str | None
     try:
@@ -132,7 +132,7 @@ def rotate(where: Place, least: int) -> None:
         said = None if done.refusal is None else str(done.refusal)
     except SessrotateError as error:
         said = str(error)
-    except Exception as error:  # noqa: BLE001 - nobody else would ever hear of it
+    except Exception as error:  # noqa: BLE001 - nobody else would report it
         said = f"sessrotate itself failed: {_bug(error)}."
     with suppress(OSError):
         if said is None:
@@ -146,7 +146,7 @@ def _silent(_what: str, _total: int) -> AbstractContextManager[Callable[[int], N
 
 
 def _bug(error: Exception) -> str:
-    """Say where an error that nobody expected came from, without what it says of any content."""
+    """Say where an unexpected error came from, without its text: that may quote content."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -155,10 +155,10 @@ def _bug(error: Exception) -> str:
 
 
 def _apart(work: Callable[[], None]) -> bool:
-    """Have something done by a process that belongs to nobody; return whether it was started.
+    """Do something in a detached process; return whether it was started.
 
-    It leads no session and has no terminal, so that neither the end of one nor a signal to the
-    client's group reaches it, and it holds nothing open that the client might wait for.
+    The process is in no session with a terminal, so that no hang-up and no signal to the client's
+    group reaches it, and it has no file open that the client might wait for.
     """
     if not hasattr(os, "fork"):
         return False
@@ -167,7 +167,7 @@ def _apart(work: Callable[[], None]) -> bool:
     except OSError:
         return False
     if child:
-        with suppress(ChildProcessError):  # whoever called us wants to hear of no child's end
+        with suppress(ChildProcessError):  # the caller ignores its children
             return os.waitpid(child, 0)[1] == 0
         return True
     code = 1
@@ -182,7 +182,7 @@ def _apart(work: Callable[[], None]) -> bool:
 
 
 def _let_go() -> None:
-    """Hold nothing open any more but /dev/null."""
+    """Close everything, and open /dev/null instead."""
     os.chdir("/")
     for fd in _open_fds():
         with suppress(OSError):

@@ -1,10 +1,10 @@
-"""Claude Code's settings.json with our hook put in or taken out: text → text. Pure.
+"""Claude Code's settings.json with our hook added or removed: text → text. Pure.
 
-Rule: all but our own entry stays as it is, character for character: numbers that Python would
-spell anew, escapes, the order of keys, white space. So the text is never written anew from its
-values; our entry's own text is inserted or removed where a tokeniser says that it belongs.
+Rule: everything but our own entry stays the same, character for character: the spelling of numbers,
+escapes, the order of keys, white space. So the text is never written again from its values; our
+entry's own text is inserted or removed where a tokenizer says that it belongs.
 
-What the client documents (2.0.28 to 2.1.330), and the only shape that is touched:
+The shape that the client documents (2.0.28 to 2.1.330), and the only one that is touched:
 
     {"hooks": {"SessionEnd": [{"hooks": [{"type": "command", "command": …, "timeout": …}]}]}}
 """
@@ -35,7 +35,7 @@ _PROGRAM: Final = "sessrotate"
 
 @dataclass(frozen=True, slots=True)
 class _Ours:
-    """An entry of ours: which of which list, and where its command stands."""
+    """An entry of ours: its number in its lists, and where its command is in the text."""
 
     entries: Box
     number: int
@@ -46,7 +46,7 @@ class _Ours:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """The objects and the list on the way to our entries, as far as they are there."""
+    """The objects and the list that lead to our entries, as far as they exist."""
 
     top: Box
     hooks: Box | None
@@ -58,14 +58,14 @@ class _Found:
 
 
 def command(program: str, least: str) -> str:
-    """Return the line for a shell that calls `program`'s hook for sessions over a size."""
+    """Return the shell command that calls the hook of `program` with a size."""
     return shlex.join([program, "hook", "--min-size", least])
 
 
 def program_of(line: str) -> str | None:
-    """Return the program that a hook's command line calls, if the hook is ours; else None.
+    """Return the program that a command line calls, if it is our hook; None if it is not.
 
-    A line that does more than to call it is somebody's own.
+    A line that does more than call the hook belongs to somebody else.
     """
     try:
         words = shlex.split(line)
@@ -87,18 +87,18 @@ def commands(text: str) -> list[str]:
 
 
 def is_disabled(text: str) -> bool:
-    """Tell whether these settings, which are sound, turn all hooks off."""
+    """Tell whether these settings, which are valid, turn all hooks off."""
     return json_edit.document(text).get("disableAllHooks") is True
 
 
-# ── putting in and taking out ────────────────────────────────────────────────────────────────
+# ── installing and removing ─────────────────────────────────────────────────────────────────
 
 
 def install(text: str, line: str) -> str:
     """Return the settings with one entry of ours, which calls this command line.
 
-    An entry that is there gets the command line and keeps everything else. Raises RefusedError
-    for what is no JSON, or not of the documented shape.
+    An existing entry gets the command line and keeps everything else. Raises RefusedError if the
+    text is not JSON, or not of the documented shape.
     """
     found = _look(text)
     while len(found.ours) > 1:
@@ -118,10 +118,10 @@ def install(text: str, line: str) -> str:
 
 
 def remove(text: str, before: str | None) -> str:
-    """Return the settings without our entries, and without what only held them.
+    """Return the settings without our entries, and without objects that only held them.
 
-    `before` is the text before the first one was put in, as far as it is known: an empty object
-    or list that was there then stays, as it was. Raises as `install` does.
+    `before` is the text before the first installation, if it is known: an empty object or list
+    that it had stays, as it was. Raises as `install` does.
     """
     if not _look(text).ours:
         return text
@@ -141,12 +141,12 @@ def remove(text: str, before: str | None) -> str:
 
 
 def is_empty(text: str) -> bool:
-    """Tell whether settings, which are sound, say nothing."""
+    """Tell whether settings, which are valid, have no entry."""
     return not json_edit.document(text)
 
 
 def _husks(before: str | None) -> dict[str, str]:
-    """Return the empty objects and lists on our way in a text, by name; that of the top is ""."""
+    """Return the empty objects and lists that lead to our entries, by name ("" for the top)."""
     if before is None:
         return {}
     try:
@@ -162,7 +162,7 @@ def _husks(before: str | None) -> dict[str, str]:
 
 
 def _without(text: str, ours: _Ours) -> str:
-    """Take out one entry, and its group if it is alone in it."""
+    """Remove one entry, and its group if it is the only one."""
     if len(ours.entries.values) > 1:
         return json_edit.without(text, ours.entries, ours.number)
     return json_edit.without(text, ours.groups, ours.group)
@@ -185,10 +185,12 @@ def _look(text: str) -> _Found:
 
 def _ours(text: str, event: Box) -> Iterator[_Ours]:
     for group, value in enumerate(event.values):
-        inside = _object(text, value, f"What is in {EVENT}")
+        inside = _object(text, value, f"An element of {EVENT}")
         entries = _inner(text, inside, "hooks", "[", "a list")
         if entries is None:
-            raise RefusedError(f"An object in {EVENT} has no list of hooks: add one or remove it.")
+            raise RefusedError(
+                f"An object in {EVENT} has no list of hooks: add one, or remove the object."
+            )
         for number, entry in enumerate(entries.values):
             members = _object(text, entry, f"A hook of {EVENT}")
             kind, line = (_member(members, key) for key in ("type", "command"))
@@ -200,7 +202,7 @@ def _ours(text: str, event: Box) -> Iterator[_Ours]:
 
 def _object(text: str, value: Value, what: str) -> Box:
     if text[value.start] != "{":
-        raise RefusedError(f"{what} is no object, as the client wants it: mend that first.")
+        raise RefusedError(f"{what} is not an object, which the client expects: fix that first.")
     return json_edit.box(text, value.start)
 
 
@@ -210,12 +212,12 @@ def _inner(text: str, box: Box, key: str, opening: str, what: str) -> Box | None
     if member is None:
         return None
     if text[member.start] != opening:
-        raise RefusedError(f"Its {key} is not {what}, as the client wants it: mend that first.")
+        raise RefusedError(f"Its {key} is not {what}, which the client expects: fix that first.")
     return json_edit.box(text, member.start)
 
 
 def _member(box: Box, key: str) -> Value | None:
     found = [value for value in box.values if value.key == key]
     if len(found) > 1:
-        raise RefusedError(f"It has {key} twice, of which the client sees one: leave one of them.")
+        raise RefusedError(f"It has {key} twice, and the client reads only one: remove the other.")
     return found[0] if found else None

@@ -1,8 +1,8 @@
-"""Our hook in the user's settings of Claude Code: what is there, and changing that.
+"""Installing our hook in Claude Code's settings, and removing it.
 
-Rule: a change is planned from what was read and made only if that is still there, at once, and
-with a copy of what was there before the first one beside it. A link stays a link: dotfiles often
-are such.
+Rule: a change is planned from the file as it was read, and made only if the file is still the same,
+atomically. Before the hook is first installed, the file is backed up beside it. A symbolic link
+stays a link: dotfiles often are.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _BACKUP: Final = ".bak-sessrotate"
-"""Behind the name of the settings: what they were before our hook was first put in."""
+"""The end of the backup's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a file of settings holds and is to hold; None is no file.
+    """What a settings file holds before and after; None for no file.
 
-    `target` is the file itself where `path` is a link. `backup` is where `before` is copied to.
+    `target` is the file itself if `path` is a link. `backup` is where `before` is copied to.
     """
 
     path: Path
@@ -42,7 +42,7 @@ class Change:
 
     @property
     def is_nothing(self) -> bool:
-        """Whether all is as it is to be."""
+        """Whether there is nothing to change."""
         return self.before == self.after
 
 
@@ -56,13 +56,13 @@ class Installed:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """The programs that these call and that are not there any more."""
+        """The programs that these call and that do not exist any more."""
         programs = [claude_settings.program_of(line) for line in self.commands]
         return tuple(name for name in programs if name is not None and shutil.which(name) is None)
 
 
 def installed() -> Installed:
-    """Return what is installed. Raises RefusedError if the settings cannot be understood."""
+    """Return the installed hooks. Raises RefusedError if the settings cannot be understood."""
     path = claude.settings_file()
     with storage("read the settings"):
         data = _content(path)
@@ -76,7 +76,7 @@ def installed() -> Installed:
 
 
 def plan_install(least: str) -> Change:
-    """Return the change that has the hook called for sessions of at least that size, as `50M`.
+    """Return the change that installs the hook for sessions of at least `least`, e.g. `50M`.
 
     Raises RefusedError if the settings cannot be understood.
     """
@@ -87,13 +87,15 @@ def plan_install(least: str) -> Change:
         try:
             after = claude_settings.install(text, line).encode()
         except UnicodeEncodeError:
-            raise RefusedError(f"{printable(line)} is no UTF-8, which JSON must be.") from None
+            raise RefusedError(
+                f"{printable(line)} is not UTF-8, which JSON must be: install sessrotate elsewhere."
+            ) from None
         is_first = before is not None and not claude_settings.commands(text)
     return Change(path, target, before, after, _backup(path) if is_first else None)
 
 
 def plan_remove() -> Change:
-    """Return the change that takes the hook out. Raises as `plan_install`."""
+    """Return the change that removes the hook. Raises as `plan_install` does."""
     path, target, before = _read()
     if before is None:
         return Change(path, target, None, None, None)
@@ -110,7 +112,7 @@ def plan_remove() -> Change:
 
 
 def execute(change: Change) -> None:
-    """Make a change. Raises InUseError if the settings are not any more what was read."""
+    """Make a change. Raises InUseError if the settings changed after they were read."""
     if change.is_nothing:
         return
     with storage("change the settings"):
@@ -120,22 +122,22 @@ def execute(change: Change) -> None:
             fs.create_file_at_once(change.backup, change.before)
         if not fs.rewrite(change.target, change.before, change.after):
             raise InUseError(
-                f"{printable(str(change.path))} was changed by another process meanwhile, and was "
-                "left as it is: try again."
+                f"Another process has just changed {printable(str(change.path))}, so it was left "
+                "alone: try again."
             )
 
 
 @contextmanager
 def _named(path: Path) -> Iterator[None]:
-    """Say in every refusal which file it is about."""
+    """Name the file in every refusal."""
     try:
         yield
     except RefusedError as error:
-        raise RefusedError(f"{printable(str(path))} is left as it is. {error}") from None
+        raise RefusedError(f"{printable(str(path))} was left alone. {error}") from None
 
 
 def _read() -> tuple[Path, Path, bytes | None]:
-    """Return the path of the settings, the file it leads to, and what that holds."""
+    """Return the path of the settings, the file that it leads to, and its content."""
     path = claude.settings_file()
     with storage("read the settings"):
         path = path.absolute()
@@ -143,15 +145,15 @@ def _read() -> tuple[Path, Path, bytes | None]:
         data = _content(target)
         if data is not None and target.stat().st_nlink > 1:
             raise RefusedError(
-                f"{printable(str(target))} has another name (a hard link), which would keep the "
-                "old settings: put a copy or a symbolic link in its place."
+                f"{printable(str(target))} has a second name (a hard link), which would keep the "
+                "old settings: replace one of them by a copy or a symbolic link."
             )
     return path, target, data
 
 
 def _content(path: Path) -> bytes | None:
     if path.exists() and not path.is_file():
-        raise RefusedError(f"{printable(str(path))} is no file: put one there, or nothing.")
+        raise RefusedError(f"{printable(str(path))} is not a regular file: move it away.")
     try:
         return path.read_bytes()
     except FileNotFoundError:
@@ -162,7 +164,7 @@ def _text(data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError:
-        raise RefusedError("It is no UTF-8, which JSON must be: mend that first.") from None
+        raise RefusedError("It is not UTF-8, which JSON must be: fix that first.") from None
 
 
 def _is_empty(text: str) -> bool:

@@ -1,8 +1,8 @@
-"""What became of rotations that Claude Code's hook began, of which nobody saw what they said.
+"""Notes about rotations that the hook began, because nobody sees their output.
 
-Rule: one small file for each session, ours alone, without a word of its content: written before a
-rotation, rewritten when it failed, gone when it did not. So what is there says what is wrong, also
-where the process was ended half-way, and there are never more files than sessions.
+Rule: one small file a session, without any of its content: written before the rotation, rewritten
+if it fails, removed if it succeeds. So a note that exists says what is wrong, even if the process
+was killed half-way, and there are never more notes than sessions.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _LONGEST: Final = 1000
 class Note:
     """A rotation that began at a time (ISO 8601) and failed; or did not end, if `said` is None.
 
-    `least` is the hook's limit: a session that is smaller now was dealt with in another way.
+    `least` is the hook's minimum size: a session that is smaller now was rotated in another way.
     """
 
     where: Place
@@ -40,7 +40,7 @@ class Note:
 
 
 def write(where: Place, least: int, said: str | None) -> None:
-    """Note that a rotation begins, or what it said when it failed. Raises OSError."""
+    """Note that a rotation begins, or why it failed. Raises OSError."""
     note = {
         "at": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
         "min_size": least,
@@ -51,12 +51,12 @@ def write(where: Place, least: int, said: str | None) -> None:
 
 
 def clear(where: Place) -> None:
-    """Forget what was noted. Raises OSError."""
+    """Remove the note of a session. Raises OSError."""
     fs.remove_files(where.note.parent, [where.note.name])
 
 
 def notes() -> Iterator[Note]:
-    """Yield what is noted of sessions that are still there and as large, and no longer at work."""
+    """Yield the notes of sessions that still exist, are as large, and are not being rotated."""
     for where in place.noted():
         note = _read(where)
         if note is None or not _is_as_large(note):

@@ -1,7 +1,7 @@
 """The scheduled job: its settings, its steps, its log, and how the system starts it.
 
-Promise: `sessrotate run` does what the settings say, once, and tells what it did. In comes a
-settings file; out comes a report and a line in the log. May import `retention`, `in_place`, `find`
+Promise: `sessrotate run` does what the settings say, once, and reports what it did. In comes a
+settings file; out come a report and a line in the log. May import `retention`, `in_place`, `find`
 and below.
 
 Rule: the steps are rows of a table, in the order in which they are done.

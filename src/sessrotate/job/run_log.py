@@ -1,7 +1,7 @@
-"""What each `sessrotate run` came to: a line of JSON each time, for monitors and for `doctor`.
+"""The log of `sessrotate run`: a line of JSON for each run, for monitors and for `doctor`.
 
-Rule: numbers and ids, never a word of a session. The file is readable by its owner alone and
-stays small: the newest lines are kept, as many as `MOST_LINES` and `MOST_BYTES` allow.
+Rule: numbers and ids, never the content of a session. Only its owner can read the file, and it
+stays small: the newest lines are kept, up to `MOST_LINES` and `MOST_BYTES`.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ MOST_BYTES: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class LastRun:
-    """When the newest run began (ISO 8601, UTC), and what it ended with."""
+    """When the newest run began (ISO 8601, UTC), and its exit code."""
 
     at: str
     code: int
 
 
 def add(record: Mapping[str, Any]) -> None:
-    """Append a line; when that makes the file too long, its oldest lines go, at once.
+    """Append a line; if the file gets too long, drop its oldest lines.
 
     Raises StorageError.
     """
@@ -53,7 +53,7 @@ def add(record: Mapping[str, Any]) -> None:
 
 
 def _newest(lines: list[bytes]) -> list[bytes]:
-    """Return the last lines that fit; what is no whole line is left out."""
+    """Return the last lines that fit; partial lines are left out."""
     kept: list[bytes] = []
     size = 0
     for line in reversed(lines):
@@ -66,7 +66,7 @@ def _newest(lines: list[bytes]) -> list[bytes]:
 
 
 def _tail(path: Path) -> bytes | None:
-    """Return the last bytes of the file, as many as it may have; None if there is none."""
+    """Return the last `MOST_BYTES` of the file; None if there is none."""
     try:
         with path.open("rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - MOST_BYTES))
@@ -76,7 +76,7 @@ def _tail(path: Path) -> bytes | None:
 
 
 def last() -> LastRun | None:
-    """Return the newest run, None if none is known. Raises StorageError."""
+    """Return the newest run, None if there is none. Raises StorageError."""
     with storage("read the log of runs"):
         lines = (_tail(user_folders.log_file()) or b"").splitlines()
     for line in reversed(lines):

@@ -1,6 +1,6 @@
-"""What `compress` says: a line for each archive, or one document for programs. Pure.
+"""What `compress` prints: a line for each archive, or one document for programs. Pure.
 
-Rule: pure text out; sizes are those of the segments' files.
+Rule: sizes are those of the segments' files.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Segments, a policy and the time → what is kept and what goes, with the reason for each. Pure.
+"""Segments, a policy and the time → which segments are kept and which removed, and why. Pure.
 
-Rule: in doubt, keep. Keep rules are ORed; an age or size rule only ever removes what no keep rule
-holds. With keep rules alone, what none of them holds goes. A session's newest sealed segment
-always stays, and so does what has no date to judge it by, or one in the future: a clock that is
-wrong must not delete anything.
+Rule: when in doubt, keep. A segment that any keep rule holds stays; age and size rules remove only
+segments that no keep rule holds. With keep rules alone, all others are removed. The newest sealed
+segment of a session always stays, and so does a segment without a date or with one in the future:
+a wrong clock must not delete anything.
 
-Days, weeks (from Monday) and months are those of UTC, so that a policy decides the same anywhere.
+Days, weeks (from Monday) and months are in UTC, so that a policy decides the same everywhere.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ DAY: Final = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What to keep and what to remove; None where a rule is not given.
+    """What to keep and what to remove; None for a rule that is not given.
 
     Ages are in seconds: `keep_within` counts back from a session's newest sealed segment,
     `max_age` from now. `max_size` is in bytes, of all archives together.
@@ -51,7 +51,7 @@ class Policy:
 
     @property
     def removes(self) -> bool:
-        """Whether an age or size rule says what goes, rather than whatever no keep rule holds."""
+        """Whether age or size rules decide what is removed, rather than the keep rules alone."""
         return self.max_age is not None or self.max_size is not None
 
 
@@ -59,8 +59,8 @@ class Policy:
 class Candidate:
     """One sealed segment. `time` is when its last record was written, in seconds since 1970.
 
-    `bytes` is what its file takes. `held` says why it must stay, whatever the policy: it is
-    pinned, it does not verify, a client runs its session.
+    `bytes` is the size of its file. `held` is why it must stay whatever the policy says: it is
+    pinned, it does not verify, or a client runs its session.
     """
 
     session: str
@@ -71,13 +71,13 @@ class Candidate:
 
     @property
     def key(self) -> Key:
-        """What tells it from all others."""
+        """The session and number, unique on this machine."""
         return self.session, self.index
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What becomes of a segment, and why."""
+    """Whether a segment is kept, and why."""
 
     segment: Candidate
     keep: bool
@@ -108,7 +108,7 @@ def plan(segments: Iterable[Candidate], policy: Policy, now: float) -> tuple[Dec
 
 
 def _times(of_session: list[Candidate]) -> dict[Key, float]:
-    """Return when each segment ended; one without a date is no newer than the next that has one."""
+    """Return when each segment ended; one without a date counts as old as the next with one."""
     found: dict[Key, float] = {}
     following: float | None = None
     for entry in reversed(of_session):
@@ -123,19 +123,19 @@ def last_written(segment: Segment) -> float | None:
     return units.seconds(segment.last_timestamp or segment.first_timestamp)
 
 
-# ── what is held ─────────────────────────────────────────────────────────────────────────────
+# ── what is kept ────────────────────────────────────────────────────────────────────────────────
 
 
 def _held(
     of_session: list[Candidate], times: dict[Key, float], policy: Policy, now: float
 ) -> Iterator[tuple[Candidate, str]]:
-    """Yield the segments of one session that stay, each once for every reason."""
+    """Yield the segments of one session that are kept, once for each reason."""
     yield of_session[-1], "the newest of its session"
     for entry in of_session:
         if entry.held is not None:
             yield entry, entry.held
         if entry.key not in times:
-            yield entry, "nothing in it is dated"
+            yield entry, "no record has a date"
         elif times[entry.key] > now:
             yield entry, "dated in the future"
     last = policy.keep_last or 0
@@ -184,13 +184,13 @@ _PERIODS: Final[
 )
 
 
-# ── what goes ────────────────────────────────────────────────────────────────────────────────
+# ── what is removed ─────────────────────────────────────────────────────────────────────────────
 
 
 def _removed(
     free: list[Candidate], total: int, times: dict[Key, float], policy: Policy, now: float
 ) -> Iterator[tuple[Key, str]]:
-    """Yield what goes of the segments that nothing holds; `total` is the size of all, in bytes."""
+    """Yield what is removed of the segments that nothing holds; `total` is the bytes of all."""
     oldest_first = sorted(free, key=lambda entry: (times[entry.key], entry.key))
     if not policy.removes:
         for entry in oldest_first:
@@ -202,14 +202,14 @@ def _removed(
             yield entry.key, f"older than {units.span(policy.max_age)}"
         elif policy.max_size is not None and total > policy.max_size:
             total -= entry.bytes
-            yield entry.key, f"all together are over {policy.max_size:,} bytes"
+            yield entry.key, f"all together exceed {policy.max_size:,} bytes"
 
 
 # ── in words ─────────────────────────────────────────────────────────────────────────────────
 
 
 def in_words(policy: Policy) -> str:
-    """Return the policy as a sentence or two for a person."""
+    """Return the policy in a few sentences for a person."""
     holds = [
         text.format(value)
         for value, text in (
@@ -218,22 +218,24 @@ def in_words(policy: Policy) -> str:
                 None if policy.keep_within is None else units.span(policy.keep_within),
                 "those within {} of the newest",
             ),
-            (policy.keep_daily, "the newest of each of the last {} days that have any"),
-            (policy.keep_weekly, "the newest of each of the last {} weeks that have any"),
-            (policy.keep_monthly, "the newest of each of the last {} months that have any"),
+            (policy.keep_daily, "the newest of each of the last {} days with a segment"),
+            (policy.keep_weekly, "the newest of each of the last {} weeks with a segment"),
+            (policy.keep_monthly, "the newest of each of the last {} months with a segment"),
         )
         if value
     ]
     goes = []
     if policy.max_age is not None:
-        goes.append(f"what is older than {units.span(policy.max_age)}")
+        goes.append(f"segments older than {units.span(policy.max_age)}")
     if policy.max_size is not None:
-        goes.append(f"the oldest until all together are at most {policy.max_size:,} bytes")
-    kept = f"Of each session keep {_and(holds)}." if holds else ""
-    removed = f"Of the rest remove {' and '.join(goes)}." if goes else "Remove the rest."
+        goes.append(
+            f"the oldest segments until all together have at most {policy.max_size:,} bytes"
+        )
+    kept = f"Of each session, keep {_and(holds)}." if holds else ""
+    removed = f"Of the rest, remove {' and '.join(goes)}." if goes else "Remove the rest."
     if goes and not holds:
         removed = f"Remove {' and '.join(goes)}."
-    always = "The newest sealed segment of a session and pinned ones always stay."
+    always = "Pinned segments and the newest sealed segment of each session always stay."
     return " ".join(part for part in (kept, removed, always) if part)
 
 

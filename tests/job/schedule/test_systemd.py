@@ -72,7 +72,7 @@ def test_paths_are_quoted_only_as_far_as_they_need_it(path: str, line: str) -> N
 
 
 def test_what_is_no_utf_8_is_refused() -> None:
-    with pytest.raises(RefusedError, match="no UTF-8"):
+    with pytest.raises(RefusedError, match="not UTF-8"):
         systemd.files(Work("/\udcff/sessrotate", {}, "daily"))
 
 

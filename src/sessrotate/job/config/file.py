@@ -1,6 +1,6 @@
-"""The file of settings: read, and made once.
+"""The settings file: reading it, and writing a commented one.
 
-Rule: every complaint names the file. One that is there is never written over.
+Rule: every error names the file. An existing file is never overwritten.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from sessrotate.job.config.parse import Settings
 
 _LARGEST: Final = 64 * 1024
-"""Bytes; the commented file has less than 4,000."""
+"""Bytes that a settings file may have; the commented one has less than 4,000."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What is in force, and the file that it was looked for in."""
+    """The settings in force, and the file they come from, if it exists."""
 
     path: Path
     is_there: bool
@@ -33,22 +33,22 @@ class Loaded:
 
 
 def read(named: Path | None) -> Loaded:
-    """Return what a file says, by default the one in the platform's folder.
+    """Return the settings in a file, by default the one in the platform's folder.
 
-    That one need not be there: then the defaults are in force. Raises WrongUsageError for a named
-    file that is not there, and for what cannot be understood.
+    If that one does not exist, the defaults apply. Raises WrongUsageError if a named file does not
+    exist, or a file cannot be understood.
     """
     path = user_folders.config_file() if named is None else named
     with storage("read the settings"):
         data = _content(path)
     if data is None:
         if named is not None:
-            raise WrongUsageError(f"There is no file {printable(str(path))}.")
+            raise WrongUsageError(f"The settings file {printable(str(path))} does not exist.")
         return Loaded(path, is_there=False, settings=parse.parsed(""))
     try:
         return Loaded(path, is_there=True, settings=parse.parsed(data.decode("utf-8-sig")))
     except UnicodeDecodeError:
-        raise WrongUsageError(f"{printable(str(path))} is no UTF-8, which TOML must be.") from None
+        raise WrongUsageError(f"{printable(str(path))} is not UTF-8, which TOML must be.") from None
     except WrongUsageError as error:
         raise WrongUsageError(f"{printable(str(path))}: {error}") from None
 
@@ -56,18 +56,18 @@ def read(named: Path | None) -> Loaded:
 def _content(path: Path) -> bytes | None:
     try:
         if not stat.S_ISREG(path.stat().st_mode):
-            raise WrongUsageError(f"{printable(str(path))} is no file.")
+            raise WrongUsageError(f"{printable(str(path))} is not a regular file.")
         with path.open("rb") as file:
             data = file.read(_LARGEST + 1)
     except FileNotFoundError:
         return None
     if len(data) > _LARGEST:
-        raise WrongUsageError(f"{printable(str(path))} is too large for a file of settings.")
+        raise WrongUsageError(f"{printable(str(path))} is too large for a settings file.")
     return data
 
 
 def init() -> Path:
-    """Write the commented file and return where; raise RefusedError if there is one."""
+    """Write the commented file and return its path; raise RefusedError if one exists."""
     path = user_folders.config_file()
     with storage("write the settings"):
         fs.create_folder(path.parent)
@@ -77,6 +77,6 @@ def init() -> Path:
                 file.publish()
         except FileExistsError:
             raise RefusedError(
-                f"{printable(str(path))} is there, and is left as it is: edit it, or move it away."
+                f"{printable(str(path))} already exists: edit it, or move it away first."
             ) from None
     return path

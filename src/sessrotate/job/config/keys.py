@@ -1,7 +1,8 @@
-"""Every setting of `sessrotate run`: what it may be, its default, what it means. Pure.
+"""Every setting of `sessrotate run`: its kind, its default and what it means. Pure.
 
-Rule: one table, `KEYS`. The file that `config init` writes, what `config show` prints and the page
-of the documentation follow from it. Nothing that removes or takes away is on by default.
+Rule: `KEYS` is the only table. The file that `config init` writes, what `config show` prints and
+the page of the documentation follow from it. Nothing that removes or moves is on by default,
+except rotating and compressing, which lose nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     Value = int | float | bool | None
-    """In bytes, seconds, or a number; None where a setting is off."""
+    """In bytes, seconds, or a plain number; None if the setting is off."""
 
     Given = str | int | bool
     """As it is written in the file."""
@@ -25,9 +26,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What a setting may be: said to people, and how it is read; `parse` returns None for no such.
+    """What a setting can be, in words and as a parser, which returns None for an invalid value.
 
-    Where `may_be_off`, `false` says that there is none.
+    If it `may_be_off`, `false` turns it off.
     """
 
     said: str
@@ -36,7 +37,7 @@ class Kind:
 
 
 def _size(given: object) -> Value:
-    """Return bytes; a whole number stands for itself."""
+    """Return bytes; a whole number is taken as bytes."""
     if type(given) is int and given >= 0:
         return given
     return units.size(given) if isinstance(given, str) else None
@@ -59,10 +60,10 @@ def _flag(given: object) -> Value:
 
 
 HIGHEST_LEVEL: Final = 19
-"""Of zstd; the levels above it need as much memory to read as to write."""
+"""Of zstd; with the levels above it, reading takes much memory, too."""
 
 SIZE: Final = Kind('a size such as "500K", "50M" or "2G"', _size)
-AGE: Final = Kind('an age such as "12h", "30d" or "6w"', _age)
+AGE: Final = Kind('an age such as "30m", "12h", "30d" or "6w"', _age)
 COUNT: Final = Kind("a whole number, 1 or more", _count)
 LEVEL: Final = Kind(f"a whole number from 1 to {HIGHEST_LEVEL}", _level, may_be_off=False)
 FLAG: Final = Kind("true or false", _flag, may_be_off=False)
@@ -70,9 +71,9 @@ FLAG: Final = Kind("true or false", _flag, may_be_off=False)
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One setting. `default` and `example` are as in the file; `default` is False where it is off.
+    """One setting. `default` and `example` are as in the file; a `default` of False means off.
 
-    `means` is one or two sentences for the file and the documentation.
+    `means` is a sentence or two for the file and the documentation.
     """
 
     table: str
@@ -84,41 +85,47 @@ class Key:
 
     @property
     def is_off(self) -> bool:
-        """Whether there is no such rule by default."""
+        """Whether the setting is off by default."""
         return self.kind.may_be_off and self.default is False
 
     @property
     def title(self) -> str:
-        """What it is called outside of its table."""
+        """Its name outside of its table."""
         return f"{self.table}.{self.name}"
 
 
 TABLES: Final = {
-    "rotate": "Sessions whose history goes to the archive.",
-    "compress": "Archived segments that become .jsonl.zst. Nothing is lost by it.",
-    "archive": "Whole sessions that are put away, out of the client's sight and reach.",
-    "prune": "Archived segments that go to the trash. Without a rule here, none does.",
-    "trash": "What was pruned, and can be brought back by `sessrotate undelete` until it is freed.",
+    "rotate": "Move the history of large sessions to their archives.",
+    "compress": "Compress archived segments to .jsonl.zst. Nothing is lost.",
+    "archive": "Move whole sessions out of the client's folder. Nothing is lost.",
+    "prune": "Move archived segments to the trash. Without a rule here, none is moved.",
+    "trash": "Delete pruned segments. Until then, `sessrotate undelete` brings them back.",
 }
-"""What each table is about, in the order in which `run` does it."""
+"""What each table does, in the order in which `run` does it."""
 
 KEYS: Final = (
-    Key("rotate", "min_size", SIZE, "50M", "Sessions from this size on are rotated."),
+    Key("rotate", "min_size", SIZE, "50M", "Rotate sessions of at least this size."),
     Key(
         "rotate",
         "live",
         FLAG,
         default=False,
-        means="Also while a client runs them; otherwise such a session waits for the next run.",
+        means="Rotate sessions that a client runs, too. Otherwise they wait for the next run.",
     ),
-    Key("compress", "older_than", AGE, "7d", "Segments whose last record is older are compressed."),
-    Key("compress", "level", LEVEL, 3, "How hard zstd tries: a higher one takes more time."),
+    Key(
+        "compress",
+        "older_than",
+        AGE,
+        "7d",
+        "Compress segments whose last record is older than this.",
+    ),
+    Key("compress", "level", LEVEL, 3, "The level of zstd, 1 to 19: higher is smaller and slower."),
     Key(
         "archive",
         "older_than",
         AGE,
         default=False,
-        means="Sessions that nobody wrote to for so long are put away.",
+        means="Archive sessions unused for at least this long.",
         example="90d",
     ),
     Key(
@@ -127,8 +134,8 @@ KEYS: Final = (
         AGE,
         default=False,
         means=(
-            "Sessions are put away so long before the client would delete them for good "
-            "(cleanupPeriodDays in its settings.json; 30 days if it says nothing)."
+            "Archive sessions this long before the client would delete them "
+            "(after cleanupPeriodDays in its settings.json, by default 30 days)."
         ),
         example="3d",
     ),
@@ -137,7 +144,7 @@ KEYS: Final = (
         "keep_last",
         COUNT,
         default=False,
-        means="Keep the last so many segments of each session.",
+        means="Keep this many of the last segments of each session.",
         example=10,
     ),
     Key(
@@ -145,7 +152,7 @@ KEYS: Final = (
         "keep_within",
         AGE,
         default=False,
-        means="Keep what is at most so much older than its session's newest segment.",
+        means="Keep segments at most this much older than the newest of their session.",
         example="30d",
     ),
     Key(
@@ -153,7 +160,7 @@ KEYS: Final = (
         "keep_daily",
         COUNT,
         default=False,
-        means="Keep the newest of each of the last so many days that have any.",
+        means="Keep the newest segment of each of the last N days that have one.",
         example=7,
     ),
     Key("prune", "keep_weekly", COUNT, default=False, means="The same for weeks.", example=8),
@@ -163,7 +170,7 @@ KEYS: Final = (
         "max_age",
         AGE,
         default=False,
-        means="Remove what is older, and is not kept by a rule above.",
+        means="Remove segments older than this that no rule above keeps.",
         example="52w",
     ),
     Key(
@@ -171,10 +178,16 @@ KEYS: Final = (
         "max_size",
         SIZE,
         default=False,
-        means="Remove the oldest that no rule above keeps until all together have this size.",
+        means="Remove the oldest segments that no rule above keeps until all fit in this size.",
         example="20G",
     ),
-    Key("trash", "grace", AGE, "7d", 'How long it stays there; "0" frees it in the same run.'),
+    Key(
+        "trash",
+        "grace",
+        AGE,
+        "7d",
+        'How long pruned segments stay in the trash. "0" deletes them in the same run.',
+    ),
 )
 
 
@@ -187,15 +200,15 @@ def literal(given: Given) -> str:
 
 
 _HEAD: Final = """\
-# What `sessrotate run` does. A line that begins with # is not read: take the # away to change a
-# setting. Sizes are "500K", "50M", "2G" (powers of 1024); ages are "12h", "30d", "6w"; false means
-# that there is no such rule. `sessrotate config show` says what is in force, and
-# `sessrotate run --dry-run` what it would do.
+# The settings of `sessrotate run`. To change one, remove the # in front of it. Sizes are "500K",
+# "50M" or "2G" (in powers of 1024); ages are "30m", "12h", "30d" or "6w"; false turns a setting
+# off. `sessrotate config show` prints the settings in force, and `sessrotate run --dry-run` what a
+# run would do.
 """
 
 
 def commented() -> str:
-    """Return the file that `config init` writes: what every setting means, and none set."""
+    """Return the file that `config init` writes: every setting explained, none set."""
     lines = [_HEAD]
     for table, about in TABLES.items():
         lines += [f"[{table}]", *_comment(about)]
@@ -213,5 +226,5 @@ def _comment(text: str) -> list[str]:
 
 
 def default(key: Key) -> str:
-    """Return a sentence about what is in force if nothing is said."""
+    """Return the sentence about the default of a setting."""
     return "Off by default." if key.is_off else f"Default: {literal(key.default)}."

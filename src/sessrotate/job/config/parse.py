@@ -1,7 +1,7 @@
-"""The settings of `sessrotate run`: the text of a TOML file → what is in force, and why. Pure.
+"""The text of a settings file (TOML) → the settings in force, and where each comes from. Pure.
 
-Rule: what is not understood is an error that names its line, never passed over: a rule with a
-typing error in it must not be no rule.
+Rule: anything that is not understood is an error that names its line. A rule with a typo in it must
+not turn into no rule.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Rotate:
-    """What is rotated: from how many bytes on, None for nothing; under running clients or not."""
+    """Rotate sessions from so many bytes on (None: never), and running ones too if `live`."""
 
     min_size: int | None
     live: bool
@@ -31,7 +31,7 @@ class Rotate:
 
 @dataclass(frozen=True, slots=True)
 class Compress:
-    """What is compressed: from how many seconds on, None for nothing; by which level."""
+    """Compress segments older than so many seconds (None: never), at this level of zstd."""
 
     older_than: float | None
     level: int
@@ -39,7 +39,7 @@ class Compress:
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """What is put away: after how many seconds, and how many before the client deletes it."""
+    """Archive sessions after so many seconds, or so many before their client deletes them."""
 
     older_than: float | None
     before_cleanup: float | None
@@ -47,14 +47,14 @@ class Archive:
 
 @dataclass(frozen=True, slots=True)
 class Trash:
-    """After how many seconds the trash is freed, None for never."""
+    """Free the trash after so many seconds (None: never)."""
 
     grace: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One setting in force: as it is written in a file, and in which line; None for a default."""
+    """One setting in force: its value, as written, and in which line; None for a default."""
 
     key: Key
     given: Given
@@ -64,7 +64,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """All that is in force; `entries` has where each comes from, in the order of `KEYS`."""
+    """All settings in force; `entries` says where each comes from, in the order of `KEYS`."""
 
     rotate: Rotate
     compress: Compress
@@ -78,17 +78,17 @@ class Settings:
 
 
 def parsed(text: str) -> Settings:
-    """Return what a file with this text says, and the defaults for what it does not say.
+    """Return the settings in a file with this text, with defaults for the others.
 
-    Raises WrongUsageError that names the line: for what is no TOML, a setting that there is
-    not, and a value that is none.
+    Raises WrongUsageError, naming the line, if the text is not TOML, or has an unknown setting or
+    an invalid value.
     """
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise WrongUsageError(f"It is no TOML: {printable(str(error))}.") from None
+        raise WrongUsageError(f"This is not TOML: {printable(str(error))}.") from None
     except RecursionError:
-        raise WrongUsageError("It is no such file: it is nested too deeply.") from None
+        raise WrongUsageError("This is not a settings file: it is nested too deeply.") from None
     lines = _lines(text)
     _check_names(document, lines)
     entries = tuple(_entry(key, document.get(key.table, {}), lines) for key in KEYS)
@@ -106,27 +106,29 @@ def parsed(text: str) -> Settings:
 
 
 def _check_names(document: Mapping[str, Any], lines: Mapping[tuple[str, ...], int]) -> None:
-    """Raise WrongUsageError for the first name that there is not."""
+    """Raise WrongUsageError for the first unknown name."""
     for table, inside in document.items():
         place = _place(lines, table)
         if table not in TABLES:
             what = "table" if isinstance(inside, dict) else "setting"
-            known = [*TABLES, *(key.title for key in KEYS), *(key.name for key in KEYS)]
-            raise WrongUsageError(f"{place}there is no {what} {_near(table, known)}")
+            known = [*TABLES, *(key.title for key in KEYS)]
+            raise WrongUsageError(f"{place}unknown {what} {_near(table, known)}")
         if not isinstance(inside, dict):
-            raise WrongUsageError(f"{place}{table} is a table: write [{table}] and its settings.")
+            raise WrongUsageError(
+                f"{place}{table} is a table: write [{table}], and its settings below."
+            )
         for name in inside:
             if all((key.table, key.name) != (table, name) for key in KEYS):
                 known = [key.name for key in KEYS if key.table == table]
                 place = _place(lines, table, name)
-                raise WrongUsageError(f"{place}[{table}] has no setting {_near(name, known)}")
+                raise WrongUsageError(f"{place}unknown setting in [{table}]: {_near(name, known)}")
 
 
 def _near(name: str, known: list[str]) -> str:
-    """Return an unknown name and the end of the sentence about it."""
+    """Return an unknown name, and what may have been meant."""
     nearest = difflib.get_close_matches(name.replace("-", "_"), known, 1, cutoff=0.5)
-    there = f"the nearest is {nearest[0]}" if nearest else f"there are {', '.join(known)}"
-    return f"{printable(name)}: {there}."
+    meant = f"did you mean {nearest[0]}?" if nearest else f"known: {', '.join(known)}"
+    return f"{printable(name)} ({meant})."
 
 
 def _entry(key: Key, table: Mapping[str, Any], lines: Mapping[tuple[str, ...], int]) -> Entry:
@@ -136,7 +138,7 @@ def _entry(key: Key, table: Mapping[str, Any], lines: Mapping[tuple[str, ...], i
     if not isinstance(given, str | int | bool) or (value is None and not is_off):
         off = ", or false for none" if key.kind.may_be_off else ""
         raise WrongUsageError(
-            f"{_place(lines, key.table, key.name)}{key.title} is {key.kind.said}{off}, and not "
+            f"{_place(lines, key.table, key.name)}{key.title} must be {key.kind.said}{off}, not "
             f"{printable(repr(given), 60)}."
         )
     return Entry(key, given, value, lines.get((key.table, key.name)))
@@ -147,9 +149,10 @@ def _place(lines: Mapping[tuple[str, ...], int], *path: str) -> str:
 
 
 def _lines(text: str) -> dict[tuple[str, ...], int]:
-    """Return the line in which each table and setting of a sound TOML text is first named.
+    """Return the line in which each table and setting of a valid TOML text is first named.
 
-    The parser says no lines. So it is given statement by statement, each below its table's head.
+    The parser does not report lines, so it is given one statement at a time, each below the head
+    of its table.
     """
     found: dict[tuple[str, ...], int] = {}
     head, statement, first = "", "", 1
@@ -161,7 +164,7 @@ def _lines(text: str) -> dict[tuple[str, ...], int]:
         try:
             inside = tomllib.loads(statement if is_head else head + statement)
         except tomllib.TOMLDecodeError:
-            continue  # its value goes on in the next line
+            continue  # the value continues on the next line
         for path in _paths(inside):
             found.setdefault(path, first)
         if is_head:
@@ -181,14 +184,14 @@ def _paths(inside: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
 
 
 def origin(entry: Entry) -> str:
-    """Return in words where a value comes from."""
+    """Return where a value comes from, in words."""
     return "default" if entry.line is None else f"line {entry.line}"
 
 
 def as_document(settings: Settings) -> dict[str, dict[str, Any]]:
-    """Return what is in force for programs: by table and name, in bytes and seconds, and as given.
+    """Return the settings in force for programs: by table and name, in bytes and seconds.
 
-    `from` is "default" or "file".
+    `given` is the value as written, and `from` is "default" or "file".
     """
     found: dict[str, dict[str, Any]] = {table: {} for table in TABLES}
     for entry in settings.entries:

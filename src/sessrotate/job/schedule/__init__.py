@@ -1,7 +1,7 @@
-"""Having `sessrotate run` started by the system: what would be written, doing it, undoing it.
+"""Having the system start `sessrotate run`: what would be written, installing it, removing it.
 
 Rule: what is installed is what was shown. Only files with our mark are replaced or removed, and
-doing either twice is doing it once. `remove` takes away what systemd made of ours, too.
+doing either twice is the same as once. `remove` also removes what systemd made of our files.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 PLATFORM: Final = sys.platform
 
 BOOTED: Final = Path("/run/systemd/system")
-"""Is there if systemd runs the machine (sd_booted(3))."""
+"""Exists if systemd runs the machine (sd_booted(3))."""
 
 _CARRIED: Final = ("CLAUDE_CONFIG_DIR", "CLAUDE_PROJECTS_DIR", "XDG_CONFIG_HOME", "XDG_STATE_HOME")
-"""What a shell may say about where things are, and the system would not know."""
+"""Variables that say where things are, and that a service would not inherit."""
 
 _SECONDS: Final = 60.0
 """How long to wait for systemctl or launchctl."""
@@ -41,7 +41,7 @@ _SECONDS: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What is to be run; `may_fail` where there may be nothing to do."""
+    """A command to run; `may_fail` if there may be nothing to do."""
 
     words: tuple[str, ...]
     may_fail: bool = False
@@ -52,9 +52,9 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A schedule: its files, and the commands by which the system hears of them, or forgets them.
+    """A schedule: its files, and the commands that tell the system of them.
 
-    `debris` is what the system makes of them. Without files there is only the `line` for cron.
+    `debris` is what the system makes of the files. Without files there is only the `line` for cron.
     """
 
     system: str
@@ -67,20 +67,20 @@ class Plan:
 
     @property
     def is_installed(self) -> bool:
-        """Whether all files are there as planned."""
+        """Whether all files exist as planned."""
         return all(_content(path) == data for path, data in self.files)
 
     @property
     def is_absent(self) -> bool:
-        """Whether nothing of it is there."""
+        """Whether none of the files exists."""
         return not any(os.path.lexists(path) for path, _ in self.files)
 
 
-# ── what would be done ───────────────────────────────────────────────────────────────────────
+# ── planning ──────────────────────────────────────────────────────────────────────────────────
 
 
 def plan(every: Every) -> Plan:
-    """Return the schedule for this machine; raise RefusedError if it cannot be told a path."""
+    """Return the schedule for this machine; raise RefusedError if it cannot hold a path."""
     carried = {name: os.environ[name] for name in _CARRIED if os.environ.get(name)}
     return _SYSTEMS[_system()](Work(executable.path(), carried, every))
 
@@ -134,7 +134,7 @@ _SYSTEMS: Final[dict[str, Callable[[Work], Plan]]] = {
 
 
 def found() -> Path | None:
-    """Return the file of an installed schedule; None if there is none that is known of."""
+    """Return the file of an installed schedule; None if none is found."""
     for folder, name in (
         (user_folders.config_home(PLATFORM) / "systemd" / "user", systemd.TIMER),
         (Path.home() / "Library" / "LaunchAgents", launchd.FILE),
@@ -144,19 +144,19 @@ def found() -> Path | None:
     return None
 
 
-# ── doing it ─────────────────────────────────────────────────────────────────────────────────
+# ── executing ────────────────────────────────────────────────────────────────────────────────
 
 
 def install(planned: Plan) -> tuple[Command, ...]:
-    """Write the files and have the system read them; return the commands that are left to a person.
+    """Write the files and have the system read them; return the commands left to a person.
 
-    Raises RefusedError where there is only cron, and for files that are not ours; StorageError if
-    the system does not take them.
+    Raises RefusedError if there is only cron, or a file is not ours; StorageError if the system
+    does not accept the files.
     """
     if not planned.files:
         raise RefusedError(
-            "This system has neither systemd nor launchd: add the line that `sessrotate schedule "
-            "show` prints by `crontab -e`."
+            "This system has neither systemd nor launchd: use `crontab -e` to add the line that "
+            "`sessrotate schedule show` prints."
         )
     _check_ours(planned)
     with storage("write the schedule"):
@@ -168,10 +168,10 @@ def install(planned: Plan) -> tuple[Command, ...]:
 
 
 def remove(planned: Plan) -> tuple[Command, ...]:
-    """Remove the files and what was made of them; return the commands that are left to a person.
+    """Remove the files and what was made of them; return the commands left to a person.
 
-    Raises RefusedError for files that are not ours, StorageError if the system does not let go
-    of them; they are gone then, too.
+    Raises RefusedError for files that are not ours, StorageError if the system reports an error;
+    the files are removed even then.
     """
     if planned.is_absent:
         return ()
@@ -183,7 +183,7 @@ def remove(planned: Plan) -> tuple[Command, ...]:
             for path in (*planned.debris, *(path for path, _ in planned.files)):
                 if os.path.lexists(path):
                     fs.remove_files(path.parent, [path.name])
-                with suppress(OSError):  # folders that nobody needs any more, and no more than that
+                with suppress(OSError):  # only folders that are empty by now
                     fs.remove_folder(path.parent)
                     fs.remove_folder(path.parent.parent)
     return left + _told(planned.forget)
@@ -193,8 +193,8 @@ def _check_ours(planned: Plan) -> None:
     for path, _ in planned.files:
         if os.path.lexists(path) and MARK.encode() not in (_content(path) or b""):
             raise RefusedError(
-                f"{printable(str(path), 1000)} was not written by sessrotate, and is left as it "
-                "is: move it away."
+                f"{printable(str(path), 1000)} was not written by sessrotate, and is left alone: "
+                "move it away first."
             )
 
 
@@ -204,21 +204,21 @@ def _content(path: Path) -> bytes | None:
 
 
 def _told(commands: tuple[Command, ...]) -> tuple[Command, ...]:
-    """Run commands; return them instead if there is no such program."""
+    """Run commands; return them instead if their program does not exist."""
     for command in commands:
         if shutil.which(command.words[0]) is None:
             return commands
         said = _run(command)
         if said is not None and not command.may_fail:
             raise StorageError(
-                f"The files are as they should be, but `{printable(str(command))}` failed "
-                f"({printable(said)}): run it again where you are logged in."
+                f"The files are in place, but `{printable(str(command))}` failed "
+                f"({printable(said)}): run it again in a login session."
             )
     return ()
 
 
 def _run(command: Command) -> str | None:
-    """Run a command; return what it said if it failed."""
+    """Run a command; return its error message if it failed."""
     try:
         done = subprocess.run(  # noqa: S603 - our own words, and a path that is one of them
             command.words,

@@ -1,10 +1,10 @@
 r"""The scheduled job as a line for cron. Pure.
 
-cron ends the command at a `%` (crontab(5)); `\%` is a plain one, but not behind another backslash,
-since the two make a pair. So a backslash and a `%` never meet: an empty pair of quotes that the
-shell takes away keeps them apart.
+cron ends the command at a `%` (crontab(5)). `\%` is a plain one, but not after another backslash,
+because the two make a pair. So a backslash and a `%` never touch: an empty pair of quotes, which
+the shell removes, keeps them apart.
 
-Rule: one line that `crontab -e` takes as it is.
+Rule: one line that `crontab -e` accepts as it is.
 """
 
 from __future__ import annotations
@@ -35,8 +35,10 @@ def line(work: Work) -> str:
     ]
     command = " ".join(words)
     if re.search(r"[\n\r\x00]", command):
-        raise RefusedError(f"{printable(command)} does not fit into a line of cron.")
-    # What holds a backslash or a % stands between single quotes.
+        raise RefusedError(
+            f"{printable(command)} does not fit on one line: install sessrotate elsewhere."
+        )
+    # A word with a backslash or a % is in single quotes.
     return f"{_WHEN[work.every]} {command.replace('%', chr(92) + '%').replace(*_APART)}"
 
 

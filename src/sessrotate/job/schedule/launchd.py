@@ -1,9 +1,9 @@
-"""The scheduled job as an agent of launchd, on macOS. Pure.
+"""The scheduled job as a launchd agent, on macOS. Pure.
 
-A start that was missed while the machine slept is made up for as it wakes (launchd.plist(5),
-`StartCalendarInterval`); one that was missed while it was off is not.
+launchd catches up on a start that was missed while the machine slept (launchd.plist(5),
+`StartCalendarInterval`), but not on one that was missed while it was off.
 
-Rule: Python's own plistlib writes it, so that nothing needs quoting.
+Rule: Python's plistlib writes the file, so that nothing needs quoting.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _WHEN: Final[dict[Every, dict[str, int]]] = {
 
 
 def files(work: Work) -> dict[str, str]:
-    """Return the name of the agent's file and what is in it.
+    """Return the name of the agent's file and its content.
 
-    Raises RefusedError for a path or a variable that cannot stand in such a file.
+    Raises RefusedError for a path or a variable that such a file cannot hold.
     """
     agent = {
         "Label": LABEL,
@@ -47,6 +47,6 @@ def files(work: Work) -> dict[str, str]:
     except ValueError:  # a control character, or a name that is no UTF-8
         raise RefusedError(
             f"{printable(work.program)} cannot be written down for launchd: install sessrotate "
-            "elsewhere, or call `sessrotate run` by cron."
+            "elsewhere, or start `sessrotate run` with cron."
         ) from None
     return {FILE: text.replace("<plist ", f"<!-- {MARK} -->\n<plist ", 1)}

@@ -1,14 +1,14 @@
 r"""The scheduled job as units of systemd's user manager. Pure.
 
-What systemd makes of a line is in systemd.service(5), systemd.exec(5) and systemd.syntax(7), and
-was tried with systemd 252: words may stand in double quotes, in which C escapes count, so `"` is
-`\"`; `%` begins a specifier, so it is `%%`; in arguments `$` begins a variable, so it is `$$`.
-What is executed may hold neither quotes nor backslashes nor control characters, however escaped,
-and `$$` stays two signs there: a path with such a character is given to a shell as an argument.
+How systemd reads a line is in systemd.service(5), systemd.exec(5) and systemd.syntax(7), and was
+tried with systemd 252: words may be in double quotes, with C escapes, so `"` is `\"`; `%` begins a
+specifier, so it is `%%`; in arguments `$` begins a variable, so it is `$$`. The path of a program
+cannot have quotes, backslashes or control characters, however they are escaped, and `$$` stays two
+characters there: a path with one of these is given to a shell as an argument.
 
-Rule: of what would shut the job in, only what needs no namespace of users. In one, a process
-cannot see who else has a session open, and with that one of our protections would be gone. So
-`ProtectSystem=`, `PrivateTmp=` and their like are left out: a user's manager needs one for them.
+Rule: the job is sandboxed only as far as that needs no user namespace. In one, a process cannot
+see who else has a session open, which is one of our protections. So `ProtectSystem=`, `PrivateTmp=`
+and the like are left out: in a user's manager they need one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SERVICE: Final = "sessrotate.service"
 TIMER: Final = "sessrotate.timer"
 
 _DELAY: Final[dict[Every, str]] = {"hourly": "10min", "daily": "1h", "weekly": "6h"}
-"""By how much at most a start is late: machines of one site do not all begin at midnight."""
+"""How late a start can be: the machines of a site should not all start at once."""
 
 _SERVICE: Final = """\
 # {mark}
@@ -36,12 +36,12 @@ Description=Rotate coding-agent sessions (sessrotate run)
 [Service]
 Type=oneshot
 ExecStart={command}
-{environment}# 75: somebody else runs it already.
+{environment}# 75: another run is in progress.
 SuccessExitStatus=75
-# It is in nobody's way.
+# Stay out of the way.
 Nice=19
 IOSchedulingClass=idle
-# It needs no network, no other user, and nothing private of it is for others.
+# It needs no network and no other user.
 RestrictAddressFamilies=AF_UNIX
 NoNewPrivileges=true
 RestrictSUIDSGID=true
@@ -59,7 +59,7 @@ Description=Rotate coding-agent sessions {every}
 
 [Timer]
 OnCalendar={every}
-# What was missed while the machine was off is made up for.
+# Catch up on a start that was missed while the machine was off.
 Persistent=true
 RandomizedDelaySec={delay}
 
@@ -69,9 +69,9 @@ WantedBy=timers.target
 
 
 def files(work: Work) -> dict[str, str]:
-    """Return the names of the units and what is in them.
+    """Return the names of the units and their content.
 
-    Raises RefusedError for a path or a variable that systemd cannot be told.
+    Raises RefusedError for a path or a variable that a unit cannot hold.
     """
     environment = "".join(
         f"Environment={_quoted(f'{name}={value}')}\n"
@@ -102,8 +102,8 @@ def _quoted(text: str) -> str:
         text.encode()
     except UnicodeEncodeError:
         raise RefusedError(
-            f"{printable(text)} is no UTF-8, which systemd demands: install sessrotate elsewhere, "
-            "or call `sessrotate run` by cron."
+            f"{printable(text)} is not UTF-8, as systemd requires: install sessrotate elsewhere, "
+            "or start `sessrotate run` with cron."
         ) from None
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
     escaped = re.sub(r"[\x00-\x1f\x7f]", lambda found: f"\\x{ord(found[0]):02x}", escaped)

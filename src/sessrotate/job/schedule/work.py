@@ -1,6 +1,6 @@
-"""What is to be started, and how often. Pure.
+"""What to start, and how often. Pure.
 
-Rule: nothing here is for a shell. Each system quotes for itself.
+Rule: nothing here is quoted for a shell. Each system quotes for itself.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 Every = Literal["hourly", "daily", "weekly"]
 
 MARK: Final = "Written by `sessrotate schedule install`; `sessrotate schedule remove` removes it."
-"""In every file of ours, so that nobody else's is taken for one."""
+"""In each of our files, so that no other file is taken for one."""
 
 MINUTE: Final = 17
 HOUR: Final = 3
-"""When it is started where the system chooses no time itself: at night, and off the full hour."""
+"""When it starts if the system does not choose a time itself: at night, off the full hour."""
 
 
 @dataclass(frozen=True, slots=True)
