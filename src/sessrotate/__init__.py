@@ -37,7 +37,7 @@ if _typing.TYPE_CHECKING:
     from sessrotate.reading.open_segments import SegmentInfo
     from sessrotate.reading.session import Session, open_session
     from sessrotate.reports.listing import sessions
-    from sessrotate.reports.row import Continues, SessionInfo
+    from sessrotate.reports.session_info import Continues, SessionInfo
 
 __all__ = [
     "Agent",
@@ -80,7 +80,7 @@ _MODULES = {
     "reading.open_segments": "SegmentInfo",
     "reading.session": "Session open_session",
     "reports.listing": "sessions",
-    "reports.row": "Continues SessionInfo",
+    "reports.session_info": "Continues SessionInfo",
 }
 """The public names by the module that has them."""
 

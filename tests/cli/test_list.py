@@ -278,7 +278,7 @@ def test_a_filter_that_leaves_nothing_says_what_there_would_be(home: Home) -> No
 
 def test_what_nobody_used_is_counted_and_shown_when_asked_for(home: Home) -> None:
     command_line.write(home.live.with_name("empty.jsonl"), b"")
-    assert "1 that nobody used not shown" in called("list").out
+    assert "1 unused hidden" in called("list").out
     assert "(empty)" not in called("list").out
     text = called("list", "--hidden").out
     assert "(empty)" in text

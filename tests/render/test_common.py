@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessrotate.errors import printable
-from sessrotate.render import common
+from sessrotate.render import common, segment_table, split
 from support import sets
 from support.lines import BOUNDARY_LINE, row, session
 
@@ -33,7 +33,7 @@ def test_sizes_are_in_powers_of_1024(count: int, shown: str) -> None:
 
 @given(st.floats(0, 1))
 def test_a_bar_is_as_long_as_its_share(share: float) -> None:
-    drawn = common.bar(share)
+    drawn = segment_table.bar(share)
     eighths = 8 * drawn.count("█") + (" ▏▎▍▌▋▊▉".index(drawn[-1]) if drawn.strip("█") else 0)
     assert abs(eighths - share * 96) <= 0.5
     assert len(drawn) <= 12
@@ -42,7 +42,7 @@ def test_a_bar_is_as_long_as_its_share(share: float) -> None:
 def test_the_rows_of_a_plain_table_are_aligned(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     path.write_bytes(session(12))
-    table = common.plain_table(common.COLUMNS, common.split_rows(sets.planned(path)))
+    table = segment_table.plain_table(split.rows(sets.planned(path)))
     lines = table.splitlines()
     assert len(lines) == 13
     assert len({line.index("auto") for line in lines[2:]}) == 1
@@ -53,7 +53,7 @@ def test_the_rows_of_a_plain_table_are_aligned(tmp_path: Path) -> None:
 def test_shares_add_up_to_the_whole(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     path.write_bytes(session(3))
-    rows = common.split_rows(sets.planned(path))
+    rows = split.rows(sets.planned(path))
     assert abs(sum(float(row[2].rstrip("%")) for row in rows) - 100) <= 0.2
 
 
@@ -64,11 +64,11 @@ def test_no_control_character_of_a_session_is_shown(tmp_path: Path) -> None:
     plan = sets.planned(path)
     text = "\n".join(
         [
-            common.split_heading(plan),
-            common.plain_table(common.COLUMNS, common.split_rows(plan)),
-            *common.split_would(plan, tmp_path / "\x07", None, 3),
-            *common.split_done(plan, tmp_path / "\x07"),
-            *common.split_json(plan, path, tmp_path, dry_run=True),
+            split.heading(plan),
+            segment_table.plain_table(split.rows(plan)),
+            *split.would(plan, tmp_path / "\x07", None, 3),
+            *split.done(plan, tmp_path / "\x07"),
+            *split.as_json(plan, path, tmp_path, dry_run=True),
         ]
     )
     assert all(char.isprintable() or char == "\n" for char in text)

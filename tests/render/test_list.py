@@ -15,7 +15,7 @@ from sessrotate.render import list as render_list
 from sessrotate.render import widths
 from sessrotate.render.common import size
 from sessrotate.render.list import Look
-from sessrotate.reports.row import Continues, SessionInfo
+from sessrotate.reports.session_info import Continues, SessionInfo
 from support.command_line import raw_controls, without_ansi
 from support.entries import NOW, entry, titled
 
@@ -198,8 +198,7 @@ def test_the_total_counts_what_there_is() -> None:
         entry(bytes=1024),
     ]
     assert render_list.total(entries, 4, Look(NOW)) == (
-        "2 sessions: 2.0 KiB live, 2.0 KiB archived, 3.0 KiB beside, 1 running, "
-        "4 that nobody used not shown\n"
+        "2 sessions: 2.0 KiB live, 2.0 KiB archived, 3.0 KiB beside, 1 running, 4 unused hidden\n"
     )
     assert render_list.total(entries[1:], 0, Look(NOW)) == "1 session: 1.0 KiB live\n"
 

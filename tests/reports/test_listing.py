@@ -16,7 +16,7 @@ import pytest
 from sessrotate.errors import StorageError
 from sessrotate.reading import session
 from sessrotate.reports import listing
-from sessrotate.reports.row import Continues, SessionInfo
+from sessrotate.reports.session_info import Continues, SessionInfo
 from sessrotate.segments import scan
 from sessrotate.system import in_use
 from support import command_line, fakes, homes, oracle

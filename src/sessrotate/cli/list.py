@@ -17,7 +17,7 @@ from sessrotate.errors import WrongUsageError, printable
 from sessrotate.render import list as render_list
 from sessrotate.render.common import count
 from sessrotate.reports import listing
-from sessrotate.reports import row as rows
+from sessrotate.reports.session_info import SessionInfo, Wanted, in_order
 
 _TOLD: Final = 3
 """How many unreadable files are named; the others are only counted."""
@@ -97,7 +97,7 @@ def command(
             f"There is no client {printable(client)}. Choose one of: {', '.join(names)}."
         )
     now = time.time()
-    wanted = rows.Wanted(
+    wanted = Wanted(
         client=client,
         project=project,
         paths=_paths(project),
@@ -108,7 +108,7 @@ def command(
     )
     unread: dict[str, str] = {}
     known = listing.sessions(hidden=True, on_unread=unread.__setitem__)
-    shown = rows.in_order(filter(wanted.takes, known))
+    shown = in_order(filter(wanted.takes, known))
     if deep:
         total = sum(each.bytes for each in shown if listing.is_to_scan(each))
         with streams.progress("Scanning", total, quiet=quiet) as progress:
@@ -120,7 +120,7 @@ def command(
     _tell(unread)
 
 
-def _show(shown: list[rows.SessionInfo], known: list[rows.SessionInfo], now: float) -> None:
+def _show(shown: list[SessionInfo], known: list[SessionInfo], now: float) -> None:
     listed = {each.path for each in shown}
     hidden = sum(each.standing != "session" and each.path not in listed for each in known)
     if not shown:
@@ -150,7 +150,7 @@ def _paths(project: str | None) -> frozenset[str]:
     return frozenset({path, os.path.realpath(path)})
 
 
-def _nothing(known: list[rows.SessionInfo], hidden: int) -> str:
+def _nothing(known: list[SessionInfo], hidden: int) -> str:
     """Return what to say when the list is empty."""
     if len(known) > hidden:
         others = count(len(known) - hidden, "session")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from sessrotate import fs
 from sessrotate.errors import SessrotateError, StorageError, printable
-from sessrotate.render import common
+from sessrotate.render import segment_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -62,9 +62,9 @@ def show_table(rows: Sequence[Sequence[str]], shares: Sequence[float]) -> None:
     """Show a table of segments: drawn on a terminal, as text elsewhere."""
     width = terminal_width()
     if width is not None:
-        _draw(common.rich_table(common.COLUMNS, rows, shares, width))
+        _draw(segment_table.rich_table(rows, shares, width))
     else:
-        write(common.plain_table(common.COLUMNS, rows))
+        write(segment_table.plain_table(rows))
 
 
 def _draw(table: Table) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from sessrotate import fs
 from sessrotate.cli import streams
 from sessrotate.errors import RequestError, printable
-from sessrotate.render import common
+from sessrotate.render import split as render_split
 from sessrotate.segments import compressed, split
 
 if TYPE_CHECKING:
@@ -57,9 +57,9 @@ def run(path: Path, options: Options) -> None:
         with streams.progress("Writing", planned.source_bytes, quiet=options.quiet) as progress:
             split.execute(planned, source, folder, progress)
         if options.as_json:
-            streams.write_all(common.split_json(planned, path, folder, dry_run=False))
+            streams.write_all(render_split.as_json(planned, path, folder, dry_run=False))
         else:
-            streams.write("\n".join(common.split_done(planned, folder)) + "\n")
+            streams.write("\n".join(render_split.done(planned, folder)) + "\n")
 
 
 def _dry_run(planned: SplitPlan, path: Path, folder: Path, *, as_json: bool) -> None:
@@ -71,14 +71,16 @@ def _dry_run(planned: SplitPlan, path: Path, folder: Path, *, as_json: bool) -> 
     except RequestError as error:
         refusal = error
     if as_json:
-        reasons = [str(refusal)] if refusal is not None else []
-        streams.write_all(common.split_json(planned, path, folder, dry_run=True, refused=reasons))
+        refused = [str(refusal)] if refusal is not None else []
+        streams.write_all(
+            render_split.as_json(planned, path, folder, dry_run=True, refused=refused)
+        )
     else:
-        streams.write(common.split_heading(planned) + "\n")
+        streams.write(render_split.heading(planned) + "\n")
         shares = [segment.span.size / (planned.source_bytes or 1) for segment in planned.segments]
-        streams.show_table(common.split_rows(planned), shares)
+        streams.show_table(render_split.rows(planned), shares)
         if refusal is None:
-            would = common.split_would(planned, folder, fs.free_bytes(folder), len(leftovers.files))
+            would = render_split.would(planned, folder, fs.free_bytes(folder), len(leftovers.files))
             streams.write("\n".join(would) + "\n")
     if refusal is not None:
         raise refusal

@@ -1,8 +1,7 @@
-"""Rows with a bar each, drawn as wide as the terminal is, or as plain text. Pure.
+"""Tables with a bar in each row, as wide as the terminal, or as plain text. Pure.
 
-Rule: text in, lines out; what came out of a session was made printable before. Where it is
-narrow, whole columns go, in the order that they may; without a width nothing is left out, and
-nothing is drawn.
+Rule: text in, lines out; what came out of a session was made printable before. A narrow terminal
+loses whole columns, in a given order. Without a width, every column is there and no bar is drawn.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _NARROWEST_BAR, _WIDEST_BAR = 8, 40
 
 @dataclass(frozen=True, slots=True)
 class Canvas:
-    """What is drawn on: so many columns, None for a pipe or file; with colours or without."""
+    """What to draw on: a terminal's width (None for a pipe or file), with colours or without."""
 
     width: int | None = None
     colour: bool = False
@@ -38,7 +37,7 @@ class Canvas:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The cells of a row; `share` is how long its bar is, from 0 to 1, and `style` its colour."""
+    """The cells of a row, the length of its bar (`share`, from 0 to 1), and its `style`."""
 
     cells: tuple[str, ...]
     share: float = 0.0
@@ -49,8 +48,8 @@ class Row:
 class Columns:
     """The columns of a table, by their titles.
 
-    Those in `left` are text, the others numbers. `expendable` are left out first where there is
-    no room; the `last` one is not filled up, for it may be long.
+    Those in `left` are text, the others numbers. Those in `expendable` are left out, in this order,
+    if there is no room.
     """
 
     titles: tuple[str, ...]
@@ -59,7 +58,7 @@ class Columns:
 
 
 def table(columns: Columns, rows: Sequence[Row], canvas: Canvas) -> Iterator[str]:
-    """Yield the lines of a table, its titles first; nothing where there are no rows."""
+    """Yield the lines of a table, its titles first; nothing if there are no rows."""
     if not rows:
         return
     cells = dict(zip(columns.titles, zip(*(row.cells for row in rows), strict=True), strict=True))
@@ -79,7 +78,7 @@ def table(columns: Columns, rows: Sequence[Row], canvas: Canvas) -> Iterator[str
 
 
 def _fit(columns: Columns, widths: dict[str, int], canvas: Canvas) -> int:
-    """Take the columns out that there is no room for; return how wide a bar may be, or 0."""
+    """Remove the columns that do not fit; return how wide a bar may be, or 0."""
     if canvas.width is None:
         return 0
     for title in (*columns.expendable, ""):
@@ -98,9 +97,9 @@ def _line(columns: Columns, cells: Mapping[str, str], widths: Mapping[str, int])
 
 
 def bar(share: float, room: int) -> str:
-    """Return a bar for a share from 0 to 1 of so many columns, to an eighth of one.
+    """Return a bar for a share from 0 to 1 of `room` columns, to an eighth of a column.
 
-    What is more than nothing has at least the thinnest.
+    It is never empty.
     """
     eighths = max(1, round(min(share, 1.0) * room * 8))
     return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()

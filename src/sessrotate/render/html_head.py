@@ -1,6 +1,6 @@
-"""The head of every page that we write: style, scripts, and the policy that allows no other.
+"""The head of every page that sessrotate writes: style, script, and a policy that allows no other.
 
-Rule: what is not here by its hash neither runs nor styles, and nothing is asked of any network.
+Rule: only the style and script whose hashes are in the policy apply, and the page uses no network.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import hashlib
 def head(title: str, style: str, script: str, *, pictures: bool = False) -> str:
     """Return the beginning of a page, to the end of its `head`.
 
-    `title` is HTML text, escaped already. With `pictures` those may be shown that the page holds.
+    `title` is HTML text, already escaped. With `pictures`, the page may show its own images.
     """
     policy = "; ".join(
         (

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate import names
 from sessrotate.errors import printable
-from sessrotate.render import common
+from sessrotate.render import common, segment_table
 from sessrotate.render.common import count, size
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def as_json(
         file = names.segment_file(plan.session, "numbered", segment.index)
         if segment is plan.newest:
             file = path.name
-        yield f"{comma}\n    {json.dumps(common.segment_document(segment, file))}"
+        yield f"{comma}\n    {json.dumps(segment_table.document(segment, file))}"
     yield "\n  ]\n}\n"
 
 
@@ -92,10 +92,10 @@ def heading(plan: RotationPlan) -> str:
 
 
 def table(plan: RotationPlan) -> tuple[list[tuple[str, ...]], list[float]]:
-    """Return the rows of the live file's segments, in `render.COLUMNS`, and the share of each."""
+    """Return the rows of a `segment_table` of the live file's segments, and the share of each."""
     segments: tuple[Segment, ...] = (*plan.segments, plan.newest)
     whole = sum(segment.span.size for segment in segments) or 1
-    rows = [common.segment_row(segment, whole) for segment in segments]
+    rows = [segment_table.row(segment, whole) for segment in segments]
     return rows, [segment.span.size / whole for segment in segments]
 
 

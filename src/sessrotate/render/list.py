@@ -1,8 +1,8 @@
-"""What `list` shows: a table as wide as the terminal, or as text, or JSON. Pure.
+"""What `list` shows: a table as wide as the terminal, plain text, or JSON. Pure.
 
-Rule: no line is wider than the terminal, and a size or a time is shown whole or not at all:
-columns go, the least telling first, and only a project and a title are shortened. What a session
-says of itself passes `harmless` first; colours come only from here.
+Rule: no line is wider than the terminal, and a size or a time is shown whole or not at all. Whole
+columns are left out, the least useful first; only projects and titles are shortened. Text from a
+session passes `harmless` first, and colours come only from this module.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, Final
 from sessrotate import harmless
 from sessrotate.render import widths
 from sessrotate.render.common import count, size
-from sessrotate.reports.row import short_names
+from sessrotate.reports.session_info import short_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from sessrotate.reports.row import SessionInfo
+    from sessrotate.reports.session_info import SessionInfo
 
 _STYLES: Final = {"head": "1", "running": "1;32", "detail": "2", "": ""}
 """What is shown how, as SGR parameters."""
@@ -34,23 +34,23 @@ _AGES: Final = (
     (730 * 86_400.0, 30.44 * 86_400.0, "month"),
     (float("inf"), 365.25 * 86_400.0, "year"),
 )
-"""Below how many seconds an age is told in which unit: its seconds, its name."""
+"""Up to how many seconds an age is given in which unit: the unit's seconds and name."""
 
 _NOW: Final = 60.0
-"""Seconds for which something is just now."""
+"""Seconds within which something happened just now."""
 
 _WRITABLE: Final = (-62_135_596_800.0, 253_402_300_799.0)
 """The times that can be written, in seconds since 1970: the years 1 to 9999."""
 
 _GAP: Final = "  "
 _SMALLEST: Final = {"project": 12, "title": 16}
-"""Columns below which a project or a title says too little; others go before that."""
+"""Columns that a project or a title needs; other columns are left out to get them."""
 
 _LONGEST: Final = 40
-"""Columns that an id may have: more than any client's takes."""
+"""Columns that an id may take: more than any client's does."""
 
 _PROJECT_SHARE: Final = 0.4
-"""What a project may have of the room for it and the title, if both need more."""
+"""The project's share of the room for it and the title, if both need more."""
 
 _NOT_USED: Final = {
     "empty": "(empty)",
@@ -62,9 +62,10 @@ _NOT_USED: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How the list is drawn: in how many columns, None for as many as it takes; `home` is `~`.
+    """How to draw the list: in how many columns, None for as many as it takes.
 
-    `now` is in seconds since 1970; ages are told on a terminal, times elsewhere.
+    `home` is the folder that is shown as `~`; `now` is in seconds since 1970. A terminal shows
+    ages, everything else shows times.
     """
 
     now: float
@@ -79,9 +80,9 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A column: what is in it, its style, and the rank by which it goes when room is short.
+    """A column: its cells, its style, and its rank; the highest rank is left out first.
 
-    One with an `empty` cell in every row is left out.
+    A column whose cells are all `empty` is left out anyway.
     """
 
     name: str
@@ -94,7 +95,7 @@ class _Column:
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """What cells depend on beside their own session."""
+    """What cells depend on besides their own session."""
 
     look: Look
     names: dict[str, str]
@@ -173,7 +174,7 @@ _COLUMNS: Final = (
     _Column("project", _project, 4),
     _Column("title", _title, 2),
 )
-"""In the order in which they are shown; those with the highest rank go first."""
+"""In the order in which they are shown."""
 
 
 # ── the table ────────────────────────────────────────────────────────────────────────────────
@@ -182,7 +183,7 @@ _COLUMNS: Final = (
 def table(entries: Sequence[SessionInfo], names: Iterable[str], look: Look) -> Iterator[str]:
     """Yield the lines of the table, each with its newline.
 
-    `names` are all that sessions are looked up by, shown or not.
+    `names` are all names of sessions, listed or not: ids are cut so that they stay unique.
     """
     shown = _Shown(look, short_names(names), len({entry.client for entry in entries}))
     cells = {column.name: [column.cell(each, shown) for each in entries] for column in _COLUMNS}
@@ -216,7 +217,7 @@ def _line(row: Sequence[tuple[_Column, str, str]], room: dict[str, int], look: L
 
 
 def _room(told: Sequence[_Column], needs: dict[str, int], width: int | None) -> dict[str, int]:
-    """Return how many columns of the terminal each column of the table has, of those that fit."""
+    """Return the width of each column of the table that fits."""
     if width is None:
         return needs
     room = {name: min(need, _SMALLEST.get(name, need)) for name, need in needs.items()}
@@ -243,7 +244,7 @@ def _sum(room: dict[str, int]) -> int:
 
 
 def total(shown: Sequence[SessionInfo], hidden: int, look: Look) -> str:
-    """Return what the sessions of the table have together; so many more nobody used."""
+    """Return the sums over the sessions listed; `hidden` more were not used by anybody."""
     archived = sum(entry.archived_disk_bytes for entry in shown)
     beside = sum(entry.side_bytes for entry in shown)
     running = sum(entry.is_running for entry in shown)
@@ -252,14 +253,14 @@ def total(shown: Sequence[SessionInfo], hidden: int, look: Look) -> str:
         f"{size(archived)} archived" if archived else "",
         f"{size(beside)} beside" if beside else "",
         f"{running:,} running" if running else "",
-        f"{hidden:,} that nobody used not shown" if hidden else "",
+        f"{hidden:,} unused hidden" if hidden else "",
     ]
     told = ", ".join(filter(None, parts))
     return "".join(f"{line}\n" for line in textwrap.wrap(told, look.width or len(told)))
 
 
 def ago(then: float, now: float) -> str:
-    """Return how long ago a time was, both in seconds since 1970; a later one is told as it is."""
+    """Return how long ago a time was (seconds since 1970); a later time is given as a date."""
     age = now - then
     if age < -_NOW:
         return _moment(then).strftime("%Y-%m-%d")

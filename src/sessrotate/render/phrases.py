@@ -1,6 +1,6 @@
-"""What renderings say in the same words: who speaks, what a tool did, what was compacted. Pure.
+"""Who speaks, what a tool did, what was compacted: the words that all formats share. Pure.
 
-Rule: one line each, of plain words; whoever shows them makes them harmless and escapes them.
+Rule: one line each, as plain text; whoever shows it makes it harmless and escapes it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SALIENT: Final = (
     "subject",
     "prompt",
 )
-"""Arguments that say best what a call is about, the first that is there."""
+"""Arguments that say best what a call is about; the first that is there is shown."""
 
 
 _SPEAKERS: Final[tuple[tuple[str, Callable[[View], bool]], ...]] = (
@@ -44,7 +44,7 @@ _SPEAKERS: Final[tuple[tuple[str, Callable[[View], bool]], ...]] = (
     ("Tool", lambda view: any(isinstance(block, ToolResult) for block in view.blocks)),
     ("You", lambda view: view.kind == "user"),
 )
-"""Who speaks, the first that is true."""
+"""Who speaks: the first rule that matches."""
 
 
 _UPDATES: Final = frozenset({"checkpoint"})
@@ -52,13 +52,13 @@ _UPDATES: Final = frozenset({"checkpoint"})
 
 
 def speaker(view: View) -> str:
-    """Return who says this."""
+    """Return who speaks in this record."""
     who = next((name for name, is_it in _SPEAKERS if is_it(view)), view.type)
     return f"{who} {view.agent}" if view.is_sidechain and view.agent else who
 
 
 def model(view: View) -> str | None:
-    """Return the model that speaks; what clients invent themselves has none (`<synthetic>`)."""
+    """Return the model that speaks, None for what the client wrote itself (`<synthetic>`)."""
     return view.model if view.model and not view.model.startswith("<") else None
 
 
@@ -77,7 +77,7 @@ def compaction(part: Compaction, boundary: Boundary | None) -> str:
 
 
 def unread(part: UnreadableLine) -> str:
-    """Return the words about a line that cannot be shown as what it is."""
+    """Return the words about a line that cannot be shown."""
     record = part.record
     where = f"segment {record.segment}, offset {record.offset}"
     if record.is_whole:

@@ -1,7 +1,7 @@
-"""Reports → tables with a bar for each row, for people. Pure.
+"""Reports → tables for people, with a bar in each row. Pure.
 
-Rule: what is big comes first in a table, and what to do stands in the last line. All that came out
-of a session is made harmless and cut to size; where there is no terminal, rows are whole and plain.
+Rule: the largest comes first in a table, and what to do comes last. Text from a session is made
+harmless and cut to size. Without a terminal, rows are plain and complete.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 Each = TypeVar("Each")
 
 _ROWS: Final = 15
-"""Rows that a table has on a terminal; segments and periods have some more."""
+"""Rows of a table on a terminal; tables of segments and periods have more."""
 
 _SEGMENTS: Final = 25
 _TITLE: Final = 48

@@ -1,7 +1,7 @@
 """Reports → the JSON that programs read; `docs/schema/report.json` is its schema.
 
-Rule: the keys are the command line's contract: they are added to, never changed. Sizes are bytes,
-times what the records say.
+Rule: the keys are a contract: new ones are added, none is changed. Sizes are in bytes, times are as
+the records have them.
 """
 
 from __future__ import annotations

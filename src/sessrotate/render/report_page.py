@@ -1,7 +1,7 @@
-"""A report as one page for a browser: charts to look at, tables that sort and filter.
+"""A report as one page for a browser: charts, and tables to sort and filter.
 
-Rule: figures and words go into the page as JSON that cannot end its element, and from there, by
-the page's own scripts (`assets`), into text nodes. The page's policy allows nothing else to run.
+Rule: figures and text go into the page as JSON that cannot end its element, and the page's own
+scripts (`assets`) put them into text nodes. The page's policy lets nothing else run.
 """
 
 from __future__ import annotations

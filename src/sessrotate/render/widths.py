@@ -1,7 +1,7 @@
 """How many columns of a terminal a text takes, and how it is cut to fewer. Pure.
 
-Rule: never too few. Where terminals differ (joined emoji, characters of a later Unicode than ours)
-the most that one takes is counted, so that a line that is cut to a width fits everywhere.
+Rule: never too few. Where terminals differ (joined emoji, characters of a later Unicode), the
+widest counts, so that a line cut to a width fits everywhere.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _WIDER: Final = (
 _OTHERS: Final = re.compile(r"[^\x00-\x7f]")
 
 _EMOJI: Final = "\N{VARIATION SELECTOR-16}"
-"""Makes a picture, twice as wide, of the character before it."""
+"""Turns the character before it into a picture, twice as wide."""
 
 
 def width(text: str) -> int:

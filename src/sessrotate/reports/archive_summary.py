@@ -1,4 +1,4 @@
-"""What the archive of a session holds, at a glance: sizes, compactions, and the edges of it.
+"""What the archive of a session holds: sizes, compactions, and its first and last bytes.
 
 Rule: only reads, and of segments only the edges. The manifest says what they are; sizes on the
 disk are those of all files of the archive, the trash and what was put away among them.

@@ -1,8 +1,7 @@
-"""The first and the last bytes of a session file, and the compactions that are in sight in them.
+"""The first and last bytes of a session file, and the compactions that they show.
 
-Rule: only reads, at most `EDGE` bytes at each end, all of one moment: what its client writes
-meanwhile is not in it. What is told of compactions is what a scan of the whole file would say, or
-None.
+Rule: only reads, at most `EDGE` bytes at each end, and nothing that the client writes meanwhile.
+What it says of compactions is what a scan of the whole file would say, or None.
 """
 
 from __future__ import annotations
@@ -30,10 +29,10 @@ _FLAGS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Edges:
-    """The first and last `EDGE` bytes of a file; of one that is no longer, `head` is all of it.
+    """The first and last `EDGE` bytes of a file; `head` is all of a file that is not longer.
 
-    `size` is the file's in bytes, `modified` when it was changed, in nanoseconds since 1970;
-    `file` which it is: device and inode. Of one that cannot be read, both edges are empty.
+    `size` is in bytes, `modified` in nanoseconds since 1970, and `file` the device and inode. Both
+    edges are empty if the file cannot be read.
     """
 
     head: bytes
@@ -50,13 +49,13 @@ class Edges:
 
 
 NOTHING: Final = Edges(b"", b"", 0, 0, (0, 0), is_read=False)
-"""Those of a file of which nothing is in sight."""
+"""The edges of a file that nothing is known of."""
 
 
 def seen(path: str, unread: Callable[[str, str], None]) -> Edges | None:
-    """Return the edges of a file, None if it is not there.
+    """Return the edges of a file, None if it does not exist.
 
-    Of one that cannot be read `unread` is told the path, and why.
+    If it cannot be read, `unread` is called with its path and the reason.
     """
     try:
         return of(path)
@@ -70,7 +69,7 @@ def seen(path: str, unread: Callable[[str, str], None]) -> Edges | None:
 
 
 def of(path: str | os.PathLike[str]) -> Edges:
-    """Return the edges of a regular file; raise OSError if it is none or cannot be read."""
+    """Return the edges of a file; raise OSError if it is not a regular file, or cannot be read."""
     fd = os.open(path, _FLAGS)
     try:
         status = os.fstat(fd)
@@ -89,9 +88,10 @@ def _facts(status: os.stat_result) -> tuple[int, int, tuple[int, int]]:
 
 
 def compactions(edges: Edges, client: Client, start: int) -> tuple[int | None, int | None]:
-    """Return how many compactions a file has from `start` on, and the bytes from the last on.
+    """Return how many compactions a file has after `start`, and the bytes from the last one on.
 
-    Those are all bytes from `start` on where it has none. Each is None if that is not in sight.
+    Without a compaction, those are all bytes from `start` on. A figure that the edges do not show
+    is None.
     """
     if not edges.is_read:
         return None, None

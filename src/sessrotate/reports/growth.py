@@ -1,7 +1,7 @@
-"""When a session's bytes were written: days, from the times that records tell. Pure.
+"""When a session's bytes were written: by day, from the times of its records. Pure.
 
-Rule: every byte is of one day, in UTC. One that says none is of the day of what stands before it;
-what stands before all of them is of the first day that there is.
+Rule: every byte belongs to one day, in UTC. A record without a time belongs to the day of the
+record before it; records before the first time belong to the first day.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sessrotate.reports.model import SegmentRow
 
 MOST: Final = 40_000
-"""Days that are told apart, over a century: a session can name no more than it likes."""
+"""Most days that are kept apart, over a century: a hostile session may name any number."""
 
 _DAY: Final = timedelta(days=1)
 _FIRST, _LAST = 1970, 9998
@@ -26,9 +26,9 @@ _FIRST, _LAST = 1970, 9998
 
 @lru_cache(maxsize=4096)
 def moment(text: str) -> datetime | None:
-    """Return the time that a record tells (ISO 8601; UTC where no zone is given), None if none.
+    """Return a record's time (ISO 8601, UTC unless a zone is given), None if `text` is not a time.
 
-    Times that no client can have written, before 1970 or after 9998, are none.
+    Times that no client can have written, before 1970 or after 9998, do not count.
     """
     try:
         found = datetime.fromisoformat(text)
@@ -39,7 +39,7 @@ def moment(text: str) -> datetime | None:
 
 
 def day_of(text: str | None) -> str | None:
-    """Return the day of a time that a record tells (`2026-03-01`), None if it tells none."""
+    """Return the day of a record's time (`2026-03-01`), None if it is not a time."""
     if text is None:
         return None
     if text.endswith("Z"):
@@ -55,7 +55,7 @@ def _checked(day: str) -> str | None:
 
 
 class Days:
-    """Bytes by day, taken in the order of the history."""
+    """Bytes by day, added in the order of the history."""
 
     def __init__(self) -> None:
         self._bytes: dict[str, int] = {}
@@ -64,7 +64,7 @@ class Days:
         """Bytes of what stands before the first day."""
 
     def add(self, size: int, time: str | None) -> None:
-        """Note the bytes of a record that tells this time, or none."""
+        """Add the bytes of a record with this time, or without one."""
         last = self._last
         if last is not None and (time is None or (time.startswith(last) and time.endswith("Z"))):
             self._bytes[last] += size
@@ -72,7 +72,7 @@ class Days:
             self.on(size, day_of(time))
 
     def on(self, size: int, day: str | None) -> None:
-        """Note bytes of a day, or of the day before them."""
+        """Add bytes to a day, or to the latest day so far."""
         if day is not None and (day in self._bytes or len(self._bytes) < MOST):
             self._last = day
         if self._last is None:
@@ -81,14 +81,14 @@ class Days:
             self._bytes[self._last] = self._bytes.get(self._last, 0) + size
 
     def extend(self, later: Days) -> None:
-        """Note all that was noted elsewhere, as what comes next."""
+        """Add everything that another collection has, as what comes next."""
         self.on(later._early, None)
         for day, size in later._bytes.items():
             self.on(size, day)
         self._last = later._last or self._last
 
     def all(self) -> tuple[Day, ...]:
-        """Return the days in order; bytes that have none come first."""
+        """Return the days in order; bytes without a day come first."""
         found = dict(self._bytes)
         if self._early and found:
             found[next(iter(found))] += self._early
@@ -136,9 +136,9 @@ def together(sessions: Iterable[Iterable[Day]]) -> tuple[Day, ...]:
 
 
 def by_period(days: Iterable[Day], most: int) -> dict[str, int]:
-    """Return the bytes by day, week (its Monday), month or year: the finest of few enough rows.
+    """Return the bytes by day, week (its Monday), month or year.
 
-    Periods without bytes are there too, with 0.
+    The finest that gives at most `most` rows; periods without bytes are included, with 0.
     """
     dated = [(date.fromisoformat(day.day), day.bytes) for day in days if day.day is not None]
     first = min((day for day, _ in dated), default=date.max)

@@ -1,7 +1,7 @@
-"""All sessions of the machine as rows of a list, by what is cheap to know or by a scan of each.
+"""All sessions of the machine: with what is cheap to know, or with what a scan of each adds.
 
-Rule: the system is asked once for all sessions: who runs, who has what open. A session that cannot
-be scanned stays as it is, and why is told.
+Rule: the system is asked once for all sessions which clients run and which files are open. A
+session that cannot be scanned stays as it is, and the reason is reported.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from sessrotate import clients, units
 from sessrotate.errors import SessrotateError
 from sessrotate.reports import continuing, discovery
-from sessrotate.reports.row import Continues, SessionInfo, told_apart
+from sessrotate.reports.session_info import Continues, SessionInfo, unambiguous
 from sessrotate.system import in_use
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sessrotate.reports.discovery import FoundSession, Unread
 
 SAYS: Final = "says so"
-"""Why a session is known to continue another one that its own first row names."""
+"""The reason if a session's own first row names the one that it continues."""
 
 _NS: Final = 1_000_000_000
 
@@ -51,7 +51,7 @@ def sessions(
 
 @contextmanager
 def _nothing_collected() -> Iterator[None]:
-    """Make many objects that all stay: looking for garbage among them costs a tenth of the time."""
+    """Pause the garbage collector: it takes a tenth of the time, and all made here stays."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -66,7 +66,7 @@ def _sessions(unread: Unread) -> list[SessionInfo]:
     configs = {each.place.config for each in found if each.place is not None}
     running = {(config, session) for config in configs for session in in_use.running(config)}
     written = in_use.written({each.file for each in found if each.file is not None})
-    return told_apart(
+    return unambiguous(
         _info(
             each,
             is_running=each.file in written

@@ -1,7 +1,7 @@
-"""All sessions of the machine → one report: who has how much, since when, and what to rotate.
+"""All sessions of the machine → one report: totals, growth, and which sessions to rotate.
 
-Rule: one session's failure is no other's. What cannot be read, or goes away meanwhile, is told and
-left out, and the others are counted. One session is open at a time.
+Rule: a session that cannot be read, or that disappears meanwhile, is reported and left out; the
+others are counted. A process has one session open at a time.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from sessrotate.reports.model import SessionReport
 
 LEAST: Final = 10 * 1024 * 1024
-"""Bytes that a rotation has to free to be worth a line."""
+"""Bytes that a rotation must free for the session to be listed."""
 
 
 class Errors:
-    """What could not be read, each told once; `failures` are the errors of what is still there."""
+    """What could not be read, each reported once; `failures` are of files that still exist."""
 
     def __init__(self, on_error: Callable[[UnreadSession], None]) -> None:
         self.failures: list[SessrotateError] = []
@@ -37,16 +37,16 @@ class Errors:
 
     @property
     def unread(self) -> tuple[UnreadSession, ...]:
-        """All that was told."""
+        """Everything that was reported."""
         return tuple(self._unread.values())
 
     def told(self, path: str, reason: str) -> None:
-        """Note what could not even be listed."""
+        """Report what could not even be listed."""
         self.failures.append(StorageError(reason))
         self._note(path, reason)
 
     def failed(self, path: Path, error: SessrotateError) -> None:
-        """Note a session that could not be read; one that went away is no failure."""
+        """Report a session that could not be read; if it disappeared, that is not a failure."""
         if path.exists():
             self.failures.append(error)
         self._note(str(path), str(error))
@@ -58,20 +58,20 @@ class Errors:
 
 
 def found(errors: Errors) -> list[FoundSession]:
-    """Return all sessions of all clients, those that nobody used too, largest first."""
+    """Return all sessions of all clients, largest first, with those that nobody used."""
     listed = [*discovery.sessions(hidden=True, unread=errors.told)]
     return sorted(listed, key=lambda each: (-(each.bytes or 0), each.path))
 
 
 def size(listed: Iterable[FoundSession], *, kinds: bool) -> int:
-    """Return how many bytes are to be read of them, about."""
+    """Return about how many bytes will be read."""
     return sum((each.bytes or 0) + kinds * (each.archived_bytes or 0) for each in listed)
 
 
 def of_machine(
     listed: Iterable[FoundSession], progress: Callable[[int], None], errors: Errors, *, kinds: bool
 ) -> MachineReport:
-    """Return the report of these sessions; `progress` is told how many bytes are done."""
+    """Return the report of these sessions; `progress` is called with the bytes done."""
     counts = Counts() if kinds else None
     sessions: list[SessionReport] = []
     listed, before = [*listed], 0
@@ -119,7 +119,7 @@ def _report(
 
 
 def _nobody(_done: int) -> None:
-    """Tell nobody how far it is: most sessions take milliseconds."""
+    """Report no progress within a session: most take milliseconds."""
 
 
 def _onward(progress: Callable[[int], None], before: int, done: int) -> None:
@@ -129,7 +129,7 @@ def _onward(progress: Callable[[int], None], before: int, done: int) -> None:
 def _totals(
     sessions: Iterable[SessionReport], name: Callable[[SessionReport], str]
 ) -> tuple[Total, ...]:
-    """Return the sums by name, and client by client where the names are projects."""
+    """Return the sums by name and client."""
     groups: dict[tuple[str, str], list[SessionReport]] = {}
     for session in sessions:
         groups.setdefault((name(session), session.client), []).append(session)
@@ -148,7 +148,7 @@ def _totals(
 
 
 def _worth(sessions: Iterable[SessionReport], least: int = LEAST) -> Iterable[WorthRotating]:
-    """Yield what a rotation would free much of, most first, with the command."""
+    """Yield the sessions whose rotation would free at least `least` bytes, most first."""
     for session in sorted(sessions, key=lambda session: (-session.would_free, session.path)):
         if session.would_free >= least and session.command is not None:
             yield WorthRotating(

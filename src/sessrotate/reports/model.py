@@ -1,8 +1,8 @@
-"""What is in a session, and in all sessions of a machine: the figures of `report`. Pure.
+"""The figures of `report`: what is in a session, and in all sessions of a machine. Pure.
 
-Rule: nothing but data, and every byte is counted once. A line's bytes are those with its newline,
-so that kinds, segments and days each sum up to the session's bytes. Text from a session (titles,
-names of tools and folders) is held as it is; whoever shows it makes it printable.
+Rule: nothing but data, and every byte is counted once. A line's bytes include its newline, so that
+kinds, segments and days each add up to the session's bytes. Text from a session (titles, names of
+tools and folders) is kept as it is; whoever shows it makes it printable.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SegmentState = Literal["live", "sealed", "absent"]
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """So many lines and their bytes, under one name: a kind, or a tool."""
+    """How many lines and bytes are of a kind, or of a tool."""
 
     name: str
     lines: int
@@ -28,7 +28,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """How many bytes of history are of a day (`2026-03-01`, UTC); None: nothing says when."""
+    """How many bytes were written on a day (`2026-03-01`, UTC), or None if nothing says when."""
 
     day: str | None
     bytes: int
@@ -38,9 +38,9 @@ class Day:
 class SegmentRow:
     """One segment: where it lies in the history, in bytes, and what it holds.
 
-    `lines` is None where that would take reading what cannot be read. `boundary` is the compaction
-    that opens it. One that is `absent` (pruned, missing, damaged) has a `problem` that says so, and
-    is in no figure but its own.
+    `lines` is None if the segment cannot be read. `boundary` is the compaction that opens it. An
+    `absent` segment (pruned, missing or damaged) has a `problem` that says why, and is left out of
+    all sums.
     """
 
     index: int
@@ -55,7 +55,7 @@ class SegmentRow:
 
     @property
     def end(self) -> int:
-        """Where the next one begins."""
+        """Where the next segment begins."""
         return self.start + self.bytes
 
 
@@ -74,11 +74,11 @@ class LargeLine:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What the lines are, for which all of them were read.
+    """What the lines are; all of them were read for it.
 
-    `kinds` has every kind that there is, `tools` what each tool gave (their sums are those of
-    `tool results`), both largest first. Duplicates are copies of lines that the session has
-    already; they are in the kinds as well.
+    `kinds` has every kind that occurs, and `tools` the results of each tool (which add up to the
+    kind `tool results`), both largest first. Duplicates are copies of earlier lines of the same
+    session; they count in the kinds as well.
     """
 
     kinds: tuple[Share, ...]
@@ -92,12 +92,11 @@ class Contents:
 class SessionReport:
     """The report of one session; sizes are bytes.
 
-    `live_bytes` is the size of the file that the client reads, None where there is none. `folder`
-    is where the client ran, the project; None where no record says. `running`: a client says that
-    it runs it. `would_free` is how much smaller a rotation would make the live file, and `kept`
-    the sentence that says why it would not (in the words of a refusal), None where it would.
-    `growth` are the days in order, exact where `contents` was asked for and else spread evenly
-    over the time of each segment.
+    `live_bytes` is the size of the file that the client reads, None if there is none. `folder` is
+    the project, where the client ran; None if no record says. `is_running`: a client says that it
+    is running the session. `would_free` is how much smaller a rotation would make the live file,
+    and `kept` the sentence that says why it would not, None if it would. `growth` has the days in
+    order: exact with `contents`, and otherwise spread evenly over the time of each segment.
     """
 
     id: str
@@ -116,17 +115,17 @@ class SessionReport:
 
     @property
     def bytes(self) -> int:
-        """Bytes of all segments that are there, archived ones as they are uncompressed."""
+        """Bytes of all segments that are present; archived ones count uncompressed."""
         return sum(segment.bytes for segment in self.segments if segment.state != "absent")
 
     @property
     def lines(self) -> int:
-        """Lines of all segments that are there."""
+        """Lines of all segments that are present."""
         return sum(segment.lines or 0 for segment in self.segments if segment.state != "absent")
 
     @property
     def archived_bytes(self) -> int:
-        """Bytes of the sealed segments that are there."""
+        """Bytes of the sealed segments that are present."""
         return sum(segment.bytes for segment in self.segments if segment.state == "sealed")
 
     @property
@@ -136,19 +135,19 @@ class SessionReport:
 
     @property
     def compactions(self) -> int:
-        """How often it was compacted."""
+        """How often the session was compacted."""
         return sum(segment.boundary is not None for segment in self.segments)
 
     @property
     def first_timestamp(self) -> str | None:
-        """The first time that a segment tells."""
+        """The first time in any segment."""
         return next(
             (segment.first_timestamp for segment in self.segments if segment.first_timestamp), None
         )
 
     @property
     def last_timestamp(self) -> str | None:
-        """The last time that a segment tells."""
+        """The last time in any segment."""
         times = (
             segment.last_timestamp or segment.first_timestamp for segment in reversed(self.segments)
         )
@@ -169,7 +168,7 @@ class Total:
 
 @dataclass(frozen=True, slots=True)
 class WorthRotating:
-    """A session that is worth rotating: what that frees, in bytes, and what does it."""
+    """A session worth rotating: how many bytes that frees, and the command that does it."""
 
     session: str
     client: str
@@ -192,8 +191,8 @@ class UnreadSession:
 class MachineReport:
     """The report of all sessions, largest first everywhere but in `growth`.
 
-    `contents` are the sums over all sessions, None where kinds were not asked for; duplicates are
-    those within one session, copies of another session's lines (a resumed clone) are none.
+    `contents` are the sums over all sessions, None without kinds. Duplicates are those within a
+    session; lines copied from another session (by a resumed clone) are not counted.
     """
 
     sessions: tuple[SessionReport, ...]
@@ -221,5 +220,5 @@ class MachineReport:
 
     @property
     def would_free(self) -> int:
-        """Bytes that rotating all that can be would take out of the clients' folders."""
+        """Bytes that rotating every session would take out of the clients' folders."""
         return sum(session.would_free for session in self.sessions)

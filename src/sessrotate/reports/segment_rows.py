@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from sessrotate import clients as formats
+from sessrotate import clients
 from sessrotate.clients.claude import reader
 from sessrotate.clients.preview import EDGE
 from sessrotate.errors import DamagedError, StorageError
@@ -172,8 +172,8 @@ def _kept(session: Session, where: Place | None) -> str | None:
     """Return why nothing can be moved out of the client's folder, None if something can."""
     if where is not None:
         return _NOT_NOW if where.live.exists() else _NOT_LIVE
-    clients = (client for client in formats.clients() if session.client == client.NAME)
-    refusal = next((client.NOT_IN_PLACE for client in clients), None)
+    same = (each for each in clients.clients() if session.client == each.NAME)
+    refusal = next((client.NOT_IN_PLACE for client in same), None)
     if refusal is not None:
         return f"It cannot be rotated where it is: {refusal}"
     return None if session.segments[0].standing == "live" else _NOT_LIVE

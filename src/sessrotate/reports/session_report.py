@@ -1,7 +1,7 @@
-"""A session → its report: how large it is, of what, and what a rotation would free.
+"""A session → its report: how large it is, what of, and what a rotation would free.
 
-Rule: only reads. Without kinds an archive's manifest is taken at its word and only what is live is
-read; with kinds all is read, and a segment that turns out to be damaged is told, not counted.
+Rule: only reads. Without kinds, only the live file is read, and the archive is what its manifest
+says. With kinds, everything is read, and a damaged segment is reported and not counted.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from sessrotate.reports.segment_rows import SegmentRows
 
     Progress = Callable[[int], None]
-    """Is told how many bytes are done."""
+    """Is called with the number of bytes done."""
 
 
 def of_session(path: Path, progress: Progress, *, kinds: Counts | None = None) -> SessionReport:
     """Return the report of the session that a path stands for (`find.path_of`).
 
-    With `kinds` all of it is read; what is counted is added to them, and is in the report. Raises
-    as `open_session` does.
+    With `kinds`, all of it is read, and what is counted is added to them and put into the report.
+    Raises what `open_session` raises.
     """
     return _of(path, place.of(path), None, progress, kinds)
 
@@ -78,7 +78,7 @@ def _of(
 
 
 def by_path(report: SessionReport) -> SessionReport:
-    """Return a report whose command names the session by its path: another one has its id."""
+    """Return the report with a command that names the session by its path, not by its id."""
     if report.command is None:
         return report
     *words, _ = shlex.split(report.command)
@@ -116,9 +116,9 @@ def _report(
 def _in_place(
     where: Place, seen: Sight | None, progress: Progress, *, is_counted: bool
 ) -> SegmentRows | None:
-    """Return what the plan of a rotation says of a session; None where none can be made now.
+    """Return what the plan of a rotation says; None if no plan can be made now.
 
-    That takes a live file that goes on from its archive, and nothing that is unfinished.
+    A plan needs a live file that continues its archive, and no unfinished operation.
     """
     with storage("read the session"), state.opened(where) as found:
         if found.live is None or found.is_gone or found.is_archived:
@@ -132,7 +132,7 @@ def _in_place(
 def _tallied(
     session: Session, segments: tuple[SegmentRow, ...], tally: Tally, progress: Progress
 ) -> Iterator[SegmentRow]:
-    """Yield the segments with the lines and bytes that were counted."""
+    """Yield the segments with their lines and bytes, as counted."""
     start = 0
     for segment in segments:
         if segment.state == "absent":

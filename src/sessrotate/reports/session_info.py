@@ -1,6 +1,6 @@
-"""A session as a row of the list: which rows are wanted, in which order, called what. Pure.
+"""What the list says of a session; which sessions to list, in which order, by which name. Pure.
 
-Rule: a figure is exact, or None where it was not cheap to know; nothing is estimated.
+Rule: a figure is exact, or None if it was not cheap to know. Nothing is estimated.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sessrotate.clients.preview import Standing, Title
 
 SHORTEST: Final = 8
-"""Characters of an id that are shown, or more, if it takes them to tell sessions apart."""
+"""Characters of an id to show, if they are enough to tell the session from others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +90,10 @@ class SessionInfo:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is to be listed. None leaves a question open.
+    """Which sessions to list; None means any.
 
-    `paths` are the absolute paths that `project` may mean; `least` is in bytes; a session was
-    last used before `before` and not before `since`, in seconds since 1970.
+    `paths` are the absolute paths that `project` may mean, and `least` is in bytes. A session must
+    have been last used before `before` and not before `since`, in seconds since 1970.
     """
 
     client: str | None = None
@@ -105,7 +105,7 @@ class Wanted:
     hidden: bool = False
 
     def takes(self, entry: SessionInfo) -> bool:
-        """Tell whether a session is to be listed."""
+        """Return whether to list a session."""
         return (
             (self.hidden or entry.standing == "session")
             and (self.client is None or entry.client == self.client)
@@ -120,24 +120,24 @@ class Wanted:
 
 
 def last_part(folder: str) -> str:
-    """Return the name of a folder, of any system."""
+    """Return the name of a folder, whatever system its path is from."""
     return re.split(r"[/\\]", folder.rstrip("/\\"))[-1]
 
 
 def in_order(entries: Iterable[SessionInfo]) -> list[SessionInfo]:
-    """Return sessions largest first, by their live files and then by their archives."""
+    """Return sessions, largest first: by live file, then by archive."""
     return sorted(
         entries,
         key=lambda each: (-each.bytes, -(each.archived_bytes or 0), each.id, each.path),
     )
 
 
-def told_apart(entries: Iterable[SessionInfo]) -> list[SessionInfo]:
-    """Return the entries, those by their files' ids whose names others have as well.
+def unambiguous(entries: Iterable[SessionInfo]) -> list[SessionInfo]:
+    """Return the sessions; where several have the same name, each is named by its file's id.
 
-    Gemini CLI names a session by a uuid that several files have: one that was resumed from the
-    older format, and the stubs that 0.61.0 leaves. Of stubs, in which nobody has said anything,
-    the name is not taken.
+    Several files of Gemini CLI may have the same uuid: a session that was resumed from the older
+    format, and the stubs that 0.61.0 leaves. A stub, in which nobody has said anything, leaves the
+    name to the session.
     """
     every = [*entries]
     used = Counter(each.name for each in every if each.standing == "session")
@@ -150,7 +150,7 @@ def told_apart(entries: Iterable[SessionInfo]) -> list[SessionInfo]:
 
 
 def short_names(names: Iterable[str]) -> dict[str, str]:
-    """Return for each name its beginning, `SHORTEST` or longer, that no other name begins with."""
+    """Return each name's beginning, `SHORTEST` or longer, that no other name begins with."""
     ordered = sorted(set(names))
     shared = [0, *(_shared(*pair) for pair in pairwise(ordered)), 0][: len(ordered) + 1]
     return {
@@ -160,7 +160,7 @@ def short_names(names: Iterable[str]) -> dict[str, str]:
 
 
 def _shared(one: str, other: str) -> int:
-    """Return how many characters two names begin with together."""
+    """Return how many characters two names have in common at the beginning."""
     for number, (mine, theirs) in enumerate(zip(one, other, strict=False)):
         if mine != theirs:
             return number

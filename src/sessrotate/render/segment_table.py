@@ -1,0 +1,115 @@
+"""Segments as rows: of a plain table, of one on a terminal, or of JSON.
+
+Rule: the same columns in all of them. rich is loaded only for a terminal, and text that came out of
+a session never goes where rich would take it for markup.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from sessrotate.errors import printable
+from sessrotate.render import common
+from sessrotate.render.common import size, time
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.table import Table
+
+    from sessrotate.model import Segment
+
+COLUMNS: Final = ("#", "size", "share", "compacted", "by", "tokens before", "first", "last")
+
+_LEFT: Final = frozenset({"compacted", "by", "first", "last", ""})
+_BAR_COLUMN: Final = ""
+_EXPENDABLE: Final = ("first", "last", _BAR_COLUMN, "share")
+"""Columns that a narrow terminal does without, in this order."""
+
+_PADDING: Final = 2
+_BAR: Final = 12
+_EIGHTHS: Final = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
+
+
+def document(segment: Segment, file: str) -> dict[str, Any]:
+    """Return what JSON says of a segment; `file` is the name of the file that holds it."""
+    boundary = segment.boundary
+    return {
+        "index": segment.index,
+        "file": file,
+        "start": segment.span.start,
+        "end": segment.span.end,
+        "bytes": segment.span.size,
+        "boundary": boundary
+        and {
+            "uuid": boundary.uuid,
+            "timestamp": boundary.timestamp,
+            "trigger": boundary.trigger,
+            "pre_tokens": boundary.pre_tokens,
+        },
+        "first_timestamp": segment.first_timestamp,
+        "last_timestamp": segment.last_timestamp,
+    }
+
+
+def row(segment: Segment, whole: int) -> tuple[str, ...]:
+    """Return a segment as a row of `COLUMNS`; `whole` is the bytes that its share is of."""
+    boundary = segment.boundary
+    tokens = boundary.pre_tokens if boundary else None
+    return (
+        str(segment.index),
+        size(segment.span.size),
+        f"{segment.span.size / whole:.1%}",
+        time(boundary.timestamp) if boundary else "-",
+        printable((boundary and boundary.trigger) or "-", 12),
+        "-" if tokens is None else f"{tokens:,}",
+        time(segment.first_timestamp),
+        time(segment.last_timestamp),
+    )
+
+
+def plain_table(rows: Sequence[Sequence[str]]) -> str:
+    """Return the table as aligned text."""
+    return common.plain_table(COLUMNS, rows, _LEFT)
+
+
+def rich_table(rows: Sequence[Sequence[str]], shares: Sequence[float], width: int) -> Table:
+    """Return the table for a terminal, with a bar for each row's share of the largest.
+
+    Columns that do not fit into `width` characters are left out.
+    """
+    from rich.box import SIMPLE_HEAD  # noqa: PLC0415 - 30 ms at start-up, for terminals only
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    largest = max(shares, default=0.0) or 1.0
+    table = dict(zip(COLUMNS, zip(*rows, strict=True), strict=True))
+    table[_BAR_COLUMN] = tuple(bar(share / largest) for share in shares)
+    order = [*COLUMNS]
+    order.insert(order.index("share") + 1, _BAR_COLUMN)
+    kept = _fitting({column: table[column] for column in order}, width)
+    drawn = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, collapse_padding=True)
+    for column in kept:
+        drawn.add_column(
+            column,
+            justify="left" if column in _LEFT else "right",
+            no_wrap=True,
+            style={"#": "dim", "first": "dim", "last": "dim", _BAR_COLUMN: "cyan"}.get(column, ""),
+        )
+    for row in zip(*(table[column] for column in kept), strict=True):
+        drawn.add_row(*(Text(cell) for cell in row))
+    return drawn
+
+
+def _fitting(table: dict[str, tuple[str, ...]], width: int) -> list[str]:
+    widths = {column: max(map(len, (column, *cells))) + _PADDING for column, cells in table.items()}
+    for column in _EXPENDABLE:
+        if sum(widths.values()) + _PADDING > width:
+            del widths[column]
+    return list(widths)
+
+
+def bar(share: float) -> str:
+    """Return a bar of up to twelve characters for a share from 0 to 1, to an eighth of one."""
+    eighths = round(share * _BAR * 8)
+    return "█" * (eighths // 8) + _EIGHTHS[eighths % 8]
