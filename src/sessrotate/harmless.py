@@ -30,6 +30,8 @@ def lines(text: str) -> list[str]:
 
 def line(text: str) -> str:
     """Return a text on one line, harmless; each run of white space becomes one space."""
+    if text.isprintable() and "  " not in text:  # as most are: of white space, only single blanks
+        return text.strip()
     joined = " ".join(_COLOUR.sub("", text).split())
     return joined if joined.isprintable() else cleaned(joined)
 

@@ -188,28 +188,32 @@ def table(entries: Sequence[SessionInfo], names: Iterable[str], look: Look) -> I
     shown = _Shown(look, short_names(names), len({entry.client for entry in entries}))
     cells = {column.name: [column.cell(each, shown) for each in entries] for column in _COLUMNS}
     told = [column for column in _COLUMNS if set(cells[column.name]) != {column.empty}]
-    needs = {
-        column.name: max(map(widths.width, (column.name, *cells[column.name]))) for column in told
-    }
+    taken = {column.name: [*map(widths.width, cells[column.name])] for column in told}
+    needs = {name: max((widths.width(name), *each)) for name, each in taken.items()}
     room = _room(told, needs, look.width)
     kept = [column for column in told if column.name in room]
-    yield _line([(column, column.name, "head") for column in kept], room, look)
+    yield _line([(each, each.name, widths.width(each.name), "head") for each in kept], room, look)
     for number, entry in enumerate(entries):
         row = []
         for column in kept:
             is_running = entry.is_running and column.cell is _used
             style = "running" if is_running else column.style
-            row.append((column, cells[column.name][number], style))
+            row.append((column, cells[column.name][number], taken[column.name][number], style))
         yield _line(row, room, look)
 
 
-def _line(row: Sequence[tuple[_Column, str, str]], room: dict[str, int], look: Look) -> str:
-    """Return a line of the table: of each cell its column, its text and its style."""
+def _line(row: Sequence[tuple[_Column, str, int, str]], room: dict[str, int], look: Look) -> str:
+    """Return a line of the table; each cell is a column, a text, its width, and a style."""
     parts = []
-    for column, text, style in row:
-        columns = room[column.name]
-        cut = widths.cut_middle if column.cell is _project else widths.cut
-        fitted = widths.padded(cut(text, columns), columns, right=column.is_right)
+    for column, text, taken, style in row:
+        spaces = room[column.name] - taken
+        if spaces < 0:
+            cut = widths.cut_middle if column.cell is _project else widths.cut
+            fitted = widths.padded(
+                cut(text, room[column.name]), room[column.name], right=column.is_right
+            )
+        else:
+            fitted = " " * spaces + text if column.is_right else text + " " * spaces
         if column is row[-1][0]:
             fitted = fitted.rstrip()
         parts.append(look.paint(style, fitted))
