@@ -208,7 +208,7 @@ def test_a_line_that_is_no_row_is_marked_with_its_segment_and_offset(tmp_path: P
     where = anchors(data)[data.splitlines().index(line)]
     assert broken.attributes["id"] == where
     segment, offset = where.split("-")
-    assert f"Segment {segment}, offset {offset}: 36 B, no JSON object." in broken.text
+    assert f"Segment {segment}, offset {offset}: 36 B, not a JSON object." in broken.text
     assert line.decode() in broken.text
     assert "26 records, 1 of them unreadable" in page.all("footer")[0].text
 
@@ -227,9 +227,7 @@ def test_a_line_that_is_too_long_to_be_held_is_marked(tmp_path: Path) -> None:
 def test_thinking_of_which_only_a_signature_was_kept_is_named(tmp_path: Path) -> None:
     script = sessions.Script()
     script.answer(sessions.thinking(""))
-    assert (
-        "Thinking, of which no text was kept" in page_of(tmp_path, script.bytes()).all("p")[0].text
-    )
+    assert "Thinking (its text was not kept)" in page_of(tmp_path, script.bytes()).all("p")[0].text
 
 
 @pytest.mark.parametrize("kind", ["png", "jpeg", "gif", "webp"])

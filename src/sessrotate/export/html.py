@@ -1,7 +1,7 @@
-"""A session as one page for a browser, which needs nothing else and lets nothing out.
+"""A session as one self-contained page for a browser.
 
-Rule: no content of a session can run. It is escaped (`html_record`), and the page's own policy
-allows no script and no style but the two files of `assets`, by their hashes, and no request.
+Rule: nothing in a session can run or send a request. It is escaped (`html_record`), and the page's
+own security policy allows only the script and the style of `assets`, by their hashes.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 
 _TOGETHER: Final = 40
-"""Records that a browser draws together, or not at all: it keeps a watch on each such group."""
+"""How many records a browser draws together: it watches each such group, and skips hidden ones."""
 
 
 def pieces(session: Session) -> Iterator[bytes]:
     """Yield the page, UTF-8. Raises as `Session.history` does.
 
-    A segment's prompts are listed in the sidebar by the page's own script when it is opened, so
-    nothing needs to be held or read twice here.
+    The page's own script lists a segment's prompts in the sidebar when it is opened, so nothing has
+    to be kept or read twice here.
     """
     for part in _parts(session):
         yield part.encode()
@@ -61,14 +61,14 @@ def _parts(session: Session) -> Iterator[str]:
         else:
             yield renderer.article(record, view, info.boundary)
             yield from agents.behind(view)
-        del record, view  # before the next one is held too: each may have megabytes
+        del record, view  # before the next one is read: each may have megabytes
     yield from map(_heading, coming)
     yield from agents.rest()
     yield _closing(shown, unreadable)
 
 
 class _Agents:
-    """The transcripts of a session's agents, each folded behind the call that started it."""
+    """The transcripts of a session's agents, each folded below the call that started it."""
 
     def __init__(self, session: Session) -> None:
         self._session = session

@@ -1,8 +1,8 @@
 """A record → its part of the page: one `article`, addressed by segment and offset.
 
-Rule: every tag, attribute name and class is a constant of this module; what a session says goes
-through `html_text`, and into no attribute but `datetime`, `alt`, `data-hint` and, after a check of
-every character, the data of a picture.
+Rule: every tag, attribute name and class is a constant of this module. Text of a session is escaped
+by `html_text`, and goes into no attribute but `datetime`, `alt`, `data-hint` and, once every
+character is checked, the data of a picture.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from sessrotate.parsing.records import Record
 
 LARGEST_PICTURE: Final = 5 * 1024 * 1024
-"""Bytes of base64 of a picture that is shown; a larger one is named."""
+"""Bytes of base64 that a picture may have to be shown; of a larger one, only its size is."""
 
 PICTURES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
-"""Media types that are shown: pixels, and nothing that could hold a program (no SVG, no PDF)."""
+"""Media types that are shown: pixels only, nothing that could hold a program (no SVG, no PDF)."""
 
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 _HINT: Final = 140
@@ -47,18 +47,18 @@ _ROLES: Final[tuple[tuple[Callable[[View], bool], str, str], ...]] = (
     (lambda view: any(isinstance(block, ToolResult) for block in view.blocks), "step", ""),
     (is_of_client, "meta", "Said by the client"),
     (lambda view: view.kind == "assistant", "answer", "Answer"),
-    (lambda view: view.is_sidechain, "task", "Task of an agent"),
+    (lambda view: view.is_sidechain, "task", "Task for an agent"),
     (is_prompt, "prompt", "Prompt"),
     (lambda _view: True, "other", ""),
 )
-"""What a record is to a reader: the first row that holds gives its class and its label."""
+"""How a record is shown: the first row that applies gives its class and its label."""
 
 _FOLDED: Final = {"summary", "attachment", "meta"}
 _MARKED_UP: Final = {"answer", "summary"}
 
 
 def number(count: int) -> str:
-    """Return a count for people; a session may hold any."""
+    """Return a count for people; a session may hold any number."""
     return f"{count:,}" if abs(count) < 10**15 else "very many"
 
 
@@ -71,7 +71,7 @@ def moment(time: str | None, length: int = 19) -> str:
 
 
 def compaction(boundary: Boundary | None) -> str:
-    """Return when and why a boundary came, and how much it ended, as elements."""
+    """Return when and why the session was compacted, and how many tokens it had, as elements."""
     if boundary is None:
         return ""
     tokens = boundary.pre_tokens
@@ -94,8 +94,8 @@ class _Where:
 class Renderer:
     """Renders the records of one session, in their order.
 
-    `prefix` stands before the address of each, where several transcripts are on one page. What it
-    remembers is bounded: the calls that have no result yet, and which answer it is in.
+    `prefix` is put before the address of each record, for pages with several transcripts. Memory is
+    bounded: it holds the calls that have no result yet, and the id of the current answer.
     """
 
     def __init__(self, prefix: str = "") -> None:
@@ -121,8 +121,8 @@ class Renderer:
         return _article(where.anchor, classes, head, body)
 
     def broken(self, record: Record) -> str:
-        """Return a line that nobody can read: where it is, and how it begins."""
-        reason = "no JSON object" if record.is_whole else f"longer than {size(LONGEST)}"
+        """Return the article of an unreadable line: where it is, and how it begins."""
+        reason = "not a JSON object" if record.is_whole else f"longer than {size(LONGEST)}"
         text = escape(record.line[:_EXCERPT].decode("utf-8", "replace"))
         where = f"Segment {record.segment}, offset {record.offset}: {size(record.size)}, {reason}."
         return _article(
@@ -178,7 +178,7 @@ def _said(block: Text, where: _Where) -> str:
 
 def _thought(block: Thinking) -> str:
     if not block.text:
-        return '<p class="note">Thinking, of which no text was kept</p>'
+        return '<p class="note">Thinking (its text was not kept)</p>'
     hint = f"<b>Thinking</b> {_hint(block.text)}"
     return _fold("thinking", hint, _text(block.text, is_marked=True))
 
@@ -199,7 +199,7 @@ _BLOCKS: Final[dict[type[Block], Callable[[Renderer, Any, _Where], str]]] = {
 
 
 def _head(view: View, role: str, label: str, *, with_cost: bool) -> str:
-    """Return who speaks and when, and `with_cost` with which model and for how many tokens."""
+    """Return who speaks and when; `with_cost`, also the model and how many tokens it took."""
     said = short(view.type, 40) if role == "other" else label
     return _spaced(
         f"<b>{said}</b>" if said else "",
@@ -247,7 +247,7 @@ def _first_text(blocks: Sequence[Block]) -> str:
 
 
 def _hint(text: str) -> str:
-    """Return the beginning of what is folded away, which a search finds where it stands, once."""
+    """Return the beginning of folded text, in an attribute: a search finds the text only once."""
     shown = short(text, _HINT)
     return f'<span data-hint="{shown}"></span>' if shown else ""
 
@@ -264,7 +264,7 @@ def _tokens(tokens: Tokens) -> str:
 
 
 def _picture(image: Image) -> str:
-    """Return a picture, or its name where it is no picture we know, too large, or elsewhere."""
+    """Return a picture; or what it is, if it is of another type, too large, or elsewhere."""
     kind = short(image.media_type, 60) or "unknown type"
     if image.address:
         return f'<p class="note">{kind} at {short(image.address, 200)}</p>'

@@ -1,9 +1,8 @@
 """A session for programs: the original lines, each once.
 
-Rule: a line's bytes are those that the client wrote, whatever they are; a session without copies
-comes out as `stitch` gives it, byte for byte. Every line but the last ends with a newline, also
-where a segment that is no longer there cut it off. Of a format that is not made of lines, a record
-comes as one line.
+Rule: each line has the bytes that the client wrote. A session without copies comes out as `stitch`
+gives it, byte for byte. Every line but the last ends with a newline, even where a missing segment
+cut it off. In a format that is not made of lines, each record comes as one line.
 """
 
 from __future__ import annotations
@@ -19,17 +18,17 @@ if TYPE_CHECKING:
     from sessrotate.reading.session import Session
 
 _PIECE: Final = 256 * 1024
-"""Bytes that are put out together."""
+"""How many bytes are written at once."""
 
 
 def pieces(session: Session) -> Generator[bytes, None, Copies]:
-    """Yield the output in pieces; return what was left out. Raises as `Session.history` does."""
+    """Yield the output in pieces; return what was left out. Raises as `Session` does."""
     copies = Copies()
     held: list[bytes] = []
     size, is_ended = 0, True
     records = session.said(session.history())
     for record in once(records, session.key, session.bytes_of, copies):
-        if record.is_carried:  # what is new in it comes behind it
+        if record.is_carried:  # what is new in it follows as records of its own
             continue
         if not is_ended:
             held.append(b"\n")

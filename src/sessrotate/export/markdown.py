@@ -1,7 +1,7 @@
 """A session as one Markdown document: a heading for each prompt, tools folded, compactions marked.
 
-Rule: readable as it is and rendered, and nothing that the session says becomes markup
-(`markdown_text`). What the client says itself (meta, attachments) is left out; JSONL has it.
+Rule: it reads well both as text and rendered, and nothing in the session becomes markup
+(`markdown_text`). What the client added itself (meta, attachments) is left out; JSONL has it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _EXPORTED: Final = Choice(include=frozenset({"sidechains", "thinking", "tools"}))
 
 _HEADING: Final = 72
-"""Characters of a prompt that its heading has; a longer prompt follows in full."""
+"""How many characters of a prompt its heading shows; a longer prompt follows in full."""
 
 
 def pieces(session: Session) -> Iterator[bytes]:
@@ -65,7 +65,7 @@ def _transcript(session: Session, agent: Agent) -> Iterator[str]:
 
 
 def document(session: Session, items: Iterable[Viewed], title: str) -> Iterator[bytes]:
-    """Yield a document with these records of a session, as they are chosen already."""
+    """Yield a document of these records, which have been selected already."""
     segments = session.segments
     boundaries = {info.index: info.boundary for info in segments if info.boundary is not None}
     yield from _encoded(_head(title, len(segments), len(boundaries)))

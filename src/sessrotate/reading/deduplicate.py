@@ -1,6 +1,6 @@
 """The records of a session, each once.
 
-Rule: a row is known by the key that its client's reader gives (a uuid), and any other line by its
+Rule: a record is identified by the key that its client gives it (a uuid), any other line by its
 bytes. What a resumed clone repeats of its parent, and what a second compaction in one process
 appends anew (Claude Code 2.1.112 to 2.1.300, mostly with other bytes: `slug`, `promptId`), is no
 record of its own; the first copy stands. What is no JSON, or no row, is left out only for an equal

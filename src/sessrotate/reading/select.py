@@ -1,7 +1,7 @@
 """Which records are shown: when, what kind, whose turn, and what they match. Pure.
 
-Rule: a `Choice` is decided once, before anything is read, and a line that cannot be chosen is
-not parsed. What comes out is in the order in which it came in.
+Rule: a `Choice` is made once, before anything is read. Records keep their order, and a line that
+cannot match is not parsed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sessrotate.reading.pair_tools import Viewed
 
 INCLUDABLE: Final = ("sidechains", "meta", "tools", "thinking", "attachments")
-"""What is hidden unless it is asked for; of tools, all but one line each."""
+"""What --include names: hidden by default. Of tools, one line each is always shown."""
 
 EVERYTHING: Final = frozenset(INCLUDABLE)
 
@@ -34,7 +34,7 @@ _HIDDEN: Final[Mapping[str, Callable[[View], bool]]] = {
     "attachments": lambda view: view.kind == "attachment",
     "meta": is_of_client,
 }
-"""Records that a word of `INCLUDABLE` stands for."""
+"""Which records a word of `INCLUDABLE` stands for."""
 
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
@@ -43,9 +43,9 @@ _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGN
 class Choice:
     """What is to be shown.
 
-    `since` and `until` are moments or the uuid of a record, both themselves included. `include`
-    names what of `INCLUDABLE` is shown; None shows every record there is, also those that belong
-    to no conversation. `turns` keeps of each turn its prompt, its tool exchanges and its answer.
+    `since` and `until` are moments or the uuids of records, and are themselves included. `include`
+    says which of `INCLUDABLE` to show; None shows every record, even those that belong to no
+    conversation. `turns` keeps only the prompt, the tool uses and the answer of each turn.
     """
 
     since: units.Moment | str | None = None
@@ -56,7 +56,7 @@ class Choice:
 
     @property
     def is_everything(self) -> bool:
-        """Whether nothing is left out, so that nothing needs to be looked at."""
+        """Whether nothing is left out, so that no record has to be parsed."""
         return self == Choice(include=None)
 
 
@@ -64,7 +64,7 @@ class Choice:
 
 
 def limit(text: str, now: datetime) -> units.Moment | str:
-    """Return what a value of --since or --until means; a record's uuid stays a text.
+    """Return what a value of --since or --until means: a moment, or the uuid of a record as text.
 
     Raises WrongUsageError if it is neither a uuid nor what `units.moment` understands.
     """
@@ -81,24 +81,24 @@ def limit(text: str, now: datetime) -> units.Moment | str:
 
 
 def expression(text: str) -> re.Pattern[str]:
-    """Return a value of --grep, ready to search with. Raises WrongUsageError."""
+    """Return the compiled value of --grep. Raises WrongUsageError if it is not valid."""
     try:
         return re.compile(text)
     except (re.error, RecursionError, OverflowError) as error:
         raise WrongUsageError(
-            f"{printable(text)} is no regular expression: {printable(str(error))}."
+            f"{printable(text)} is not a valid regular expression: {printable(str(error))}."
         ) from None
 
 
 def included(words: Iterable[str]) -> frozenset[str]:
-    """Return the values of --include, each of which may be several with commas between.
+    """Return the words that --include gives, each time one or several with commas between.
 
-    Raises WrongUsageError.
+    Raises WrongUsageError for a word that is not in `INCLUDABLE`.
     """
     found = {word.strip() for several in words for word in several.split(",")} - {""}
     for word in sorted(found - EVERYTHING):
         raise WrongUsageError(
-            f"{printable(word)} cannot be included: there are {', '.join(INCLUDABLE)}."
+            f"{printable(word)} cannot be included; choose from {', '.join(INCLUDABLE)}."
         )
     return frozenset(found)
 
@@ -112,10 +112,10 @@ def chosen(
     choice: Choice,
     unsearched: Callable[[Record], None],
 ) -> Iterator[Viewed]:
-    """Yield the records that are to be shown, each with what of it is.
+    """Yield the records to show, each with as much of its view as is to be shown.
 
-    `unsearched` is told of each line that is too long to be searched. Raises WrongUsageError, at
-    the end, if a record that `since` or `until` names has not come.
+    `unsearched` is called with each record that is too long to be searched. Raises WrongUsageError,
+    at the end, if no record has the uuid that `since` or `until` gives.
     """
     if choice.is_everything:
         return ((record, None) for record in records)
@@ -126,7 +126,7 @@ def chosen(
         and not choice.turns
         and not any(isinstance(t, units.Moment) for t in times)
     ):
-        # Only here nothing depends on what stands before: the others need each line's meaning.
+        # Without times and turns, what is shown does not depend on the lines before it.
         records = _sieved(records, sieve(grep), {t for t in times if isinstance(t, str)})
     items = _within(((record, view(record)) for record in records), choice.since, choice.until)
     if choice.include is not None:
@@ -149,9 +149,9 @@ def _sieved(
 def _within(
     items: Iterable[Viewed], since: units.Moment | str | None, until: units.Moment | str | None
 ) -> Iterator[Viewed]:
-    """Yield what stands or was written from `since` to `until`.
+    """Yield what was written from `since` to `until`, or stands between the two records.
 
-    A line without a time counts with the dated one before it.
+    A record without a time counts with the last dated one before it.
     """
     if since is None and until is None:
         yield from items
@@ -175,7 +175,9 @@ def _within(
             break
     for limit_, is_met in ((since, is_begun), (until, is_over)):
         if isinstance(limit_, str) and not is_met:
-            raise WrongUsageError(f"No record {limit_} has come: with --history all are read.")
+            raise WrongUsageError(
+                f"Record {limit_} is not among those that were read; --history reads all."
+            )
 
 
 def _shown(items: Iterable[Viewed], include: frozenset[str]) -> Iterator[Viewed]:
@@ -196,10 +198,9 @@ def _shown(items: Iterable[Viewed], include: frozenset[str]) -> Iterator[Viewed]
 
 
 def _turns(items: Iterable[Viewed]) -> Iterator[Viewed]:
-    """Yield of each turn its prompt, its tool exchanges, and what was said after the last of them.
+    """Yield the prompt of each turn, its tool uses, and what was said after the last of them.
 
-    A turn begins with a prompt and ends before the next. Compactions and lines that nobody can
-    read stay.
+    A turn begins with a prompt and ends before the next one. Compactions and unreadable lines stay.
     """
     answer: list[Viewed] = []
     for record, view in items:
@@ -246,7 +247,7 @@ def _matching(
 
 
 def texts(record: Record, view: View | None) -> Iterator[str]:
-    """Yield the decoded texts of a record, one by one; of what is no record, the line itself."""
+    """Yield each decoded text of a record; for a line that is not a record, the line itself."""
     if view is None:
         yield record.line.decode("utf-8", "replace")
         return
@@ -271,9 +272,9 @@ def _texts(block: Block) -> Iterator[str]:
 
 
 def _strings(value: Any) -> Iterator[str]:
-    """Yield the strings of a JSON value, without recursion: it may be deep.
+    """Yield the strings of a JSON value, but not its keys, which are the tool's words.
 
-    Keys are left out: they are the tool's words, not the session's.
+    Without recursion, since the value may be deep.
     """
     left = [value]
     while left:

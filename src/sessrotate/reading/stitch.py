@@ -115,7 +115,7 @@ def _check(problems: Iterable[Problem], on_gap: OnGap | None) -> None:
 
 def _check_whole(segments: SegmentSet, whole: Fingerprint) -> None:
     if segments.source_digest not in (None, whole.digest):
-        raise DamagedError("The manifest.json gives another digest of the whole session.")
+        raise DamagedError("The digest of the whole session is not the one in manifest.json.")
 
 
 # ── whether all is well ──────────────────────────────────────────────────────────────────────

@@ -1,8 +1,8 @@
 """What a session says → lines for people, on a terminal or in a pipe. Pure.
 
-Rule: one line in, one line out, so that texts can be searched and copied; only on a terminal is
-what was said wrapped, between words. Everything that came out of a session passes `harmless`
-first; colours come only from here.
+Rule: a line of text stays one line, so that it can be searched and copied; on a terminal it is
+wrapped between words. All text of a session passes through `harmless` first, and colours are added
+only here.
 """
 
 from __future__ import annotations
@@ -35,17 +35,21 @@ _STYLES: Final = {
     "hit": "1;31",
     "": "",
 }
-"""What is shown how, as SGR parameters."""
+"""The SGR parameters of each style."""
 
 WIDEST: Final = 100
-"""Columns that rules and one-line things take at most: longer lines read badly."""
+"""The most columns that rules and summaries take: longer lines are hard to read."""
 
 _SPEAKING: Final = frozenset({"You", "Assistant", "Summary"})
 
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How lines are drawn: where they can be cut, at most `width` characters (40 or more)."""
+    """How lines are drawn.
+
+    `width` is how many columns a line that may be cut takes at most (40 or more). `whole_tools`
+    shows all that tools were given and returned, `wraps` wraps what was said.
+    """
 
     width: int = WIDEST
     colour: bool = False
@@ -90,7 +94,7 @@ def conversation(
 
 
 def hits(items: Iterable[Viewed], grep: re.Pattern[str], style: Style) -> Iterator[str]:
-    """Yield, for each record that matches, where it is and the lines that match."""
+    """Yield, for each record that matches, where it is, then the lines that match."""
     for record, view in items:
         yield _where(record, view, style)
         for text in texts(record, view):
@@ -124,7 +128,7 @@ def _unread(part: UnreadableLine, style: Style) -> Iterator[str]:
 
 
 def _is_prompt(part: Utterance | ToolUse) -> bool:
-    """Return whether a person begins to speak: each prompt has its own heading, with its time."""
+    """Tell whether a person begins to speak: each prompt has its own heading, with its time."""
     return (
         isinstance(part, Utterance) and is_prompt(part.view) and part.block is part.view.blocks[0]
     )
@@ -144,7 +148,7 @@ def _said(part: Utterance, style: Style) -> Iterator[str]:
 
 
 def _wrapped(line: str, width: int) -> Iterator[str]:
-    """Yield a line in pieces that fit, cut at spaces; where there are none it stays whole."""
+    """Yield a line in pieces that fit, cut at spaces; without spaces it stays whole."""
     begin = 0
     while len(line) - begin > width:
         space = line.rfind(" ", begin + 1, begin + width + 1)
@@ -206,7 +210,7 @@ def _where(record: Record, view: View | None, style: Style) -> str:
 
 
 def _lines_of(text: str, grep: re.Pattern[str]) -> Iterator[tuple[int, int]]:
-    """Yield where the lines begin and end in which matches begin, each once."""
+    """Yield where each line begins and ends in which a match begins."""
     done = -1
     for found in grep.finditer(text):
         if found.start() <= done:
@@ -218,7 +222,7 @@ def _lines_of(text: str, grep: re.Pattern[str]) -> Iterator[tuple[int, int]]:
 
 
 def _excerpt(text: str, grep: re.Pattern[str], style: Style) -> str:
-    """Return a line, or what fits of it around what matches, with that marked."""
+    """Return a line, or what fits of it around the match, with the match marked."""
     room = style.width - 4
     found = grep.search(text)
     begin, end = found.span() if found is not None else (0, 0)
