@@ -8,20 +8,18 @@ prompts: `[[run COMMAND]]` has a command run, `[[usage N]]` says that the reques
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
 import re
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Any, Final
+
+from support.real_clients import loopback
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    Body = dict[str, Any]
+Body = dict[str, Any]
 
-LOOPBACK: Final = "127.0.0.1"
 TOKENS: Final = 1000
 
 SUMMARY: Final = "So far the ferry ledger was mended."
@@ -44,44 +42,20 @@ _SHELLS: Final[dict[str, Callable[[str], Body]]] = {
 }
 
 
-class ResponsesApi:
-    """The running mock; a context manager that ends it."""
+class ResponsesApi(loopback.Api[Body]):
+    """The running mock; it keeps the bodies of all requests for an answer."""
 
     def __init__(self) -> None:
-        self._bodies: list[Body] = []
-        handler = type("Handler", (_Handler,), {"bodies": self._bodies})
-        self._server = ThreadingHTTPServer((LOOPBACK, 0), handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
-
-    @property
-    def url(self) -> str:
-        """The API's address."""
-        return f"http://{LOOPBACK}:{self._server.server_address[1]}"
-
-    def requests(self) -> list[Body]:
-        """Return the bodies of all requests for an answer, in order."""
-        return [*self._bodies]
+        super().__init__(loopback.Server(_Handler))
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    bodies: ClassVar[list[Body]]
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
+class _Handler(loopback.Handler):
+    headers_too = (("connection", "close"),)
+    server: loopback.Server[Body]
 
     def do_GET(self) -> None:
         """Answer that there are no models to choose from."""
-        self._send(b'{"object":"list","data":[],"models":[]}', "application/json")
+        self.send(b'{"object":"list","data":[],"models":[]}', "application/json")
 
     def do_CONNECT(self) -> None:
         """Refuse to be a way out."""
@@ -89,28 +63,17 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """Answer a request for an answer, as a stream."""
-        data = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        if self.headers.get("Content-Encoding") == "gzip":
-            data = gzip.decompress(data)
+        data = self.content()
         if not self.path.endswith("/responses"):
             self.send_error(404)
             return
         body: Body = json.loads(data)
-        self.bodies.append(body)
+        self.server.record(body)
         events = b"".join(
             b"event: %b\ndata: %b\n\n" % (event["type"].encode(), json.dumps(event).encode())
             for event in _events(body)
         )
-        self._send(events, "text/event-stream")
-
-    def _send(self, data: bytes, kind: str) -> None:
-        self.send_response(200)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(data)))
-        self.send_header("Connection", "close")
-        self.end_headers()
-        self.wfile.write(data)
-        self.close_connection = True
+        self.send(events, "text/event-stream")
 
 
 def _events(body: Body) -> Iterator[Body]:

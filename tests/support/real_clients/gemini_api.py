@@ -11,13 +11,12 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, ClassVar, Final, Self
+from typing import Any, Final
+
+from support.real_clients import loopback
 
 Body = dict[str, Any]
 
-LOOPBACK: Final = "127.0.0.1"
 TOKENS: Final = 1000
 
 SUMMARY: Final = (
@@ -36,44 +35,20 @@ _ROUTED: Final = {
 """What the client asks on the side: who speaks next, and which model is to answer."""
 
 
-class GeminiApi:
-    """The running mock; a context manager that ends it."""
+class GeminiApi(loopback.Api[Body]):
+    """The running mock; it keeps the bodies of all requests for an answer."""
 
     def __init__(self) -> None:
-        self._bodies: list[Body] = []
-        handler = type("Handler", (_Handler,), {"bodies": self._bodies})
-        self._server = ThreadingHTTPServer((LOOPBACK, 0), handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
-
-    @property
-    def url(self) -> str:
-        """The API's address."""
-        return f"http://{LOOPBACK}:{self._server.server_address[1]}"
-
-    def requests(self) -> list[Body]:
-        """Return the bodies of all requests for an answer, in order."""
-        return [*self._bodies]
+        super().__init__(loopback.Server(_Handler))
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    bodies: ClassVar[list[Body]]
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
+class _Handler(loopback.Handler):
+    headers_too = (("connection", "close"),)
+    server: loopback.Server[Body]
 
     def do_GET(self) -> None:
         """Answer that there are no models to choose from."""
-        self._send(b'{"models":[]}', "application/json")
+        self.send(b'{"models":[]}', "application/json")
 
     def do_CONNECT(self) -> None:
         """Be a way to here (0.38.2 asks its proxy for that too), and to nowhere else."""
@@ -87,40 +62,21 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """Answer a request, as a stream where one is asked for."""
-        data = self._body()
+        data = self.content()
         body: Body = json.loads(data) if data else {}
         if ":countTokens" in self.path:
-            self._send(b'{"totalTokens":%d}' % (len(data) // 4), "application/json")
+            self.send(b'{"totalTokens":%d}' % (len(data) // 4), "application/json")
             return
         if "enerateContent" not in self.path:
-            self._send(b"{}", "application/json")
+            self.send(b"{}", "application/json")
             return
         answer = _answer(body, data)
         if ":streamGenerateContent" in self.path:
             if not _is_summing_up(body):
-                self.bodies.append(body)
-            self._send(b"data: %b\r\n\r\n" % json.dumps(answer).encode(), "text/event-stream")
+                self.server.record(body)
+            self.send(b"data: %b\r\n\r\n" % json.dumps(answer).encode(), "text/event-stream")
         else:
-            self._send(json.dumps(answer).encode(), "application/json")
-
-    def _body(self) -> bytes:
-        if (self.headers.get("Transfer-Encoding") or "").lower() != "chunked":
-            return self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        data = b""
-        while size := int(self.rfile.readline().split(b";")[0], 16):
-            data += self.rfile.read(size)
-            self.rfile.readline()
-        self.rfile.readline()
-        return data
-
-    def _send(self, data: bytes, kind: str) -> None:
-        self.send_response(200)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(data)))
-        self.send_header("Connection", "close")
-        self.end_headers()
-        self.wfile.write(data)
-        self.close_connection = True
+            self.send(json.dumps(answer).encode(), "application/json")
 
 
 def _answer(body: Body, data: bytes) -> Body:

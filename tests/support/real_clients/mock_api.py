@@ -10,29 +10,24 @@ reply; a test steers by directives that it writes into its prompts (`call`, `say
 
 from __future__ import annotations
 
-import gzip
 import hashlib
-import ipaddress
 import json
 import re
-import sys
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any, Final, Literal, Self
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from support.real_clients import loopback
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator
-    from socket import socket
 
     Moment = Literal["before", "half-way"]
     """When a client waits: for the reply, or for the rest of one that is streamed."""
 
     Act = Callable[["Request", Moment], object]
-
-LOOPBACK: Final = "127.0.0.1"
 
 TOKENS: Final = 1000
 """Input tokens that a reply reports unless the prompt says otherwise."""
@@ -276,38 +271,12 @@ def _text(text: str) -> Block:
 # ── the server ───────────────────────────────────────────────────────────────────────────────
 
 
-class MockApi:
-    """The server, in a thread of its own on a free port; a context manager.
-
-    `requests()` gives what came since the start or since `forget()`. A request that the server
-    itself failed on is raised by `close()`, because the client would only retry it.
-    """
+class MockApi(loopback.Api[Request]):
+    """The running server; `meanwhile` does something while a client waits."""
 
     def __init__(self) -> None:
         self._server = _Server()
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, args=(0.05,), daemon=True
-        )
-        self._thread.start()
-
-    @property
-    def url(self) -> str:
-        """Where the client finds the server."""
-        return f"http://{LOOPBACK}:{self._server.server_address[1]}"
-
-    def requests(self) -> list[Request]:
-        """Return all requests in the order in which they came."""
-        with self._server.lock:
-            return list(self._server.requests)
-
-    def answers(self, address: str) -> bool:
-        """Say whether a peer with this address would get an answer."""
-        return self._server.verify_request(None, (address, 0))
-
-    def forget(self) -> None:
-        """Drop what was recorded."""
-        with self._server.lock:
-            self._server.requests.clear()
+        super().__init__(self._server)
 
     @contextmanager
     def meanwhile(self, act: Act) -> Iterator[None]:
@@ -332,32 +301,12 @@ class MockApi:
         for problem in problems:
             raise problem
 
-    def close(self) -> None:
-        """Stop the server; raises the first error that a request met inside it."""
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
-        for error in self._server.errors:
-            raise error
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-class _Server(ThreadingHTTPServer):
-    """Listens on loopback, keeps the requests, answers nobody else."""
-
-    daemon_threads = True
-    block_on_close = False
+class _Server(loopback.Server[Request]):
+    """Lets a test act while a client waits."""
 
     def __init__(self) -> None:
-        super().__init__((LOOPBACK, 0), _Handler)
-        self.lock = threading.Lock()
-        self.requests: list[Request] = []
-        self.errors: list[BaseException] = []
+        super().__init__(_Handler)
         self.act: Act | None = None
         self._acting = threading.Lock()
 
@@ -368,33 +317,16 @@ class _Server(ThreadingHTTPServer):
             with self._acting:
                 act(request, moment)
 
-    def verify_request(self, request: object, client_address: Any) -> bool:
-        """Refuse every peer that is not this machine."""
-        del request
-        return ipaddress.ip_address(client_address[0]).is_loopback
 
-    def record(self, request: Request) -> None:
-        """Keep a request."""
-        with self.lock:
-            self.requests.append(request)
-
-    def handle_error(self, request: socket | tuple[bytes, socket], client_address: Any) -> None:
-        """Keep an error for `close`; a client that hangs up in the middle is none."""
-        del request, client_address
-        error = sys.exc_info()[1]
-        if error is not None and not isinstance(error, ConnectionError):
-            self.errors.append(error)
-
-
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(loopback.Handler):
     """HTTP around `Reply`."""
 
-    protocol_version = "HTTP/1.1"
+    headers_too = (("request-id", "req_mock"),)
     server: _Server
 
     def do_HEAD(self) -> None:
         self.server.record(Request("HEAD", self._path(), {}))
-        self._send(HTTPStatus.OK, "text/plain", b"")
+        self.send(b"", "text/plain")
 
     def do_GET(self) -> None:
         self.server.record(Request("GET", self._path(), {}))
@@ -406,7 +338,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         try:
-            body = json.loads(self._content() or b"{}")
+            body = json.loads(self.content() or b"{}")
             request = Request("POST", self._path(), body)
             self.server.record(request)
             reply = Reply.to(request) if request.path == MESSAGES else None
@@ -433,48 +365,18 @@ class _Handler(BaseHTTPRequestHandler):
         # At once, unless a test waits in between: 2.0.28 writes down a part of a message as soon as
         # that is there, and whether its stop reason is in the row then depends on the packets.
         half = len(lines) // 2 if self.server.act is not None else 0
-        self._send_head(HTTPStatus.OK, "text/event-stream", len(b"".join(lines)))
+        self.send_head("text/event-stream", len(b"".join(lines)))
         self.wfile.write(b"".join(lines[:half]))
         self.wfile.flush()
         self.server.wait(request, "half-way")
         self.wfile.write(b"".join(lines[half:]))
 
-    def log_message(self, *_: object) -> None:
-        """Say nothing: the requests are recorded."""
-
     def _path(self) -> str:
         return self.path.partition("?")[0]
-
-    def _content(self) -> bytes:
-        if self.headers.get("transfer-encoding", "").lower() == "chunked":
-            content = b"".join(self._chunks())
-        else:
-            content = self.rfile.read(int(self.headers.get("content-length") or 0))
-        if self.headers.get("content-encoding") == "gzip":
-            content = gzip.decompress(content)
-        return content
-
-    def _chunks(self) -> Iterator[bytes]:
-        while size := int(self.rfile.readline().partition(b";")[0], 16):
-            yield self.rfile.read(size)
-            self.rfile.readline()
-        self.rfile.readline()
 
     def _send_error(self, status: HTTPStatus = HTTPStatus.NOT_FOUND) -> None:
         error = {"type": "invalid_request_error", "message": f"The mock: {status.phrase}."}
         self._send_json(status, {"type": "error", "error": error})
 
     def _send_json(self, status: HTTPStatus, value: Body) -> None:
-        self._send(status, "application/json", json.dumps(value).encode())
-
-    def _send(self, status: HTTPStatus, kind: str, content: bytes) -> None:
-        self._send_head(status, kind, len(content))
-        if self.command != "HEAD":
-            self.wfile.write(content)
-
-    def _send_head(self, status: HTTPStatus, kind: str, size: int) -> None:
-        self.send_response(status)
-        self.send_header("content-type", kind)
-        self.send_header("content-length", str(size))
-        self.send_header("request-id", "req_mock")
-        self.end_headers()
+        self.send(json.dumps(value).encode(), "application/json", status)
