@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from support import cost
 from support.examples import register_profiles
 from support.export import browser as chromium
 
@@ -21,6 +22,29 @@ if TYPE_CHECKING:
     from support.export.browser import Browser
 
 register_profiles()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--cost", action="store_true", help="say what each part of the run cost")
+
+
+@pytest.hookimpl(trylast=True)  # when every conftest has marked its own
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        item.user_properties.append(("part", cost.part_of(item)))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if terminalreporter.config.getoption("--cost"):
+        reports = [
+            report
+            for found in terminalreporter.stats.values()
+            for report in found
+            if isinstance(report, pytest.TestReport)
+        ]
+        terminalreporter.section("cost by part")
+        terminalreporter.write("\n".join([*cost.table(reports), ""]))
+
 
 _FOLDERS = (
     "XDG_CONFIG_HOME",
