@@ -40,6 +40,9 @@ MOST: Final = 512
 _OPEN: Final = 32
 """Complete drafts that are open at once, on their way to the disk while the next are written."""
 
+_SYNCED: Final = 16
+"""Drafts that wait for the disk side by side."""
+
 Result = TypeVar("Result")
 Item = TypeVar("Item")
 
@@ -118,15 +121,38 @@ def _written(
     files: Sequence[Replacement[Result]], threads: int, stop: Event
 ) -> Iterator[tuple[Replacement[Result], Result | None]]:
     """Yield the files whose drafts are on the disk, in order, and what came of each."""
-    waiting: deque[_Drafted[Result]] = deque()
+    waiting: list[_Drafted[Result]] = []
     with ExitStack() as stack:
         for drafted in _drafted(files, threads, stop):
             stack.push(drafted.draft)
             waiting.append(drafted)
             if len(waiting) == _OPEN:
-                yield waiting.popleft().synced()
-        while waiting:
-            yield waiting.popleft().synced()
+                yield from _synced(waiting)
+                waiting.clear()
+        yield from _synced(waiting)
+
+
+def _synced(
+    drafts: Sequence[_Drafted[Result]],
+) -> Iterator[tuple[Replacement[Result], Result | None]]:
+    """Wait until drafts are on the disk, and close them.
+
+    They are synced side by side: a journal takes to the disk at once what waits for it together,
+    and one after the other each would wait for a commit of its own.
+    """
+    wanted = [each.draft for each in drafts if each.result is not None]
+    if len(wanted) > 1:
+        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - as below
+
+        with ThreadPoolExecutor(min(len(wanted), _SYNCED)) as pool:
+            for done in [pool.submit(draft.sync) for draft in wanted]:
+                done.result()
+    else:
+        for draft in wanted:
+            draft.sync()
+    for each in drafts:
+        each.draft.close()
+        yield each.file, each.result
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,12 +162,6 @@ class _Drafted(Generic[Result]):
     file: Replacement[Result]
     draft: Draft
     result: Result | None
-
-    def synced(self) -> tuple[Replacement[Result], Result | None]:
-        with self.draft:
-            if self.result is not None:
-                self.draft.sync()
-        return self.file, self.result
 
 
 def _drafted(

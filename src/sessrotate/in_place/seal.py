@@ -41,7 +41,11 @@ if TYPE_CHECKING:
 
 BUFFER: Final = 256 * 1024
 
-_PLENTY: Final = 8 * replacing.BATCH
+_BATCH: Final = 256 * 1024 * 1024
+"""Bytes of segments that are copied before the pack loses them: each time all must be on the disk,
+and the disk has nothing to do until the next are copied."""
+
+_PLENTY: Final = 8 * _BATCH
 """Free bytes from which on batches may be larger than the largest segment."""
 
 _AT_ONCE: Final = 1024 * 1024
@@ -243,7 +247,7 @@ def _batches(pending: list[SealedSegment], room: int | None) -> Iterator[list[Se
     a batch is no larger than the largest segment.
     """
     largest = max((entry.segment.span.size for entry in pending), default=0)
-    limit = max(largest, replacing.BATCH if room is not None and room > _PLENTY else 0)
+    limit = max(largest, _BATCH if room is not None and room > _PLENTY else 0)
     copied = [entry for entry in reversed(pending) if entry.segment.index]
     yield from replacing.batches(copied, lambda entry: entry.segment.span.size, limit)
     yield from ([entry] for entry in pending if not entry.segment.index)
