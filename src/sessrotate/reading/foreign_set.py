@@ -85,7 +85,7 @@ def _only(heads: Mapping[str, _ForeignHeader]) -> str | None:
 
 
 def _headers(folder: Path, listing: Listing) -> dict[str, _ForeignHeader]:
-    """Return the headers of a folder; none if one of them is ours: what is there is our set."""
+    """Return the headers of a folder; none if one of them is ours, since then the set is ours."""
     found = {}
     for file in sorted(listing):
         if file.endswith(names.SUFFIXES):
@@ -99,7 +99,7 @@ def _headers(folder: Path, listing: Listing) -> dict[str, _ForeignHeader]:
 
 
 def _header(folder: Path, file: str) -> _ForeignHeader | None:
-    """Return what a file's first line says, in whatever order; None if it is no header.
+    """Return what a file's header says, with its keys in any order; None if it has no header.
 
     Raises DamagedError if the file cannot be read.
     """
@@ -128,7 +128,7 @@ def _header(folder: Path, file: str) -> _ForeignHeader | None:
 
 
 def _plain(name: str) -> str:
-    """Return a segment's name without folders and suffixes: tools differ in what they write."""
+    """Return a segment's name without folders and suffixes, since tools differ in what they write."""
     return names.session_of(re.split(r"[/\\]", name)[-1])
 
 
@@ -186,9 +186,9 @@ def _part(
 
 
 def _places(root: str, heads: Mapping[str, _ForeignHeader]) -> dict[str, int]:
-    """Return which segment each file is: by its name, else its header, else its parent.
+    """Return each file's number: by its name, else by its header, else by its parent's number.
 
-    Files whose parents go in a circle, or lead to one that is gone, have no place.
+    Files whose parents form a circle, or lead to a file that is gone, have no number.
     """
     pattern = _numbered(root)
     places: dict[str, int] = {}

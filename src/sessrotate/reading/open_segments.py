@@ -87,7 +87,7 @@ def of_state(found: State) -> list[OpenSegment]:
     if found.live is not None and loose and loose[0].where == "live":
         begin = loose[0].span
         entries = list(_live(found.live, claude, begin.start, len(bodies), start))
-        for piece in loose[1:]:  # what came late to a file that was replaced, then the rest
+        for piece in loose[1:]:  # what was written late to the replaced file, then the rest
             if piece.where != "live":
                 late = _piece(found, piece, parts)
                 entries = list(_merged(entries, found.live, begin, piece.span.size, late))
@@ -98,18 +98,15 @@ def of_state(found: State) -> list[OpenSegment]:
 
 
 def of_file(source: Source, client: Client) -> list[OpenSegment]:
-    """Return the segments of a session that was never split; it is read once, for its boundaries.
+    """Return the segments of a session that was never split, which is read once to find them.
 
-    Raises as `scan.scan` does.
+    Raises what `scan.scan` raises.
     """
     return list(_live(source, client, 0, 0, 0))
 
 
 def client_of(segments: SegmentSet) -> Client:
-    """Return whose session the segments of a folder are: by their manifest, else by content.
-
-    Segment 0 says it, and where that is gone the first that is there.
-    """
+    """Return the client that wrote a set: by the manifest, else by the first segment that is there."""
 
     def head() -> bytes:
         parts = (part for part in segments.parts if part.file is not None)
@@ -119,7 +116,7 @@ def client_of(segments: SegmentSet) -> Client:
 
 
 def of_set(segments: SegmentSet, client: Client) -> list[OpenSegment]:
-    """Return the segments of a folder. Raises DamagedError if what it holds is no set."""
+    """Return the segments of a folder. Raises DamagedError if they are not a set."""
     problems = unreadable(segments)
     if None in problems:
         raise DamagedError(problems[None])
@@ -151,7 +148,7 @@ def _info(segment: Segment, lines: int | None) -> SegmentInfo:
 
 
 def _look(segments: SegmentSet, client: Client, part: Part) -> SegmentInfo:
-    """Return what a segment's first line says, where no manifest does."""
+    """Return what a segment's first line says, for a set without a manifest."""
     found: Boundary | None = None
     if part.index and part.file is not None:
         with suppress(DamagedError):
@@ -175,7 +172,7 @@ def _span(source: Source, span: Span) -> Pieces:
 def _live(
     source: Source, client: Client, prefix: int, first: int, start: int
 ) -> Iterator[OpenSegment]:
-    """Yield the segments of a live file from offset `prefix` on: that is `start` in the history."""
+    """Yield the segments of a live file from offset `prefix` on, which is `start` in the history."""
     with storage("read the session"):
         parts = plan.spans(scan.scan(source, client, lambda _done: None), prefix)
         times = list(dating.times(source, client, parts))
@@ -189,7 +186,7 @@ def _live(
 def _merged(
     entries: list[OpenSegment], source: Source, before: Span, size: int, late: Pieces
 ) -> Iterator[OpenSegment]:
-    """Yield the segments of a live file with late bytes in it, behind those of `before`."""
+    """Yield the segments of a live file with late bytes inserted after those of `before`."""
     start = before.start
     for entry in entries:
         info, end = entry.info, start + (entry.info.bytes or 0)
