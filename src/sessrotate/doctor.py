@@ -78,13 +78,13 @@ def _hook() -> Iterator[Finding]:
                 "with `sessrotate hook install`.",
             )
     for note in notes.notes():
-        said = "It was stopped before it finished." if note.said is None else note.said
+        problem = note.error or "It was stopped before it finished."
         yield Finding(
             note.where.session,
             str(note.where.live),
             "hook",
             f"The rotation at the end of the session ({printable(note.at)}) failed. "
-            f"{printable(said, 1000)} Try again with `sessrotate split --in-place "
+            f"{printable(problem, 1000)} Try again with `sessrotate split --in-place "
             f"{printable(note.where.session)}`.",
         )
 

@@ -43,7 +43,7 @@ def path_of(session: str) -> Path:
             f"{SHORTEST_PREFIX} characters of it."
         )
     matches = {path: client for client in clients.clients() for path in client.sessions(session)}
-    # A session whose live file is gone, or put away, is found by its archive.
+    # A session whose live file is gone, or archived whole, is found by its archive.
     for where in place.archives(session):
         matches.setdefault(where.live, claude)
     exact = [path for path, client in matches.items() if client.session_of(path.name) == session]

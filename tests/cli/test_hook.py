@@ -347,7 +347,7 @@ def test_a_refusal_is_told_by_doctor(home: Home) -> None:
     refused = called("split", "--in-place", ID)
     if refused.code == 0:
         pytest.fail("it is not refused: this test needs another session")
-    told = json.loads(note(home).read_bytes())["said"]
+    told = json.loads(note(home).read_bytes())["error"]
     assert told in called("doctor").out
 
 

@@ -104,8 +104,8 @@ def opened(place: Place) -> Source | None:
         return None
     if path.name == place.live.name:
         return Away(path, place.live)
-    told = note(place)
-    packed = {} if told is None else {entry.file: entry for entry in told.packed}
+    found = note(place)
+    packed = {} if found is None else {entry.file: entry for entry in found.packed}
     if place.live.name not in packed:
         raise DamagedError(f"The {names.ARCHIVED_NOTE} does not list {printable(path.name)}.")
     return Compressed(path, place.live, packed[place.live.name])
@@ -128,9 +128,9 @@ class Away(Source):
 class Compressed(Away):
     """A compressed one: it reads as the plain file."""
 
-    def __init__(self, path: Path, live: Path, told: Packed) -> None:
+    def __init__(self, path: Path, live: Path, entry: Packed) -> None:
         super().__init__(path, live)
-        self._told = told
+        self._entry = entry
         self._head: bytes | None = None
         self._plain: int | None = None
 
@@ -149,7 +149,7 @@ class Compressed(Away):
 
     def size(self) -> int:
         """Return how many plain bytes it has."""
-        return self._told.size
+        return self._entry.size
 
     def freeze(self) -> None:
         """Do nothing: it never grows."""
@@ -171,8 +171,8 @@ class Compressed(Away):
             head += piece
             if len(head) >= HEAD:
                 break
-        if len(head) < min(HEAD, self._told.size):
-            raise _damaged(self._told, "it is shorter than it was")
+        if len(head) < min(HEAD, self._entry.size):
+            raise _damaged(self._entry, "it is shorter than it was")
         return bytes(head[:HEAD])
 
     def _whole(self) -> int:
@@ -181,7 +181,7 @@ class Compressed(Away):
                 with storage("unpack the session"):
                     fd = fs.scratch(self.path.parent)
                     try:
-                        for piece in verified(self._pieces(), self._told):
+                        for piece in verified(self._pieces(), self._entry):
                             fs.write_all(fd, piece)
                     except BaseException:
                         os.close(fd)
@@ -190,10 +190,10 @@ class Compressed(Away):
             return self._plain
 
     def _pieces(self) -> Iterator[bytes]:
-        return unpacked(self._fd, self._told)
+        return unpacked(self._fd, self._entry)
 
 
-def unpacked(fd: int, told: Packed) -> Iterator[bytes]:
+def unpacked(fd: int, entry: Packed) -> Iterator[bytes]:
     """Yield the plain bytes of a compressed file; raise DamagedError if it is damaged."""
     offset = 0
 
@@ -206,23 +206,23 @@ def unpacked(fd: int, told: Packed) -> Iterator[bytes]:
     try:
         yield from zstd.decompressed(read, HEAD)
     except DamagedError as error:
-        raise _damaged(told, str(error)) from None
+        raise _damaged(entry, str(error)) from None
 
 
-def verified(pieces: Iterable[bytes], told: Packed) -> Iterator[bytes]:
+def verified(pieces: Iterable[bytes], entry: Packed) -> Iterator[bytes]:
     """Yield pieces, and raise DamagedError after the last if they are not what was compressed."""
     found, size = Fingerprint(), 0
     for piece in pieces:
         size += len(piece)
-        if size > told.size:
-            raise _damaged(told, "it is longer than it was")
+        if size > entry.size:
+            raise _damaged(entry, "it is longer than it was")
         found.update(piece)
         yield piece
-    if size < told.size:
-        raise _damaged(told, "it is shorter than it was")
-    if told.digest not in (None, found.digest):
-        raise _damaged(told, "its bytes have changed")
+    if size < entry.size:
+        raise _damaged(entry, "it is shorter than it was")
+    if entry.digest not in (None, found.digest):
+        raise _damaged(entry, "its bytes have changed")
 
 
-def _damaged(told: Packed, reason: str) -> DamagedError:
-    return DamagedError(f"{printable(told.file)}{_ZST} is damaged: {reason}.")
+def _damaged(entry: Packed, reason: str) -> DamagedError:
+    return DamagedError(f"{printable(entry.file)}{_ZST} is damaged: {reason}.")

@@ -33,7 +33,7 @@ def problem(found: FoundFiles, listed: Manifest | None, standing: Standing) -> s
         return None
     begun, name = found.intent, printable(str(found.place.live))
     if found.is_archived and archived_file.is_doubled(found.place):
-        return f"{name} appeared while its session was put away."
+        return f"{name} appeared while its session was archived."
     if begun is not None and begun.operation == "restore" and standing == "after":
         is_whole = found.live.size() >= begun.swap.prefix
         return None if is_whole else f"{name} is shorter than the history that was put there."

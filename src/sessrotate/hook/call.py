@@ -126,19 +126,19 @@ def rotate(where: Place, least: int) -> None:
 
     with suppress(OSError):  # on a full disk, try all the same
         notes.write(where, least, None)
-    said: str | None
+    problem: str | None
     try:
         done = operations.rotate_session(where, _WAIT, _silent, live=True)
-        said = None if done.refusal is None else str(done.refusal)
+        problem = None if done.refusal is None else str(done.refusal)
     except SessrotateError as error:
-        said = str(error)
+        problem = str(error)
     except Exception as error:  # noqa: BLE001 - nobody else would report it
-        said = f"sessrotate itself failed: {_bug(error)}."
+        problem = f"sessrotate itself failed: {_bug(error)}."
     with suppress(OSError):
-        if said is None:
+        if problem is None:
             notes.clear(where)
         else:
-            notes.write(where, least, said)
+            notes.write(where, least, problem)
 
 
 def _silent(_what: str, _total: int) -> AbstractContextManager[Callable[[int], None]]:

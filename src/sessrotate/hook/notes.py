@@ -28,7 +28,7 @@ _LONGEST: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A rotation that began at a time (ISO 8601) and failed; or did not end, if `said` is None.
+    """A rotation that began at a time (ISO 8601) and failed; or did not end, if `error` is None.
 
     `least` is the hook's minimum size: a session that is smaller now was rotated in another way.
     """
@@ -36,15 +36,15 @@ class Note:
     where: Place
     at: str
     least: int
-    said: str | None
+    error: str | None
 
 
-def write(where: Place, least: int, said: str | None) -> None:
+def write(where: Place, least: int, error: str | None) -> None:
     """Note that a rotation begins, or why it failed. Raises OSError."""
     note = {
         "at": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
         "min_size": least,
-        "said": None if said is None else printable(said, _LONGEST),
+        "error": None if error is None else printable(error, _LONGEST),
     }
     fs.create_folder(where.note.parent)
     fs.create_file_at_once(where.note, json.dumps(note).encode() + b"\n")
@@ -61,7 +61,7 @@ def notes() -> Iterator[Note]:
         note = _read(where)
         if note is None or not _is_as_large(note):
             continue
-        if note.said is not None or not _is_at_work(where):
+        if note.error is not None or not _is_at_work(where):
             yield note
 
 
@@ -69,10 +69,10 @@ def _read(where: Place) -> Note | None:
     try:
         with where.note.open("rb") as file:
             found: Any = json.loads(file.read(_LARGEST))
-        at, least, said = str(found["at"]), int(found["min_size"]), found["said"]
+        at, least, error = str(found["at"]), int(found["min_size"]), found["error"]
     except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return None
-    return Note(where, at, least, None if said is None else str(said))
+    return Note(where, at, least, None if error is None else str(error))
 
 
 def _is_as_large(note: Note) -> bool:

@@ -118,8 +118,8 @@ def _recovered(job: Job, where: Place) -> Outcome:
     if left:
         with transaction.begin(where, job.wait):
             pass  # beginning settles what is left
-    said = todo.past or "Finished a pruning or compression that was interrupted."
-    return Outcome(where, "done", detail=said)
+    past = todo.past or "Finished a pruning or compression that was interrupted."
+    return Outcome(where, "done", detail=past)
 
 
 # ── rotate ───────────────────────────────────────────────────────────────────────────────────

@@ -65,11 +65,11 @@ def back(session: str, path: str, number: int, period: float, age: float) -> str
     `number` is its bytes, `age` how many seconds ago its live file was changed, and `period` after
     how many the client deletes it.
     """
-    said = f"Put {printable(session)} back: {size(number)} in {printable(path)}.\n"
+    text = f"Put {printable(session)} back: {size(number)} in {printable(path)}.\n"
     if age < period:
-        return said
+        return text
     return (
-        f"{said}It was last changed {age / _DAY:,.0f} days ago, and its client deletes sessions "
+        f"{text}It was last changed {age / _DAY:,.0f} days ago, and its client deletes sessions "
         f"after {period / _DAY:,.0f} days, at its next start. To keep it, `touch` the file now or "
         "raise cleanupPeriodDays; next time, `unarchive --touch` does that for you.\n"
     )

@@ -180,10 +180,10 @@ def outcomes(found: Sequence[Outcome]) -> str:
         for entry in found
     ]
     results = Counter(entry.result for entry in found)
-    told = ", ".join(f"{number:,} {result}" for result, number in results.most_common())
+    parts = ", ".join(f"{number:,} {result}" for result, number in results.most_common())
     freed = size(sum(entry.freed for entry in found))
     table = common.plain_table(_OUTCOMES, rows, left={"session", "result"}) if rows else ""
-    return f"{table}{count(len(found), 'session')}{': ' if told else ''}{told}; {freed} freed.\n"
+    return f"{table}{count(len(found), 'session')}{': ' if parts else ''}{parts}; {freed} freed.\n"
 
 
 def outcomes_json(found: Sequence[Outcome]) -> dict[str, Any]:

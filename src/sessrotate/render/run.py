@@ -41,27 +41,27 @@ def plan(report: Report, loaded: Loaded) -> str:
         shown = render_prune.Shown(report.planned, 0, is_due=False)
         pruning = render_prune.plan(shown, is_short=False)
     off = [stage.step.name for stage in report.stages if not stage.is_on]
-    told = f"Not configured: {', '.join(off)}.\n" if off else ""
-    return f"{_source(loaded)}\n{table}{pruning}{told}{summary(report)}\n"
+    unset = f"Not configured: {', '.join(off)}.\n" if off else ""
+    return f"{_source(loaded)}\n{table}{pruning}{unset}{summary(report)}\n"
 
 
 def summary(report: Report) -> str:
     """Return the line that sums up what a run did, or would do."""
     parts = [_part(stage, dry_run=report.dry_run) for stage in report.stages]
-    said = ", ".join(part for part in parts if part) or "nothing"
+    text = ", ".join(part for part in parts if part) or "nothing"
     if report.dry_run:
-        said = f"Would {said}" if said != "nothing" else "Would change nothing"
+        text = f"Would {text}" if text != "nothing" else "Would change nothing"
         if report.planned is not None:
-            said += " (not counting segments that it would archive first and could prune then)"
-    elif said == "nothing":
-        said = "Nothing to do"
+            text += " (not counting segments that it would archive first and could prune then)"
+    elif text == "nothing":
+        text = "Nothing to do"
     unusual: tuple[Result, ...] = ("in use", "failed")
     rest = [
         f"{number:,} {became}"
         for became in unusual
         if (number := sum(stage.count(became) for stage in report.stages))
     ]
-    line = f"{said}{'; ' if rest else ''}{', '.join(rest)}."
+    line = f"{text}{'; ' if rest else ''}{', '.join(rest)}."
     return line[0].upper() + line[1:]
 
 

@@ -1,7 +1,7 @@
 """What the archive of a session holds: sizes, compactions, and its first and last bytes.
 
 Rule: only reads, and of segments only the edges. The manifest says what they are; sizes on the
-disk are those of all files of the archive, the trash and what was put away among them.
+disk are those of all files of the archive, the trash and an archived session included.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class ArchiveSummary:
     """What an archive holds. Sizes are bytes, times nanoseconds since 1970.
 
     `content_bytes` is the history that it holds, not compressed and without what was pruned, None
-    if its manifest cannot be read. `away` are the edges of a live file that was put away (of a
+    if its manifest cannot be read. `away` are the edges of a live file that was archived (of a
     compressed one only the first), `head` and `tail` those of the oldest and newest segment.
     """
 

@@ -106,7 +106,7 @@ def compress(
             after=done.after + sum(each.after for each in made),
         )
         if len(batch) == len(wanted):
-            return replace(done, problems=tuple(work.said()))
+            return replace(done, problems=tuple(work.reported()))
 
 
 def _is_plain(entry: SealedSegment) -> bool:
@@ -166,7 +166,7 @@ class _Work:
         self._done = 0
         self._counting = Lock()
 
-    def said(self) -> list[str]:
+    def reported(self) -> list[str]:
         """Return the problems, by the number of the segment."""
         return [self.problems[index] for index in sorted(self.problems)]
 

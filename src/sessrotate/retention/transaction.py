@@ -51,14 +51,18 @@ class Unsettled:
 
     def __str__(self) -> str:
         """Say what happened, in sentences for a person."""
-        said = []
+        sentences = []
         if self.buried:
-            said.append("Pruning was interrupted: some pruned segments are not in the trash yet.")
+            sentences.append(
+                "Pruning was interrupted: some pruned segments are not in the trash yet."
+            )
         if self.risen:
-            said.append("Pruning was interrupted: the trash has segments that are not pruned.")
+            sentences.append("Pruning was interrupted: the trash has segments that are not pruned.")
         if self.doubles or self.drafts:
-            said.append("Compression was interrupted: some segments have a second or partial file.")
-        return " ".join(said)
+            sentences.append(
+                "Compression was interrupted: some segments have a second or partial file."
+            )
+        return " ".join(sentences)
 
 
 def trash(where: Place) -> Path:

@@ -31,7 +31,7 @@ class Kind:
     If it `may_be_off`, `false` turns it off.
     """
 
-    said: str
+    words: str
     parse: Callable[[object], Value]
     may_be_off: bool = True
 

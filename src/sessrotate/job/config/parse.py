@@ -138,7 +138,7 @@ def _entry(key: Key, table: Mapping[str, Any], lines: Mapping[tuple[str, ...], i
     if not isinstance(given, str | int | bool) or (value is None and not is_off):
         off = ", or false for none" if key.kind.may_be_off else ""
         raise WrongUsageError(
-            f"{_place(lines, key.table, key.name)}{key.title} must be {key.kind.said}{off}, not "
+            f"{_place(lines, key.table, key.name)}{key.title} must be {key.kind.words}{off}, not "
             f"{printable(repr(given), 60)}."
         )
     return Entry(key, given, value, lines.get((key.table, key.name)))

@@ -164,7 +164,7 @@ def install(planned: Plan) -> tuple[Command, ...]:
             if _content(path) != data:
                 fs.create_folder(path.parent)
                 fs.create_file_at_once(path, data)
-    return _told(planned.enable)
+    return _run_all(planned.enable)
 
 
 def remove(planned: Plan) -> tuple[Command, ...]:
@@ -177,7 +177,7 @@ def remove(planned: Plan) -> tuple[Command, ...]:
         return ()
     _check_ours(planned)
     try:
-        left = _told(planned.disable)
+        left = _run_all(planned.disable)
     finally:
         with storage("remove the schedule"):
             for path in (*planned.debris, *(path for path, _ in planned.files)):
@@ -186,7 +186,7 @@ def remove(planned: Plan) -> tuple[Command, ...]:
                 with suppress(OSError):  # only folders that are empty by now
                     fs.remove_folder(path.parent)
                     fs.remove_folder(path.parent.parent)
-    return left + _told(planned.forget)
+    return left + _run_all(planned.forget)
 
 
 def _check_ours(planned: Plan) -> None:
@@ -203,16 +203,16 @@ def _content(path: Path) -> bytes | None:
         return path.read_bytes() if path.is_file() else None
 
 
-def _told(commands: tuple[Command, ...]) -> tuple[Command, ...]:
+def _run_all(commands: tuple[Command, ...]) -> tuple[Command, ...]:
     """Run commands; return them instead if their program does not exist."""
     for command in commands:
         if shutil.which(command.words[0]) is None:
             return commands
-        said = _run(command)
-        if said is not None and not command.may_fail:
+        message = _run(command)
+        if message is not None and not command.may_fail:
             raise StorageError(
                 f"The files are in place, but `{printable(str(command))}` failed "
-                f"({printable(said)}): run it again in a login session."
+                f"({printable(message)}): run it again in a login session."
             )
     return ()
 
@@ -229,5 +229,5 @@ def _run(command: Command) -> str | None:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return type(error).__name__
-    said = done.stderr.decode(errors="replace").strip().split("\n")[0]
-    return None if done.returncode == 0 else f"{done.returncode}: {said}"
+    message = done.stderr.decode(errors="replace").strip().split("\n")[0]
+    return None if done.returncode == 0 else f"{done.returncode}: {message}"
