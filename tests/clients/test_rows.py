@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
 from hypothesis import given
@@ -10,13 +10,11 @@ from hypothesis import strategies as st
 
 from sessrotate.clients.codex import rows as codex
 from sessrotate.clients.gemini import rows as gemini
+from sessrotate.parsing.json_typed import Rows
 from sessrotate.parsing.records import LONGEST, Record
 from support.conformance import mutating
 from support.conformance.specimen import FIXTURES
 from support.lines import any_lines
-
-if TYPE_CHECKING:
-    from sessrotate.parsing.json_typed import Rows
 
 
 def _lines(client: str, pattern: str) -> list[bytes]:
@@ -29,7 +27,7 @@ CODEX: Final = _lines("codex", "*.jsonl")
 GEMINI: Final = _lines("gemini", "session-*.jsonl")
 DECODERS: Final[dict[str, tuple[Rows[Any], list[bytes]]]] = {
     "codex": (codex.LINES, CODEX),
-    "gemini": (gemini.ROWS, GEMINI),
+    "gemini": (Rows(gemini.Row), GEMINI),
 }
 
 _every_client = pytest.mark.parametrize("client", DECODERS)

@@ -1,12 +1,12 @@
-"""The clients whose sessions are known: a folder for each, and its name in `CLIENTS`.
+"""The clients whose sessions sessrotate knows: a folder for each, and its name in `CLIENTS`.
 
 Promise: lines of a session → what they mean: boundaries, times, titles, who says what. In come
 bytes of lines; out come the values of `model`, `view`, `kinds` and `preview`, the same for all.
 May import `parsing`, `system` and the words that everybody uses.
 
 Rule: nothing outside this package knows a client's record types, and nothing inside it opens a
-live session file: it is handed lines. A format's modules are loaded when they are asked for, so
-that those of other clients cost a start nothing.
+live session file: it is given lines. A format's modules are loaded only when they are needed, so
+other clients add nothing to the start-up time.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 
 CLIENTS: tuple[str, ...] = ("claude", "codex", "gemini")
-"""The clients, each a folder here, in the order in which a session is recognised."""
+"""Each is a folder here. A session is recognised by the first of them that claims it."""
 
 _UNKNOWN: Final = "opaque"
 
 HEAD: Final = 256 * 1024
-"""Bytes by which a file is recognised."""
+"""Bytes at the beginning of a file by which it is recognised."""
 
 
 def formats() -> Iterator[Format]:
@@ -44,32 +44,31 @@ def _folder(name: str) -> tuple[Format, ...]:
 
 
 def clients() -> Iterator[Client]:
-    """Yield all formats in the order of recognition; each is loaded when it is come to."""
+    """Yield all formats in the order of recognition; each is loaded when its turn comes."""
     for each in formats():
         yield each.client()
 
 
 def of(head: bytes, *, is_whole: bool) -> Client | None:
-    """Return whose session begins with these bytes, None if nobody's that is known.
+    """Return the format of a file that begins with these bytes, None if no client claims it.
 
-    `head` are the first `HEAD` bytes of a file; `is_whole`: they are all of it.
+    `head` is the first `HEAD` bytes of the file; `is_whole` says that it is all of them.
     """
     return next((each for each in clients() if each.recognise(head, is_whole=is_whole)), None)
 
 
 def first() -> Client:
-    """Return the format that stands in where a session's bytes tell none.
+    """Return the format to assume where a session's bytes show none.
 
-    An empty file is a session of it, and so is one whose beginning is torn and that still has its
-    compactions.
+    It is assumed of an empty file, and of one whose beginning is torn but whose compactions remain.
     """
     return next(clients())
 
 
 def named(name: str, head: Callable[[], bytes]) -> Client | None:
-    """Return the format of the client of this name, None if there is none.
+    """Return the format of the client with this name, None if there is no such client.
 
-    Where it has several, the one that recognises what `head` gives; else the first of them.
+    Of several formats, return the one that recognises what `head` gives, or else the first.
     """
     found = [each.client() for each in formats() if each.name == name]
     if len(found) > 1:
@@ -81,11 +80,11 @@ def named(name: str, head: Callable[[], bytes]) -> Client | None:
 
 
 def of_set(name: str | None, head: Callable[[], bytes]) -> Client:
-    """Return the format of segments: of the client that their manifest names, else by content.
+    """Return the format of segments: of the client that their manifest names, or by content.
 
-    `head` gives the first `HEAD` bytes of the session, and is asked only where the name does not
-    tell. Without a name, segments of nobody's are taken as `split` took them; with a name that
-    nobody has (a later version's, or an invented one), they are opaque.
+    `head` gives the first `HEAD` bytes of the session, and is called only if the name does not
+    decide. If no client claims the content either, segments without a name are taken as `split`
+    took them, and segments with an unknown name (a later version's, say) are opaque.
     """
     found = named(name, head) if name is not None else None
     if found is None:
@@ -97,15 +96,15 @@ def of_set(name: str | None, head: Callable[[], bytes]) -> Client:
 
 
 def reader(client: Client) -> Reader:
-    """Return what reads the records of a client's format."""
+    """Return the reader that belongs to a format."""
     found = (each for each in formats() if each.client() is client)
     return (next(found, None) or _folder(_UNKNOWN)[0]).reader()
 
 
 def client_of(source: Source) -> Client:
-    """Return whose session an open file is, by its first bytes; an empty one is Claude Code's.
+    """Return the format of an open file, by its first bytes; an empty one is Claude Code's.
 
-    Raises NotASessionError if it is nobody's that is known.
+    Raises NotASessionError if no client claims it.
     """
     found = recognised(source)
     if found is None:
@@ -115,7 +114,7 @@ def client_of(source: Source) -> Client:
 
 
 def recognised(source: Source) -> Client | None:
-    """Return whose session an open file is, None if it is nobody's that is known."""
+    """Return the format of an open file, None if no client claims it."""
     size = source.size()
     if not size:
         return first()

@@ -1,7 +1,7 @@
 """Codex CLI: what its session files (`sessions/YYYY/MM/DD/rollout-<time>-<uuid>.jsonl`) mean.
 
-Rule: the client decides. Every statement here was seen in files of the client's versions 0.20 to
-0.169, or in its source (openai/codex, `codex-rs/rollout`); versions are named where they matter.
+Rule: the client decides. Everything stated here was seen in files of versions 0.20 to 0.169, or
+in the client's source (openai/codex, `codex-rs/rollout`). Versions are named where they matter.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 NAME: Final = "codex"
 
 MARKER: Final = b'"compacted"'
-"""Bytes that every boundary line has. Copies that a text quotes have a backslash in them."""
+"""Bytes that every boundary line has. Where a text quotes them, backslashes are in between."""
 
 NOT_IN_PLACE: Final = (
     "Codex keeps byte offsets into this file: in its database of turns, from 0.150 on, and in the "
@@ -33,7 +33,7 @@ NOT_IN_PLACE: Final = (
 )
 
 CARRIES: Final = "with history"
-"""The trigger of a compaction whose record holds the whole history that replaces the older one."""
+"""The trigger of a compaction whose record has the complete history to go on with."""
 
 CARRIES_NOT: Final = "without history"
 
@@ -99,15 +99,15 @@ def boundary(line: Reversible[bytes], span: Span) -> Boundary | bool:
     `line` yields the bytes of `span`, which leaves the newline out. Returns the boundary; False
     for JSON that is none; True for a line that is opaque: no JSON object.
 
-    Such a record may have hundreds of megabytes, so it is told by its two ends: by the beginning
-    that all versions write, and by the braces that close it. What stands between them is not
-    read. A line that was torn, and that the client went on with, is therefore taken for the
-    boundary that it was to be; one that is torn at its end is opaque. Whatever begins or ends
-    otherwise is parsed.
+    Such a record may have hundreds of megabytes, so it is recognised by its two ends: by the
+    beginning that all versions write, and by the braces that close it. What is between them is not
+    read. A line that was torn and then continued by the client therefore counts as the boundary
+    that it was meant to be; a line that is torn at its end is opaque. A line that begins or ends in
+    another way is parsed.
 
     `trigger` says whether the record carries the history that replaces the older one (0.105 and
-    later): a resume can start there. `pre_tokens` is what the compaction was sent (0.155 and
-    later name it).
+    later), so that a resume can start there. `pre_tokens` is how many tokens the compaction was
+    sent (0.155 and later).
     """
     told = _by_its_ends(line, span)
     if told is not None:

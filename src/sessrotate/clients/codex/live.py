@@ -1,8 +1,9 @@
 """What a resume of a Codex session loads, and what of it is sent.
 
-Rule: the client decides. A compaction that carries its history is a complete base, and what came
-before it does not matter (0.105 and later; `codex-rs/core`, rollout_reconstruction). Without one,
-everything is loaded: a compaction leaves what the user asked, and its summary (0.36 to 0.101).
+Rule: the client decides. A compaction that carries its history is a complete base: a resume needs
+nothing from before it (0.105 and later; `codex-rs/core`, rollout_reconstruction). Without such a
+compaction, a resume loads everything, and each compaction keeps only what the user asked and its
+own summary (0.36 to 0.101).
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ _HISTORY: Final = ("payload", "replacement_history")
 def live(session: Reading) -> Iterator[Record]:
     """Yield what a resume would load, in the order of the file.
 
-    That is the session's first row, and all from the last compaction on that carries its history,
-    whose items follow it.
+    That is the session's first row, then the last compaction that carries its history, the items
+    of that history, and everything after the compaction.
     """
     base = _base(session)
     rows = session.segment(base)
@@ -57,8 +58,8 @@ def live(session: Reading) -> Iterator[Record]:
 def conversation(session: Reading) -> Iterator[Record]:
     """Yield what a resume sends, in the order of the conversation: messages, calls, results.
 
-    The items of a compaction's history are records of their own, which stand inside its line.
-    Turns that the user took back are left out. The live records are read several times.
+    The items of a compaction's history are records of their own, which lie inside its line. Turns
+    that the user took back are left out. The live records are read several times.
     """
     wanted = iter(_kept(session))
     number = next(wanted, None)
@@ -69,10 +70,10 @@ def conversation(session: Reading) -> Iterator[Record]:
 
 
 def _base(session: Reading) -> int:
-    """Return the segment with which a resume can start; 0 where it needs all.
+    """Return the segment with which a resume can start; 0 if it needs all of them.
 
-    Clients from 0.118 to 0.145 take back turns with the compactions in them: then an older one is
-    the base.
+    In 0.118 to 0.145, a user who takes back turns takes back the compactions in them too. Then an
+    older compaction is the base.
     """
     for index in range(session.newest, 0, -1):
         first = next(session.segment(index), None)

@@ -1,7 +1,8 @@
 """What a Codex session is called, and what its first and last 64 KiB say.
 
-Rule: the client decides: the name that the user gave (`session_index.jsonl`, the last line of an
-id counts), else the first thing that the user asked, which its own list shows as the preview.
+Rule: the client decides. A session is called by the name that the user gave it (the last line with
+its id in `session_index.jsonl`), or else by the first thing that the user asked, as in the
+client's own list.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ _LARGEST_INDEX: Final = 64 * 1024 * 1024
 _MAY_ASK: Final = re.compile(rb'"(?:user_message|UserMessage)"|"role":\s*"user"')
 
 _PATIENCE: Final = 8
-"""Messages of the user among which an event is looked for that tells which he typed."""
+"""Messages in the user's name after which we stop waiting for an event with what was typed."""
 
 _ZSTD: Final = b"\x28\xb5\x2f\xfd"
 _CUT_PROMPT: Final = re.compile(
@@ -66,7 +67,7 @@ def title(session: Reading) -> Title:
 def sight(head: bytes, tail: bytes, *, is_whole: bool) -> Sight:
     """Return what a file's first and last bytes say; `is_whole`: `head` is all of it.
 
-    Of a rollout that is compressed, only the beginning is in sight.
+    Only the beginning of a compressed rollout is in sight.
     """
     if head.startswith(_ZSTD):
         head, tail, is_whole = _unpacked(head), b"", False
@@ -99,7 +100,7 @@ def sight(head: bytes, tail: bytes, *, is_whole: bool) -> Sight:
 def named(home: Path) -> dict[str, str]:
     """Return the names that users gave to sessions of this folder of the client, by id.
 
-    Clients write a line for each renaming (0.105 and later). What is no such line is left out.
+    The client writes a line each time (0.105 and later). Other lines are left out.
     """
     try:
         status = (home / _INDEX).stat()

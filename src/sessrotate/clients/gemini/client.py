@@ -1,10 +1,10 @@
 """Gemini CLI from 0.39 on: what its session files (`tmp/<project>/chats/session-*.jsonl`) mean.
 
-Rule: the client decides, by `loadConversationRecord` of 0.61.0 and files of 0.39.1 to 0.61.0. A
-line is the first of these that it can be: a rewind (`$rewindTo`), a message (`id`), an update
-(`$set`), or metadata (`sessionId` and `projectHash`). An update that sets `messages` replaces all
-that was said before it, so each of them is a boundary: 0.44 and later write one at every start,
-resume and compression, and nothing tells the last sort from the others.
+Rule: the client decides, as seen in `loadConversationRecord` of 0.61.0 and files of 0.39.1 to
+0.61.0. A line is the first of these that it can be: a rewind (`$rewindTo`), a message (`id`), an
+update (`$set`), or metadata (`sessionId` and `projectHash`). An update that sets `messages`
+replaces everything said before it, so each such update is a boundary. 0.44 and later write one at
+every start, resume and compression, and nothing tells compressions from the others.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ _CUT_ROW: Final = re.compile(
 def timestamp(line: Iterable[bytes], size: int) -> str | None:
     """Return the time of one record (ISO 8601, as the client wrote it), None if it has none.
 
-    `line` yields its `size` bytes. A message has one, an update most often, metadata when the
-    session, or a run of the client on it, began.
+    `line` yields its `size` bytes. A message has its own time, most updates have one, and metadata
+    has the time at which the session, or a run of the client on it, began.
     """
     found = json_line.values(line, size, _DATED) or {}
     changed = found.get("$set")

@@ -1,8 +1,8 @@
 """Where Gemini CLI keeps its sessions, and what else is there of a project.
 
-Rule: only reads, and only what the client's own names lead to; what cannot be read is passed over.
-Below `~/.gemini/tmp` there is a folder for each project, named by the SHA-256 of the project's
-path (0.11 to 0.28) or by a word that `projects.json` has for it (0.29 to 0.61), and in that:
+Rule: it only reads, it follows only the client's own names, and it skips what cannot be read.
+Below `~/.gemini/tmp` is a folder for each project. Its name is the SHA-256 of the project's path
+(0.11 to 0.28), or a word that `projects.json` has for the project (0.29 to 0.61). In it are:
 
     chats/session-<minute>-<8 characters of the id>.jsonl   0.39 and later; .json before
     chats/<session's id>/<agent's id>.jsonl                 transcripts of agents

@@ -1,9 +1,9 @@
 """Gemini CLI from 0.11 to 0.38: what its session files (`tmp/<project>/chats/session-*.json`) mean.
 
-Rule: one JSON object, `{"sessionId", "projectHash", "startTime", "lastUpdated", "messages"}` and
-since 0.38 `kind`, which the client writes anew and whole at each change, so there is no boundary
-in it: a session is one segment, and its bytes are the file's. Files of 0.24.0 and 0.38.2; later
-clients read them too (0.61.0), and go on in a `.jsonl` of the same name beside it.
+Rule: a session is one JSON object, `{"sessionId", "projectHash", "startTime", "lastUpdated",
+"messages"}` and since 0.38 `kind`. The client rewrites the whole file at each change, so there is
+no boundary in it: a session is one segment, with the bytes of the file. Seen in files of 0.24.0
+and 0.38.2. Later clients (0.61.0) read such a file and go on in a `.jsonl` of the same name.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def boundary(line: Reversible[bytes], span: Span) -> Boundary | bool:  # noqa: A
 def timestamp(line: Iterable[bytes], size: int) -> str | None:
     """Return the time that a line of the file has, None if it has none.
 
-    `line` yields its `size` bytes. As the client indents the file, a time stands on a line of its
-    own; a file without line breaks is one line, in which nobody looks far.
+    `line` yields its `size` bytes. The client indents the file, so a time is on a line of its own.
+    A line over 64 KiB (a file without line breaks, say) is not searched.
     """
     if size > _LONGEST:
         return None

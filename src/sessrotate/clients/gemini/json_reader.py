@@ -1,9 +1,9 @@
 """What Gemini CLI's monolithic sessions (`.json`, 0.11 to 0.38) say.
 
-Rule: a record is a message: an element of `messages`, wherever its line breaks are, with the place
-and the bytes that it has in the file. Every other member of the object is a record too, with braces
-put around it, so that a record is JSON by itself. A file that is cut short, or is no JSON, has the
-records that it has; of `messages` that are there twice the last counts, as in `JSON.parse`.
+Rule: a record is a message: an element of `messages`, whatever its line breaks, with its place and
+its bytes in the file. Every other member of the object is a record too, with braces put around it,
+so that each record is JSON by itself. A file that is cut short, or is no JSON, has the records that
+can be found in it. If `messages` is there twice, the last one counts, as in `JSON.parse`.
 """
 
 from __future__ import annotations

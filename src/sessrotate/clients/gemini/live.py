@@ -1,8 +1,8 @@
 """Which messages a resume of a Gemini CLI session loads, and which of them it sends.
 
-Rule: as the client rebuilds them (0.61.0, `loadConversationRecord`): a message of an id that is
-known takes the place of the one before it, an update of `messages` replaces all of them, and
-`$rewindTo` takes back a message and what came after it; of an id that is not there, everything.
+Rule: as the client rebuilds them (0.61.0, `loadConversationRecord`). A message with a known id
+takes the place of the one before it. An update of `messages` replaces all messages. `$rewindTo`
+takes back a message and everything after it, or all messages if none has that id.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 def live(session: Reading) -> Iterator[Record]:
     """Yield the lines that a resume needs: metadata, and all from the last full update on.
 
-    A segment that begins with a line that is no such update after all, because it was torn, is
-    read with the one before it.
+    If a segment turns out to begin with a torn line instead of such an update, the segment before
+    it is read too.
     """
     base = session.newest
     while base and not _is_base(session, base):

@@ -1,11 +1,12 @@
 """The lines of a Gemini CLI session → what was said, each message once and in its order. Pure.
 
-Rule: the first place and, there, the last word. The client appends a message again each time it
-learns more of it (what its tools gave); that is always the last message (0.61.0: `getLastMessage`),
-so of lines of one id that stand together the last one counts. An update that replaces all messages
-repeats what was said, mostly under the same ids, after a compression under new ones; so of that
-only what is new counts: what a compression left of the conversation. What was said before stands
-as it was; later copies have long results cut. What `$rewindTo` takes back was said, and stays.
+Rule: a message keeps its first place, and has its last version there. The client appends the last
+message again each time it learns more of it, such as what its tools gave (0.61.0:
+`getLastMessage`); so of neighbouring lines with one id, the last one counts. An update that
+replaces all messages repeats what was said, mostly under the same ids, after a compression under
+new ones. Of an update, only what is new counts: what a compression left of the conversation. The
+earlier copies stay, because later ones have long results cut. What `$rewindTo` takes back stays
+too: it was said.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ _BETWEEN: Final = 64
 def said(lines: Iterable[Record], bytes_of: BytesOf) -> Iterator[Record]:
     """Yield the messages, each once, and the small lines between them.
 
-    A message that only an update has is a record of its own, with the place and the bytes that it
-    has there. The update itself comes before it as a record that `is_carried`, a copy of what is
-    there already; of several with nothing new between them the last. What a tool gave is left out
-    where the message that called it has that too (0.44 and later write both). `bytes_of` gives
-    all bytes of a line that is too long to be held. Memory grows with the number of messages.
+    A message that only an update has is a record of its own, with its place and its bytes in that
+    update. The update itself comes before it, as a record that `is_carried`; of several updates
+    with nothing new between them, only the last one comes. A tool's result is left out if the
+    message that called the tool has it too (0.44 and later write both). `bytes_of` gives all bytes
+    of a line that is too long to be held. Memory grows with the number of messages.
     """
     told = _Told()
     for line in lines:

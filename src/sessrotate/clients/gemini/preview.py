@@ -1,8 +1,8 @@
 """What a Gemini CLI session says of itself in its first and its last 64 KiB, in either format.
 
-Rule: cheap, as for a list of ten thousand: nothing between the edges is read. A list shows the
-summary that 0.20 and later let a model write, else the first thing that a user asked (0.61.0:
-`getAllSessionFiles`); the client leaves out all but ASCII of that, which is not done here.
+Rule: cheap enough for a list of ten thousand: nothing between the edges is read. As in the client's
+list (0.61.0: `getAllSessionFiles`), a title is the summary that 0.20 and later let a model write,
+or else the first thing that a user asked. The client drops all but ASCII from it; we do not.
 """
 
 from __future__ import annotations

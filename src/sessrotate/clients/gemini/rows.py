@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct, field
 
-from sessrotate.parsing.json_typed import Rows
+from sessrotate.parsing.json_typed import Decoder
 
 if TYPE_CHECKING:
     from sessrotate.parsing.records import Record
@@ -102,18 +102,11 @@ class Row(Struct, rename="camel"):
         return changed if isinstance(changed, Update) else Update()
 
 
-ROWS: Final[Rows[Row]] = Rows(Row)
+row_of: Final = Decoder(Row).of
+"""Return what a record holds, None if it is no JSON object, or too long to be held."""
 
 NONE: Final = Row()
 """Stands for a line that is no row."""
-
-
-def row_of(record: Record) -> Row | None:
-    """Return what a record holds, None if it is no JSON object, or too long to be held."""
-    if not record.is_whole or record.line[:1] not in {b"{", b" ", b"\t"}:
-        return None
-    found = ROWS.decode(record.line)
-    return found if isinstance(found, Row) else None
 
 
 def identity(record: Record) -> str | None:

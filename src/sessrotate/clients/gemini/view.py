@@ -1,6 +1,6 @@
 """What the rows of Gemini CLI's sessions say, as `view` has it for all clients.
 
-Rule: nothing a row holds is an error. What has another shape than clients write (0.24.0 to
+Rule: nothing that a row holds is an error. What has another shape than clients write (0.24.0 to
 0.61.0) is shown as `Unknown` or left out, and a line that is no row has no view.
 """
 
@@ -46,8 +46,8 @@ _FAILED: Final = frozenset({"error", "cancelled"})
 def view(record: Record) -> View | None:
     """Return what a record says, None if it is no JSON object or too long to be held.
 
-    An update that replaces all messages is a boundary, and known as one by its beginning: what it
-    holds are messages of their own, which `gemini_reader` gives as records of their own.
+    An update that replaces all messages is a boundary, and known as one by its beginning. The
+    messages in it are records of their own (`messages.said`).
     """
     if not record.is_whole and is_update(record.line):
         return View(kind="system", type="checkpoint", is_boundary=True)
