@@ -27,9 +27,9 @@ MARKER: Final = b'"compacted"'
 """Bytes that every boundary line has. Where a text quotes them, backslashes are in between."""
 
 NOT_IN_PLACE: Final = (
-    "Codex keeps byte offsets into this file: in its database of turns, from 0.150 on, and in the "
-    "sessions that were forked from this one. Rotating it in place comes later; `split` leaves "
-    "the file as it is."
+    "Codex keeps byte offsets into this file, in its database of turns (0.150 and later) and in "
+    "sessions that were forked from this one, so sessrotate does not rotate it in place yet. "
+    "Leave --in-place out to split it into a folder."
 )
 
 CARRIES: Final = "with history"

@@ -25,9 +25,9 @@ NAME: Final = "gemini"
 MARKER: Final = updates.MARKER
 
 NOT_IN_PLACE: Final = (
-    "Gemini CLI deletes session files by the eight characters that their names end with, stubs of "
-    "its own included, so that nothing beside a session is safe from it; sessrotate does not "
-    "rotate its sessions in place yet. Leave --in-place out to split into a folder."
+    "Gemini CLI deletes session files by the eight characters that their names end with, so files "
+    "beside a session are not safe from it, and sessrotate does not rotate it in place yet. "
+    "Leave --in-place out to split it into a folder."
 )
 
 boundary: Final = updates.boundary
