@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sessrotate import clients
 from sessrotate.archive import place
@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 
     Unread = Callable[[str, str], None]
     """Is called with the path of what cannot be read, and the reason."""
+
+
+WORTH_TWO: Final = 5_000
+"""Sessions, of 0.2 ms each, that are worth a second process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +101,7 @@ def _in_projects(unread: Unread) -> Iterator[FoundSession]:
     for name in project_folder.projects(projects, root, unread):
         folder = project_folder.read(projects / name, root / name, unread)
         places += ((where, folder) for where in folder.places(projects, name))
-    yield from _reported(mapped(_in_project, places), unread)
+    yield from _reported(mapped(_in_project, places, WORTH_TWO), unread)
 
 
 def _elsewhere(client: Client, known: Iterable[str], unread: Unread) -> Iterator[FoundSession]:
@@ -106,7 +110,7 @@ def _elsewhere(client: Client, known: Iterable[str], unread: Unread) -> Iterator
     `known` are the folders that other clients ran in.
     """
     look = partial(_of_file, client, clients.reader(client), (*known,))
-    yield from _reported(mapped(look, [*client.sessions()]), unread)
+    yield from _reported(mapped(look, [*client.sessions()], WORTH_TWO), unread)
 
 
 def _reported(

@@ -7,6 +7,7 @@ reason, this process computes what is missing.
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import signal
@@ -20,20 +21,18 @@ if TYPE_CHECKING:
     Item = TypeVar("Item")
     Result = TypeVar("Result")
 
-WORTH_IT: Final = 1_000
-"""Items from which on a fork, and sending its results, cost less time than they save."""
-
 _BROKEN: Final = (EOFError, pickle.UnpicklingError, OSError)
 """What reading raises when the other process has died."""
 
 
 def mapped(
-    function: Callable[[Item], Result], items: Sequence[Item], worth_it: int = WORTH_IT
+    function: Callable[[Item], Result], items: Sequence[Item], worth_it: int
 ) -> Iterator[Result]:
     """Yield `function(item)` for each item, in order.
 
     With `worth_it` items or more, two processes share the work if the system has a second
-    processor and can fork, and if this process has one thread. Results are pickled then; whatever
+    processor and can fork, and if this process has one thread. A fork costs 0.2 s of processor
+    time with 30 MiB in memory, and each result 40 µs. Results are pickled then; whatever
     else the function does to objects is lost for every other item. Raises what it raises.
     """
     if len(items) < worth_it or not _can_fork():
@@ -79,6 +78,7 @@ def _computed_elsewhere(
 def _compute(function: Callable[[Any], Any], items: Sequence[Any], pipe: int) -> None:
     """Write the results to the pipe and end this process, without a word whatever happens."""
     try:
+        gc.freeze()  # looking for garbage among what both processes share would copy all of it
         # Ctrl-C reaches both processes, and only one is to answer it.
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_DFL)

@@ -27,6 +27,10 @@ LEAST: Final = 10 * 1024 * 1024
 """Bytes that a rotation must free for the session to be listed."""
 
 
+WORTH_TWO: Final = 1_000
+"""Sessions, of more than 1 ms each, that are worth a second process."""
+
+
 class Errors:
     """What could not be read, each reported once; `failures` are of files that still exist."""
 
@@ -101,7 +105,7 @@ def _reports(
 ) -> Iterator[SessionReport | SessrotateError]:
     """Yield the report of each session, or why there is none."""
     if counts is None:
-        yield from mapped(partial(_report, _nobody, None), listed)
+        yield from mapped(partial(_report, _nobody, None), listed, WORTH_TWO)
         return
     before = 0  # what is counted is counted in this process, and takes long
     for each in listed:
