@@ -36,6 +36,7 @@ from support.command_line import (
 from support.homes import Home, snapshot
 from support.limits import UNPRIVILEGED, limited
 from support.processes import needs_proc, workers
+from support.tiers import by_day
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -203,7 +204,7 @@ def linked(path: Path, target: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("kind", HOSTILE)
+@pytest.mark.parametrize("kind", by_day(HOSTILE, 6, "hostile"))
 def test_whatever_comes_in_is_passed_over_quietly(home: Home, kind: str) -> None:
     data = HOSTILE[kind](home)
     assert nothing_done(home, data, "hook", "--min-size", "1").err == ""

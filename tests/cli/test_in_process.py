@@ -15,6 +15,7 @@ import pytest
 
 from support import homes
 from support.command_line import ID, REAL, on_terminal, piped, session, write
+from support.tiers import by_day
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,7 +90,7 @@ def test_in_this_process_a_command_does_what_the_program_does(
     assert here == outcome(piped, home, command, umask=0o027, program=REAL)
 
 
-@pytest.mark.parametrize("columns", [60, 120])
+@pytest.mark.parametrize("columns", by_day([60, 120], 1, "exhaustive"))
 @pytest.mark.parametrize("command", SHOWN, ids=named)
 def test_on_a_terminal_too(tmp_path: Path, command: list[str | bytes], columns: int) -> None:
     home = homes.Home(tmp_path / "top" / "config")
