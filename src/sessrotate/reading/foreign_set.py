@@ -128,7 +128,7 @@ def _header(folder: Path, file: str) -> _ForeignHeader | None:
 
 
 def _plain(name: str) -> str:
-    """Return a segment's name without folders and suffixes, since tools differ in what they write."""
+    """Return a segment's name without folders and suffixes, which tools write differently."""
     return names.session_of(re.split(r"[/\\]", name)[-1])
 
 

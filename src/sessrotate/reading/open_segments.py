@@ -106,7 +106,7 @@ def of_file(source: Source, client: Client) -> list[OpenSegment]:
 
 
 def client_of(segments: SegmentSet) -> Client:
-    """Return the client that wrote a set: by the manifest, else by the first segment that is there."""
+    """Return the client that wrote a set: by its manifest, else by the first segment present."""
 
     def head() -> bytes:
         parts = (part for part in segments.parts if part.file is not None)
@@ -172,7 +172,7 @@ def _span(source: Source, span: Span) -> Pieces:
 def _live(
     source: Source, client: Client, prefix: int, first: int, start: int
 ) -> Iterator[OpenSegment]:
-    """Yield the segments of a live file from offset `prefix` on, which is `start` in the history."""
+    """Yield the segments of a live file from offset `prefix` on: `start` in the history."""
     with storage("read the session"):
         parts = plan.spans(scan.scan(source, client, lambda _done: None), prefix)
         times = list(dating.times(source, client, parts))
