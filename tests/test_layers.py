@@ -58,7 +58,10 @@ SAYS_PURE: Final = (
 
 ALLOWED: Final = {
     "cli.streams": {"open"},  # standard output, by its descriptor
-    "segments.compressed": {"tempfile", "tempfile.gettempdir"},  # the folder's name, no more
+    "segments.compressed_session": {
+        "tempfile",
+        "tempfile.gettempdir",
+    },  # the folder's name, no more
     "system.locks": {"filelock", "filelock.FileLock", "filelock.Timeout"},  # the lock's own file
 }
 """What the guard sees in these modules, and why it is no change of somebody's file."""

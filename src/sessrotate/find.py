@@ -18,7 +18,7 @@ from sessrotate.errors import (
     WrongUsageError,
     printable,
 )
-from sessrotate.segments import compressed
+from sessrotate.segments import compressed_session
 
 if TYPE_CHECKING:
     from sessrotate.archive.place import Place
@@ -76,7 +76,7 @@ def live_of(path: Path) -> Place:
     Raises RefusedError if its client's files may not be, or as `place.of_live` does.
     """
     try:
-        with compressed.opened(path) as source:
+        with compressed_session.opened(path) as source:
             client = clients.recognised(source)
     except SessrotateError:  # it is gone, or not a file: whoever opens it next says so
         client = None

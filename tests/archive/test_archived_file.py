@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sessrotate.archive import archived_file
 from sessrotate.archive.archived_file import Compressed
-from sessrotate.archive.archived_note import Packed
+from sessrotate.archive.archived_note import CompressedFile
 from sessrotate.errors import DamagedError, InUseError
 from sessrotate.model import Span
 from sessrotate.system import zstd
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 DATA: Final = random.Random(6).randbytes(3 * archived_file.HEAD // 2) + b"\n" * 50_000
 
 
-def packed(folder: Path, data: bytes = DATA) -> Compressed:
+def compressed(folder: Path, data: bytes = DATA) -> Compressed:
     frame = zstd.compressor(len(data))
     path = folder / "live.jsonl.zst"
     path.write_bytes(frame.compress(data) + frame.flush())
     found = Fingerprint()
     found.update(data)
-    told = Packed("live.jsonl", len(data), found.digest)
+    told = CompressedFile("live.jsonl", len(data), found.digest)
     return Compressed(path, folder / "live.jsonl", told)
 
 
@@ -42,7 +42,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @given(st.data())
 def test_any_span_is_what_the_plain_file_has_there(folder: Path, data: st.DataObject) -> None:
     edge = st.integers(0, len(DATA)) | st.integers(archived_file.HEAD - 2, archived_file.HEAD + 2)
-    with packed(folder) as source:
+    with compressed(folder) as source:
         assert source.size() == len(DATA)
         for _ in range(3):
             start, end = sorted((data.draw(edge), data.draw(edge)))
@@ -53,7 +53,7 @@ def test_any_span_is_what_the_plain_file_has_there(folder: Path, data: st.DataOb
 
 def test_threads_may_read_at_once(folder: Path) -> None:
     found: dict[int, bytes] = {}
-    with packed(folder) as source:
+    with compressed(folder) as source:
 
         def read(number: int) -> None:
             found[number] = source.read_at(number * 1000, 100_000)
@@ -68,16 +68,16 @@ def test_threads_may_read_at_once(folder: Path) -> None:
 
 @pytest.mark.parametrize("size", [len(DATA) - 1, len(DATA) + 1, 10**15])
 def test_another_size_than_was_told_is_damage(folder: Path, size: int) -> None:
-    with packed(folder) as source:
+    with compressed(folder) as source:
         path, live = source.path, folder / "live.jsonl"
-    with Compressed(path, live, Packed("live.jsonl", size)) as source:
+    with Compressed(path, live, CompressedFile("live.jsonl", size)) as source:
         assert source.read_at(0, 100) == DATA[:100]
         with pytest.raises(DamagedError, match="than it was"):
             source.read_at(0, len(DATA) - 1)
 
 
 def test_who_comes_back_while_it_is_read_is_noticed(folder: Path) -> None:
-    with packed(folder) as source:
+    with compressed(folder) as source:
         source.check_unreplaced()
         (folder / "live.jsonl").touch()
         with pytest.raises(InUseError):

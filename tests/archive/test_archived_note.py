@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessrotate.archive import archived_note
-from sessrotate.archive.archived_note import STANDINGS, Note, Packed
+from sessrotate.archive.archived_note import STANDINGS, CompressedFile, Note
 from sessrotate.errors import DamagedError
 
 if TYPE_CHECKING:
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 TEXT = st.text(st.characters())  # surrogates too: a file's name need not be UTF-8
 DIGEST = st.none() | st.from_regex(r"xxh3_128:[0-9a-f]{32}", fullmatch=True)
-PACKED = st.builds(Packed, TEXT, st.integers(0, 2**63 - 1), DIGEST)
+COMPRESSED = st.builds(CompressedFile, TEXT, st.integers(0, 2**63 - 1), DIGEST)
 FOLDER = st.tuples(TEXT, st.integers(-(2**61), 2**61))
 NOTES = st.builds(
     Note,
     TEXT,
     st.sampled_from(STANDINGS),
     TEXT,
-    st.lists(PACKED).map(tuple),
+    st.lists(COMPRESSED).map(tuple),
     st.lists(FOLDER).map(tuple),
 )
 JSON = st.recursive(
@@ -47,7 +47,7 @@ def test_a_note_of_another_session_is_none(note: Note) -> None:
         archived_note.parse(archived_note.dump(note), f"{note.session}x")
 
 
-@given(NOTES, st.sampled_from(["packed", "folders", "standing", "format", "at"]), JSON)
+@given(NOTES, st.sampled_from(["compressed", "folders", "standing", "format", "at"]), JSON)
 def test_whatever_a_field_holds_it_is_understood_or_damage(
     note: Note, field: str, value: object
 ) -> None:
@@ -69,8 +69,8 @@ def test_anything_else_is_damage(data: bytes) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        lambda note: replace(note, packed=(Packed("a", -1),)),
-        lambda note: replace(note, packed=(Packed("a", 1, "md5:0"),)),
+        lambda note: replace(note, compressed=(CompressedFile("a", -1),)),
+        lambda note: replace(note, compressed=(CompressedFile("a", 1, "md5:0"),)),
         lambda note: replace(note, folders=(("a", 2**70),)),
     ],
 )

@@ -8,14 +8,14 @@ from typing import Final
 import pytest
 
 from sessrotate.archive import history
-from sessrotate.archive.history import Piece
+from sessrotate.archive.history import HistorySpan
 from sessrotate.archive.intent import Intent, Mark, Operation, Swap
 from sessrotate.model import Boundary, SealedSegment, Segment, Span
 from sessrotate.segments.manifest import Manifest
 from sessrotate.system.digest import ZERO
 
 LIVE: Final = Span(30, 90)
-LATE: Final = Piece("pack", None, Span(500, 520))
+LATE: Final = HistorySpan("pack", None, Span(500, 520))
 MARK: Final = Mark(0, ZERO)
 
 
@@ -42,8 +42,8 @@ RESTORATION: Final = begun("restore", OLD, 2, 30)
 WAITING: Final = begun("late", OLD, 2, 0)
 INSERTION: Final = begun("insert", OLD, 2, 70)
 
-SEALED: Final = (Piece("sealed", 0, Span(0, 100)), Piece("sealed", 1, Span(0, 50)))
-REST: Final = Piece("live", None, LIVE)
+SEALED: Final = (HistorySpan("sealed", 0, Span(0, 100)), HistorySpan("sealed", 1, Span(0, 50)))
+REST: Final = HistorySpan("live", None, LIVE)
 
 
 def pieces(
@@ -53,10 +53,10 @@ def pieces(
     swapped: bool = False,
     sealed: frozenset[int] = frozenset(),
     live: Span = LIVE,
-    late: Piece | None = None,
+    late: HistorySpan | None = None,
     at: int = 0,
-) -> tuple[Piece, ...]:
-    return history.pieces(
+) -> tuple[HistorySpan, ...]:
+    return history.spans(
         listed=manifest,
         intent=intent,
         was_swapped=swapped,
@@ -85,7 +85,7 @@ def test_before_the_swap_an_intent_changes_nothing() -> None:
     assert pieces(OLD, RESTORATION) == (*SEALED, REST)
 
 
-PACKED: Final = (Piece("pack", 2, Span(40, 110)), Piece("pack", 3, Span(110, 190)))
+PACKED: Final = (HistorySpan("pack", 2, Span(40, 110)), HistorySpan("pack", 3, Span(110, 190)))
 
 
 def test_after_the_swap_the_new_segments_are_in_the_pack() -> None:
@@ -94,15 +94,18 @@ def test_after_the_swap_the_new_segments_are_in_the_pack() -> None:
 
 @pytest.mark.parametrize("sealed", [set(), {3}, {2, 3}])
 def test_what_is_sealed_is_taken_from_its_file(sealed: set[int]) -> None:
-    files = (Piece("sealed", 2, Span(0, 70)), Piece("sealed", 3, Span(0, 80)))
+    files = (HistorySpan("sealed", 2, Span(0, 70)), HistorySpan("sealed", 3, Span(0, 80)))
     expected = [files[n - 2] if n in sealed else PACKED[n - 2] for n in (2, 3)]
     found = pieces(NEW, ROTATION, swapped=True, sealed=frozenset(sealed))
     assert found == (*SEALED, *expected, REST)
 
 
 def test_late_bytes_come_before_what_came_to_the_live_file_since() -> None:
-    before, behind = Piece("live", None, Span(30, 70)), Piece("live", None, Span(70, 90))
-    for late in (LATE, Piece("late", None, Span(0, 20))):
+    before, behind = (
+        HistorySpan("live", None, Span(30, 70)),
+        HistorySpan("live", None, Span(70, 90)),
+    )
+    for late in (LATE, HistorySpan("late", None, Span(0, 20))):
         ends = (*PACKED, before, late, behind)
         assert pieces(NEW, ROTATION, swapped=True, late=late, at=70) == (*SEALED, *ends)
         assert pieces(None, RESTORATION, swapped=True, late=late, at=70) == (before, late, behind)
@@ -125,7 +128,10 @@ def test_late_bytes_are_never_before_the_body(at: int) -> None:
 
 
 def test_no_late_bytes_are_no_piece() -> None:
-    assert pieces(OLD, WAITING, late=Piece("pack", None, Span(7, 7)), at=90) == (*SEALED, REST)
+    assert pieces(OLD, WAITING, late=HistorySpan("pack", None, Span(7, 7)), at=90) == (
+        *SEALED,
+        REST,
+    )
     assert pieces(OLD, WAITING, live=Span(0, 0), late=LATE, at=0) == (*SEALED, LATE)
 
 
@@ -135,7 +141,7 @@ def test_after_a_restoration_the_live_file_is_all() -> None:
 
 def test_a_first_rotation_has_all_in_the_pack() -> None:
     first = begun("rotate", OLD, 0, 150)
-    expected = (Piece("pack", 0, Span(0, 100)), Piece("pack", 1, Span(100, 150)), REST)
+    expected = (HistorySpan("pack", 0, Span(0, 100)), HistorySpan("pack", 1, Span(100, 150)), REST)
     assert pieces(OLD, first, swapped=True) == expected
 
 

@@ -175,10 +175,10 @@ def test_a_compressed_file_has_what_the_plain_one_had(home: Home) -> None:
     then = {path.name: (path.stat().st_mode, path.stat().st_mtime_ns) for path in (live, agent)}
     archive.archive(home.where, 1)
     for path in (live, agent):
-        (packed,) = (home.archive / "archived").rglob(f"{path.name}.zst")
-        status = packed.stat()
+        (compressed,) = (home.archive / "archived").rglob(f"{path.name}.zst")
+        status = compressed.stat()
         assert (status.st_mode, status.st_mtime_ns) == then[path.name]
-        assert os.getxattr(packed, "user.note") in {b"live", b"agent"}
+        assert os.getxattr(compressed, "user.note") in {b"live", b"agent"}
     for name in ("archived", "archived.json"):
         assert not (home.archive / name).stat().st_mode & 0o077
 
@@ -211,11 +211,11 @@ def test_touched_files_count_as_changed_now_and_nothing_else_differs(home: Home)
 # ── reading what is away ─────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("packed", [True, False], ids=["compressed", "plain"])
+@pytest.mark.parametrize("compressed", [True, False], ids=["compressed", "plain"])
 def test_a_session_that_is_away_is_read_and_verified_by_its_id(
-    home: Home, monkeypatch: pytest.MonkeyPatch, packed: bool
+    home: Home, monkeypatch: pytest.MonkeyPatch, compressed: bool
 ) -> None:
-    if not packed:
+    if not compressed:
         monkeypatch.setattr(archive_files, "compress", lambda *_: None)
     archive.archive(home.where, 1)
     before = homes.snapshot(home.config)
@@ -241,11 +241,13 @@ def test_a_prefix_that_fits_a_session_and_one_that_is_away_is_no_ones(
         find.path_of(ID[:8])
 
 
-def test_looking_at_a_session_that_is_away_does_not_unpack_it(
+def test_looking_at_a_session_that_is_away_does_not_decompress_it(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     archive.archive(home.where, 1)
-    monkeypatch.setattr(archived_file.Compressed, "_whole", lambda _self: pytest.fail("unpacked"))
+    monkeypatch.setattr(
+        archived_file.Compressed, "_whole", lambda _self: pytest.fail("decompressed")
+    )
     with state.opened(home.where) as found:
         assert found.live is not None
         assert found.live.size() >= len(row(1))
@@ -560,7 +562,7 @@ def check_digests(home: Home) -> None:
     note = home.archive / "archived.json"
     if note.exists():
         there = away(home)
-        for file, _, digest in json.loads(note.read_text())["packed"]:
+        for file, _, digest in json.loads(note.read_text())["compressed"]:
             assert file in there or digest is not None
 
 
@@ -791,10 +793,10 @@ ZERO: Final = "xxh3_128:" + "0" * 32
 @pytest.mark.parametrize(
     "fields",
     [
-        {"packed": [["../../../../../victim.jsonl", 6, ZERO]]},
-        {"packed": [["/etc/passwd", 6, ZERO]]},
-        {"packed": [[f"{ID}/link.jsonl", 6, None]]},
-        {"packed": [[f"{ID}/pointer/agent-a1.jsonl", 6, None]]},
+        {"compressed": [["../../../../../victim.jsonl", 6, ZERO]]},
+        {"compressed": [["/etc/passwd", 6, ZERO]]},
+        {"compressed": [[f"{ID}/link.jsonl", 6, None]]},
+        {"compressed": [[f"{ID}/pointer/agent-a1.jsonl", 6, None]]},
         {"folders": [["../../../../..", 5], ["..", 5], [f"{ID}/pointer", 5], ["", 5]]},
         {"folders": [["\x00", 5]], "standing": "unarchiving"},
         {"standing": "archiving"},
@@ -828,18 +830,18 @@ def test_no_name_in_a_forged_note_leads_anywhere(home: Home, fields: dict[str, o
         b"",
         b"{}",
         b"[" * 100_000,
-        b'{"format":2,"session":"%s","standing":"archived","at":"","packed":[],"folders":[]}',
-        b'{"format":1,"session":"x","standing":"archived","at":"","packed":[],"folders":[]}',
-        b'{"format":1,"session":"%s","standing":"away","at":"","packed":[],"folders":[]}',
-        b'{"format":1,"session":"%s","standing":["archived"],"at":"","packed":[],"folders":[]}',
-        b'{"format":1,"session":"%s","standing":"archived","at":1,"packed":[],"folders":[]}',
-        b'{"format":1,"session":"%s","standing":"archived","at":"","packed":[["a",1]],"folders":[]}',
-        b'{"format":1,"session":"%s","standing":"archived","at":"","packed":[["a",-1,null]],"folders":[]}',
-        b'{"format":1,"session":"%s","standing":"archived","at":"","packed":[[1,1,null]],"folders":[]}',
-        b'{"format":1,"session":"%s","standing":"archived","at":"","packed":[["a",1,"d"]],"folders":[]}',
-        b'{"format":1,"session":"%s","standing":"archived","at":"","packed":[],"folders":[["a",1e99]]}',
-        b'{"format":1,"session":"%s","standing":"archived","at":"","packed":[],"folders":[[1,1]]}',
-        b'{"format":1,"session":"%s","standing":"archived","at":"","packed":5,"folders":[]}',
+        b'{"format":2,"session":"%s","standing":"archived","at":"","compressed":[],"folders":[]}',
+        b'{"format":1,"session":"x","standing":"archived","at":"","compressed":[],"folders":[]}',
+        b'{"format":1,"session":"%s","standing":"away","at":"","compressed":[],"folders":[]}',
+        b'{"format":1,"session":"%s","standing":["archived"],"at":"","compressed":[],"folders":[]}',
+        b'{"format":1,"session":"%s","standing":"archived","at":1,"compressed":[],"folders":[]}',
+        b'{"format":1,"session":"%s","standing":"archived","at":"","compressed":[["a",1]],"folders":[]}',
+        b'{"format":1,"session":"%s","standing":"archived","at":"","compressed":[["a",-1,null]],"folders":[]}',
+        b'{"format":1,"session":"%s","standing":"archived","at":"","compressed":[[1,1,null]],"folders":[]}',
+        b'{"format":1,"session":"%s","standing":"archived","at":"","compressed":[["a",1,"d"]],"folders":[]}',
+        b'{"format":1,"session":"%s","standing":"archived","at":"","compressed":[],"folders":[["a",1e99]]}',
+        b'{"format":1,"session":"%s","standing":"archived","at":"","compressed":[],"folders":[[1,1]]}',
+        b'{"format":1,"session":"%s","standing":"archived","at":"","compressed":5,"folders":[]}',
     ],
 )
 def test_a_note_that_cannot_be_read_is_damage_and_nothing_is_changed(
@@ -856,7 +858,7 @@ def test_a_folder_that_is_a_link_is_not_followed(home: Home) -> None:
     command_line.write(elsewhere / "agent-mine.jsonl", LONG)
     command_line.write(
         home.archive / "archived.json",
-        b'{"format":1,"session":"%s","standing":"archived","at":"","packed":[],"folders":[]}'
+        b'{"format":1,"session":"%s","standing":"archived","at":"","compressed":[],"folders":[]}'
         % ID.encode(),
     )
     (home.archive / "archived").symlink_to(elsewhere)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from sessrotate.archive.place import Place
     from sessrotate.in_place.operations import Rotated
     from sessrotate.in_place.restore import RestorePlan
-    from sessrotate.segments.files import Problem
+    from sessrotate.segments.segment_set import Problem
 
 PROJECT: Final = "-home-somebody-project"
 

@@ -1,6 +1,6 @@
 """The live file of an archived session, for whoever reads it: plain or compressed.
 
-Rule: only reads. If more than its beginning is asked for, a compressed file is unpacked into a
+Rule: only reads. If more than its beginning is asked for, a compressed file is decompressed into a
 file without a name, and verified before anything else is handed on.
 """
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from sessrotate.archive.archived_note import Note, Packed
+    from sessrotate.archive.archived_note import CompressedFile, Note
     from sessrotate.archive.place import Place
 
 HEAD: Final = 64 * 1024
@@ -105,10 +105,10 @@ def opened(place: Place) -> Source | None:
     if path.name == place.live.name:
         return Away(path, place.live)
     found = note(place)
-    packed = {} if found is None else {entry.file: entry for entry in found.packed}
-    if place.live.name not in packed:
+    compressed = {} if found is None else {entry.file: entry for entry in found.compressed}
+    if place.live.name not in compressed:
         raise DamagedError(f"The {names.ARCHIVED_NOTE} does not list {printable(path.name)}.")
-    return Compressed(path, place.live, packed[place.live.name])
+    return Compressed(path, place.live, compressed[place.live.name])
 
 
 class Away(Source):
@@ -128,7 +128,7 @@ class Away(Source):
 class Compressed(Away):
     """A compressed one: it reads as the plain file."""
 
-    def __init__(self, path: Path, live: Path, entry: Packed) -> None:
+    def __init__(self, path: Path, live: Path, entry: CompressedFile) -> None:
         super().__init__(path, live)
         self._entry = entry
         self._head: bytes | None = None
@@ -178,7 +178,7 @@ class Compressed(Away):
     def _whole(self) -> int:
         with self._lock:
             if self._plain is None:
-                with storage("unpack the session"):
+                with storage("decompress the session"):
                     fd = fs.scratch(self.path.parent)
                     try:
                         for piece in verified(self._pieces(), self._entry):
@@ -190,10 +190,10 @@ class Compressed(Away):
             return self._plain
 
     def _pieces(self) -> Iterator[bytes]:
-        return unpacked(self._fd, self._entry)
+        return decompressed(self._fd, self._entry)
 
 
-def unpacked(fd: int, entry: Packed) -> Iterator[bytes]:
+def decompressed(fd: int, entry: CompressedFile) -> Iterator[bytes]:
     """Yield the plain bytes of a compressed file; raise DamagedError if it is damaged."""
     offset = 0
 
@@ -209,7 +209,7 @@ def unpacked(fd: int, entry: Packed) -> Iterator[bytes]:
         raise _damaged(entry, str(error)) from None
 
 
-def verified(pieces: Iterable[bytes], entry: Packed) -> Iterator[bytes]:
+def verified(pieces: Iterable[bytes], entry: CompressedFile) -> Iterator[bytes]:
     """Yield pieces, and raise DamagedError after the last if they are not what was compressed."""
     found, size = Fingerprint(), 0
     for piece in pieces:
@@ -224,5 +224,5 @@ def verified(pieces: Iterable[bytes], entry: Packed) -> Iterator[bytes]:
         raise _damaged(entry, "its bytes have changed")
 
 
-def _damaged(entry: Packed, reason: str) -> DamagedError:
+def _damaged(entry: CompressedFile, reason: str) -> DamagedError:
     return DamagedError(f"{printable(entry.file)}{_ZST} is damaged: {reason}.")

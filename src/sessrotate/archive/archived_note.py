@@ -29,7 +29,7 @@ _LATEST_NS: Final = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
-class Packed:
+class CompressedFile:
     """A file to be compressed: its path in the folder `archived`, and its size in bytes.
 
     `digest` is that of its plain bytes, None until the compressed file is complete.
@@ -51,7 +51,7 @@ class Note:
     session: str
     standing: Standing
     at: str
-    packed: tuple[Packed, ...] = ()
+    compressed: tuple[CompressedFile, ...] = ()
     folders: tuple[tuple[str, int], ...] = ()
 
 
@@ -62,7 +62,7 @@ def dump(note: Note) -> bytes:
         "session": note.session,
         "standing": note.standing,
         "at": note.at,
-        "packed": [[entry.file, entry.size, entry.digest] for entry in note.packed],
+        "compressed": [[entry.file, entry.size, entry.digest] for entry in note.compressed],
         "folders": [list(entry) for entry in note.folders],
     }
     return json.dumps(document, separators=(",", ":")).encode() + b"\n"
@@ -72,16 +72,16 @@ def parse(data: bytes, session: str) -> Note:
     """Return the note in `data`; raise DamagedError if it is not a note of `session`."""
     try:
         found: Any = json.loads(data)
-        packed = [tuple(entry) for entry in found["packed"]]
+        compressed = [tuple(entry) for entry in found["compressed"]]
         folders = [tuple(entry) for entry in found["folders"]]
         is_ours = (
-            isinstance(found["packed"], list)
+            isinstance(found["compressed"], list)
             and isinstance(found["folders"], list)
             and found["format"] == FORMAT
             and found["session"] == session
             and found["standing"] in STANDINGS
             and isinstance(found["at"], str)
-            and all(_is_packed(*entry) for entry in packed)
+            and all(_is_compressed(*entry) for entry in compressed)
             and all(_is_folder(*entry) for entry in folders)
         )
         if is_ours:
@@ -89,7 +89,7 @@ def parse(data: bytes, session: str) -> Note:
                 session=session,
                 standing=found["standing"],
                 at=found["at"],
-                packed=tuple(Packed(*entry) for entry in packed),
+                compressed=tuple(CompressedFile(*entry) for entry in compressed),
                 folders=tuple((path, time) for path, time in folders),
             )
     except (ValueError, TypeError, KeyError, RecursionError):
@@ -97,7 +97,7 @@ def parse(data: bytes, session: str) -> Note:
     raise DamagedError("The archived.json is damaged: restore it from a backup.")
 
 
-def _is_packed(file: object, size: object, digest: object) -> bool:
+def _is_compressed(file: object, size: object, digest: object) -> bool:
     return isinstance(file, str) and is_count(size) and (digest is None or is_digest(digest))
 
 

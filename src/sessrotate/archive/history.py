@@ -21,7 +21,7 @@ Where = Literal["sealed", "pruned", "pack", "live", "late"]
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class HistorySpan:
     """A part of the history: a sealed segment's body, or bytes of one of the other files.
 
     What was pruned has no bytes. `index` is the segment's, None for what is not one yet.
@@ -32,16 +32,16 @@ class Piece:
     span: Span
 
 
-def pieces(
+def spans(
     *,
     listed: Manifest | None,
     intent: Intent | None,
     was_swapped: bool,
     sealed: Collection[int],
     live: Span,
-    late: Piece | None = None,
+    late: HistorySpan | None = None,
     at: int = 0,
-) -> tuple[Piece, ...]:
+) -> tuple[HistorySpan, ...]:
     """Return the history in order.
 
     `listed` is what the live file goes on from, and `was_swapped` says whether that is the new
@@ -50,25 +50,25 @@ def pieces(
     and the live file has yet to get, at its offset `at`: whoever wrote to the replaced file did
     so before anything that it wrote to the new one.
     """
-    found: list[Piece] = []
+    found: list[HistorySpan] = []
     is_rotation = intent is not None and was_swapped and intent.operation == "rotate"
     for entry in listed.segments if listed is not None else ():
         index, span = entry.segment.index, entry.segment.span
         if entry.pruned is not None:
-            found.append(Piece("pruned", index, Span(0, 0)))
+            found.append(HistorySpan("pruned", index, Span(0, 0)))
         elif intent is None or not is_rotation or index < intent.first or index in sealed:
-            found.append(Piece("sealed", index, Span(0, span.size)))
+            found.append(HistorySpan("sealed", index, Span(0, span.size)))
         else:
-            found.append(Piece("pack", index, intent.in_pack(span)))
+            found.append(HistorySpan("pack", index, intent.in_pack(span)))
     if late is None:
-        return (*found, *_filled(Piece("live", None, live)))
+        return (*found, *_filled(HistorySpan("live", None, live)))
     at = max(live.start, min(at, live.end))
     before, behind = Span(live.start, at), Span(at, live.end)
     return (
         *found,
-        *_filled(Piece("live", None, before), late, Piece("live", None, behind)),
+        *_filled(HistorySpan("live", None, before), late, HistorySpan("live", None, behind)),
     )
 
 
-def _filled(*parts: Piece) -> tuple[Piece, ...]:
+def _filled(*parts: HistorySpan) -> tuple[HistorySpan, ...]:
     return tuple(part for part in parts if part.span.size)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from sessrotate import names
 from sessrotate.archive import archived_file, continuity, history, intent, standing
 from sessrotate.archive.found_files import FoundFiles
-from sessrotate.archive.history import Piece
+from sessrotate.archive.history import HistorySpan
 from sessrotate.archive.late_lines import Residue, end_of_lines, is_at, residue
 from sessrotate.errors import DamagedError, InUseError, WrongUsageError, printable, storage
 from sessrotate.model import Span
@@ -71,7 +71,7 @@ class State(FoundFiles):
         """Whether anything but the live file belongs to the history, or once did."""
         return self.is_archived or any((self.header, self.manifest, self.intent))
 
-    def history(self) -> tuple[Piece, ...]:
+    def history(self) -> tuple[HistorySpan, ...]:
         """Return where every byte of the history is.
 
         Raises DamagedError if the live file does not go on from the archive.
@@ -79,10 +79,10 @@ class State(FoundFiles):
         if self.problem is not None:
             raise DamagedError(self.problem)
         if self.pending is not None:
-            late, at = Piece("late", None, Span(0, self.pending.mark.size)), self.late_at
+            late, at = HistorySpan("late", None, Span(0, self.pending.mark.size)), self.late_at
         else:
-            late, at = Piece("pack", None, self.residue.span), self.residue.at
-        return history.pieces(
+            late, at = HistorySpan("pack", None, self.residue.span), self.residue.at
+        return history.spans(
             listed=self.listed,
             intent=self.intent,
             was_swapped=self.standing == "after",

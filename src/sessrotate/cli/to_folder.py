@@ -11,7 +11,7 @@ from sessrotate import fs
 from sessrotate.cli import streams
 from sessrotate.errors import RequestError, printable
 from sessrotate.render import split as render_split
-from sessrotate.segments import compressed, split
+from sessrotate.segments import compressed_session, split
 
 if TYPE_CHECKING:
     from sessrotate.model import Codec, Layout, SplitPlan
@@ -31,8 +31,8 @@ class Options:
 
 def run(path: Path, options: Options) -> None:
     """Split the session at `path` into a folder, or show what that would do."""
-    with compressed.opened(path) as source:
-        if compressed.is_session(path.name) and not options.quiet:
+    with compressed_session.opened(path) as source:
+        if compressed_session.is_session(path.name) and not options.quiet:
             name = printable(path.name)
             streams.message(f"sessrotate: {name} is compressed; its content is split.")
         with streams.progress("Reading", source.size(), quiet=options.quiet) as progress:

@@ -15,7 +15,7 @@ from sessrotate.cli.options import Every, Json, ManySegments, Quiet
 from sessrotate.errors import DamagedError, WrongUsageError, printable
 from sessrotate.reading import holders, stitch
 from sessrotate.render import common
-from sessrotate.segments.files import Problem, SegmentSet
+from sessrotate.segments.segment_set import Problem, SegmentSet
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -14,13 +14,13 @@ from sessrotate.clients.claude import client as claude
 from sessrotate.errors import DamagedError
 from sessrotate.model import Boundary, SealedSegment, Segment, Span
 from sessrotate.segments import first_line, header_chain
-from sessrotate.segments.files import body
 from sessrotate.segments.manifest import Manifest
+from sessrotate.segments.segment_set import body
 from sessrotate.system.digest import Tally
 
 if TYPE_CHECKING:
     from sessrotate.archive.state import State
-    from sessrotate.segments.files import Part, SegmentSet
+    from sessrotate.segments.segment_set import SegmentFile, SegmentSet
 
 
 def is_lost(found: State) -> bool:
@@ -63,7 +63,7 @@ def manifest(found: State) -> Manifest:
     )
 
 
-def _sealed(segments: SegmentSet, part: Part, start: int) -> SealedSegment:
+def _sealed(segments: SegmentSet, part: SegmentFile, start: int) -> SealedSegment:
     boundary = None
     if part.index:
         # A made-up one makes another header than the segment has, so it is found damaged.

@@ -25,7 +25,7 @@ from sessrotate.in_place import swap
 from sessrotate.in_place.obstacles import obstacles
 from sessrotate.model import Span
 from sessrotate.segments import load
-from sessrotate.segments.files import HARMLESS, body
+from sessrotate.segments.segment_set import HARMLESS, body
 from sessrotate.system import in_use
 from sessrotate.system.digest import Fingerprint
 

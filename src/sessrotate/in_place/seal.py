@@ -26,7 +26,7 @@ from sessrotate.in_place.aside import put_aside
 from sessrotate.in_place.swap import write_intent
 from sessrotate.model import Span
 from sessrotate.segments import header, load, manifest
-from sessrotate.segments.files import check
+from sessrotate.segments.segment_set import check
 from sessrotate.system import in_use, lease
 from sessrotate.system.digest import ZERO, Fingerprint
 

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 from sessrotate import names
 from sessrotate.errors import DamagedError, WrongUsageError, printable, storage
 from sessrotate.segments import header_chain
-from sessrotate.segments.files import Part, Problem, SegmentSet, describe
 from sessrotate.segments.scan import MAX_BOUNDARIES
+from sessrotate.segments.segment_set import Problem, SegmentFile, SegmentSet, describe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -169,12 +169,12 @@ def _part(
     heads: Mapping[str, _ForeignHeader],
     *,
     numbered: bool,
-) -> Part:
+) -> SegmentFile:
     """Return a segment, which may have no file."""
     file = files[0] if files else None
     # In the linked layout nobody knows what a lost segment was called.
     name = names.segment_file(root, "numbered", index) if numbered or not index else ""
-    return Part(
+    return SegmentFile(
         index=index,
         name=file or name,
         file=file,
@@ -212,7 +212,7 @@ def _places(root: str, heads: Mapping[str, _ForeignHeader]) -> dict[str, int]:
 
 
 def _wrong(
-    parts: tuple[Part, ...],
+    parts: tuple[SegmentFile, ...],
     by_index: Mapping[int, list[str]],
     heads: Mapping[str, _ForeignHeader],
     *,

@@ -14,8 +14,8 @@ from sessrotate import clients
 from sessrotate.archive import place, state
 from sessrotate.archive.state import State
 from sessrotate.reading import foreign_set
-from sessrotate.segments import compressed, load
-from sessrotate.segments.files import SegmentSet
+from sessrotate.segments import compressed_session, load
+from sessrotate.segments.segment_set import SegmentSet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,5 +62,5 @@ def opened(path: Path) -> Iterator[Holder]:
         if segments is not None:
             yield segments
             return
-        source = stack.enter_context(compressed.opened(path))
+        source = stack.enter_context(compressed_session.opened(path))
         yield WholeFile(source, clients.client_of(source))

@@ -17,12 +17,12 @@ from sessrotate.errors import DamagedError, storage
 from sessrotate.model import Boundary, Segment, Span
 from sessrotate.reading import pieces as history_pieces
 from sessrotate.segments import dating, first_line, plan, scan
-from sessrotate.segments.files import Part, SegmentSet, beginning, body, unreadable
+from sessrotate.segments.segment_set import SegmentFile, SegmentSet, beginning, body, unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from sessrotate.archive.history import Piece
+    from sessrotate.archive.history import HistorySpan
     from sessrotate.archive.state import State
     from sessrotate.clients.protocol import Client
     from sessrotate.system.source import Source
@@ -147,7 +147,7 @@ def _info(segment: Segment, lines: int | None) -> SegmentInfo:
     )
 
 
-def _look(segments: SegmentSet, client: Client, part: Part) -> SegmentInfo:
+def _look(segments: SegmentSet, client: Client, part: SegmentFile) -> SegmentInfo:
     """Return what a segment's first line says, for a set without a manifest."""
     found: Boundary | None = None
     if part.index and part.file is not None:
@@ -157,11 +157,11 @@ def _look(segments: SegmentSet, client: Client, part: Part) -> SegmentInfo:
     return SegmentInfo(part.index, part.size, found, time, None, "sealed")
 
 
-def _piece(found: State, piece: Piece, parts: SegmentSet | None) -> Pieces:
+def _piece(found: State, piece: HistorySpan, parts: SegmentSet | None) -> Pieces:
     return lambda: history_pieces.read(found, piece, parts)
 
 
-def _part(segments: SegmentSet, part: Part) -> Pieces:
+def _part(segments: SegmentSet, part: SegmentFile) -> Pieces:
     return lambda: body(segments, part)
 
 

@@ -13,16 +13,16 @@ from sessrotate import names
 from sessrotate.archive import late_file
 from sessrotate.errors import DamagedError, InUseError, printable
 from sessrotate.segments import load
-from sessrotate.segments.files import body
+from sessrotate.segments.segment_set import body
 from sessrotate.system.digest import Fingerprint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sessrotate.archive.history import Piece
+    from sessrotate.archive.history import HistorySpan
     from sessrotate.archive.state import State
     from sessrotate.model import Span
-    from sessrotate.segments.files import Part, SegmentSet
+    from sessrotate.segments.segment_set import SegmentFile, SegmentSet
     from sessrotate.system.source import Source
 
 
@@ -33,7 +33,7 @@ def archived(found: State) -> SegmentSet | None:
     return load.of_manifest(found.place.archive, found.listing, found.listed)
 
 
-def read(found: State, piece: Piece, segments: SegmentSet | None) -> Iterator[memoryview]:
+def read(found: State, piece: HistorySpan, segments: SegmentSet | None) -> Iterator[memoryview]:
     """Yield the bytes of one piece of a session's history; `segments` is what `archived` returned.
 
     Each view is valid until the next is asked for. Raises DamagedError if the piece is gone or has
@@ -58,7 +58,9 @@ def _bytes(source: Source, span: Span) -> Iterator[memoryview]:
         yield memoryview(data)
 
 
-def _from_pack(found: State, segments: SegmentSet, part: Part, span: Span) -> Iterator[memoryview]:
+def _from_pack(
+    found: State, segments: SegmentSet, part: SegmentFile, span: Span
+) -> Iterator[memoryview]:
     """Yield a segment that is not sealed yet, or was while it was read: then from its file."""
     if found.pack is None:
         raise DamagedError(f"{printable(str(found.place.pack))} is gone.")

@@ -22,7 +22,7 @@ from sessrotate.model import Span
 from sessrotate.parsing.records import Record, records
 from sessrotate.reading import holders, open_segments
 from sessrotate.reading.holders import WholeFile
-from sessrotate.segments.files import SegmentSet
+from sessrotate.segments.segment_set import SegmentSet
 from sessrotate.system.source import Source
 
 if TYPE_CHECKING:

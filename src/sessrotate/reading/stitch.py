@@ -14,13 +14,13 @@ from sessrotate.archive.state import State
 from sessrotate.errors import DamagedError
 from sessrotate.model import Span
 from sessrotate.reading import pieces
-from sessrotate.segments.files import HARMLESS, Problem, SegmentSet, body, describe
+from sessrotate.segments.segment_set import HARMLESS, Problem, SegmentSet, body, describe
 from sessrotate.system.digest import Fingerprint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from sessrotate.archive.history import Piece
+    from sessrotate.archive.history import HistorySpan
     from sessrotate.reading.holders import Holder
 
     OnGap = Callable[[str], None]
@@ -73,7 +73,7 @@ def stream(holder: Holder, on_gap: OnGap | None = None) -> Iterator[memoryview]:
 
 
 def _of_state(
-    found: State, history: tuple[Piece, ...], on_gap: OnGap | None
+    found: State, history: tuple[HistorySpan, ...], on_gap: OnGap | None
 ) -> Iterator[memoryview]:
     segments = pieces.archived(found)
     # Before the first byte: what goes into a pipe cannot be taken back.

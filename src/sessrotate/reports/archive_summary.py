@@ -18,7 +18,7 @@ from sessrotate.errors import DamagedError, SessrotateError
 from sessrotate.reports import file_edges
 from sessrotate.reports.file_edges import Edges
 from sessrotate.segments import load, manifest
-from sessrotate.segments.files import content, opened
+from sessrotate.segments.segment_set import content, opened
 
 if TYPE_CHECKING:
     from collections.abc import Callable

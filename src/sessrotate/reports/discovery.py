@@ -19,7 +19,7 @@ from sessrotate.clients.claude import preview
 from sessrotate.clients.protocol import Placing
 from sessrotate.reports import archive_summary, file_edges, project_folder
 from sessrotate.reports.in_parallel import mapped
-from sessrotate.segments import compressed, live_header
+from sessrotate.segments import compressed_session, live_header
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -133,8 +133,8 @@ def _of_file(
     seen = reader.sight(here.head, here.tail, is_whole=here.is_whole)
     if seen.folder is None and isinstance(reader, Placing):
         seen = replace(seen, folder=reader.folder(path, here.head, known))
-    is_packed = compressed.is_session(path.name)
-    count, tail = (None, None) if is_packed else file_edges.compactions(here, client, 0)
+    is_compressed = compressed_session.is_session(path.name)
+    count, tail = (None, None) if is_compressed else file_edges.compactions(here, client, 0)
     found = FoundSession(
         client=client.NAME,
         session=client.session_of(path.name),

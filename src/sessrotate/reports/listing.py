@@ -149,13 +149,13 @@ def _scanned(entry: SessionInfo, done: int, progress: Callable[[int], None]) -> 
     """Return how many compactions a session has, and its bytes from the last one on."""
     # 25 ms at start-up, wanted only for what is scanned.
     from sessrotate.reading.session import open_session  # noqa: PLC0415
-    from sessrotate.segments import compressed, scan  # noqa: PLC0415
+    from sessrotate.segments import compressed_session, scan  # noqa: PLC0415
 
     if entry.segments:
         with open_session(entry.path) as session:
             newest = session.segments[-1]
             return newest.index, newest.bytes or 0
-    with compressed.opened(entry.path) as source:
+    with compressed_session.opened(entry.path) as source:
         client = clients.client_of(source)
         told = scan.scan(source, client, lambda read: progress(done + read))
     last = told.boundaries[-1].offset if told.boundaries else 0

@@ -18,7 +18,7 @@ from sessrotate.model import Span
 from sessrotate.parsing import newlines
 from sessrotate.reading import pieces
 from sessrotate.reports.model import SegmentRow
-from sessrotate.segments import files
+from sessrotate.segments import segment_set
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from sessrotate.model import Segment
     from sessrotate.reading.session import Session
     from sessrotate.reports.model import SegmentState
-    from sessrotate.segments.files import SegmentSet
+    from sessrotate.segments.segment_set import SegmentSet
     from sessrotate.system.source import Source
 
 _NEVER: Final = "It has not been compacted yet."
@@ -113,7 +113,7 @@ def of_session(
 
 
 def _sealed(archived: SegmentSet) -> Iterator[SegmentRow]:
-    problems = files.unreadable(archived)
+    problems = segment_set.unreadable(archived)
     for part in archived.parts:
         if part.segment is not None:
             yield _part(part.segment, part.lines, "sealed", problems.get(part.index))
@@ -188,7 +188,7 @@ def _in_place(archived: SegmentSet | None, source: Source, end: int) -> Sight:
     if archived is None or not archived.parts:
         return reader.sight(head, tail, is_whole=end <= EDGE)
     # What a rotation carried stands at the beginning of the live file, titles among it.
-    early = files.beginning(archived.folder, archived.parts[0], EDGE)
+    early = segment_set.beginning(archived.folder, archived.parts[0], EDGE)
     return reader.sight(early, head + b"\n" + tail, is_whole=False)
 
 

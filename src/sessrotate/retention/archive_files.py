@@ -1,4 +1,4 @@
-"""The files of an archived session: compressed, and unpacked again.
+"""The files of an archived session: compressed, and decompressed again.
 
 Rule: the order is that of `fs.replacing`, and the record is the note. A plain file stays until the
 note has the digest of the compressed one, which was read back; a compressed one stays until all
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from sessrotate import fs, names
 from sessrotate.archive import archived_file, archived_note
-from sessrotate.archive.archived_note import Note, Packed
+from sessrotate.archive.archived_note import CompressedFile, Note
 from sessrotate.errors import DamagedError, StorageError, printable
 from sessrotate.fs import replacing
 from sessrotate.fs.replacing import Replacement
@@ -115,25 +115,25 @@ def compress(place: Place, note: Note, progress: Callable[[int], None]) -> None:
     OSError as the system reports; files that are not compressed by then stay plain.
     """
     there = _regular(place)
-    if not note.packed:
+    if not note.compressed:
         note = _planned(place, note, there)
     done = 0
 
-    def write(entry: Packed, draft: fs.Draft) -> Packed | None:
+    def write(entry: CompressedFile, draft: fs.Draft) -> CompressedFile | None:
         nonlocal done
-        packed = _compressed(folder(place) / entry.file, entry, draft)
+        compressed = _compressed(folder(place) / entry.file, entry, draft)
         done += entry.size
         progress(done)
-        return packed
+        return compressed
 
-    def record(fresh: list[Packed]) -> None:
+    def record(fresh: list[CompressedFile]) -> None:
         nonlocal note
         known = {entry.file: entry for entry in fresh}
-        packed = tuple(known.get(entry.file, entry) for entry in note.packed)
-        note = replace(note, packed=packed)
+        compressed = tuple(known.get(entry.file, entry) for entry in note.compressed)
+        note = replace(note, compressed=compressed)
         write_note(place, note)
 
-    pending = [entry for entry in note.packed if entry.file in there]
+    pending = [entry for entry in note.compressed if entry.file in there]
     for batch in replacing.batches(pending, lambda entry: entry.size):
         made = [
             _replacement(place, number, f"{entry.file}{_ZST}", partial(write, entry), entry.file)
@@ -147,9 +147,9 @@ def _replacement(
     place: Place,
     number: int,
     file: str,
-    write: Callable[[fs.Draft], Packed | None],
+    write: Callable[[fs.Draft], CompressedFile | None],
     old: str | None = None,
-) -> Replacement[Packed]:
+) -> Replacement[CompressedFile]:
     """Return a file to be made; its draft stays out of the folder that goes back as a whole."""
     draft = place.archive / f"{names.ARCHIVED}.{number}{names.PARTIAL}"
     top = folder(place)
@@ -159,16 +159,16 @@ def _replacement(
 def _planned(place: Place, note: Note, there: dict[str, os.stat_result]) -> Note:
     """Note what will be compressed, and when its folders were changed before; return the note."""
     wanted = (
-        Packed(file, status.st_size)
+        CompressedFile(file, status.st_size)
         for file, status in sorted(there.items())
         if _is_worth_it(place, file, status) and f"{file}{_ZST}" not in there
     )
-    packed = tuple(islice(wanted, archived_note.MOST))
-    if not packed:
+    compressed = tuple(islice(wanted, archived_note.MOST))
+    if not compressed:
         return note
-    parents = sorted({os.path.dirname(entry.file) for entry in packed} - {""})  # noqa: PTH120 - text
+    parents = sorted({os.path.dirname(entry.file) for entry in compressed} - {""})  # noqa: PTH120 - text
     folders = tuple((path, (folder(place) / path).lstat().st_mtime_ns) for path in parents)
-    note = replace(note, packed=packed, folders=folders)
+    note = replace(note, compressed=compressed, folders=folders)
     write_note(place, note)
     return note
 
@@ -183,7 +183,7 @@ def _is_worth_it(place: Place, file: str, status: os.stat_result) -> bool:
     )
 
 
-def _compressed(path: Path, entry: Packed, draft: fs.Draft) -> Packed | None:
+def _compressed(path: Path, entry: CompressedFile, draft: fs.Draft) -> CompressedFile | None:
     """Compress a file into a draft, read that back, and return what it holds.
 
     None if it is of no use: it would not be smaller, somebody writes to the plain file, or it
@@ -195,18 +195,18 @@ def _compressed(path: Path, entry: Packed, draft: fs.Draft) -> Packed | None:
             if answer == "busy":
                 return None
             before = source.identity()
-            packed = _filled(source, draft, entry)
-            is_smaller = draft.size < packed.size
+            compressed = _filled(source, draft, entry)
+            is_smaller = draft.size < compressed.size
             draft.become_like(source.fd)
             draft.take_times(source.fd)
             is_wanted = answer == "taken" and lease.is_wanted(source.fd)
             is_useful = is_smaller and not is_wanted and source.identity() == before
     except PermissionError:
         return None
-    return packed if is_useful else None
+    return compressed if is_useful else None
 
 
-def _filled(source: Source, draft: fs.Draft, entry: Packed) -> Packed:
+def _filled(source: Source, draft: fs.Draft, entry: CompressedFile) -> CompressedFile:
     size = source.size()
     found, frame = Fingerprint(), zstd.compressor(size)
     for piece in source.pieces(Span(0, size)):
@@ -214,16 +214,18 @@ def _filled(source: Source, draft: fs.Draft, entry: Packed) -> Packed:
         draft.append(frame.compress(piece))
     draft.append(frame.flush())
     draft.sync()  # what is read back is what the disk took
-    packed = Packed(entry.file, size, found.digest)
+    compressed = CompressedFile(entry.file, size, found.digest)
     try:
-        for _ in archived_file.verified(archived_file.unpacked(draft.fd, packed), packed):
+        for _ in archived_file.verified(
+            archived_file.decompressed(draft.fd, compressed), compressed
+        ):
             pass
     except DamagedError:
         name = f"{printable(entry.file)}{_ZST}"
         raise StorageError(
             f"{name} does not read back as it was written: the disk is failing."
         ) from None
-    return packed
+    return compressed
 
 
 def _set_times(place: Place, note: Note) -> None:
@@ -235,20 +237,22 @@ def _set_times(place: Place, note: Note) -> None:
             fs.set_time(folder(place) / path, times[path])
 
 
-# ── unpacking ────────────────────────────────────────────────────────────────────────────────
+# ── decompressing ────────────────────────────────────────────────────────────────────────────────
 
 
-def unpack(place: Place, note: Note, progress: Callable[[int], None]) -> None:
+def decompress(place: Place, note: Note, progress: Callable[[int], None]) -> None:
     """Make all files plain again, as they were. The caller holds the session's lock.
 
     Raises DamagedError if a file is missing or has changed, StorageError if there is no room.
     """
     there = set(_regular(place))
-    packed = {f"{entry.file}{_ZST}": entry for entry in note.packed}
-    pending = [entry for file, entry in packed.items() if entry.file not in there and file in there]
+    compressed = {f"{entry.file}{_ZST}": entry for entry in note.compressed}
+    pending = [
+        entry for file, entry in compressed.items() if entry.file not in there and file in there
+    ]
     if os.path.lexists(place.live):  # somebody moved it back
         there.add(place.live.name)
-    lost = [entry for file, entry in packed.items() if not {entry.file, file} & there]
+    lost = [entry for file, entry in compressed.items() if not {entry.file, file} & there]
     if lost:
         raise DamagedError(
             f"{printable(lost[0].file)} was archived, and is not in "
@@ -263,10 +267,10 @@ def unpack(place: Place, note: Note, progress: Callable[[int], None]) -> None:
         )
     done = 0
 
-    def write(entry: Packed, draft: fs.Draft) -> Packed:
+    def write(entry: CompressedFile, draft: fs.Draft) -> CompressedFile:
         nonlocal done
         with Source(folder(place) / f"{entry.file}{_ZST}") as source:
-            pieces = archived_file.unpacked(source.fd, entry)
+            pieces = archived_file.decompressed(source.fd, entry)
             for piece in archived_file.verified(pieces, entry):
                 draft.append(piece)
             draft.become_like(source.fd)
@@ -281,7 +285,7 @@ def unpack(place: Place, note: Note, progress: Callable[[int], None]) -> None:
             for number, entry in enumerate(batch)
         ]
         replacing.replace_files(made)
-    _remove(folder(place) / file for file in packed if file in there)
+    _remove(folder(place) / file for file in compressed if file in there)
     _set_times(place, note)
 
 

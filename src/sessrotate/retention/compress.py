@@ -22,7 +22,7 @@ from sessrotate.fs import replacing
 from sessrotate.fs.replacing import Replacement
 from sessrotate.retention import transaction
 from sessrotate.segments import load, manifest
-from sessrotate.segments.files import READ, body, describe, opened
+from sessrotate.segments.segment_set import READ, body, describe, opened
 from sessrotate.system import zstd
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     from sessrotate.archive.place import Place
     from sessrotate.model import SealedSegment
-    from sessrotate.segments.files import SegmentSet
     from sessrotate.segments.manifest import Manifest
+    from sessrotate.segments.segment_set import SegmentSet
 
 _MOST: Final = 2048
 """Segments of a batch."""

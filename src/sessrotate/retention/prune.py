@@ -26,8 +26,8 @@ from sessrotate.model import Pruned
 from sessrotate.retention import policy as retention
 from sessrotate.retention import transaction
 from sessrotate.segments import load
-from sessrotate.segments.files import check
 from sessrotate.segments.manifest import MAX_NOTE
+from sessrotate.segments.segment_set import check
 from sessrotate.system import in_use
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from sessrotate.archive.place import Place
     from sessrotate.model import SealedSegment
     from sessrotate.retention.policy import Candidate, Decision, Policy
-    from sessrotate.segments.files import SegmentSet
     from sessrotate.segments.manifest import Manifest
+    from sessrotate.segments.segment_set import SegmentSet
 
 
 @dataclass(frozen=True, slots=True)

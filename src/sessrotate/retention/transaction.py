@@ -19,7 +19,7 @@ from sessrotate import fs, names
 from sessrotate.archive import state
 from sessrotate.errors import DamagedError, InUseError, RefusedError, printable, storage
 from sessrotate.segments import load, manifest
-from sessrotate.segments.files import check
+from sessrotate.segments.segment_set import check
 from sessrotate.system import locks
 
 if TYPE_CHECKING:

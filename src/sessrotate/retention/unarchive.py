@@ -49,7 +49,7 @@ def unarchive(
         if note is None:
             raise RefusedError(f"{printable(where.session)} is not archived.")
         _check_free(where, note)
-        archive_files.unpack(where, note, progress)
+        archive_files.decompress(where, note, progress)
         size = archive_files.size(archive_files.folder(where))
         if touch is not None:
             archive_files.date_all(where, int(touch * 1e9))
@@ -113,9 +113,9 @@ def _check_free(where: Place, note: Note) -> None:
 
 def _ours(where: Place, note: Note | None = None) -> list[str]:
     """Return the names of what was archived, the live file first; other names are not ours."""
-    packed = {f"{entry.file}{_ZST}" for entry in note.packed} if note is not None else set()
+    compressed = {f"{entry.file}{_ZST}" for entry in note.compressed} if note is not None else set()
     away = listing(archive_files.folder(where))
-    there = [name.removesuffix(_ZST) if name in packed else name for name in away]
+    there = [name.removesuffix(_ZST) if name in compressed else name for name in away]
     side = [name for name in there if name == where.session or companions.is_agent(name)]
     live = [where.live.name] if where.live.name in there else []
     return [*live, *dict.fromkeys(side)]

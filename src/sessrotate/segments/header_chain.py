@@ -18,9 +18,10 @@ from sessrotate import clients, names
 from sessrotate.errors import DamagedError, NotASessionError, WrongUsageError, printable, storage
 from sessrotate.model import CODECS, Codec, Layout
 from sessrotate.segments import first_line, header
-from sessrotate.segments.files import (
-    Part,
+from sessrotate.segments.scan import MAX_BOUNDARIES
+from sessrotate.segments.segment_set import (
     Problem,
+    SegmentFile,
     SegmentSet,
     beginning,
     body_pieces,
@@ -29,7 +30,6 @@ from sessrotate.segments.files import (
     missing,
     opened,
 )
-from sessrotate.segments.scan import MAX_BOUNDARIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -233,19 +233,19 @@ def _files(
     return result
 
 
-def _parts(claim: _Claim) -> list[Part]:
+def _parts(claim: _Claim) -> list[SegmentFile]:
     """Return the segments as the headers have them; where one is missing, as its neighbours do."""
     starts: list[int | None] = [0]
     for index in range(1, claim.count):
         head = claim.head(index)
         starts.append(head.start if head else None)
     starts.append(claim.source_bytes)
-    parts: list[Part] = []
+    parts: list[SegmentFile] = []
     for index, (start, end) in enumerate(pairwise(starts)):
         file, head, following = claim.files.get(index), claim.head(index), claim.head(index + 1)
         digest = head.digest if head else None
         parts.append(
-            Part(
+            SegmentFile(
                 index=index,
                 name=names.segment_file(claim.session, claim.layout, index),
                 file=file,
@@ -260,7 +260,7 @@ def _parts(claim: _Claim) -> list[Part]:
     return parts
 
 
-def _contradictions(claim: _Claim, parts: list[Part]) -> Iterator[Problem]:
+def _contradictions(claim: _Claim, parts: list[SegmentFile]) -> Iterator[Problem]:
     """Yield where a header differs from what its place in the set demands."""
     if claim.count == 1 and claim.live is None:
         # Nothing here tells a whole session from the first segment of a set that lost the rest.
@@ -290,7 +290,7 @@ def _contradictions(claim: _Claim, parts: list[Part]) -> Iterator[Problem]:
                 yield Problem("header", f"{describe(part)}: {reason}.", part.index)
 
 
-def _wrong(claim: _Claim, client: Client, head: Header, part: Part) -> Iterator[str]:
+def _wrong(claim: _Claim, client: Client, head: Header, part: SegmentFile) -> Iterator[str]:
     index = part.index
     parent = names.parent_name(claim.session, claim.layout, index)
     following = claim.head(index + 1)
@@ -315,7 +315,9 @@ def _wrong(claim: _Claim, client: Client, head: Header, part: Part) -> Iterator[
         yield "its header gives another time than its first line"
 
 
-def _is_time_of_first_line(client: Client, folder: Path, part: Part, time: str | None) -> bool:
+def _is_time_of_first_line(
+    client: Client, folder: Path, part: SegmentFile, time: str | None
+) -> bool:
     """Tell whether a header's time is its boundary's; what cannot be read is judged elsewhere."""
     try:
         return first_line.time(client, partial(_body, folder, part)) == time
@@ -323,6 +325,6 @@ def _is_time_of_first_line(client: Client, folder: Path, part: Part, time: str |
         return True
 
 
-def _body(folder: Path, part: Part) -> Iterator[memoryview]:
+def _body(folder: Path, part: SegmentFile) -> Iterator[memoryview]:
     for buffer, start, end in body_pieces(folder, part):
         yield memoryview(buffer)[start:end]

@@ -12,8 +12,16 @@ from typing import TYPE_CHECKING
 
 from sessrotate import names
 from sessrotate.errors import DamagedError, printable, storage
-from sessrotate.segments import compressed, header, header_chain, manifest
-from sessrotate.segments.files import READ, Part, Problem, SegmentSet, missing, opened, pruned
+from sessrotate.segments import compressed_session, header, header_chain, manifest
+from sessrotate.segments.segment_set import (
+    READ,
+    Problem,
+    SegmentFile,
+    SegmentSet,
+    missing,
+    opened,
+    pruned,
+)
 from sessrotate.system.digest import ZERO
 from sessrotate.system.source import Source
 
@@ -69,7 +77,7 @@ def is_segment(folder: Path, file: str) -> bool:
     if names.INTENT in listing:
         return True
     if file.endswith(names.CODEC_SUFFIX["zstd"]):
-        return not compressed.is_session(file)
+        return not compressed_session.is_session(file)
     if names.MANIFEST in listing:
         # Any other program may have a file of that name: then it says nothing.
         with suppress(DamagedError):
@@ -116,7 +124,7 @@ def _belongs(listed: manifest.Manifest, file: str) -> bool:
 
 def of_manifest(folder: Path, listing: frozenset[str], listed: manifest.Manifest) -> SegmentSet:
     """Return the set that a manifest describes, in a folder that holds these files."""
-    parts: list[Part] = []
+    parts: list[SegmentFile] = []
     parent = ZERO
     grows = listed.source_digest is None
     for sealed in listed.segments:
@@ -132,7 +140,7 @@ def of_manifest(folder: Path, listing: frozenset[str], listed: manifest.Manifest
             source_bytes=None if grows else listed.source_bytes,
         )
         parts.append(
-            Part(
+            SegmentFile(
                 index=segment.index,
                 name=name,
                 file=name if name in listing and sealed.pruned is None else None,
@@ -158,7 +166,7 @@ def of_manifest(folder: Path, listing: frozenset[str], listed: manifest.Manifest
 
 
 def _leftovers(
-    listed: manifest.Manifest, listing: frozenset[str], parts: list[Part]
+    listed: manifest.Manifest, listing: frozenset[str], parts: list[SegmentFile]
 ) -> Iterator[Problem]:
     """Yield what has the name of a segment of this session and is none."""
     known = {part.name for part in parts}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from sessrotate import fs, names
 from sessrotate.errors import DamagedError
-from sessrotate.segments.files import content, opened
+from sessrotate.segments.segment_set import content, opened
 from sessrotate.system.source import Source
 
 if TYPE_CHECKING:

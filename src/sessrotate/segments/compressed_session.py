@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from sessrotate import clients, fs, names
 from sessrotate.errors import InUseError, storage
-from sessrotate.segments.files import content
+from sessrotate.segments.segment_set import content
 from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
@@ -40,20 +40,20 @@ def opened(path: Path) -> Source:
 
     Raises DamagedError if it cannot be decompressed, StorageError if there is no room for that.
     """
-    return Packed(path) if is_session(path.name) else Source(path)
+    return CompressedSession(path) if is_session(path.name) else Source(path)
 
 
-class Packed(Source):
+class CompressedSession(Source):
     """A compressed session: it reads as what is in it."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        self._packed = self._fd
+        self._compressed = self._fd
         self._was = super().identity()
         try:
             self._fd = _scratch(path.parent)
             try:
-                with FileIO(self._packed, "rb", closefd=False) as stream:
+                with FileIO(self._compressed, "rb", closefd=False) as stream:
                     for buffer, size in content(stream, "zstd"):
                         with memoryview(buffer) as view, storage("decompress the session"):
                             fs.write_all(self._fd, view[:size])
@@ -61,12 +61,12 @@ class Packed(Source):
                 os.close(self._fd)
                 raise
         except BaseException:
-            os.close(self._packed)
+            os.close(self._compressed)
             raise
 
     def __exit__(self, *_: object) -> None:
         super().__exit__()
-        os.close(self._packed)
+        os.close(self._compressed)
 
     def identity(self) -> FileIdentity:
         """Return which file this is; its size is that of what is in it."""
@@ -75,7 +75,7 @@ class Packed(Source):
     def check_unreplaced(self) -> None:
         """Raise InUseError unless the file is what it was when it was opened."""
         super().check_unreplaced()
-        if os.fstat(self._packed).st_mtime_ns != self._was.modified_ns:
+        if os.fstat(self._compressed).st_mtime_ns != self._was.modified_ns:
             raise InUseError("The session file was changed while it was read; try again.")
 
 

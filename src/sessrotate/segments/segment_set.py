@@ -28,7 +28,7 @@ READ: Final = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SegmentFile:
     """One segment as it must be. `file` is its name in the folder, None if it is missing there.
 
     `head` is its header line, byte for byte (empty for segment 0); `size` (bytes), `digest` and
@@ -81,7 +81,7 @@ class SegmentSet:
 
     folder: Path
     session: str
-    parts: tuple[Part, ...]
+    parts: tuple[SegmentFile, ...]
     source_bytes: int | None
     source_digest: str | None
     problems: tuple[Problem, ...]
@@ -101,7 +101,7 @@ def unreadable(segments: SegmentSet) -> dict[int | None, str]:
     return found
 
 
-def body(segments: SegmentSet, part: Part) -> Iterator[memoryview]:
+def body(segments: SegmentSet, part: SegmentFile) -> Iterator[memoryview]:
     """Yield a segment's body in pieces, each valid until the next is asked for.
 
     Raises DamagedError with a sentence that names the segment as soon as something differs from
@@ -127,7 +127,7 @@ def body(segments: SegmentSet, part: Part) -> Iterator[memoryview]:
         raise DamagedError(f"{describe(part)} is damaged: {error}.") from None
 
 
-def beginning(folder: Path, part: Part, size: int) -> bytes:
+def beginning(folder: Path, part: SegmentFile, size: int) -> bytes:
     """Return the first bytes of a segment's body; nothing of one that cannot be read."""
     found = bytearray()
     with suppress(DamagedError, StorageError), storage(f"read segment {part.index}"):
@@ -144,12 +144,12 @@ def check(segments: SegmentSet, index: int) -> None:
         pass
 
 
-def describe(part: Part) -> str:
+def describe(part: SegmentFile) -> str:
     """Return how a person finds the segment: its number and its file's name."""
     return f"Segment {part.index} ({printable(part.file or part.name)})"
 
 
-def body_pieces(folder: Path, part: Part) -> Iterator[tuple[bytes | bytearray, int, int]]:
+def body_pieces(folder: Path, part: SegmentFile) -> Iterator[tuple[bytes | bytearray, int, int]]:
     """Yield buffers and where in each the body's bytes begin and end, the header checked."""
     if part.file is None:
         raise DamagedError("it is missing")
@@ -196,14 +196,14 @@ def opened(folder: Path, file: str) -> FileIO:
     return FileIO(fd, "rb")
 
 
-def missing(parts: Iterable[Part]) -> Iterator[Problem]:
+def missing(parts: Iterable[SegmentFile]) -> Iterator[Problem]:
     """Yield a problem for each segment that has no file."""
     for part in parts:
         if part.file is None and part.pruned is None:
             yield Problem("missing", f"{describe(part)} is missing.", part.index)
 
 
-def pruned(parts: Iterable[Part]) -> Iterator[Problem]:
+def pruned(parts: Iterable[SegmentFile]) -> Iterator[Problem]:
     """Yield a problem for each run of segments that were pruned at one time by one rule."""
     for stone, run in groupby(parts, key=lambda part: part.pruned):
         if stone is not None:
