@@ -174,29 +174,34 @@ class _Work:
         self, segments: SegmentSet, entry: SealedSegment, name: str, draft: fs.Draft
     ) -> _Made | None:
         """Fill the draft of this name and read it back; None if the segment does not verify."""
-        part = segments.parts[entry.segment.index]
-        size = len(part.head) + _size(entry)
         try:
-            if part.file is None:
-                raise DamagedError(f"{describe(part)} is missing.")
-            threads = _cores() if size >= _LARGE else 0
-            with opened(segments.folder, part.file) as plain:
-                frame = zstd.compressor(size, self._level, threads)
-                left, buffer = size, bytearray(READ)
-                with memoryview(buffer) as view:
-                    while left and (read := plain.readinto(view[: min(left, READ)])):
-                        draft.append(frame.compress(view[:read]))
-                        left -= read
-                        self._advance(read)
-                if left or plain.read(1):
-                    raise DamagedError(f"{describe(part)} is damaged: its length has changed.")
-            draft.append(frame.flush())
+            size = self._fill(segments, entry, draft)
             draft.sync()  # what is read back is what the disk took
             self._check(segments, entry.segment.index, name)
         except DamagedError as error:
             self.problems[entry.segment.index] = str(error)
             return None
         return _Made(entry, size, draft.size)
+
+    def _fill(self, segments: SegmentSet, entry: SealedSegment, draft: fs.Draft) -> int:
+        """Compress a segment's file into the draft; return the bytes that it has."""
+        part = segments.parts[entry.segment.index]
+        size = len(part.head) + _size(entry)
+        if part.file is None:
+            raise DamagedError(f"{describe(part)} is missing.")
+        threads = _cores() if size >= _LARGE else 0
+        with opened(segments.folder, part.file) as plain:
+            frame = zstd.compressor(size, self._level, threads)
+            left, buffer = size, bytearray(READ)
+            with memoryview(buffer) as view:
+                while left and (read := plain.readinto(view[: min(left, READ)])):
+                    draft.append(frame.compress(view[:read]))
+                    left -= read
+                    self._advance(read)
+            if left or plain.read(1):
+                raise DamagedError(f"{describe(part)} is damaged: its length has changed.")
+        draft.append(frame.flush())
+        return size
 
     def _check(self, segments: SegmentSet, index: int, name: str) -> None:
         """Raise an error unless the draft holds what the manifest says of the segment."""
