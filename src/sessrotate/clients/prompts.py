@@ -5,7 +5,7 @@ those of Claude Code (2.0.28 to 2.1.330), which other clients do not write.
 
 A turn begins with a command too (`/review`, `!ls`). A session is not called by one, nor by a text
 that begins with any other element, since the client's own list does not: what gives it a title is
-`formats.claude_titles.prompt`, by rows. Over all else that real clients wrote both agree.
+`claude.titles.prompt`, by rows. Over all else that real clients wrote both agree.
 """
 
 from __future__ import annotations

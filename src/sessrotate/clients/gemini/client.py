@@ -26,8 +26,8 @@ MARKER: Final = updates.MARKER
 
 NOT_IN_PLACE: Final = (
     "Gemini CLI deletes session files by the eight characters that their names end with, so files "
-    "beside a session are not safe from it, and sessrotate does not rotate it in place yet. "
-    "Leave --in-place out to split it into a folder."
+    "beside a session are not safe from it, and sessrotate does not rotate its sessions in place "
+    "yet. Leave --in-place out to split one into a folder."
 )
 
 boundary: Final = updates.boundary
