@@ -162,6 +162,12 @@ def test_of_a_union_what_fits_no_type_stays_as_it_is() -> None:
     assert ROWS.decode(b'{"type":"c"}') == {"type": "c"}
 
 
-@pytest.mark.parametrize("line", [b"", b"[]", b"7", b"{", b'{"type":"a"', b'{"type":"a"} x'])
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(b"", b"[]", b"7", b"{", b'{"type":"a"', b'{"type":"a"} x', b'\xef\xbb\xbf{"type":"a"}'),
+        *(b'{"type":"a","x":%b}' % odd for odd in (b"NaN", b"-Infinity", b"01", b'"\t"', b'"\\x"')),
+    ],
+)
 def test_what_is_no_json_object_is_no_row(line: bytes) -> None:
     assert ROWS.decode(line) is None
