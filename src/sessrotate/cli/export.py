@@ -48,7 +48,7 @@ _LONGEST_NAME: Final = 200
 
 def _known(name: str) -> str:
     if name not in FORMATS:
-        raise typer.BadParameter(f"{printable(name)} is none of {', '.join(FORMATS)}.")
+        raise typer.BadParameter(f"{printable(name)} is not one of {', '.join(FORMATS)}.")
     return name
 
 

@@ -53,7 +53,7 @@ class ArchiveSummary:
 
     @property
     def boundaries(self) -> frozenset[str]:
-        """The uuids of those."""
+        """The uuids of these compactions."""
         found = (segment.boundary for segment in self.segments)
         return frozenset(each.uuid for each in found if each is not None and each.uuid is not None)
 
@@ -63,7 +63,7 @@ NOTHING: Final = ArchiveSummary(0, 0, 0)
 
 
 def look(where: Place, unread: Callable[[str, str], None]) -> ArchiveSummary | None:
-    """Return what the archive of a session holds, None if it is empty; `unread` is told why not."""
+    """Return what the archive of a session holds, None if it is empty."""
     files, disk_bytes, modified = set[str](), 0, 0
     try:
         for name, size in _files(str(where.archive)):

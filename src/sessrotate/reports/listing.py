@@ -114,7 +114,7 @@ def deepened(
 ) -> Iterator[SessionInfo]:
     """Yield sessions with all that a scan of each tells, and with what they continue.
 
-    `progress` is told how many bytes are scanned.
+    `progress` is called with the number of bytes scanned.
     """
     done = 0
     for entry in _linked(found):
@@ -141,7 +141,7 @@ def _linked(found: Iterable[SessionInfo]) -> Iterator[SessionInfo]:
 
 
 def is_to_scan(entry: SessionInfo) -> bool:
-    """Tell whether a scan says more of a session than is known."""
+    """Return whether a scan would tell more than is known."""
     return entry.is_live and (entry.compactions is None or entry.live_tail_bytes is None)
 
 
