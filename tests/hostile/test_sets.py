@@ -44,8 +44,7 @@ class Kind:
 KINDS: Final = [
     Kind(*choice) for choice in product(("numbered", "linked"), (False, True), (True, False))
 ]
-every_kind: Final = pytest.mark.parametrize("kind", KINDS, ids=str)
-two_kinds_by_day: Final = pytest.mark.parametrize(
+every_kind: Final = pytest.mark.parametrize(
     "kind", by_day(KINDS, [KINDS[0], KINDS[-1]], "hostile"), ids=str
 )
 
@@ -160,7 +159,7 @@ def test_a_set_of_one_gives_its_source_unless_nothing_says_that_it_is_whole(
 # ── damage ───────────────────────────────────────────────────────────────────────────────────
 
 
-@two_kinds_by_day
+@every_kind
 @given(st.data())
 @examples(40, suppress_health_check=list(HealthCheck))
 def test_a_changed_byte_is_found_wherever_it_is(kind: Kind, data: st.DataObject) -> None:
@@ -210,7 +209,7 @@ def test_a_changed_time_in_a_header_is_found_without_the_manifest(
     assert_damaged(folder, naming(2))
 
 
-@two_kinds_by_day
+@every_kind
 @pytest.mark.parametrize("boundaries", [1, 3])
 def test_a_cut_segment_is_found(kind: Kind, boundaries: int, tmp_path: Path) -> None:
     made = sample(kind, boundaries)
@@ -502,7 +501,7 @@ def _unfound(
     return result
 
 
-@two_kinds_by_day
+@every_kind
 def test_every_forged_header_is_found(kind: Kind, tmp_path: Path) -> None:
     assert _unfound(kind, 3, 2, tmp_path, exactly=True) == {}
 
@@ -680,7 +679,7 @@ MANIFEST_FORGERIES: Final[dict[str, ManifestForgery]] = {
 }
 
 
-@pytest.mark.parametrize("forgery", MANIFEST_FORGERIES)
+@pytest.mark.parametrize("forgery", by_day(MANIFEST_FORGERIES, 8, "hostile"))
 def test_a_forged_manifest_is_found(forgery: str, tmp_path: Path) -> None:
     made = sample(KINDS[0])
     folder = made.write(tmp_path / "set")

@@ -25,6 +25,7 @@ from sessrotate.system.source import Source
 from support import oracle
 from support.examples import examples
 from support.limits import MIB, MOST_MIB, weighed
+from support.tiers import by_day
 
 FIXTURES = sorted((Path(__file__).parents[3] / "fixtures" / "claude").glob("*/projects/**/*.jsonl"))
 
@@ -606,13 +607,13 @@ def planned(path: Path, before: Iterable[bytes], behind: Iterable[bytes] = ()) -
     return ended.out.rstrip()
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("name", by_day(HOSTILE, 2, "hostile"))
 def test_a_hostile_line_takes_little_memory(path: Path, name: str) -> None:
     assert planned(path, one_line(*HOSTILE[name], 32 * MIB)) == "1"
 
 
 @pytest.mark.parametrize("name", NO_RECORDS)
-@pytest.mark.parametrize("size", [2 * MIB, 32 * MIB])
+@pytest.mark.parametrize("size", by_day([2 * MIB, 32 * MIB], 1, "hostile"))
 def test_a_hostile_line_that_is_no_record_is_carried_in_little_memory(
     path: Path, name: str, size: int
 ) -> None:
@@ -620,14 +621,14 @@ def test_a_hostile_line_that_is_no_record_is_carried_in_little_memory(
 
 
 @pytest.mark.parametrize("name", SLOW)
-@pytest.mark.parametrize("size", [2 * MIB, 7 * MIB])
+@pytest.mark.parametrize("size", by_day([2 * MIB, 7 * MIB], 1, "hostile"))
 def test_a_hostile_line_that_is_held_whole_takes_little_memory(
     path: Path, name: str, size: int
 ) -> None:
     assert planned(path, one_line(*SLOW[name], size)) == ("1" if "user" in name else "2")
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("name", by_day(HOSTILE, 2, "hostile"))
 def test_the_longest_line_that_is_held_takes_little_memory(path: Path, name: str) -> None:
     assert planned(path, one_line(*HOSTILE[name], 7 * MIB)) == "1"
 
@@ -658,6 +659,7 @@ def check_many_lines(path: Path, count: int) -> None:
     assert planned(path, chain, [row(0, count - 1)]) == too_many
 
 
+@pytest.mark.scale
 def test_many_lines_take_little_memory(path: Path) -> None:
     check_many_lines(path, 200_000)
 
@@ -667,6 +669,7 @@ def test_millions_of_lines_take_little_memory(path: Path) -> None:
     check_many_lines(path, 2_000_000)
 
 
+@pytest.mark.scale
 def test_far_more_than_any_session_has_is_carried_in_little_memory(path: Path) -> None:
     assert planned(path, repeat(b"{}\n", 50_000)) == "50001"
     assert planned(path, map(title, range(30_000))) == "30001"
