@@ -155,7 +155,13 @@ class Reader(Protocol):
 
 @runtime_checkable
 class Quick(Protocol):
-    """What a reader of lines may have besides: the gist of a line without a view of it."""
+    """What a reader of lines may have besides: what a line says, without a record or a view of it.
+
+    Its records are the lines, and `said` yields them as they are.
+    """
+
+    def line_key(self, line: bytes | memoryview) -> bytes | None:
+        """Return the `key` of the record on a line."""
 
     def gist(self, line: bytes | memoryview, *, is_whole: bool) -> tuple[Gist, bytes | None] | None:
         """Return what `kinds.of_view` says of a record's view, and its `key`; None if in doubt.

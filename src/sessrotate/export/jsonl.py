@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sessrotate.parsing.records import on_one_line
-from sessrotate.reading.deduplicate import Copies, once
+from xxhash import xxh3_128_digest
+
+from sessrotate.clients.protocol import Quick
+from sessrotate.parsing.records import Record, on_one_line
+from sessrotate.reading.deduplicate import Copies, Known, once
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Iterator
 
     from sessrotate.reading.session import Session
 
@@ -24,26 +27,63 @@ _PIECE: Final = 256 * 1024
 def pieces(session: Session) -> Generator[bytes, None, Copies]:
     """Yield the output in pieces; return what was left out. Raises as `Session` does."""
     copies = Copies()
-    held: list[bytes] = []
-    size, is_ended = 0, True
-    records = session.said(session.history())
-    for record in once(records, session.key, session.bytes_of, copies):
-        if record.is_carried:  # what is new in it follows as records of its own
-            continue
-        if not is_ended:
-            held.append(b"\n")
-        if record.is_whole:
-            held.append(on_one_line(record.line))
-        else:
-            yield b"".join(held)
-            held = []
-            yield from map(on_one_line, session.bytes_of(record))
-        is_ended = record.is_ended
-        if is_ended:
-            held.append(b"\n")
-        size += record.size
+    reader = session.reader
+    found: Iterator[bytes | memoryview] = (
+        _lines(session, reader, copies) if isinstance(reader, Quick) else _records(session, copies)
+    )
+    held: list[bytes | memoryview] = []
+    size = 0
+    for piece in found:
+        held.append(piece)
+        size += len(piece)
         if size >= _PIECE:
             yield b"".join(held)
             held, size = [], 0
     yield b"".join(held)
     return copies
+
+
+def _lines(session: Session, reader: Quick, copies: Copies) -> Iterator[bytes | memoryview]:
+    """Yield each line once, from where it stands: none is copied."""
+    known, key, is_ended = Known(session.bytes_of, copies), reader.line_key, True
+    for info in session.segments:
+        seen, view, offset = b"", memoryview(b""), 0
+        for data, at, to, size, ends in session.lines(info.index):
+            if data is not seen:
+                seen, view = data, memoryview(data)
+            line = view[at:to]
+            record = None
+            if to - at == size:
+                is_new = known.is_new_line(xxh3_128_digest(line), key(line))
+            else:
+                record = Record(info.index, offset, data[at:to], size, ends)
+                is_new = known.is_new(record, None)
+            offset += size + ends
+            if not is_new:
+                continue
+            if not is_ended:
+                yield b"\n"
+            has_newline = record is None and ends and to < len(data)
+            if record is not None:
+                yield from session.bytes_of(record)
+            else:
+                yield view[at : to + 1] if has_newline else line
+            if ends and not has_newline:
+                yield b"\n"
+            is_ended = ends
+
+
+def _records(session: Session, copies: Copies) -> Iterator[bytes]:
+    """Yield each record once, as a line."""
+    is_ended = True
+    records = session.said(session.history())
+    for record in once(records, session.key, session.bytes_of, copies):
+        if record.is_carried:  # what is new in it follows as records of its own
+            continue
+        if not is_ended:
+            yield b"\n"
+        whole = (record.line,) if record.is_whole else session.bytes_of(record)
+        yield from map(on_one_line, whole)
+        is_ended = record.is_ended
+        if is_ended:
+            yield b"\n"

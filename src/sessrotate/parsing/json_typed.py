@@ -82,12 +82,12 @@ class Decoder(Generic[S]):
         self.names: Final = tuple(field.encode_name for field in msgspec.structs.fields(row))
         """The keys that are read, as JSON spells them."""
 
-    def __call__(self, line: bytes) -> S | None:
+    def __call__(self, line: bytes | memoryview) -> S | None:
         """Return the line's row, None if it is no JSON object."""
         try:
             return self.fast(line)
         except DECLINED:
-            found = parsed(line)
+            found = parsed(bytes(line))
             return self.fitted(found) if isinstance(found, dict) else None
 
     def of(self, record: Record) -> S | None:

@@ -14,6 +14,10 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    Line = tuple[bytes, int, int, int, bool]
+    """Bytes, and where in them a line begins and ends, without its newline; its size and whether a
+    newline ended it, as in a `Record`. A newline follows in the bytes unless they end there."""
+
 LONGEST: Final = 8 * 1024 * 1024
 """Bytes of a line that are held: room for the largest image that clients send, twice."""
 
@@ -68,11 +72,10 @@ def records(
         start += size + 1
 
 
-def split(pieces: Iterable[bytes | memoryview]) -> Iterator[tuple[bytes, int, int, int, bool]]:
-    """Yield where the lines are: bytes, and where in them a `line` begins and ends; its `size`.
+def split(pieces: Iterable[bytes | memoryview]) -> Iterator[Line]:
+    """Yield where the lines are, for those who ask little of millions.
 
-    Size and `is_ended` are as in a `Record`. For those who ask little of millions: to copy a line
-    and to make a record of it take longer than to find it.
+    To copy a line and to make a record of it take longer than to find it.
     """
     held, size = BytesIO(), 0  # hands out what was written to it without a second copy
     for piece in pieces:

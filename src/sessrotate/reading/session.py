@@ -12,14 +12,14 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from sessrotate import clients, find
 from sessrotate.archive.state import State
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import DamagedError, StorageError, WrongUsageError
 from sessrotate.model import Span
-from sessrotate.parsing.records import Record, records
+from sessrotate.parsing.records import Record, records, split
 from sessrotate.reading import holders, open_segments
 from sessrotate.reading.holders import WholeFile
 from sessrotate.segments.segment_set import SegmentSet
@@ -32,11 +32,14 @@ if TYPE_CHECKING:
     from sessrotate.clients.protocol import Client, Reader
     from sessrotate.clients.view import View
     from sessrotate.model import Boundary
+    from sessrotate.parsing.records import Line
     from sessrotate.reading.holders import Holder
     from sessrotate.reading.open_segments import OpenSegment, SegmentInfo
 
     OnGap = Callable[[str], None]
     """Is called with a sentence for each segment that is passed over."""
+
+T = TypeVar("T")
 
 
 class Session:
@@ -125,9 +128,23 @@ class Session:
 
         Raises WrongUsageError if there is no such segment.
         """
-        segment = self._segment(index)
+        return self._past_gaps(
+            self._segment(index), lambda pieces: self.reader.records(pieces, index)
+        )
+
+    def lines(self, index: int) -> Iterator[Line]:
+        """Yield where the lines of one segment stand (`records.split`), without making records.
+
+        Raises WrongUsageError if there is no such segment.
+        """
+        return self._past_gaps(self._segment(index), split)
+
+    def _past_gaps(
+        self, segment: OpenSegment, read: Callable[[Iterator[bytes | memoryview]], Iterator[T]]
+    ) -> Iterator[T]:
+        """Yield what is read of a segment; where gaps are allowed, report what ends it early."""
         try:
-            yield from self.reader.records(_read(segment), index)
+            yield from read(_read(segment))
         except (DamagedError, StorageError) as error:
             if self._on_gap is None:
                 raise

@@ -31,6 +31,7 @@ __all__ = (
     "conversation",
     "gist",
     "key",
+    "line_key",
     "live",
     "records",
     "said",
@@ -43,7 +44,12 @@ __all__ = (
 
 def key(record: Record) -> bytes | None:
     """Return a row's own uuid, None if it has none."""
-    row = row_of.of(record)
+    return line_key(record.line) if record.is_whole else None
+
+
+def line_key(line: bytes | memoryview) -> bytes | None:
+    """Return the uuid of the row on a line, None if it has none."""
+    row = row_of(line)
     if row is None or row.uuid is None:
         return None
     return row.uuid.encode("utf-8", "surrogatepass")
