@@ -1,9 +1,10 @@
-"""What a line mostly is: talk, thinking, tools, pictures, or what a client notes itself. Pure.
+"""The kind of a line: talk, thinking, tools, pictures, or a client's own notes. Pure.
 
-Rule: a line is counted once, whole, under one kind. A message is what most characters of its blocks
-are, the first on a tie; a picture in what a tool gave is a picture. What is no message is told by
-the client's word for it, and what nobody can read is unknown. What a client writes down besides
-(the result of a tool once more, for its own display) follows the message that it is with.
+Rule: each line counts once, whole, under one kind. A message has the kind of most of its
+characters, and on a tie the kind that comes first; a picture in a tool's result is a picture. A
+line that is not a message has the kind of the client's word for it, and a line that nobody can read
+is unknown. What a client writes beside a message (a tool's result once more, for its own display)
+counts as part of that message.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ Kind = Literal[
 
 
 class Gist(Struct, frozen=True, gc=False):
-    """What counts of one record. There are millions: a dataclass takes four times as long to make.
+    """What is counted of one record.
+
+    A Struct, because there are millions and a dataclass takes four times as long to make.
 
     `time` is ISO 8601 as the client wrote it. `calls` are the tools called, each with the id and
     the name, and `result` is the id of the call whose result this is, of several the first.
@@ -53,7 +56,7 @@ class Gist(Struct, frozen=True, gc=False):
 UNKNOWN: Final = Gist("unknown")
 
 SAID: Final[Mapping[Speaker, Kind]] = {"user": "user text", "assistant": "assistant text"}
-"""Whose text is whose; a message without blocks is that, too."""
+"""The kind of a text by its speaker, and of a message without blocks."""
 
 _NOTED: Final[Mapping[Speaker, Kind]] = {"system": "metadata", "attachment": "attachments"}
 
@@ -62,7 +65,7 @@ _BEGINNINGS: Final[tuple[tuple[str, Kind], ...]] = (
     ("progress", "progress"),
     ("", "metadata"),
 )
-"""Clients' words for what belongs to no conversation, by how they begin."""
+"""Kinds of records outside the conversation, by how the client's word for them begins."""
 
 _BLOCKS: Final[Mapping[type, Kind]] = {
     Thinking: "thinking",
@@ -76,7 +79,7 @@ _RESULT: Final = "tool_result"
 
 
 def of_view(view: View | None) -> Gist:
-    """Return the gist of what a record says; of one that has no view, that it is unknown."""
+    """Return the gist of a record by its view; the gist of one without a view is unknown."""
     if view is None:
         return UNKNOWN
     if view.kind not in SAID:

@@ -1,6 +1,7 @@
-"""What is in sight of a session without reading all of it, the same for all clients. Pure.
+"""What a session's first and last bytes say, in the same form for all clients. Pure.
 
-Rule: data as the client wrote it, on one line where it is a title; None for what is not in sight.
+Rule: values are as the client wrote them; a title is on one line. None means that these bytes do
+not say.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 EDGE: Final = 64 * 1024
-"""Bytes of a file's beginning and of its end that are in sight."""
+"""Bytes that are read of a file's beginning, and of its end."""
 
 TITLE_LENGTH: Final = 200
 """Characters of a title that are kept."""
@@ -38,7 +39,7 @@ class Title:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The session that one continues, and at which of its rows (a number), where that is said."""
+    """The session that this one continues, and from which of its rows (a number), if known."""
 
     session: str
     at: int | None = None

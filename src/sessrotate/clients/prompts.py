@@ -1,11 +1,11 @@
-"""Which of a user's words are his own, and what he typed. Pure.
+"""Which records are prompts that a person typed, and how they were typed. Pure.
 
-Rule: clients write much in the user's name; a prompt is only what a person asked. The tags are
-those of Claude Code (2.0.28 to 2.1.330), which other clients do not write.
+Rule: clients write many records in the user's name; only what a person asked is a prompt. The tags
+are those of Claude Code (2.0.28 to 2.1.330); other clients do not write them.
 
-A turn begins with a command too (`/review`, `!ls`). A session is not called by one, nor by a text
-that begins with any other element, since the client's own list does not: what gives it a title is
-`claude.titles.prompt`, by rows. Over all else that real clients wrote both agree.
+A command (`/review`, `!ls`) begins a turn too, but it does not give a session its title, and neither
+does a text that begins with any other element: the client's own list shows none of them. Titles come from `claude.titles.prompt`. A test holds the two
+definitions together over all that real clients wrote.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _OF_THE_CLIENT: Final = (
     "<task-notification>",
     "<system-reminder>",
 )
-"""Beginnings of what the client says in the user's name, also where no `isMeta` says so."""
+"""How records begin that the client writes in the user's name, some of them without `isMeta`."""
 
 _INTERRUPTED: Final = "[Request interrupted by user"
 
@@ -37,7 +37,7 @@ _BASH: Final = re.compile(r"<bash-input>(.*?)</bash-input>\s*", re.DOTALL)
 
 
 def is_of_client(view: View) -> bool:
-    """Return whether the client says this of itself: notes, reminders, a command's output."""
+    """Return whether the client wrote this itself: a note, a reminder, a command's output."""
     if view.is_boundary or view.is_summary:
         return False
     return (
@@ -48,7 +48,7 @@ def is_of_client(view: View) -> bool:
 
 
 def is_prompt(view: View) -> bool:
-    """Return whether a person asked this: with it a turn begins."""
+    """Return whether a person asked this, so that a turn begins here."""
     return (
         view.kind == "user"
         and not view.is_sidechain
@@ -60,9 +60,9 @@ def is_prompt(view: View) -> bool:
 
 
 def as_typed(text: str) -> str:
-    """Return a prompt as it was typed: the client wraps its commands (`/…`, `!…`) in tags.
+    """Return a prompt as it was typed, without the tags that the client puts around commands.
 
-    A text that says anything else too stays as it is, so that nothing of it is hidden.
+    A text with anything else beside the tags comes back unchanged, so that nothing is hidden.
     """
     if text.startswith(_COMMANDS) and not _COMMAND.sub("", text):
         found = dict(_COMMAND.findall(text))

@@ -1,8 +1,9 @@
-"""What sessrotate asks of a client: a format, a reader, and where its sessions live.
+"""What sessrotate asks of a client: its format, its reader, and where its sessions live.
 
-Rule: two modules a format and nothing else knows its record types. The `Client` is what every
-command needs and costs nothing to import; the `Reader` is loaded by those who show what records
-say. A module is the object: mypy holds each against its protocol where its client lists it.
+Rule: each format is two modules, and nothing else knows its record types. Every command needs the
+`Client`, so it must cost nothing to import; only commands that show what records say load the
+`Reader`. The modules themselves are the objects: mypy checks each against its protocol in the
+`__init__` of its client's folder.
 """
 
 from __future__ import annotations

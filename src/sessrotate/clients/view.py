@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 Kind = Literal["user", "assistant", "system", "attachment", "other"]
-"""Who speaks; `other` is what belongs to no conversation (titles, modes, file history)."""
+"""Who speaks; `other` is a record outside the conversation (a title, a mode, file history)."""
 
 
 @dataclass(frozen=True, slots=True)

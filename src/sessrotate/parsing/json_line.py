@@ -1,8 +1,8 @@
 """One line → the few values of it that matter, exactly as a client's `JSON.parse` would see them.
 
 Rule: the verdict does not depend on the line's size. A short line goes to `json.loads`; a long or
-deeply nested one is streamed through `_Shrinker` into ijson; a property test holds the two
-together. What both agree on:
+deeply nested one is streamed through `_Shrinker` into ijson. A property test holds the two
+together. Both agree on this:
 
 * invalid UTF-8 is read with replacement, as Node reads a file; a BOM, NaN and Infinity make a
   line unparsable, as in `JSON.parse`; of duplicate keys the last one counts;

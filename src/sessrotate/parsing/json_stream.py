@@ -1,9 +1,9 @@
 """A JSON text in pieces → its values one after the other, at the speed of a regular expression.
 
-Rule: it finds where values end and checks nothing else; whoever wants to know what one says hands
-it to a parser. Memory is bounded: of a value over `LONGEST` only the beginning is kept. A value is
-found in one of two ways that give the same: all of it at once where it is in the buffer and not
-too deep, else step by step, with no limit of size or depth.
+Rule: it finds where values end and checks nothing else; to know what a value says, hand it to a
+parser. Memory is bounded: only the beginning of a value over `LONGEST` is kept. A value that is in
+the buffer and not too deep is found at once; any other step by step, with no limit on size or
+depth. Both ways give the same result.
 """
 
 from __future__ import annotations

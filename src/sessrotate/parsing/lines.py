@@ -1,7 +1,7 @@
-"""The lines of a file, one after the other, seen through a buffer of fixed size.
+"""The lines of a file, one after the other, through a buffer of fixed size.
 
-Rule: no line is copied and none has to fit. A line that the buffer holds is shown in place; of a
-longer one only its offsets are told, and whoever wants to see parts of it has them shown.
+Rule: no line is copied, and a line need not fit. A line that fits is shown in the buffer; of a
+longer one only the offsets are given, and the caller may ask to see parts of it.
 """
 
 from __future__ import annotations

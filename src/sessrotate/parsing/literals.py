@@ -1,8 +1,8 @@
 """A regular expression → bytes that a raw line must hold for its text to match. Pure.
 
-Rule: never a line too few. Whatever is not certain (groups, classes, escapes, other scripts) is
-passed over; where nothing certain is left, every line may match. What makes it worth it: a line
-without those bytes is neither decoded nor parsed.
+Rule: a line that matches is never missed. Parts of the expression that are not certain (groups,
+classes, escapes, other scripts) are ignored; if nothing certain is left, every line may match. This
+pays because a line without the bytes is neither decoded nor parsed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Finding a few bytes in many: as fast as the machine's memory, whatever Python can do.
+"""A search for a few bytes in many, at the speed of the machine's memory.
 
-Rule: `Finder.find` means `bytes.find`, only faster. Where the C library has `memmem` (glibc, musl,
-macOS) that is called: it is twice as fast and runs without the interpreter's lock, so that two
-threads search twice as much; elsewhere `bytearray.find` does the same.
+Rule: `Finder.find` gives the result of `bytes.find`, only faster. Where the C library has `memmem`
+(glibc, musl, macOS) that is called: it is twice as fast and runs without the interpreter's lock, so
+that two threads search twice as much; elsewhere `bytearray.find` does the same.
 docs/internals/performance.md has the figures.
 """
 

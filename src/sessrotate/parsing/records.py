@@ -1,7 +1,7 @@
-"""Bytes in pieces → the lines of a session, each with where it stands. Pure.
+"""Bytes in pieces → the lines of a session, each with its offset. Pure.
 
-Rule: a line is opaque bytes and none is lost: torn, empty or not JSON, it comes out as it went
-in. Memory is bounded: of a line over `LONGEST` only the beginning is kept.
+Rule: a line is opaque bytes, and none is lost: a torn or empty line, or one that is not JSON, comes
+out as it went in. Memory is bounded: only the beginning of a line over `LONGEST` is kept.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     newline ended it, as in a `Record`. A newline follows in the bytes unless they end there."""
 
 LONGEST: Final = 8 * 1024 * 1024
-"""Bytes of a line that are held: room for the largest image that clients send, twice."""
+"""Bytes of a line that are kept: room for the largest image that clients send, twice."""
 
 
 _BREAK: Final = re.compile(rb"[ \t\r]*\n[ \t\r\n]*")
@@ -73,9 +73,9 @@ def records(
 
 
 def split(pieces: Iterable[bytes | memoryview]) -> Iterator[Line]:
-    """Yield where the lines are, for those who ask little of millions.
+    """Yield where the lines are, for callers that need no records.
 
-    To copy a line and to make a record of it take longer than to find it.
+    Copying a line and making a record of it take longer than finding it.
     """
     held, size = BytesIO(), 0  # hands out what was written to it without a second copy
     for piece in pieces:

@@ -1,10 +1,10 @@
 """The records of a session, each once.
 
-Rule: a record is identified by the key that its client gives it (a uuid), any other line by its
-bytes. What a resumed clone repeats of its parent, and what a second compaction in one process
-appends anew (Claude Code 2.1.112 to 2.1.300, mostly with other bytes: `slug`, `promptId`), is no
-record of its own; the first copy stands. What is no JSON, or no row, is left out only for an equal
-line: a torn row never stands for the whole one.
+Rule: a row is identified by the key that its client's reader gives (a uuid), and any other line by
+its bytes. The first copy stays. Copies are rows that a resumed clone repeats from its parent, and
+rows that a second compaction in one process appends again (Claude Code 2.1.112 to 2.1.300, mostly
+with other bytes: `slug`, `promptId`). A line that is not a row is left out only if an equal line
+came before, so a torn row never replaces a whole one.
 
 Memory grows by about 20 bytes a record: 7 MiB for the 180,000 rows of an ordinary gigabyte, 44 for
 two million, some 100 for five. That is less than the file takes. To mistake one of so many for
@@ -28,6 +28,9 @@ _KEPT: Final = 12
 
 _MARK: Final = 4
 """Bytes of a digest that tell whether two copies differ, which nothing but a count depends on."""
+
+UNMARKED: Final = bytes(16)
+"""In place of the digest of a line that has a key, where nobody asks whether copies differ."""
 
 _SIZE: Final = _KEPT - 2 + _MARK
 """Bytes kept of a record: all but the two that its bucket is known by."""

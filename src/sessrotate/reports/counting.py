@@ -1,9 +1,9 @@
 """The records of a session → kinds, tools, copies, the largest, and their days. Pure.
 
-Rule: each record is counted once and none is held; a segment counts when all of it was read, or
-not at all. Memory is bounded but for what tells copies (`unique`): the last `CALLS` tool calls are
-known by name, so that a result far behind its call, or before it, is of an unknown tool, and
-beyond `TOOLS` names all are other tools.
+Rule: each record is counted once and none is kept. A segment counts only if all of it could be
+read. Memory is bounded except for the table that tells copies (`reading.deduplicate`). Only the
+last `CALLS` tool calls are known by name: a result far behind its call, or before it, counts for an
+unknown tool. After `TOOLS` names, all further tools count as other tools.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import xxhash
 from sessrotate.clients import kinds
 from sessrotate.clients.protocol import Quick
 from sessrotate.parsing.records import Record, split
-from sessrotate.reading.deduplicate import Known
+from sessrotate.reading.deduplicate import UNMARKED, Known
 from sessrotate.reports.growth import Days
 from sessrotate.reports.model import Contents, LargeLine, Share
 
@@ -170,7 +170,7 @@ class Tally:
                 gist, key, digest, _, _ = self._parsed(record)
                 found = found or (gist, key)
             else:
-                digest = digest_of(line)
+                digest = UNMARKED if found[1] else digest_of(line)
             yield *found, digest, at, size + is_ended
             at += size + is_ended
 

@@ -1,8 +1,8 @@
-"""What Claude Code keeps beside a session: its agents' transcripts and long results of tools.
+"""What Claude Code keeps beside a session: its agents' transcripts and long tool results.
 
-Rule: a file is the session's if its rows or its folder say so, and belongs to a tool call only if
-something says that too: the agent's own description (2.1.330), the call's result, or a prompt that
-only this call and this agent have in common. Only reads; what cannot be read is passed over.
+Rule: a file belongs to a session if its rows or its folder say so. It belongs to a tool call only
+if one of these says so: the agent's own description (2.1.330), the call's result, or a prompt that
+only this call and this agent share. This module only reads, and passes over what it cannot read.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Which Claude Code session continues which other one, as far as their edges tell. Pure.
+"""Which Claude Code session continues which other one, by their first and last bytes. Pure.
 
-Rule: a guess is called one. A fork or a resumed clone repeats rows of its parent, uuids included
-(2.0.28 to 2.1.330; a fork begins with the parent's last compaction), so that the same rows are
-proof; else only a session of the same branch with the same title of the user's, begun within
-minutes, is taken for the next one. 2.1.330 has rows for that too (`derived-from`, `continued-in`),
-but no sample of them is known.
+Rule: each link says why it is there. A fork or a resumed clone repeats rows of its parent, uuids
+included (2.0.28 to 2.1.330; a fork begins with the parent's last compaction), so shared rows are
+proof. Without them, only a session on the same branch and with the same title of the user's, begun
+within minutes, is taken to continue another. 2.1.330 has rows for that too (`derived-from`,
+`continued-in`), but no sample of them is known.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
-"""What of a session Claude Code still needs of the lines before its last compaction.
+"""Which lines before its last compaction Claude Code still needs to resume a session.
 
-Rule: equal means that the real client, resuming `carried lines · boundary · tail`, sends the same
-request as from the whole file. Which rows outlive a compaction is in `claude_rows`; the rest was
-found by comparing the requests of 2.0.28 to 2.1.330, and is held by tests/clients. Lines are
-carried as they are, in the order of the history, and nothing after the cut is ever dropped. Where
-equality cannot be had, the plan says why and must not be carried out. History is surveyed rather
-than parsed: `claude_survey` says what that leaves out. Memory is bounded by `ROOM`, whatever the
-lines are.
+Rule: when the real client resumes `carried lines · boundary · tail`, it must send the same request
+as from the whole file. `lasting` says which rows outlive a compaction; the rest was found by
+comparing the requests of 2.0.28 to 2.1.330, and the tests with real clients hold it. Lines are
+carried unchanged, in the order of the history, and nothing after the cut is ever dropped. If the
+request could differ, the plan says why and must not be carried out. Memory is bounded by `ROOM`,
+whatever the lines are.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Which rows of a Claude Code session outlive a compaction, by their type and by its record.
+"""Which rows of a Claude Code session outlive a compaction.
 
-Rule: the classes are those of the clean-up that 2.1.330 itself contains. A type in none of them
-is always kept, as that client does with what it does not know. A record names what it names; what
-it has in another shape than clients write it counts as not there.
+Rule: the classes of types are those of the clean-up that 2.1.330 itself contains. A row of a type
+in none of them is always kept, as that client keeps what it does not know.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 HEADER_TYPE: Final = "segment_header"
 
 TRANSCRIPT: Final = frozenset({"user", "assistant", "system", "attachment"})
-"""Rows of the conversation: before the cut they matter only if a row behind it needs them."""
+"""Rows of the conversation: those before the cut matter only if a row after it needs them."""
 
 CLEARED: Final = frozenset(
     {
@@ -36,7 +35,7 @@ CLEARED: Final = frozenset(
 """Rows that a compaction makes void (2.1.330), and our own header."""
 
 FILE_HISTORY: Final = frozenset({"file-history-delta", "file-history-snapshot"})
-"""Void too, but for those of a message that stays: `/rewind` restores code by them."""
+"""Void too, except for those of a message that stays: `/rewind` restores code from them."""
 
 Part = Callable[["Row"], "Name"]
 

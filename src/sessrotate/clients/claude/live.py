@@ -1,8 +1,8 @@
 """Which rows from before its last compaction a resume of a Claude Code session loads.
 
-Rule: the same rows that a rotation carries (`claude_contract`), found in another way: whatever
-holds the session, plain or compressed, is read line by line from its end, and only as far as
-rows are missing. What is nowhere is not missed, as clients do not.
+Rule: these are the rows that a rotation carries (`contract`), found in another way: the segments
+are read from the newest back, plain or compressed, and only while rows are missing. A row that is
+nowhere is left out, as clients do.
 """
 
 from __future__ import annotations

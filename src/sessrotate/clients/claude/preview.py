@@ -1,7 +1,8 @@
-"""What a Claude Code session says of itself in its first and its last 64 KiB.
+"""What the first and the last 64 KiB of a Claude Code session say.
 
-Rule: cheap, as for a list of ten thousand: nothing between the edges is read, and of the edges
-only the rows that may say something are parsed. The clients from 2.1.30 on list sessions so too.
+Rule: this must be cheap, because a list may have ten thousand sessions. Nothing between the two is
+read, and only rows that may say something are decoded. Clients from 2.1.30 on list sessions in the
+same way.
 """
 
 from __future__ import annotations

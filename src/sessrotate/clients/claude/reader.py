@@ -1,7 +1,7 @@
-"""What the records of a Claude Code session say: `formats.client.Reader`, put together.
+"""The `Reader` of Claude Code: what the records of its sessions say.
 
-Rule: no fact of its own. Each answer is that of the module that knows it: `claude_view`,
-`claude_kinds`, `claude_live`, `claude_thread`, `claude_titles`, `claude_agents`, `claude_edges`.
+Rule: no facts of its own. Each answer comes from the module beside it that knows it: `view`,
+`kinds`, `live`, `thread`, `titles`, `agents`, `preview`.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def live(session: Reading) -> Iterator[Record]:
     """Yield what a resume would load, in the order of the file.
 
     That is the newest segment, from its compaction on, and before it the rows of the
-    conversation that it still needs (`claude_live`). Older segments are opened only if such
+    conversation that it still needs (`live`). Older segments are opened only if such
     rows are not in the live file.
     """
     if session.newest:
@@ -69,7 +69,7 @@ def live(session: Reading) -> Iterator[Record]:
 
 
 def conversation(session: Reading) -> Iterator[Record]:
-    """Yield the rows that a resume sends (`claude_thread`): the live rows are read several times.
+    """Yield the rows that a resume sends (`thread`): the live rows are read several times.
 
     They are `live` without agents' rows and branches that the user left; what a compaction
     preserved stands behind its summary.

@@ -1,8 +1,8 @@
 """The conversation in a Claude Code session's rows: which of them a resume sends, in which order.
 
-Rule: the rows are a tree, and the conversation is the way from its newest leaf back to the root;
-agents' rows and branches that the user left are no part of it. The client decides which leaf that
-is, and tests/clients compares with what 2.0.28, 2.1.112 and 2.1.330 send. Two passes: the first
+Rule: the rows are a tree, and the conversation is the path from its newest leaf back to the root.
+Agents' rows and branches that the user left are not part of it. The client decides which leaf that
+is; tests compare with what 2.0.28, 2.1.112 and 2.1.330 send. Two passes: the first
 keeps about 350 bytes of each row, the second yields the records.
 """
 

@@ -1,9 +1,9 @@
 """What a Claude Code session is called, as the client's own list shows it.
 
-Rule: the client decides, from most to least: the title that the user gave, the one that the model
-gave, the last prompt, the summary of a leaf of this session, the first real prompt (2.1.80 to
-2.1.330 in this order; 2.0.x knows only the last two). What the client said in the user's name,
-summaries and the output of commands are no prompts.
+Rule: the first of these that exists is the title: the one that the user gave, the one that the
+model gave, the last prompt, the summary of a leaf of this session, the first real prompt (2.1.80 to
+2.1.330 in this order; 2.0.x knows only the last two). What the client wrote in the user's name,
+summaries and the output of commands are not prompts.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What the rows of a Claude Code session say, as `view` has it for all clients.
+"""What the rows of a Claude Code session say, in the form of `clients.view`.
 
-Rule: nothing a row holds is an error. What has another shape than clients write (2.0.28 to
-2.1.330) is shown as `Unknown` or left out, and a line that is no row has no view.
+Rule: nothing in a row is an error. A value of another shape than clients write (2.0.28 to 2.1.330)
+is shown as `Unknown` or left out, and a line that is not a row has no view.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ _IN_RESULT: Final[Readers] = {
 """Types of blocks, of the API as the client writes them down."""
 
 _READERS: Final[Readers] = {**_IN_RESULT, "tool_result": _result}
-"""A result stands in no other result: one that does would be as deep as anybody likes."""
+"""A result inside another result is unknown: such nesting would have no bound."""
 
 
 def _tokens(usage: Usage | None) -> Tokens | None:
