@@ -4,9 +4,9 @@ Rule: clients write many records in the user's name; only what a person asked is
 are those of Claude Code (2.0.28 to 2.1.330); other clients do not write them.
 
 A command (`/review`, `!ls`) begins a turn too, but it does not give a session its title. Neither
-does a text that begins with any other element: the client's own list shows none of them. Titles come
-from `claude.titles.prompt`. A test holds the two definitions together over all that real clients
-wrote.
+does a text that begins with any other element: the client's own list shows none of them. Titles
+come from `claude.titles.prompt`. A test holds the two definitions together over all that real
+clients wrote.
 """
 
 from __future__ import annotations
