@@ -33,7 +33,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
 def test_a_second_one_waits_and_then_gives_up(home: Home) -> None:
     with locks.alone(home.where, 0):
         begun = time.monotonic()
-        refused(home, "Another sessrotate works on", "wait for it", error=InUseError)
+        refused(home, "Another sessrotate is working on", "wait for it", error=InUseError)
         assert time.monotonic() - begun >= 0.2
         with pytest.raises(InUseError):
             home.restore()

@@ -1,7 +1,7 @@
 """Where every byte of a session's history is, at any moment of a rotation or restoration. Pure.
 
-Rule: this is the one answer to that question. Reading, stitching, verifying and restoring take it
-from here, so that a byte that is found here is found by all of them.
+Rule: this is the only answer to that question. Reading, stitching, verifying and restoring all use
+it, so a byte that is found here is found by all of them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""An archive that no live file goes on from any more, moved out of the way, whole.
+"""Moving an archive that no live file continues out of the way.
 
-Rule: it is moved, never changed, and moved back if that was for nothing.
+Rule: it is moved whole and never changed. If the operation fails, it is moved back.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Late lines, kept safe and put where they belong in a live file that has grown since.
+"""Putting late lines where they belong in a live file that has grown since.
 
-Rule: what a client wrote to the replaced file comes before all that it wrote to the new one. So
-late lines are put in the middle of the live file, by a swap like any other; until that is done
-they have a file of their own, which the intent tells of, and readers take them from there.
+Rule: what a client wrote to the replaced file comes before everything that it wrote to the new
+one. So late lines go into the middle of the live file, by a swap like any other. Until then they
+have a file of their own, which the intent names and readers use.
 """
 
 from __future__ import annotations

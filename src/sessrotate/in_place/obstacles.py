@@ -1,6 +1,6 @@
-"""What speaks against replacing a live file, whatever is to take its place. Only reads.
+"""Reasons not to replace a live file. Only reads.
 
-Rule: each reason ends with the way out.
+Rule: each reason says what to do about it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What a crash left of a rotation or restoration: undone if the swap was not, else finished.
+"""Finishing or undoing what a crash left of a rotation or restoration.
 
-Rule: decided by content, and if that is neither the old file nor the new one, nothing is touched.
-`plan` says what is to be done (`doctor` shows it), `recover` does it. Every command that changes
-a session in place begins with it, the session's lock in its hands.
+Rule: the table in `archive.standing` decides. `plan` says what is to be done, and `doctor` shows
+it; `recover` does it. Every command that changes a session in place begins with this, while it
+holds the session's lock.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 BUFFER: Final = 256 * 1024
 
-_LATER: Final = "Mostly that is so until the next compaction: try again after it."
+_LATER: Final = "This usually resolves itself at the next compaction: try again after it."
 
 
 @dataclass(frozen=True, slots=True)

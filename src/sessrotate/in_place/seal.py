@@ -1,9 +1,9 @@
-"""What follows a swap: late lines, sealing, the manifest, and in the end no intent any more.
+"""What follows a swap: late lines are brought over, the history is sealed, and the intent goes.
 
-Rule: it may be begun again after a crash anywhere. A segment is on the disk under its name before
-the pack loses its bytes; the pack is cut from its end, so that what is still in it stays where it
-was; the intent goes when nothing is left to do. After a restoration nothing is sealed: the
-archive goes. Late lines go where they belong: before all that came to the new file since.
+Rule: a run that crashed anywhere in here can be repeated. A segment is on the disk under its name
+before the pack loses its bytes. The pack is cut from its end, so that what is still in it stays
+where it was. The intent goes when nothing is left to do. After a restoration, nothing is sealed and
+the archive goes. Late lines go where they belong: before all that came to the new file since.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ _READERS: Final = 2.0
 """Seconds to wait for readers of the replaced file, before it is copied instead of cut."""
 
 _LATER: Final = (
-    "This file system cannot tell whether somebody still writes to the replaced file, so a run "
-    "after a minute or more does the rest."
+    "This file system cannot tell whether a process still writes to the replaced file. A run a "
+    "minute or more from now does the rest."
 )
 
 

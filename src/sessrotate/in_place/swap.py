@@ -1,9 +1,9 @@
-"""The exchange of a live file for another with the same tail, under the eyes of its client.
+"""Replacing a live file by another with the same tail, while its client may be running.
 
-Rule: at no moment the client's path names nothing, or a file that lacks a line. The old file gets
-a second name first (the pack), so that a line that still goes there is never lost; the rename is
-the one moment that counts. A lease on the old file proves that no writer has it and lets new ones
-wait; one on the new file keeps their lines behind those that came late.
+Rule: the client's path always names a file, and that file lacks no line. The old file first gets a
+second name (the pack), so that a line that is still written to it is not lost. The rename is the
+one moment that counts. A lease on the old file proves that nobody has it open for writing, and
+makes new writers wait; a lease on the new file keeps their lines behind those that came late.
 
 The order of writes, each on the disk before the next, is in docs/internals/protocol.md.
 """

@@ -1,4 +1,4 @@
-"""From when to when a segment reaches, by its own records.
+"""The times of the first and the last record of a segment.
 
 Rule: cheap. It looks at no more than `MOST_LINES` lines and `WINDOW` bytes from either end, and
 at lines over `jsonline.SMALL` only if no other there is dated; a segment without a dated record

@@ -1,7 +1,7 @@
 """The headers of a folder's segments → the set they prove, where the manifest is lost.
 
-Rule: no header is believed alone. Each must fit its file's name, its neighbours and the others'
-count and size; one forged line can be named, and cannot make a set that passes.
+Rule: no header is trusted by itself. Each must agree with its file's name, with its neighbours, and
+with the count and size that the others give. One forged line is found, and cannot make a set pass.
 """
 
 from __future__ import annotations

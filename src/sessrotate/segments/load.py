@@ -1,8 +1,8 @@
 """A folder of segments → what it must hold, and what is wrong with it.
 
-Rule: two witnesses. The manifest says what a complete set is; where it is lost, the headers say
-so themselves (`chain`). Names, numbers and digests that either gives are compared with the
-folder's own listing, and no name out of a file is ever opened. Only reads.
+Rule: the manifest says what a complete set is; if it is lost, the headers do (`header_chain`).
+Names, numbers and digests from either are compared with the folder's own listing, and a name that
+was read from a file is never opened. Only reads.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Who uses a session file right now. Only reads, and only what the system tells about processes.
 
-Rule: everybody who is known to use it is named. An empty answer proves nothing, since a client
-opens the file for every batch of lines and closes it again; leases do (`lease`).
+Rule: every process that is known to use it is named. An empty answer proves nothing, because a
+client opens the file for each batch of lines and closes it again. A lease is a proof (`lease`).
 """
 
 from __future__ import annotations

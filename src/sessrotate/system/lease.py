@@ -1,8 +1,8 @@
-"""Leases: a file that nobody has open for writing, and that nobody can open until we are done.
+"""Leases: proof that nobody has a file open for writing, and a way to make new writers wait.
 
-Rule: only Linux has them (fcntl(2), `F_SETLEASE`), and not on every file system, so every answer
-has three values: taken, somebody uses the file, or there are no leases here. A process that opens
-the file meanwhile waits inside `open` until the lease is released, or its holder is dead.
+Rule: only Linux has them (fcntl(2), `F_SETLEASE`), and not on every file system. So there are three
+answers: taken, busy (somebody uses the file), or none (no leases here). A process that opens the
+file meanwhile waits inside `open` until the lease is released or its holder has died.
 
 A read lease needs a descriptor opened only for reading and is refused while any process has the
 file open for writing. A write lease needs ours to be the only descriptor of all.

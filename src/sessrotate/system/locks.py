@@ -1,8 +1,8 @@
-"""One process at a time changes a session, and one at a time runs the scheduled job.
+"""Only one process at a time changes a session, and only one runs the scheduled job.
 
-Rule: the system holds the lock and lets go of it when its holder dies; its file stays for ever,
-because who unlinks a lock splits those who wait for it. Where the file system cannot lock,
-nothing is changed.
+Rule: the system holds the lock and releases it when its holder dies. The lock's file stays for
+ever: removing it would split those who wait for it. If the file system cannot lock, nothing is
+changed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Lockable(Protocol):
 @contextmanager
 def alone(place: Lockable, wait: float) -> Iterator[None]:
     """Hold a session's lock in the block; raise InUseError if it is not ours in `wait` seconds."""
-    said = f"Another sessrotate works on {printable(place.session)}: wait for it."
+    said = f"Another sessrotate is working on {printable(place.session)}: wait for it to finish."
     with _held(place.lock, wait, lambda: said):
         yield
 
