@@ -113,7 +113,7 @@ def pending(home: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
     without_leases(monkeypatch)
     done = home.rotate()
     assert done.pending is not None
-    assert "a run after a minute or more does the rest" in done.pending
+    assert "A run a minute or more from now does the rest" in done.pending
     assert {"pack", "intent.json"} <= home.archived()
     return home
 
