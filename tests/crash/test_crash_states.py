@@ -240,6 +240,7 @@ def moved(run: Recorded, block: range, to: int) -> Recorded:
     return run.with_events((*events[:at], *taken, *events[at:]))
 
 
+@pytest.mark.exhaustive
 def test_a_fsync_after_the_change_that_it_is_there_for_is_noticed() -> None:
     """Every fsync is moved behind the next change that is none; the others are for later ones."""
     noticed: set[tuple[str, str]] = set()
