@@ -197,7 +197,7 @@ def test_a_file_of_an_unfinished_rotation_may_be_anything(
     withstood(unfinished)
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", by_day(SHAPES, 3, "hostile"))
 @pytest.mark.parametrize("file", ["late", "pack", "intent.json", "manifest.json"])
 def test_a_file_of_an_unfinished_merge_may_be_anything(
     merging: Home, file: str, shape: Callable[[Path], None]
