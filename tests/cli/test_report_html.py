@@ -70,7 +70,7 @@ def test_nothing_is_written_over_nor_read_for_nothing(
     )
     ended = called("report", what, "--html", page)
     assert_one_sentence(ended, 77)
-    assert "remove it, or name another with --html." in ended.err
+    assert "Remove it, or choose another name with --html." in ended.err
     assert page.read_text() == "mine"
     assert called("report", what, "--html", tmp_path).code == 77
     assert place.live.exists()
