@@ -14,7 +14,7 @@ from support import disk_guard
 
 SOURCE: Final = Path(__file__).parents[1] / "src" / "sessrotate"
 
-WORDS: Final = ("errors", "harmless", "model", "names", "units")
+WORDS: Final = ("errors", "model", "names", "safe_text", "units")
 """Modules at the top that everybody uses; they import nothing but each other."""
 
 PACKAGES: Final = {

@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessrotate import harmless
+from sessrotate import safe_text
 from sessrotate.clients.claude import view
 from sessrotate.model import Boundary
 from sessrotate.parsing.records import records
@@ -200,28 +200,28 @@ def test_no_control_character_of_a_session_comes_out(odd: str, name: str) -> Non
 
 @given(said=st.text(st.characters(exclude_categories=["Cc", "Cf", "Cs", "Zl", "Zp"])))
 def test_what_is_printable_is_not_changed(said: str) -> None:
-    assert harmless.lines(said) == [said]
+    assert safe_text.lines(said) == [said]
     assert text(answer(1, said + "x")).endswith(f"\n{said}x")
 
 
 @given(said=ODD, width=st.integers(1, 30))
 def test_what_is_clipped_is_a_line_of_that_width(said: str, width: int) -> None:
-    clipped = harmless.clipped(said, width)
+    clipped = safe_text.clipped(said, width)
     assert len(clipped) <= width
     assert "\n" not in clipped
     if not clipped.endswith("…"):
-        assert clipped == harmless.line(said)
+        assert clipped == safe_text.line(said)
 
 
 def test_white_space_does_not_hide_what_comes_after() -> None:
-    assert harmless.clipped(" " * 1000 + "x", 10) in {"x", "…"}
+    assert safe_text.clipped(" " * 1000 + "x", 10) in {"x", "…"}
 
 
 def test_lines_end_as_they_do_in_files() -> None:
-    assert harmless.lines("a\r\nb\n") == ["a", "b"]
-    assert harmless.lines("a\n\n") == ["a", ""]
-    assert harmless.lines("") == [""]
-    assert harmless.lines("\x1b[1;31mred\x1b[0m \x07") == ["red ␇"]
+    assert safe_text.lines("a\r\nb\n") == ["a", "b"]
+    assert safe_text.lines("a\n\n") == ["a", ""]
+    assert safe_text.lines("") == [""]
+    assert safe_text.lines("\x1b[1;31mred\x1b[0m \x07") == ["red ␇"]
 
 
 # ── hits ─────────────────────────────────────────────────────────────────────────────────────

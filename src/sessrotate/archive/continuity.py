@@ -19,7 +19,7 @@ from sessrotate.system.digest import ZERO
 
 if TYPE_CHECKING:
     from sessrotate.archive.found_files import FoundFiles
-    from sessrotate.archive.standing import Standing
+    from sessrotate.archive.recovery_table import Standing
     from sessrotate.segments.manifest import Manifest
     from sessrotate.system.source import Source
 

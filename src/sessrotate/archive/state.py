@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import names
-from sessrotate.archive import archived_file, continuity, history, intent, standing
+from sessrotate.archive import archived_file, continuity, history, intent, recovery_table
 from sessrotate.archive.found_files import FoundFiles
 from sessrotate.archive.history import HistorySpan
 from sessrotate.archive.late_lines import Residue, end_of_lines, is_at, residue
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from sessrotate.archive.intent import Intent, Late
     from sessrotate.archive.place import Place
-    from sessrotate.archive.standing import Deed, Match, Sign, Standing
+    from sessrotate.archive.recovery_table import Deed, Match, Sign, Standing
     from sessrotate.segments.manifest import Manifest
 
 _LOOKS: Final = 10
@@ -100,7 +100,7 @@ def _judged(found: FoundFiles) -> State:
     sealed, is_dropped = _sealed(found), _is_dropped(found)
     row = None
     if (begun := found.intent) is not None:
-        row = standing.decided(begun.operation, *_signs(found, begun, sealed))
+        row = recovery_table.decided(begun.operation, *_signs(found, begun, sealed))
     was_swapped = row is not None and row.standing == "after"
     listed = _listed(found, was_swapped=was_swapped)
     pending = _pending(found, is_dropped=is_dropped, was_swapped=was_swapped)

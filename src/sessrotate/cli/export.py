@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from sessrotate import fs, harmless
+from sessrotate import fs, safe_text
 from sessrotate.cli import streams, to_file
 from sessrotate.cli.options import AllowGaps, Quiet, Sessions
 from sessrotate.errors import WrongUsageError, printable, storage
@@ -130,7 +130,7 @@ def _harmless(pieces: Iterator[bytes]) -> Iterator[bytes]:
     """Yield the text without control characters, which a terminal might obey."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     for piece in pieces:
-        yield harmless.cleaned(decoder.decode(piece)).encode()
+        yield safe_text.cleaned(decoder.decode(piece)).encode()
 
 
 def file_name(session: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sessrotate import harmless
+from sessrotate import safe_text
 from sessrotate.clients.prompts import as_typed, is_prompt
 from sessrotate.clients.view import Text, Thinking
 from sessrotate.errors import SessrotateError
@@ -47,7 +47,7 @@ def pieces(session: Session) -> Iterator[bytes]:
     yield from document(session, items, str(session.title()) or session.id)
     for agent in session.agents():
         if not agent.is_warm_up:
-            yield from _encoded([f"# Agent {inline(harmless.clipped(agent.id, 60))}\n"])
+            yield from _encoded([f"# Agent {inline(safe_text.clipped(agent.id, 60))}\n"])
             yield from _encoded(_transcript(session, agent))
 
 
@@ -61,7 +61,7 @@ def _transcript(session: Session, agent: Agent) -> Iterator[str]:
         )
         yield from _body(paired(rows), {})
     except SessrotateError as error:  # its file went away: the session itself is whole
-        yield f"{inline(harmless.line(str(error)))}\n"
+        yield f"{inline(safe_text.line(str(error)))}\n"
 
 
 def document(session: Session, items: Iterable[Viewed], title: str) -> Iterator[bytes]:
@@ -78,7 +78,7 @@ def _encoded(blocks: Iterable[str]) -> Iterator[bytes]:
 
 
 def _head(title: str, segments: int, compactions: int) -> Iterator[str]:
-    yield f"# {inline(harmless.line(title))}\n"
+    yield f"# {inline(safe_text.line(title))}\n"
     count = f"{common.count(segments, 'segment')}, {common.count(compactions, 'compaction')}"
     yield f"A session of {count}.\n"
 
@@ -91,7 +91,7 @@ def _body(shown: Iterable[Item], boundaries: Mapping[int, Boundary]) -> Iterator
             case Compaction():
                 speaking = None
                 words = phrases.compaction(part, boundaries.get(part.record.segment))
-                yield f"---\n\n**{inline(harmless.line(words))}**\n"
+                yield f"---\n\n**{inline(safe_text.line(words))}**\n"
             case UnreadableLine():
                 speaking = None
                 yield from _unread(part)
@@ -109,7 +109,7 @@ def _body(shown: Iterable[Item], boundaries: Mapping[int, Boundary]) -> Iterator
 
 def _prompt(number: int, part: Utterance) -> Iterator[str]:
     words = as_typed(phrases.words(part.block))
-    title = harmless.clipped(words, _HEADING)
+    title = safe_text.clipped(words, _HEADING)
     yield f"## {number}. {inline(title)}\n"
     if part.view.time:
         yield f"**You** · {_details(part.view)}\n"
@@ -118,14 +118,14 @@ def _prompt(number: int, part: Utterance) -> Iterator[str]:
 
 
 def _speaker(view: View) -> str:
-    who = f"**{inline(harmless.clipped(phrases.speaker(view), 60))}**"
+    who = f"**{inline(safe_text.clipped(phrases.speaker(view), 60))}**"
     details = _details(view)
     return f"{who} · {details}\n" if details else f"{who}\n"
 
 
 def _details(view: View) -> str:
     details = [phrases.model(view), view.time and common.time(view.time)]
-    return " · ".join(inline(harmless.clipped(each, 60)) for each in details if each)
+    return " · ".join(inline(safe_text.clipped(each, 60)) for each in details if each)
 
 
 def _said(part: Utterance) -> Iterator[str]:
@@ -143,12 +143,12 @@ def _said(part: Utterance) -> Iterator[str]:
 def _exchange(part: ToolUse) -> Iterator[str]:
     call, result = part.call, part.result
     words = "Result" if call is None else f"{call.name} {phrases.about(call)[:400]}"
-    title = harmless.clipped(words, 100)
+    title = safe_text.clipped(words, 100)
     if result is not None:
-        title += f" → {harmless.clipped(phrases.outcome(result), 60)}"
+        title += f" → {safe_text.clipped(phrases.outcome(result), 60)}"
     blocks = []
     for name, value in phrases.arguments(call) if call is not None else ():
-        label = harmless.clipped(name, 60)
+        label = safe_text.clipped(name, 60)
         blocks += [prose(f"{label}:")] if label else []
         blocks.append(fenced(value))
     if result is not None:

@@ -10,7 +10,7 @@ import html
 import re
 from typing import TYPE_CHECKING, Final
 
-from sessrotate import harmless
+from sessrotate import safe_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,12 +34,12 @@ def inline(text: str) -> str:
 
 def in_html(text: str) -> str:
     """Return text on one line for within an HTML element, escaped."""
-    return html.escape(harmless.line(text))
+    return html.escape(safe_text.line(text))
 
 
 def fenced(text: str, language: str = "") -> str:
     """Return a block that shows text as it is."""
-    lines = harmless.lines(text)
+    lines = safe_text.lines(text)
     longest = max((len(run) for line in lines for run in _TICKS.findall(line)), default=2)
     fence = "`" * (longest + 1)
     return "\n".join([fence + language, *lines, fence]) + "\n"
@@ -47,7 +47,7 @@ def fenced(text: str, language: str = "") -> str:
 
 def prose(text: str) -> str:
     """Return text as paragraphs in which lines stay lines; code that it fences stays code."""
-    return "\n".join(_blocks(harmless.lines(text)))
+    return "\n".join(_blocks(safe_text.lines(text)))
 
 
 def _blocks(lines: list[str]) -> Iterator[str]:

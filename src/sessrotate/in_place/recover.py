@@ -1,8 +1,8 @@
 """Finishing or undoing what a crash left of a rotation or restoration.
 
-Rule: the table in `archive.standing` decides. `plan` says what is to be done, and `doctor` shows
-it; `recover` does it. Every command that changes a session in place begins with this, while it
-holds the session's lock.
+Rule: the table in `archive.recovery_table` decides. `plan` says what is to be done, and `doctor`
+shows it; `recover` does it. Every command that changes a session in place begins with this, while
+it holds the session's lock.
 """
 
 from __future__ import annotations

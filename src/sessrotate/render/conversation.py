@@ -1,7 +1,7 @@
 """What a session says → lines for people, on a terminal or in a pipe. Pure.
 
 Rule: a line of text stays one line, so that it can be searched and copied; on a terminal it is
-wrapped between words. All text of a session passes through `harmless` first, and colours are added
+wrapped between words. All text of a session passes through `safe_text` first, and colours are added
 only here.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from sessrotate import harmless
+from sessrotate import safe_text
 from sessrotate.clients.prompts import as_typed, is_prompt
 from sessrotate.clients.view import Thinking
 from sessrotate.reading.pair_tools import Compaction, ToolUse, UnreadableLine, Utterance
@@ -108,23 +108,23 @@ def hits(items: Iterable[Viewed], grep: re.Pattern[str], style: Style) -> Iterat
 def _heading(view: View, style: Style) -> str:
     who = phrases.speaker(view)
     details = [word for word in (phrases.model(view), view.time and common.time(view.time)) if word]
-    name = harmless.clipped(who, 60)
+    name = safe_text.clipped(who, 60)
     shown = style.paint("you" if who == "You" else "heading", name)
-    rest = "".join(f" · {harmless.clipped(word, 60)}" for word in details)
+    rest = "".join(f" · {safe_text.clipped(word, 60)}" for word in details)
     return shown + style.paint("detail", rest)
 
 
 def _rule(words: str, style: Style) -> str:
     width = min(style.width, WIDEST)
-    shown = harmless.clipped(words, width - 6)
+    shown = safe_text.clipped(words, width - 6)
     return style.paint("rule", f"── {shown} ".ljust(width, "─"))
 
 
 def _unread(part: UnreadableLine, style: Style) -> Iterator[str]:
-    yield style.paint("wrong", harmless.clipped(f"✗ {phrases.unread(part)}", style.width))
+    yield style.paint("wrong", safe_text.clipped(f"✗ {phrases.unread(part)}", style.width))
     if part.record.is_whole:
         text = part.record.line[: 8 * style.width].decode("utf-8", "replace")
-        yield "  " + harmless.clipped(text, style.width - 2)
+        yield "  " + safe_text.clipped(text, style.width - 2)
 
 
 def _is_prompt(part: Utterance | ToolUse) -> bool:
@@ -142,7 +142,7 @@ def _said(part: Utterance, style: Style) -> Iterator[str]:
     faint = isinstance(part.block, Thinking) or phrases.speaker(part.view) not in _SPEAKING
     mark = style.paint("you", ">") + " " if prompt else ""
     room = style.width - 2 * prompt
-    for line in harmless.lines(as_typed(words) if prompt else words):
+    for line in safe_text.lines(as_typed(words) if prompt else words):
         for shown in _wrapped(line, room) if style.wraps else (line,):
             yield (mark + (style.paint("detail", shown) if faint else shown)).rstrip(" ")
 
@@ -167,15 +167,15 @@ def _exchange(part: ToolUse, style: Style) -> Iterator[str]:
     words = []
     room = style.width - len("  •")
     if call is not None:
-        name = harmless.clipped(call.name, room // 3)
+        name = safe_text.clipped(call.name, room // 3)
         words.append(style.paint("heading", name))
         room -= len(name) + 1
     after = ""
     if result is not None:
         outcome = phrases.outcome(result)
-        after = "→ " + harmless.clipped(outcome, room - 3 if call is None else room // 2 - 3)
+        after = "→ " + safe_text.clipped(outcome, room - 3 if call is None else room // 2 - 3)
         room -= len(after) + 1
-    if call is not None and (about := harmless.clipped(phrases.about(call), room - 1)):
+    if call is not None and (about := safe_text.clipped(phrases.about(call), room - 1)):
         words.append(about)
     if result is not None:
         words.append(style.paint("wrong" if result.is_error else "detail", after))
@@ -184,10 +184,10 @@ def _exchange(part: ToolUse, style: Style) -> Iterator[str]:
 
 def _whole(call: ToolCall | None, result: ToolResult | None, style: Style) -> Iterator[str]:
     if call is not None:
-        yield "  • " + style.paint("heading", harmless.line(call.name))
+        yield "  • " + style.paint("heading", safe_text.line(call.name))
         for name, value in phrases.arguments(call):
-            lines = harmless.lines(value)
-            label = style.paint("detail", f"{harmless.line(name)}:" if name else "")
+            lines = safe_text.lines(value)
+            label = style.paint("detail", f"{safe_text.line(name)}:" if name else "")
             if len(lines) == 1:
                 yield f"    {label} {lines[0]}"
             else:
@@ -195,7 +195,7 @@ def _whole(call: ToolCall | None, result: ToolResult | None, style: Style) -> It
                 yield from (f"      {line}".rstrip() for line in lines)
     if result is not None:
         yield "  " + style.paint(*(("wrong", "→ error") if result.is_error else ("detail", "→")))
-        yield from (f"    {line}".rstrip() for line in harmless.lines(phrases.given(result)))
+        yield from (f"    {line}".rstrip() for line in safe_text.lines(phrases.given(result)))
 
 
 def _where(record: Record, view: View | None, style: Style) -> str:
@@ -206,7 +206,7 @@ def _where(record: Record, view: View | None, style: Style) -> str:
         words += [phrases.speaker(view), *([common.time(view.time)] if view.time else [])]
     else:
         words.append("no record")
-    return style.paint("rule", harmless.clipped(" · ".join(words), 2 * WIDEST))
+    return style.paint("rule", safe_text.clipped(" · ".join(words), 2 * WIDEST))
 
 
 def _lines_of(text: str, grep: re.Pattern[str]) -> Iterator[tuple[int, int]]:
@@ -227,7 +227,7 @@ def _excerpt(text: str, grep: re.Pattern[str], style: Style) -> str:
     found = grep.search(text)
     begin, end = found.span() if found is not None else (0, 0)
     start = max(0, min(begin - room // 4, len(text) - room)) if end > room else 0
-    shown = harmless.lines(text[start : start + room])[0].strip()
+    shown = safe_text.lines(text[start : start + room])[0].strip()
     again = grep.search(shown)
     if again is not None:
         begin, end = again.span()

@@ -11,7 +11,7 @@ import json
 import re
 from typing import Any, Final
 
-from sessrotate.harmless import picture
+from sessrotate.safe_text import picture
 
 _ODD: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufeff\ufffe\uffff]")
 _ODD_PARTS: Final = re.compile(rf"{_ODD.pattern}(?:(?<=\x1b)\[[0-?]*[ -/]*[@-~]|(?<=\r)\n)?")

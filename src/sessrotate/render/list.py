@@ -2,7 +2,7 @@
 
 Rule: no line is wider than the terminal, and a size or a time is shown whole or not at all. Whole
 columns are left out, the least useful first; only projects and titles are shortened. Text from a
-session passes `harmless` first, and colours come only from this module.
+session passes `safe_text` first, and colours come only from this module.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from sessrotate import harmless
+from sessrotate import safe_text
 from sessrotate.render import widths
 from sessrotate.render.common import count, size
 from sessrotate.reports.session_info import short_names
@@ -106,7 +106,7 @@ class _Shown:
 
 
 def _name(entry: SessionInfo, shown: _Shown) -> str:
-    return harmless.line(shown.names[entry.name])
+    return safe_text.line(shown.names[entry.name])
 
 
 def _client(entry: SessionInfo, shown: _Shown) -> str:
@@ -146,7 +146,7 @@ def _used(entry: SessionInfo, shown: _Shown) -> str:
 def _continues(entry: SessionInfo, shown: _Shown) -> str:
     if entry.continues is None:
         return "-"
-    told = harmless.line(shown.names.get(entry.continues.session, entry.continues.session))
+    told = safe_text.line(shown.names.get(entry.continues.session, entry.continues.session))
     return f"{told}?" if entry.continues.reason == "same title" else told
 
 
@@ -154,11 +154,11 @@ def _project(entry: SessionInfo, shown: _Shown) -> str:
     folder, home = entry.project, shown.look.home
     if home and (folder == home or folder.startswith(home + "/")):
         folder = "~" + folder[len(home) :]
-    return harmless.line(folder)
+    return safe_text.line(folder)
 
 
 def _title(entry: SessionInfo, _shown: _Shown) -> str:
-    return harmless.line(entry.title.text) or _NOT_USED[entry.standing] or "-"
+    return safe_text.line(entry.title.text) or _NOT_USED[entry.standing] or "-"
 
 
 _COLUMNS: Final = (

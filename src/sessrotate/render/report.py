@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from sessrotate import harmless
+from sessrotate import safe_text
 from sessrotate.render import common
 from sessrotate.render.columns import Canvas, Columns, Row, table
 from sessrotate.render.common import count, size
@@ -64,11 +64,11 @@ _WORTH: Final = Columns(
 
 def session(report: SessionReport, canvas: Canvas) -> Iterator[str]:
     """Yield the lines of a session's report."""
-    title = harmless.line(report.title)
+    title = safe_text.line(report.title)
     if title:
         yield canvas.paint("bold", cut(title, canvas.width or width(title)))
     where = [report.id, report.client, report.folder or "", "running" if report.is_running else ""]
-    yield canvas.paint("dim", " · ".join(harmless.line(each) for each in where if each))
+    yield canvas.paint("dim", " · ".join(safe_text.line(each) for each in where if each))
     yield ""
     yield _heading(report)
     yield from _segments(report.segments, canvas)
@@ -108,7 +108,7 @@ def _heading(report: SessionReport) -> str:
 
 
 def _day(time: str | None) -> str:
-    return harmless.line((time or "")[:10])
+    return safe_text.line((time or "")[:10])
 
 
 def _segments(segments: Sequence[SegmentRow], canvas: Canvas) -> Iterator[str]:
@@ -121,7 +121,7 @@ def _segments(segments: Sequence[SegmentRow], canvas: Canvas) -> Iterator[str]:
                 size(segment.bytes),
                 "-" if segment.lines is None else f"{segment.lines:,}",
                 *_compaction(segment),
-                harmless.clipped(common.time(segment.last_timestamp), 19),
+                safe_text.clipped(common.time(segment.last_timestamp), 19),
                 _remark(segment, is_last=segment is segments[-1]),
             ),
             segment.bytes / largest,
@@ -139,7 +139,7 @@ def _segments(segments: Sequence[SegmentRow], canvas: Canvas) -> Iterator[str]:
     yield from table(_PARTS, rows, canvas)
     for segment in segments:
         if segment.problem is not None:
-            yield canvas.paint("wrong", harmless.line(segment.problem))
+            yield canvas.paint("wrong", safe_text.line(segment.problem))
 
 
 def _compaction(segment: SegmentRow) -> tuple[str, str, str]:
@@ -148,8 +148,8 @@ def _compaction(segment: SegmentRow) -> tuple[str, str, str]:
         return "-", "-", "-"
     tokens = "-" if boundary.pre_tokens is None else f"{boundary.pre_tokens:,}"
     return (
-        harmless.clipped(common.time(boundary.timestamp), 19),
-        harmless.clipped(boundary.trigger or "-", 12),
+        safe_text.clipped(common.time(boundary.timestamp), 19),
+        safe_text.clipped(boundary.trigger or "-", 12),
         tokens,
     )
 
@@ -172,11 +172,11 @@ def _advice(report: SessionReport, canvas: Canvas) -> Iterator[str]:
         yield f"{tail}. Rotating would move {freed} out of the live file:"
     else:
         yield f"{tail}; {freed} come before the last compaction. To cut it into segments:"
-    yield canvas.paint("bold", f"  {harmless.line(report.command)}")
+    yield canvas.paint("bold", f"  {safe_text.line(report.command)}")
 
 
 def _lowered(sentence: str) -> str:
-    text = harmless.line(sentence)
+    text = safe_text.line(sentence)
     return text[:1].lower() + text[1:]
 
 
@@ -204,7 +204,7 @@ def _contents(
                 line.kind if line.tool is None else f"{line.kind}, {_name(line.tool)}",
                 str(line.segment),
                 f"{line.within:,}",
-                harmless.clipped(line.session, 40) if many else "",
+                safe_text.clipped(line.session, 40) if many else "",
             ),
             line.bytes / largest,
         )
@@ -219,7 +219,7 @@ def _contents(
 
 
 def _name(tool: str) -> str:
-    return harmless.clipped(tool, 32)
+    return safe_text.clipped(tool, 32)
 
 
 def _shares(title: str, shares: Sequence[Share], whole: int, canvas: Canvas) -> Iterator[str]:
@@ -297,7 +297,7 @@ def _totals(title: str, totals: Sequence[Total], canvas: Canvas) -> Iterator[str
 
 def _folder(path: str) -> str:
     """Return a folder, cut in its middle where it is too long."""
-    return cut_middle(harmless.line(path) or "(not known)", _TITLE)
+    return cut_middle(safe_text.line(path) or "(not known)", _TITLE)
 
 
 def _worth(report: MachineReport, canvas: Canvas) -> Iterator[str]:
@@ -312,8 +312,8 @@ def _worth(report: MachineReport, canvas: Canvas) -> Iterator[str]:
             (
                 size(each.would_free),
                 size(each.bytes),
-                cut(harmless.line(each.title), _TITLE // 2),
-                harmless.line(each.command),
+                cut(safe_text.line(each.title), _TITLE // 2),
+                safe_text.line(each.command),
             ),
             each.would_free / largest,
         )

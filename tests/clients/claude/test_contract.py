@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sessrotate.clients.claude import contract, lasting
+from sessrotate.clients.claude import carried_rows, contract
 from sessrotate.clients.claude.contract import LivePlan
 from sessrotate.model import Span
 from sessrotate.system.source import Source
@@ -208,7 +208,7 @@ def test_of_metadata_the_last_of_each_key_is_carried(tmp_path: Path) -> None:
 
 def test_unknown_rows_and_torn_lines_are_kept_and_void_ones_are_not(tmp_path: Path) -> None:
     new = {"type": "from-a-newer-client", "x": 1}
-    void = [{"type": kind} for kind in sorted(lasting.CLEARED)]
+    void = [{"type": kind} for kind in sorted(carried_rows.CLEARED)]
     _, carried = plan(tmp_path, new, b'{"torn":', b"\xff\x00", *void, compaction())
     assert carried == [new, b'{"torn":', b"\xff\x00"]
 

@@ -14,8 +14,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import generate_session
+from sessrotate.clients.claude import carried_rows as kinds
 from sessrotate.clients.claude import contract, survey
-from sessrotate.clients.claude import lasting as kinds
 from sessrotate.clients.claude.rows import Row
 from sessrotate.clients.claude.survey import Survey
 from sessrotate.model import Span

@@ -1,7 +1,7 @@
 """Which lines before its last compaction Claude Code still needs to resume a session.
 
 Rule: when the real client resumes `carried lines · boundary · tail`, it must send the same request
-as from the whole file. `lasting` says which rows outlive a compaction; the rest was found by
+as from the whole file. `carried_rows` says which rows outlive a compaction; the rest was found by
 comparing the requests of 2.0.28 to 2.1.330, and the tests with real clients hold it. Lines are
 carried unchanged, in the order of the history, and nothing after the cut is ever dropped. If the
 request could differ, the plan says why and must not be carried out. Memory is bounded by `ROOM`,
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from sys import getsizeof
 from typing import TYPE_CHECKING, Final
 
-from sessrotate.clients.claude.lasting import (
+from sessrotate.clients.claude.carried_rows import (
     CLEARED,
     FILE_HISTORY,
     LAST_WINS,

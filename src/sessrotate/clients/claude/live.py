@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from sessrotate.clients.claude.lasting import preserved
+from sessrotate.clients.claude.carried_rows import preserved
 from sessrotate.clients.claude.rows import Row, compaction_of, row_of
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from sessrotate.clients.claude.lasting import TRANSCRIPT
+from sessrotate.clients.claude.carried_rows import TRANSCRIPT
 from sessrotate.clients.claude.rows import CompactMetadata, compaction_of, turn_of
 
 if TYPE_CHECKING:

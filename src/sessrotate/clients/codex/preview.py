@@ -21,9 +21,9 @@ from sessrotate.clients.codex.prompts import prompt
 from sessrotate.clients.codex.rows import EventMsg, Meta, SessionMeta, Source, row_of
 from sessrotate.clients.preview import EDGE, TITLE_LENGTH, Sight, Title
 from sessrotate.errors import DamagedError
-from sessrotate.harmless import clipped
 from sessrotate.parsing.json_typed import Rows
 from sessrotate.parsing.records import records
+from sessrotate.safe_text import clipped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -7,9 +7,9 @@ from typing import get_args
 
 import pytest
 
-from sessrotate.archive import standing
+from sessrotate.archive import recovery_table
 from sessrotate.archive.intent import OPERATIONS, Operation
-from sessrotate.archive.standing import MATCHES, ROWS, SIGNS, Match, Sign, decided
+from sessrotate.archive.recovery_table import MATCHES, ROWS, SIGNS, Match, Sign, decided
 
 CASES = list(product(OPERATIONS, MATCHES, SIGNS))
 
@@ -17,8 +17,8 @@ CASES = list(product(OPERATIONS, MATCHES, SIGNS))
 def test_the_table_is_about_every_case() -> None:
     assert set(MATCHES) == set(get_args(Match))
     assert set(SIGNS) == set(get_args(Sign))
-    assert {row.standing for row in ROWS} == set(get_args(standing.Standing))
-    assert {row.deed for row in ROWS} == set(get_args(standing.Deed))
+    assert {row.standing for row in ROWS} == set(get_args(recovery_table.Standing))
+    assert {row.deed for row in ROWS} == set(get_args(recovery_table.Deed))
     for case in CASES:
         assert decided(*case) in ROWS
 
