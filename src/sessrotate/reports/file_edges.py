@@ -75,9 +75,10 @@ def of(path: str | os.PathLike[str]) -> Edges:
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "it is no regular file")
-        head = tail = os.pread(fd, min(EDGE, status.st_size), 0)
+        head = tail = os.read(fd, min(EDGE, status.st_size))
         if status.st_size > EDGE:
-            tail = os.pread(fd, EDGE, status.st_size - EDGE)
+            os.lseek(fd, status.st_size - EDGE, os.SEEK_SET)  # Windows has no pread
+            tail = os.read(fd, EDGE)
     finally:
         os.close(fd)
     return Edges(head, tail, *_facts(status))
