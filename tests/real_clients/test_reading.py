@@ -31,7 +31,7 @@ from support.real_clients.editing import Session
 from support.real_clients.making import MAKERS, Sessions
 from support.real_clients.mock_api import Block, blocks
 from support.real_clients.rotating import rotate
-from support.real_real_clients.synthetic import CASES
+from support.real_clients.synthetic import CASES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -84,7 +84,7 @@ RARE: Final = (
     "a_subagents_rows_in_the_session",
     "a_torn_last_line",
 )
-"""Cases of `real_clients.synthetic` in which another conversation might be read."""
+"""Cases of `support.real_clients.synthetic` in which another conversation might be read."""
 
 NO_RESPONSE: Final = ("assistant", "No response requested.")
 
