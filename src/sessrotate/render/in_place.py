@@ -134,7 +134,7 @@ def _carried(plan: RotationPlan) -> Iterator[str]:
     yield f"Of what is archived, {lines} ({size(plan.carried_bytes)}) {stay} in the live file too:"
     reasons = Counter(entry.reason for entry in plan.live.carried)
     for reason, number in reasons.most_common():
-        yield f"  {number:,} because {reason}"
+        yield f"  {number:,}: {reason}"
 
 
 def _duration(seconds: float) -> str:

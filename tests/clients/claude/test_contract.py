@@ -79,7 +79,7 @@ def test_listed_rows_are_carried_in_file_order_and_alone(tmp_path: Path) -> None
     assert carried == rows
     made, carried = plan(tmp_path, *rows, listed("d", "b"), message("e", "boundary"))
     assert carried == [rows[1], rows[3]]
-    assert {entry.reason for entry in made.carried} == {"the compaction preserved it"}
+    assert {entry.reason for entry in made.carried} == {"preserved by the compaction"}
 
 
 def test_a_listed_row_that_is_missing_is_refused(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_a_row_that_is_continued_brings_all_that_it_continues(tmp_path: Path) ->
     rows = [message("a"), message("side", "a"), message("b", "a"), message("c", "b")]
     made, carried = plan(tmp_path, *rows, compaction(), message("d", "b"))
     assert (made.refusals, carried) == ((), [rows[0], rows[2]])
-    assert {entry.reason for entry in made.carried} == {"a row after the compaction continues it"}
+    assert {entry.reason for entry in made.carried} == {"continued by a row after the compaction"}
 
 
 def test_of_copies_before_the_cut_the_last_is_carried(tmp_path: Path) -> None:
@@ -203,7 +203,9 @@ def test_of_metadata_the_last_of_each_key_is_carried(tmp_path: Path) -> None:
     summaries = [{"type": "summary", "summary": leaf, "leafUuid": leaf} for leaf in "xyx"]
     made, carried = plan(tmp_path, title, other, *summaries, newer, compaction())
     assert carried == [other, summaries[1], summaries[2], newer]
-    assert {entry.reason for entry in made.carried} == {"it is the newest of its kind"}
+    assert {entry.reason for entry in made.carried} == {
+        "the current setting of its kind (title, mode, …)"
+    }
 
 
 def test_unknown_rows_and_torn_lines_are_kept_and_void_ones_are_not(tmp_path: Path) -> None:

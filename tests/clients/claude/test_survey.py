@@ -417,21 +417,21 @@ class SlowPlan:
             if reason := needed.get(number):
                 yield start, line, reason
             elif row is None:
-                yield start, line, "it is no record, and clients keep it"
+                yield start, line, "no record, which clients keep"
             elif kind in kinds.LAST_WINS:
                 if keys[number] not in keys[number + 1 :]:
-                    yield start, line, "it is the newest of its kind"
+                    yield start, line, "the current setting of its kind (title, mode, …)"
             elif kind in kinds.FILE_HISTORY:
                 if text(row, "messageId") in self.tail | found.keys():
-                    yield start, line, "it is the file history of a message that stays"
+                    yield start, line, "file history of a message that stays"
             elif kind not in kinds.CLEARED | kinds.TRANSCRIPT:
-                yield start, line, "clients keep records of its type"
+                yield start, line, "of a type that clients keep"
 
 
 REASONS = {
-    "list": "the compaction preserved it",
-    "walk": "the compaction preserved it",
-    "chain": "a row after the compaction continues it",
+    "list": "preserved by the compaction",
+    "walk": "preserved by the compaction",
+    "chain": "continued by a row after the compaction",
 }
 
 

@@ -47,7 +47,7 @@ _PER_NAME: Final = 120
 _PER_LINE: Final = 350
 """What CPython takes for a uuid, or for a line to carry, with its share of sets and lists."""
 
-_HISTORY_OF_KEPT: Final = "it is the file history of a message that stays"
+_HISTORY_OF_KEPT: Final = "file history of a message that stays"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,7 @@ class Carried:
     """A line from before the cut that goes along, without its newline, and why.
 
     `segment` is the number of the sealed segment that it stands in, None for the live file.
+    `reason` says what the line is, as people read it.
     """
 
     span: Span
@@ -246,12 +247,12 @@ def _found(needs: _Needs, found: Carried, uuid: str, parent: str | None) -> set[
     more: set[str] = set()
     walk_ends = needs.walked.get(uuid)
     if uuid in needs.chained:
-        needs.found[uuid] = replace(found, reason="a row after the compaction continues it")
+        needs.found[uuid] = replace(found, reason="continued by a row after the compaction")
         if parent is not None:
             needs.chained.add(parent)
             more.add(parent)
     if uuid in needs.preserved or walk_ends is not None:
-        needs.found[uuid] = replace(found, reason="the compaction preserved it")
+        needs.found[uuid] = replace(found, reason="preserved by the compaction")
         if walk_ends is not None and walk_ends != uuid and parent is not None:
             needs.walked[parent] = walk_ends
             more.add(parent)
@@ -291,7 +292,9 @@ def _look_through(
         elif (reason := _reason(row, kept)) is not None:
             needs.room.take(_PER_LINE)
             always.append(Carried(span, reason))
-    newest = [Carried(span, "it is the newest of its kind") for span in last.values()]
+    newest = [
+        Carried(span, "the current setting of its kind (title, mode, …)") for span in last.values()
+    ]
     return [*always, *newest], repeated
 
 
@@ -311,7 +314,7 @@ def _short(value: Name) -> Name:
 def _reason(row: Row | None, kept: set[str]) -> str | None:
     """Return why a line is carried of itself, or None if it is not."""
     if row is None:
-        return "it is no record, and clients keep it"
+        return "no record, which clients keep"
     if row.type in FILE_HISTORY:
         return _HISTORY_OF_KEPT if _name(row.message_id) in kept else None
-    return None if row.type in CLEARED else "clients keep records of its type"
+    return None if row.type in CLEARED else "of a type that clients keep"
