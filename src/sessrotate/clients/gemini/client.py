@@ -27,7 +27,7 @@ MARKER: Final = updates.MARKER
 NOT_IN_PLACE: Final = (
     "Gemini CLI deletes session files by the eight characters that their names end with, so files "
     "beside a session are not safe from it, and sessrotate does not rotate its sessions in place "
-    "yet. Leave --in-place out to split one into a folder."
+    "yet. `split` without --in-place copies one into a folder."
 )
 
 boundary: Final = updates.boundary
