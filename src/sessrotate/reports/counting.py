@@ -165,7 +165,8 @@ class Tally:
         for data, start, to, size, is_ended in split(pieces):
             if data is not seen:
                 seen, view = data, memoryview(data)
-            line = view[start:to]
+            # A line that came in several pieces is all of `data`.
+            line = data if to - start == len(data) else view[start:to]
             is_whole = to - start == size
             found = gist_of(line, is_whole=is_whole)
             if found is None or not is_whole:
