@@ -287,6 +287,30 @@ def test_16_megabytes_of_nothing_but_the_marker_are_opaque(tmp_path: Path) -> No
     path.unlink()
 
 
+# ── a report by kinds ────────────────────────────────────────────────────────────────────────
+
+MOST_OF_A_REPORT: Final = 70  # MiB
+
+
+def blocks(each: bytes, size: int) -> Pieces:
+    """Yield a message of nothing but such blocks, of about `size` bytes in all."""
+    yield b'{"type":"user","uuid":"u","message":{"role":"user","content":['
+    yield (each + b",") * (size // (len(each) + 1))
+    yield each + b"]}}\n"
+
+
+@pytest.mark.parametrize("size", [200 * 1024, 8 * MIB - 1024], ids=["200 KiB", "8 MiB"])
+@pytest.mark.parametrize("each", [b"{}", b'{"type":"text"}'])
+def test_a_line_of_millions_of_blocks_is_counted_in_little_memory(
+    tmp_path: Path, each: bytes, size: int
+) -> None:
+    path = tmp_path / f"{ID}.jsonl"
+    write(path, blocks(each, size))
+    ended = weighed("report", "--kinds", "--json", path)
+    assert ended.code == 0, ended.err
+    assert ended.peak_mib <= MOST_OF_A_REPORT
+
+
 # ── many boundaries ──────────────────────────────────────────────────────────────────────────
 
 

@@ -70,7 +70,7 @@ class Known:
     ) -> None:
         # By the first two bytes of what a record is known by: with millions of records some hundred
         # in each bucket, which are searched faster than a set of that many would take memory.
-        self._buckets: Final[list[bytearray | None]] = [None] * 65536
+        self._buckets: Final = [b""] * 65536
         self._bytes_of: Final = bytes_of
         self._copies: Final = Copies() if copies is None else copies
 
@@ -88,9 +88,6 @@ class Known:
         known_by = xxhash.xxh3_128_digest(key, 1) if key else line
         number, rest, mark = known_by[0] << 8 | known_by[1], known_by[2:_KEPT], line[-_MARK:]
         bucket = self._buckets[number]
-        if bucket is None:
-            self._buckets[number] = bytearray(rest + mark)
-            return True
         at = bucket.find(rest)
         while at >= 0:
             if at % _SIZE == 0:
@@ -98,7 +95,7 @@ class Known:
                 self._copies.differing += bucket[at + len(rest) : at + _SIZE] != mark
                 return False
             at = bucket.find(rest, at + 1)
-        bucket += rest + mark
+        self._buckets[number] = bucket + rest + mark
         return True
 
 

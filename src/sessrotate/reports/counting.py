@@ -119,7 +119,9 @@ class Tally:
         """
         counts, days = Counts(), Days()
         shares, is_new = counts.kinds, self._known.is_new_line
-        smallest = -1
+        # What is no larger than the largest of earlier segments is not kept.
+        largest = self.counts.largest
+        smallest = floor = largest[-1].bytes if len(largest) == LARGEST else -1
         reader = self._reader
         told = (
             self._by_gist(reader.gist, pieces, index)
@@ -146,7 +148,8 @@ class Tally:
                 _count(counts.tools, tool, 1, size)
             if size > smallest:
                 counts.keep(LargeLine(self._session, index, start + at, at, size, kind, tool))
-                smallest = counts.largest[-1].bytes if len(counts.largest) == LARGEST else -1
+                if len(counts.largest) == LARGEST:
+                    smallest = max(floor, counts.largest[-1].bytes)
         self.counts.add(counts)
         self._days.extend(days)
         return sum(share[0] for share in shares.values()), sum(
@@ -162,7 +165,8 @@ class Tally:
         for data, start, to, size, is_ended in split(pieces):
             if data is not seen:
                 seen, view = data, memoryview(data)
-            line = view[start:to]
+            # A line that came in several pieces is all of `data`.
+            line = data if to - start == len(data) else view[start:to]
             is_whole = to - start == size
             found = gist_of(line, is_whole=is_whole)
             if found is None or not is_whole:

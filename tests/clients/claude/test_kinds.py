@@ -363,3 +363,11 @@ def test_of_a_line_that_is_too_long_the_beginning_tells(row: object, kind: str) 
     line = written(row)
     assert gist(record(line[:3000], len(line))) == (Gist(kind), None)  # type: ignore[arg-type] # a str here
     assert parsed(line)[0].kind == kind
+
+
+def test_of_a_row_of_too_many_objects_the_beginning_tells_and_its_uuid_is_known() -> None:
+    line = written(message("user", [RESULT, *[{}] * claude_kinds.MOST_OBJECTS])).ljust(300_000)
+    assert gist(record(line)) == (Gist("tool results"), b"u")
+    said = {"type": "text", "text": "{" * 300_000}
+    assert gist(record(written(message("user", [said])))) == (Gist("user text"), b"u")
+    assert gist(record(written(message("user", [said]))[:-1])) == (Gist("unknown"), None)

@@ -164,7 +164,7 @@ def _continued(survey: Survey, span: Span, room: _Room) -> tuple[set[str], set[s
     """Return the uuids of the rows in `span`, and those that they continue and that are not."""
     uuids: set[str] = set()
     parents: set[str] = set()
-    for _, row in survey.forward(span):
+    for _, _, row in survey.forward(span):
         if row is None:
             continue
         uuid, parent = _name(row.uuid), _name(row.parent_uuid)
@@ -203,12 +203,12 @@ def _look_back(
     survey: Survey, end: int, needs: _Needs, missing: set[str], segment: int | None = None
 ) -> None:
     """Find the `missing` rows, last copy first: a row's parent stands before it."""
-    for span, row in survey.backward(end - 1) if missing else ():
+    for start, to, row in survey.backward(end - 1) if missing else ():
         uuid = None if row is None else _name(row.uuid)
         if row is not None and uuid is not None and uuid in missing:
             missing.remove(uuid)
             parent = _name(row.parent_uuid)
-            more = _found(needs, Carried(span, "", segment), uuid, parent)
+            more = _found(needs, Carried(Span(start, to), "", segment), uuid, parent)
             missing |= {uuid for uuid in more if uuid not in needs.found}
             if not missing:
                 return
@@ -231,12 +231,12 @@ def _look_further(older: Older, needs: _Needs, missing: set[str]) -> Iterator[Ca
         survey, end, known = Survey(source, lines.WINDOW), source.size(), set(needs.found)
         _look_back(survey, end, needs, missing, index)
         found = needs.found.keys() - known
-        for span, row in survey.forward(Span(0, end if found else 0)):
+        for start, to, row in survey.forward(Span(0, end if found else 0)):
             if row is None or row.type not in FILE_HISTORY:
                 continue
             if _name(row.message_id) in found:
                 needs.room.take(_PER_LINE)
-                yield Carried(span, _HISTORY_OF_KEPT, index)
+                yield Carried(Span(start, to), _HISTORY_OF_KEPT, index)
         if not missing & _wanted(needs):
             return
 
@@ -282,16 +282,18 @@ def _look_through(
     last: dict[tuple[object, ...], Span] = {}
     repeated = 0
     kept = tail | needs.found.keys()
-    for span, row in survey.forward(Span(0, end)):
+    for start, to, row in survey.forward(Span(0, end)):
         if row is not None and row.type in TRANSCRIPT:
-            repeated += _name(row.uuid) in tail
+            # Almost all rows. A uuid that is longer than any name is not in the tail.
+            if row.uuid in tail:
+                repeated += 1
         elif row is not None and (key := _key(row)) is not None:
             if key not in last:
                 needs.room.take(_PER_LINE + sum(map(getsizeof, key)))
-            last[key] = span
+            last[key] = Span(start, to)
         elif (reason := _reason(row, kept)) is not None:
             needs.room.take(_PER_LINE)
-            always.append(Carried(span, reason))
+            always.append(Carried(Span(start, to), reason))
     newest = [
         Carried(span, "the current setting of its kind (title, mode, …)") for span in last.values()
     ]

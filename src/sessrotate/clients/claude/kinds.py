@@ -2,7 +2,8 @@
 
 Rule: what is told of a line is what `kinds.of_view` says of its view, and `reader.key` of its uuid.
 Where that takes more than types (the decoder declines the line, a message mixes kinds, a tool gave
-a picture), nothing is told, and the caller makes a view. No text of a message is copied.
+a picture), nothing is told, and the caller makes a view. No text of a message is copied. Of a line
+that is too long to be held, or of more than `MOST_OBJECTS`, the beginning decides.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from sessrotate.clients import kinds
-from sessrotate.clients.claude.rows import Block, turn_of
+from sessrotate.clients.claude.rows import Block, row_of, turn_of
 from sessrotate.clients.claude.view import KINDS
 from sessrotate.clients.kinds import Gist
 from sessrotate.parsing.json_stream import Cursor
@@ -38,7 +39,15 @@ _OF_BLOCK: Final[dict[str | None, Kind]] = {
 _OPENS: Final = ord("[")
 _PICTURES: Final = frozenset({"image", "document"})
 
+MOST_OBJECTS: Final = 50_000
+"""Objects in a line that are decoded: each takes some 90 bytes, and 8 MiB have room for millions.
+Braces in texts count too; no row of a client's has nearly as many."""
+
+_LARGE: Final = 256 * 1024
+"""Bytes of a line from which on its objects are counted."""
+
 _turn: Final = turn_of.fast
+_row: Final = row_of.fast
 _given: Final = msgspec.json.Decoder(list[Block]).decode
 
 _BEGINNING: Final = 64 * 1024
@@ -54,6 +63,8 @@ def gist(line: bytes | memoryview, *, is_whole: bool) -> tuple[Gist, bytes | Non
     """
     if not is_whole:
         return Gist(_of_beginning(bytes(line))), None
+    if len(line) > _LARGE and bytes(line).count(b"{") > MOST_OBJECTS:
+        return _of_crowd(bytes(line))
     try:
         row = _turn(line)
     except DECLINED:
@@ -106,7 +117,16 @@ def _has_pictures(block: Block) -> bool:
         return True
 
 
-# ── lines that are too long to be held ───────────────────────────────────────────────────────
+# ── lines that are too much to be held ───────────────────────────────────────────────────────
+
+
+def _of_crowd(line: bytes) -> tuple[Gist, bytes | None]:
+    """Return the gist and the uuid of a row of more objects than are decoded."""
+    try:
+        uuid = _row(line).uuid
+    except DECLINED:
+        return kinds.UNKNOWN, None
+    return Gist(_of_beginning(line)), None if uuid is None else uuid.encode()
 
 
 def _of_beginning(line: bytes) -> Kind:

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from sessrotate.parsing.lines import Line
     from sessrotate.system.source import Source
 
-    Found = tuple[Span, Row | None]
-    """A line's span without its newline, and the row on it; None if that is no object."""
+    Found = tuple[int, int, Row | None]
+    """Where a line starts and ends, without its newline, and the row on it; None if that is no
+    object. No `Span`: there may be millions, and few are kept."""
 
 _NAMES: Final[json_line.Shape] = dict.fromkeys(row_of.names)
 
@@ -42,29 +43,36 @@ class Survey:
 
     def forward(self, span: Span) -> Iterator[Found]:
         """Yield every line of `span` that is not empty."""
-        return map(self._found, self._window.forward(span))
+        return self._rows(self._window.forward(span))
 
     def backward(self, end: int) -> Iterator[Found]:
         """Yield every line before the one that ends at `end`, and that one, the last first."""
-        return map(self._found, self._window.backward(end))
+        return self._rows(self._window.backward(end))
 
-    def _found(self, place: Line) -> Found:
-        start, end, at = place
-        span = Span(start, end)
-        if at != LONG:
-            return span, self._decoded(span, self._window.view[at : at + span.size])
+    def _rows(self, places: Iterator[Line]) -> Iterator[Found]:
+        decode, view = row_of.fast, self._window.view
+        for start, end, at in places:
+            if at == LONG:
+                yield start, end, self._long(Span(start, end))
+                continue
+            try:
+                yield start, end, decode(view[at : at + end - start])
+            except DECLINED:
+                yield start, end, self._refused(Span(start, end))
+
+    def _long(self, span: Span) -> Row | None:
         if span.size > LONGEST:
-            return span, self._followed(span)
+            return self._followed(span)
         with memoryview(bytearray(span.size)) as line:
-            self._source.fill(line, start)
-            return span, self._decoded(span, line)
+            self._source.fill(line, span.start)
+            try:
+                return row_of.fast(line)
+            except DECLINED:
+                return self._refused(span)
 
-    def _decoded(self, span: Span, line: memoryview) -> Row | None:
-        try:
-            return row_of.fast(line)
-        except DECLINED:
-            found = json_line.values(self._source.pieces(span), span.size, _NAMES)
-            return None if found is None else row_of.fitted(found)
+    def _refused(self, span: Span) -> Row | None:
+        found = json_line.values(self._source.pieces(span), span.size, _NAMES)
+        return None if found is None else row_of.fitted(found)
 
     def _followed(self, span: Span) -> Row | None:
         cursor = Cursor(self._source.pieces(span))
