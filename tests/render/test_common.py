@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,19 @@ def test_a_bar_is_as_long_as_its_share(share: float) -> None:
     eighths = 8 * drawn.count("█") + (" ▏▎▍▌▋▊▉".index(drawn[-1]) if drawn.strip("█") else 0)
     assert abs(eighths - share * 96) <= 0.5
     assert len(drawn) <= 12
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda each: st.lists(each) | st.dictionaries(st.text(), each) | st.tuples(each, each),
+)
+
+
+@given(_JSON)
+def test_a_document_is_indented_by_two(document: object) -> None:
+    expected = json.dumps(document, indent=2) + "\n"
+    assert common.as_json(document) == expected
+    assert "".join(common.json_parts(document)) == expected
 
 
 def test_the_rows_of_a_plain_table_are_aligned(tmp_path: Path) -> None:

@@ -48,17 +48,17 @@ class Place:
     @property
     def archive(self) -> Path:
         """The folder of what is not live any more."""
-        return self.config / FOLDER / self.project / self.session
+        return self.config.joinpath(FOLDER, self.project, self.session)
 
     @property
     def lock(self) -> Path:
         """The file that whoever changes this session holds."""
-        return self.config / FOLDER / LOCKS / self.project / f"{self.session}.lock"
+        return self.config.joinpath(FOLDER, LOCKS, self.project, f"{self.session}.lock")
 
     @property
     def note(self) -> Path:
         """The file that says how a rotation by the client's hook failed."""
-        return self.config / FOLDER / HOOK / self.project / f"{self.session}.json"
+        return self.config.joinpath(FOLDER, HOOK, self.project, f"{self.session}.json")
 
     @property
     def pack(self) -> Path:

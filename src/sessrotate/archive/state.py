@@ -254,7 +254,7 @@ def opened(place: Place) -> Iterator[State]:
 def _listing(place: Place) -> frozenset[str]:
     with storage("look into the archive"):
         try:
-            return frozenset(entry.name for entry in place.archive.iterdir())
+            return frozenset(os.listdir(place.archive))  # noqa: PTH208 - only the names
         except FileNotFoundError:
             return frozenset()
 

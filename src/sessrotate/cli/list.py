@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -133,13 +134,12 @@ def _show(shown: list[SessionInfo], known: list[SessionInfo], now: float) -> Non
         home=str(Path.home()),
     )
     names = (name for each in known for name in (each.name, each.id))
-    table = "".join(render_list.table(shown, names, look))
-    text = table + render_list.total(shown, hidden, look)
+    lines = chain(render_list.table(shown, names, look), (render_list.total(shown, hidden, look),))
     if look.width is None:
-        streams.write(text)
+        streams.write_all(lines)
         return
     with pager.output() as write:
-        write(text.encode(sys.stdout.encoding or "utf-8", "replace"))
+        write("".join(lines).encode(sys.stdout.encoding or "utf-8", "replace"))
 
 
 def _paths(project: str | None) -> frozenset[str]:

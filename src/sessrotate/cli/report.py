@@ -99,7 +99,7 @@ def _all(*, kinds: bool, as_json: bool, html: Path | None, quiet: bool) -> None:
     if html is not None:
         _page(report, html, quiet=quiet)
     if as_json:
-        streams.write(common.as_json(report_json.machine(report)))
+        streams.write_all(common.json_parts(report_json.machine(report)))
     elif html is None:
         _write(render_report.machine(report, _canvas()))
     failure = worst(errors.failures)

@@ -36,6 +36,8 @@ def obstacles(place: Place, source: Source, names: int) -> Iterator[str]:
 
 def _device(place: Place) -> int:
     folder = place.archive
-    while not folder.exists():
-        folder = folder.parent
-    return folder.stat().st_dev
+    while True:
+        try:
+            return folder.stat().st_dev
+        except (FileNotFoundError, NotADirectoryError):
+            folder = folder.parent

@@ -7,10 +7,12 @@ here.
 from __future__ import annotations
 
 import json
+from functools import cache
+from itertools import repeat
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from collections.abc import Set as AbstractSet
 
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
@@ -31,7 +33,45 @@ def time(text: str | None) -> str:
 
 def as_json(document: object) -> str:
     """Return one JSON document, readable, all ASCII so that any terminal and pipe takes it."""
-    return json.dumps(document, indent=2) + "\n"
+    return "".join(json_parts(document))
+
+
+def json_parts(document: object) -> Iterator[str]:
+    """Yield what `as_json` returns: of a report of ten thousand sessions, a session at a time."""
+    yield from _indented(document, "\n")
+    yield "\n"
+
+
+def _indented(value: object, line: str) -> Iterator[str]:
+    """Yield what `json.dumps` with an indent of 2 gives, of objects whose keys are texts.
+
+    `line` begins a line of this depth. An object or array of scalars goes to the fast encoder,
+    which knows no indent: a newline and an indent are what it puts between two members.
+    """
+    if not value or not isinstance(value, _NESTS):
+        yield json.dumps(value)
+        return
+    inner = line + "  "
+    members = value.values() if isinstance(value, dict) else value
+    if not any(isinstance(each, _NESTS) for each in members):
+        text = _flat(inner).encode(value)
+        yield text[0] + inner + text[1:-1] + line + text[-1]
+        return
+    keys = [json.dumps(key) + ": " for key in value] if isinstance(value, dict) else repeat("")
+    lead, end = "{}" if isinstance(value, dict) else "[]"
+    for key, each in zip(keys, members, strict=False):
+        yield lead + inner + key
+        yield from _indented(each, inner)
+        lead = ","
+    yield line + end
+
+
+_NESTS: Final = (dict, list, tuple)
+
+
+@cache
+def _flat(line: str) -> json.JSONEncoder:
+    return json.JSONEncoder(separators=("," + line, ": "))
 
 
 def count(number: int, what: str) -> str:

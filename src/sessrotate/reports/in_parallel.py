@@ -8,11 +8,14 @@ reason, this process computes what is missing.
 from __future__ import annotations
 
 import gc
+import io
 import os
 import pickle
 import signal
 import threading
 from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, TypeVar
 
 if TYPE_CHECKING:
@@ -20,6 +23,9 @@ if TYPE_CHECKING:
 
     Item = TypeVar("Item")
     Result = TypeVar("Result")
+
+_BATCH: Final = 64
+"""Results that are sent together: what they share is sent once."""
 
 _BROKEN: Final = (EOFError, pickle.UnpicklingError, OSError)
 """What reading raises when the other process has died."""
@@ -32,22 +38,28 @@ def mapped(
 
     With `worth_it` items or more, two processes share the work if the system has a second
     processor and can fork, and if this process has one thread. A fork costs 0.2 s of processor
-    time with 30 MiB in memory, and each result 40 µs. Results are pickled then; whatever
+    time with 30 MiB in memory, and each result 20 µs. Results are pickled then; whatever
     else the function does to objects is lost for every other item. Raises what it raises.
     """
     if len(items) < worth_it or not _can_fork():
         yield from map(function, items)
         return
     with _computed_elsewhere(function, items[1::2]) as results:
-        is_whole = True
+        sent = _sent(results)
         for number, item in enumerate(items):
-            if number % 2 and is_whole:
-                try:
-                    yield pickle.load(results)  # noqa: S301 - our own fork wrote it
-                    continue
-                except _BROKEN:
-                    is_whole = False
-            yield function(item)
+            # A result is in a tuple of its own: it may be None.
+            found = next(sent, None) if number % 2 else None
+            yield function(item) if found is None else found[0]
+
+
+def _sent(results: IO[bytes]) -> Iterator[tuple[Any]]:
+    """Yield the results that the other process sends, as long as it does."""
+    while True:
+        try:
+            batch = pickle.load(results)  # noqa: S301 - our own fork wrote it
+        except _BROKEN:
+            return
+        yield from zip(batch, strict=True)
 
 
 def _can_fork() -> bool:
@@ -82,9 +94,31 @@ def _compute(function: Callable[[Any], Any], items: Sequence[Any], pipe: int) ->
         # Ctrl-C reaches both processes, and only one is to answer it.
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_DFL)
-        for item in items:
-            data = pickle.dumps(function(item), pickle.HIGHEST_PROTOCOL)
+        for start in range(0, len(items), _BATCH):
+            data = _pickled([function(item) for item in items[start : start + _BATCH]])
             while data:
                 data = data[os.write(pipe, data) :]
     finally:
         os._exit(0)
+
+
+def _pickled(results: list[Any]) -> bytes:
+    stream = io.BytesIO()
+    pickler = pickle.Pickler(stream, pickle.HIGHEST_PROTOCOL)
+    pickler.dispatch_table = _REDUCED
+    pickler.dump(results)
+    return stream.getvalue()
+
+
+class _Reduced(dict[type, "Callable[[Any], tuple[Any, ...]]"]):
+    """How values of a type are taken apart: dataclasses four times as fast as they do it."""
+
+    def __missing__(self, kind: type) -> Callable[[Any], tuple[Any, ...]]:
+        if not is_dataclass(kind):
+            raise KeyError(kind)
+        names = tuple(field.name for field in fields(kind))
+        self[kind] = lambda value: (kind, tuple([getattr(value, name) for name in names]))
+        return self[kind]
+
+
+_REDUCED: Final = _Reduced({type(Path()): lambda path: (Path, (str(path),))})

@@ -67,8 +67,16 @@ def running(config: Path) -> set[str]:
 
 def _registered(config: Path) -> Iterator[tuple[str, int, object]]:
     """Yield what clients left about themselves: session, pid, and when they say they started."""
-    for file in sorted((config / "sessions").glob("*.json")):
+    folder = config / "sessions"
+    try:
+        files = sorted(os.listdir(folder))  # noqa: PTH208 - asked for each of thousands
+    except OSError:
+        return
+    for name in files:
+        if not name.endswith(".json"):
+            continue
         try:
+            file = folder / name
             with file.open("rb") as stream:
                 found: Any = json.loads(stream.read(_LARGEST))
             pid, session, started = int(file.stem), found["sessionId"], found.get("startedAt")

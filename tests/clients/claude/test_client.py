@@ -5,8 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sessrotate.clients.claude import client as claude
+from sessrotate.parsing import json_line
 from support.lines import row
 
 FIXTURES = sorted((Path(__file__).parents[3] / "fixtures" / "claude").rglob("*.jsonl"))
@@ -60,6 +63,23 @@ def test_a_file_is_recognised_by_a_row_that_belongs_to_a_session(
 )
 def test_a_time_is_the_records_own_and_looks_like_one(line: bytes, time: str | None) -> None:
     assert claude.timestamp([line], len(line)) == time
+
+
+TIME = "2026-03-01T12:00:05.000Z"
+_PARTS = st.binary(max_size=3) | st.sampled_from(
+    [b'"timestamp":"2026-03-02T10:00:00Z",', b'"timestamp":5,', b"NaN", b"\\ud800", b"\xef\xbb\xbf"]
+)
+
+
+@given(st.lists(st.tuples(st.integers(0, len(row(5))), _PARTS, st.integers(0, 2)), max_size=3))
+def test_a_time_is_what_json_says_it_is(edits: list[tuple[int, bytes, int]]) -> None:
+    line = row(5)
+    for at, part, cut in edits:
+        line = line[:at] + part + line[at + cut :]
+    streamed = json_line.values([line], json_line.SMALL + 1, {"timestamp": None}) or {}
+    told, found = streamed.get("timestamp"), claude.timestamp([line], len(line))
+    assert found is None or found == told
+    assert told != TIME or found == TIME
 
 
 @pytest.mark.parametrize("key", ["payload", "projectHash"])

@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate import names
+from sessrotate.clients.claude.rows import dated_of
 from sessrotate.model import Boundary
 from sessrotate.parsing import json_line
+from sessrotate.parsing.json_typed import DECLINED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -97,6 +99,12 @@ def timestamp(line: Iterable[bytes], size: int) -> str | None:
     `line` yields its `size` bytes. Metadata rows (titles, modes, file-history snapshots) have no
     time of their own.
     """
+    if json_line.is_small(size):
+        data = b"".join(line)
+        try:
+            return _time(dated_of.fast(data).timestamp)
+        except DECLINED:
+            line = [data]
     return _timestamp(json_line.values(line, size, _DATED) or {})
 
 
@@ -106,10 +114,13 @@ def recognise(head: bytes, *, is_whole: bool) -> bool:
     One row that belongs to a session is enough: the lines around it may be torn or foreign. A
     first line too long for `head` (which then is not the whole file) is taken at its beginning.
     """
-    *lines, rest = head.split(b"\n")
-    if any(_is_row(line) for line in lines):
-        return True
-    if is_whole or lines:
+    begin = 0
+    while (end := head.find(b"\n", begin)) >= 0:  # mostly the first line says it
+        if _is_row(head[begin:end]):
+            return True
+        begin = end + 1
+    rest = head[begin:]
+    if is_whole or begin:
         return _is_row(rest)
     is_object = re.match(rb'\s*\{\s*"\w+"\s*:', rest) is not None
     return is_object and not any(key in rest[:_NEAR] for key in _FOREIGN)
@@ -126,7 +137,10 @@ def _is_row(line: bytes) -> bool:
 
 
 def _timestamp(found: json_line.Values) -> str | None:
-    text = found.get("timestamp")
+    return _time(found.get("timestamp"))
+
+
+def _time(text: object) -> str | None:
     return text if isinstance(text, str) and _TIMESTAMP.fullmatch(text) else None
 
 

@@ -22,6 +22,12 @@ Name = str | int | bool | None
 NOTHING = Raw(b"")
 
 
+class Dated(Struct, gc=False):
+    """When a row was written."""
+
+    timestamp: Any = None
+
+
 class Row(Struct, rename="camel", gc=False):
     """Where a row belongs."""
 
@@ -191,6 +197,7 @@ class Compaction(Row, rename="camel"):
     compact_metadata: CompactMetadata | None = None
 
 
+dated_of = Decoder(Dated)
 row_of = Decoder(Row)
 turn_of = Decoder(Turn)
 shown_of = Decoder(Shown)
