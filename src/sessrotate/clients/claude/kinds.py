@@ -87,7 +87,7 @@ def gist(line: bytes | memoryview, *, is_whole: bool) -> tuple[Gist, bytes | Non
 def _of_blocks(said: Kind, blocks: list[Block], time: str | None) -> Gist | None:
     """Return the gist of a message, None where not all of its blocks are of one kind."""
     kind: Kind | None = None
-    calls: tuple[tuple[str, str], ...] = ()
+    calls: list[tuple[str, str]] = []
     result: str | None = None
     for block in blocks:
         mine = said if block.type == "text" else _OF_BLOCK.get(block.type)
@@ -95,7 +95,7 @@ def _of_blocks(said: Kind, blocks: list[Block], time: str | None) -> Gist | None
             return None
         kind = mine
         if mine == "tool calls":
-            calls += ((block.id or "", block.name or ""),)
+            calls.append((block.id or "", block.name or ""))
         elif mine == "tool results":
             if _has_pictures(block):
                 return None
@@ -103,7 +103,7 @@ def _of_blocks(said: Kind, blocks: list[Block], time: str | None) -> Gist | None
                 result = block.tool_use_id or ""
         elif mine == "images" and block.source is None:
             return None
-    return Gist(kind or said, time, calls, result)
+    return Gist(kind or said, time, tuple(calls), result)
 
 
 def _has_pictures(block: Block) -> bool:
