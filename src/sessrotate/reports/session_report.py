@@ -52,7 +52,7 @@ def of_found(
     Otherwise as `of_session`.
     """
     report = _of(path_of(found), found.place, found.preview, progress, kinds)
-    return replace(report, contents=None)
+    return report if report.contents is None else replace(report, contents=None)
 
 
 def path_of(found: FoundSession) -> Path:
