@@ -11,6 +11,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -68,11 +69,13 @@ def piped(
 ) -> Ended:
     """Run the command with pipes for its streams and nothing to read.
 
-    It runs in this process, as if it were a new one, unless a `program` is named.
+    It runs in this process, as if it were a new one, unless a `program` is named, or a thread
+    calls it that cannot stand for a process: signals are the main thread's.
     """
     whole = {**ENVIRONMENT, **(env or {})}
-    if program is None:
+    if program is None and threading.current_thread() is threading.main_thread():
         return _here(arguments, cwd=cwd, env=whole, umask=umask)
+    program = program or REAL
     done = subprocess.run(
         [*program, *arguments],
         cwd=cwd,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sessrotate.archive import place, state
 from sessrotate.reading import stitch
 from support import oracle
-from support.command_line import Ended, piped
+from support.command_line import REAL, Ended, piped
 from support.real_clients.normal import normalise
 
 if TYPE_CHECKING:
@@ -32,9 +32,9 @@ _SAID: Final = ("type", "subtype", "uuid", "parentUuid", "logicalParentUuid", "i
 
 
 def run(client: Client, *arguments: str | Path) -> Ended:
-    """Run the command as a user of this client would."""
+    """Run the command as a user of this client would: a process of its own."""
     environment = {"CLAUDE_CONFIG_DIR": str(client.config), "HOME": str(client.home / "user")}
-    return piped(*arguments, env=environment)
+    return piped(*arguments, env=environment, program=REAL)
 
 
 def rotate(client: Client, session_file: Path) -> Ended:
