@@ -41,7 +41,7 @@ _PICTURES: Final = frozenset({"image", "document"})
 
 MOST_OBJECTS: Final = 50_000
 """Objects in a line that are decoded: each takes some 90 bytes, and 8 MiB have room for millions.
-Braces in texts count too; no row of a client's has nearly as many."""
+Braces in texts count too: of a row with so many, the call's name and the time are not told."""
 
 _LARGE: Final = 256 * 1024
 """Bytes of a line from which on its objects are counted."""
