@@ -5,11 +5,16 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import pytest
 
 from sessrotate.reports import in_parallel
 from sessrotate.reports.in_parallel import mapped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ITEMS = list(range(101))
 
@@ -60,6 +65,24 @@ def test_what_a_process_that_dies_leaves_undone_is_done_here(end: object) -> Non
     assert [*mapped(square, ITEMS, worth_it=1)] == [item * item for item in ITEMS]
 
 
+@contextmanager
+def gone_children() -> Iterator[None]:
+    """Check that every process forked in the block has ended and was waited for."""
+    forked, real = list[int](), os.fork
+
+    def noted() -> int:
+        forked.append(real())
+        return forked[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fork", noted)
+        yield
+    assert forked
+    for process in forked:
+        with pytest.raises(ChildProcessError):
+            os.waitpid(process, os.WNOHANG)
+
+
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_an_error_is_raised_and_the_other_process_is_gone() -> None:
     def fails(item: int) -> int:
@@ -67,19 +90,16 @@ def test_an_error_is_raised_and_the_other_process_is_gone() -> None:
             raise ValueError(item)
         return item
 
-    with pytest.raises(ValueError, match="20"):
+    with gone_children(), pytest.raises(ValueError, match="20"):
         list(mapped(fails, ITEMS, worth_it=1))
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_whoever_stops_early_leaves_no_process_behind() -> None:
-    results = mapped(process_of, ITEMS, worth_it=1)
-    next(results)
-    del results
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+    with gone_children():
+        results = mapped(process_of, ITEMS, worth_it=1)
+        next(results)
+        del results
 
 
 def test_beside_another_thread_nothing_is_forked(monkeypatch: pytest.MonkeyPatch) -> None:

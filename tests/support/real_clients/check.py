@@ -14,7 +14,6 @@ import os
 import re
 import sys
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -25,7 +24,7 @@ from support.real_clients.installing import FOLDER, REPOSITORY, UnavailableError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-HERE: Final = Path(__file__).parent
+HERE: Final = REPOSITORY / "tests" / "real_clients"
 JUDGEMENT: Final = ("test_in_place.py", "test_synthetic.py")
 WITHOUT: Final = "not is_refused"
 """What is refused is not for the client to judge."""
