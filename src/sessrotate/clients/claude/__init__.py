@@ -1,19 +1,12 @@
 """Claude Code: one format, `projects/<slug>/<uuid>.jsonl`.
 
-Rule: nothing is loaded before it is asked for; the block below has mypy hold each module against
-its protocol.
+Rule: nothing is loaded before it is asked for.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from sessrotate.clients.protocol import Format
-
-if TYPE_CHECKING:
-    from sessrotate.clients.claude import client, reader
-    from sessrotate.clients.protocol import Client, Reader
-
-    _1: tuple[Client, Reader] = client, reader
 
 FORMATS: Final = (Format("claude", f"{__name__}.client", f"{__name__}.reader"),)

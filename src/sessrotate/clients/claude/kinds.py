@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from sessrotate.clients.kinds import Kind
     from sessrotate.parsing.json_stream import Value
 
-_SAID: Final[dict[str | None, Kind]] = {"user": "user text", "assistant": "assistant text"}
-
 _OF_BLOCK: Final[dict[str | None, Kind]] = {
     "tool_use": "tool calls",
     "server_tool_use": "tool calls",
@@ -63,19 +61,18 @@ def gist(line: bytes | memoryview, *, is_whole: bool) -> tuple[Gist, bytes | Non
     """
     if not is_whole:
         return Gist(_of_beginning(bytes(line))), None
-    if len(line) > _LARGE and bytes(line).count(b"{") > MOST_OBJECTS:
-        return _of_crowd(bytes(line))
+    if len(line) > _LARGE and (data := bytes(line)).count(b"{") > MOST_OBJECTS:
+        return _of_crowd(data)
     try:
         row = _turn(line)
     except DECLINED:
         return None
     uuid = row.uuid
     key = None if uuid is None else uuid.encode()
-    said = _SAID.get(row.type)
+    speaker = KINDS.get(row.type or "", "other")
+    said = kinds.SAID.get(speaker)
     if said is None:
-        word = row.subtype or row.type or ""
-        speaker = KINDS.get(row.type or "", "other")
-        return Gist(kinds.of_note(speaker, word), row.timestamp), key
+        return Gist(kinds.of_note(speaker, row.subtype or row.type or ""), row.timestamp), key
     message = row.message
     blocks = None if message is None else message.content
     if blocks is None or isinstance(blocks, str):
