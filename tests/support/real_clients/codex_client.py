@@ -10,14 +10,11 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import tempfile
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from support.real_clients.client import ClientError
-from support.real_clients.installing import UnavailableError, installed, status_of
+from support.real_clients import one_prompt
+from support.real_clients.installing import UnavailableError, installed
 
 if TYPE_CHECKING:
     from support.real_clients.codex_api import Body, ResponsesApi
@@ -26,9 +23,6 @@ PACKAGE: Final = "@openai/codex"
 
 VERSIONS: Final = ("0.42.0", "0.101.0", "0.142.5", "0.169.0")
 """Oldest first: a summary alone, the same with later events, a history, a paginated session."""
-
-LIMIT: Final = 90.0
-"""Seconds that one run may take; a usual one takes one or two."""
 
 WINDOW: Final = 50_000
 """Tokens from which on the client compacts before it goes on."""
@@ -94,21 +88,9 @@ class Codex:
         return self.api.requests()[before:]
 
     def _run(self, *arguments: str) -> None:
-        with tempfile.TemporaryFile() as output:
-            process = subprocess.Popen(
-                [*self.command, *arguments],
-                cwd=self.work,
-                env=self._environment(),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                start_new_session=True,
-            )
-            status = status_of(process, time.monotonic() + LIMIT)
-            output.seek(0)
-            said = output.read()[-2000:].decode(errors="replace")
-        if status != 0:
-            raise ClientError(f"Codex {self.number} ended with {status}. It said: {said!r}")
+        one_prompt.run(
+            f"Codex {self.number}", [*self.command, *arguments], self.work, self._environment()
+        )
 
     def _environment(self) -> dict[str, str]:
         proxies = ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy")

@@ -11,13 +11,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
-import tempfile
-import time
 from typing import TYPE_CHECKING, Final
 
-from support.real_clients.client import ClientError
-from support.real_clients.installing import UnavailableError, installed, status_of
+from support.real_clients import one_prompt
+from support.real_clients.installing import UnavailableError, installed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,9 +25,6 @@ PACKAGE: Final = "@google/gemini-cli"
 
 VERSIONS: Final = ("0.38.2", "0.39.1", "0.61.0")
 """Oldest first: one object, lines, lines with updates that replace all messages."""
-
-LIMIT: Final = 90.0
-"""Seconds that one run may take; a usual one takes five."""
 
 _LITTLE: Final = 0.0015
 """The share of a million tokens from which on a client may be told to compress."""
@@ -84,21 +78,7 @@ class Gemini:
         before = len(self.api.requests())
         resuming = ("--resume", "latest") if resumes else ()
         command = [*self.command, *resuming, "--yolo", "--prompt", text]
-        with tempfile.TemporaryFile() as output:
-            process = subprocess.Popen(
-                command,
-                cwd=self.work,
-                env=self._environment(),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                start_new_session=True,
-            )
-            status = status_of(process, time.monotonic() + LIMIT)
-            output.seek(0)
-            said = output.read()[-2000:].decode(errors="replace")
-        if status != 0:
-            raise ClientError(f"Gemini CLI {self.number} ended with {status}: {said}")
+        one_prompt.run(f"Gemini CLI {self.number}", command, self.work, self._environment())
         return self.api.requests()[before:]
 
     def _environment(self) -> dict[str, str]:
