@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from sessrotate import names
+from sessrotate.render import segment_table
 
 if TYPE_CHECKING:
     from sessrotate.reports.model import (
@@ -92,8 +93,7 @@ def _summary(report: SessionReport) -> dict[str, Any]:
 
 
 def _segment(report: SessionReport, segment: SegmentRow) -> dict[str, Any]:
-    boundary, is_last = segment.boundary, segment is report.segments[-1]
-    is_live = is_last and report.live_bytes is not None
+    is_live = segment is report.segments[-1] and report.live_bytes is not None
     file = names.segment_file(report.id, "numbered", segment.index)
     return {
         "index": segment.index,
@@ -102,13 +102,7 @@ def _segment(report: SessionReport, segment: SegmentRow) -> dict[str, Any]:
         "end": segment.end,
         "bytes": segment.bytes,
         "lines": segment.lines,
-        "boundary": boundary
-        and {
-            "uuid": boundary.uuid,
-            "timestamp": boundary.timestamp,
-            "trigger": boundary.trigger,
-            "pre_tokens": boundary.pre_tokens,
-        },
+        "boundary": segment_table.opening(segment.boundary),
         "first_timestamp": segment.first_timestamp,
         "last_timestamp": segment.last_timestamp,
         "standing": segment.state,

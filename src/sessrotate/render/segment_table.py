@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from sessrotate.model import Segment
+    from sessrotate.model import Boundary, Segment
 
 COLUMNS: Final = ("#", "size", "share", "compacted", "by", "tokens before", "first", "last")
 
@@ -33,22 +33,27 @@ _EIGHTHS: Final = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
 
 def document(segment: Segment, file: str) -> dict[str, Any]:
     """Return what JSON says of a segment; `file` is the name of the file that holds it."""
-    boundary = segment.boundary
     return {
         "index": segment.index,
         "file": file,
         "start": segment.span.start,
         "end": segment.span.end,
         "bytes": segment.span.size,
-        "boundary": boundary
-        and {
-            "uuid": boundary.uuid,
-            "timestamp": boundary.timestamp,
-            "trigger": boundary.trigger,
-            "pre_tokens": boundary.pre_tokens,
-        },
+        "boundary": opening(segment.boundary),
         "first_timestamp": segment.first_timestamp,
         "last_timestamp": segment.last_timestamp,
+    }
+
+
+def opening(boundary: Boundary | None) -> dict[str, Any] | None:
+    """Return what JSON says of the boundary that opens a segment."""
+    if boundary is None:
+        return None
+    return {
+        "uuid": boundary.uuid,
+        "timestamp": boundary.timestamp,
+        "trigger": boundary.trigger,
+        "pre_tokens": boundary.pre_tokens,
     }
 
 

@@ -21,11 +21,11 @@ from sessrotate.segments import load, manifest
 from sessrotate.segments.segment_set import content, opened
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from sessrotate.archive.place import Place
     from sessrotate.model import Codec, Segment
+    from sessrotate.reports.file_edges import Unread
     from sessrotate.segments.manifest import Manifest
 
 
@@ -62,7 +62,7 @@ NOTHING: Final = ArchiveSummary(0, 0, 0)
 """What a session without an archive has there."""
 
 
-def look(where: Place, unread: Callable[[str, str], None]) -> ArchiveSummary | None:
+def look(where: Place, unread: Unread) -> ArchiveSummary | None:
     """Return what the archive of a session holds, None if it is empty."""
     files, disk_bytes, modified = set[str](), 0, 0
     try:

@@ -22,19 +22,15 @@ from sessrotate.reports.in_parallel import mapped
 from sessrotate.segments import compressed_session, live_header
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from sessrotate.archive.place import Place
     from sessrotate.clients.preview import Sight
     from sessrotate.clients.protocol import Client, Reader
     from sessrotate.reports.archive_summary import ArchiveSummary
-    from sessrotate.reports.file_edges import Edges
+    from sessrotate.reports.file_edges import Edges, Unread
     from sessrotate.reports.project_folder import ProjectFolder
-
-    Unread = Callable[[str, str], None]
-    """Is called with the path of what cannot be read, and the reason."""
-
 
 WORTH_TWO: Final = 5_000
 """Sessions, of 0.2 ms each, that are worth a second process."""

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
     from sessrotate.clients.protocol import Client
 
+    Unread = Callable[[str, str], None]
+    """Is called with the path of what cannot be read, and the reason."""
+
 _FLAGS: Final = (
     os.O_RDONLY
     | getattr(os, "O_NONBLOCK", 0)  # a pipe of that name is no reason to wait
@@ -52,7 +55,7 @@ NOTHING: Final = Edges(b"", b"", 0, 0, (0, 0), is_read=False)
 """The edges of a file that nothing is known of."""
 
 
-def seen(path: str, unread: Callable[[str, str], None]) -> Edges | None:
+def seen(path: str, unread: Unread) -> Edges | None:
     """Return the edges of a file, None if it does not exist.
 
     If it cannot be read, `unread` is called with its path and the reason.

@@ -20,7 +20,8 @@ from sessrotate.system import in_use
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from sessrotate.reports.discovery import FoundSession, Unread
+    from sessrotate.reports.discovery import FoundSession
+    from sessrotate.reports.file_edges import Unread
 
 SAYS: Final = "says so"
 """The reason if a session's own first row names the one that it continues."""
@@ -41,9 +42,8 @@ def sessions(
     `on_unread` is called with the path of each file or folder that cannot be read, and the reason;
     a session whose file cannot be read is listed with what is known. Raises nothing for those.
     """
-    unread = on_unread if on_unread is not None else (lambda _path, _reason: None)
     with _nothing_collected():
-        found = _sessions(unread)
+        found = _sessions(on_unread or discovery.ignored)
     if continuations:
         found = [*_linked(found)]
     return [each for each in found if hidden or each.standing == "session"]

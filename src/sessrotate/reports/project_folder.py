@@ -21,13 +21,12 @@ from sessrotate.reports import file_edges
 from sessrotate.segments import load, manifest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from sessrotate.archive.place import Place
     from sessrotate.clients.preview import Title
-
-    Unread = Callable[[str, str], None]
+    from sessrotate.reports.file_edges import Unread
 
 _INDEX: Final = "sessions-index.json"
 
