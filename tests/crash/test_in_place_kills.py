@@ -3,37 +3,20 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 
-from support.crash.changes import Faults, Killed
+from support.crash.changes import killed
 from support.crash.disk import Image
 from support.crash.judging import check_recovered, check_whole, crashes, recovered, seen_of
-from support.crash.late import Client, appended_late, late_states
-from support.crash.scenes import CHANGED, LATE, MEANWHILE, NAMES, Session, laid_out, scene
+from support.crash.late import appended_late, killed_beside_a_client, late_states
+from support.crash.scenes import CHANGED, LATE, MEANWHILE, NAMES, laid_out, scene
 from support.tiers import by_day
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-
-def killed(before: Image, run: Callable[[Session], None]) -> Iterator[Session]:
-    """Run with the 1st call the last that never was, then the 2nd …; yield what is left."""
-    at = 0
-    while True:
-        at += 1
-        with laid_out(before) as found:
-            faults = Faults(at, Killed, lasting=True)
-            with faults.installed():
-                try:
-                    run(found)
-                except Killed:
-                    pass
-                else:
-                    assert not faults.failed, "something caught what nothing may catch"
-                    return
-            yield found
+    from collections.abc import Callable
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -41,7 +24,7 @@ def test_any_call_may_be_the_last_before_a_crash(name: str) -> None:
     of = scene(name)
     lives = of.live_files()
     count = 0
-    for found in killed(of.before, of.run):
+    for found in killed(partial(laid_out, of.before), of.run):
         count += 1
         check_whole(found, of, lives)
     assert count > 30
@@ -80,26 +63,15 @@ def test_lines_that_come_to_either_file_after_a_crash_are_there_once_and_in_orde
 ) -> None:
     of = scene(name)
     both = 0
-    at = 0
-    while True:
-        at += 1
-        with of.begun() as found, Client(found) as client:
-            faults = Faults(at, Killed, lasting=True)
-            with faults.installed():
-                try:
-                    of.run(found)
-                except Killed:
-                    pass
-                else:
-                    break
-            expected = appended_late(found, client, of.history)
-            if expected is None:
-                continue
-            both += client.is_replaced()
-            check_all_crashes(found.image(), expected)
-            of.run(found)
-            assert found.stitched() == expected
-            found.check_clean()
+    for found, client in killed_beside_a_client(of):
+        expected = appended_late(found, client, of.history)
+        if expected is None:
+            continue
+        both += client.is_replaced()
+        check_all_crashes(found.image(), expected)
+        of.run(found)
+        assert found.stitched() == expected
+        found.check_clean()
     assert both > 2
 
 

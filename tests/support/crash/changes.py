@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+
+Opened = TypeVar("Opened")
 
 CHANGING: Final = (
     "open",
@@ -129,3 +132,26 @@ class Before(Watch):
             self._look()
             return half + real(args[0], args[1][half:])
         return real(*args, **kwargs)
+
+
+def killed(
+    opened: Callable[[], AbstractContextManager[Opened]], run: Callable[[Opened], object]
+) -> Iterator[Opened]:
+    """Run with the 1st call the last that never was, then the 2nd …; yield what is left.
+
+    `opened` gives what is run on, as new, each time. Ends when a run makes all of its calls.
+    """
+    at = 0
+    while True:
+        at += 1
+        with opened() as found:
+            faults = Faults(at, Killed, lasting=True)
+            with faults.installed():
+                try:
+                    run(found)
+                except Killed:
+                    pass
+                else:
+                    assert not faults.failed, "something caught what nothing may catch"
+                    return
+            yield found

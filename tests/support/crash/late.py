@@ -7,14 +7,14 @@ import os
 from functools import cache
 from typing import TYPE_CHECKING, Self
 
-from support.crash.changes import Faults, Killed
+from support.crash.changes import killed
 from support.crash.scenes import LATE, MEANWHILE, scene
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from support.crash.disk import Image
-    from support.crash.scenes import Session
+    from support.crash.scenes import Scene, Session
 
 
 class Client:
@@ -70,22 +70,23 @@ def appended_late(found: Session, client: Client, history: bytes) -> bytes | Non
     return history + LATE + MEANWHILE
 
 
+def killed_beside_a_client(of: Scene) -> Iterator[tuple[Session, Client]]:
+    """Kill a scene at each call in turn; yield what is left, and a client with the file open."""
+
+    @contextlib.contextmanager
+    def both() -> Iterator[tuple[Session, Client]]:
+        with of.begun() as found, Client(found) as client:
+            yield found, client
+
+    return killed(both, lambda each: of.run(each[0]))
+
+
 @cache
 def late_states(name: str) -> set[Image]:
     """Return the states with lines in both files that a kill after the swap leaves."""
     of = scene(name)
-    images: set[Image] = set()
-    at = 0
-    while True:
-        at += 1
-        with of.begun() as found, Client(found) as client:
-            faults = Faults(at, Killed, lasting=True)
-            with faults.installed():
-                try:
-                    of.run(found)
-                except Killed:
-                    pass
-                else:
-                    return images
-            if appended_late(found, client, of.history) and client.is_replaced():
-                images.add(found.image())
+    return {
+        found.image()
+        for found, client in killed_beside_a_client(of)
+        if appended_late(found, client, of.history) and client.is_replaced()
+    }
