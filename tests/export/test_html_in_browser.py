@@ -11,7 +11,7 @@ import pytest
 
 from support.command_line import ID, write
 from support.export import pages, sessions
-from support.export.browser import Browser
+from support.export.browser import Browser, check_theme
 from support.export.pages import written
 
 pytestmark = pytest.mark.browser
@@ -284,22 +284,7 @@ def test_a_link_to_a_record_leads_there_also_if_its_kind_is_hidden(
 def test_the_theme_is_the_systems_until_it_is_switched_and_then_remembered(
     browser: Browser, friendly: Path, scheme: str
 ) -> None:
-    background = "getComputedStyle(document.body).backgroundColor"
-    colours = {}
-    for each in ("light", "dark"):
-        browser.resize(1280, 800, scheme=each)
-        browser.open(friendly)
-        colours[each] = browser.run(background)
-    other = {"light": "dark", "dark": "light"}[scheme]
-    assert colours["light"] != colours["dark"]
-    browser.resize(1280, 800, scheme=scheme)
-    assert browser.run(background) == colours[scheme]
-    browser.click("#theme")
-    assert browser.run(background) == colours[other]
-    browser.open(friendly)
-    assert browser.run(background) == colours[other]
-    browser.press("t")
-    assert browser.run(background) == colours[scheme]
+    check_theme(browser, friendly, scheme)
 
 
 def test_nothing_is_wider_than_a_narrow_window(browser: Browser, friendly: Path) -> None:

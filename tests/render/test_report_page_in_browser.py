@@ -10,7 +10,7 @@ import pytest
 
 from sessrotate.reports.model import MachineReport, SessionReport, UnreadSession
 from support import report_samples
-from support.export.browser import Browser
+from support.export.browser import Browser, check_theme
 from support.report_browsing import SOON, count, drawn, made, texts
 
 pytestmark = pytest.mark.browser
@@ -51,22 +51,7 @@ def _nothing_remembered(request: pytest.FixtureRequest) -> None:
 def test_the_theme_is_the_systems_until_it_is_switched_and_then_remembered(
     browser: Browser, one: Path, scheme: str
 ) -> None:
-    background = "getComputedStyle(document.body).backgroundColor"
-    colours = {}
-    for each in ("light", "dark"):
-        browser.resize(1280, 800, scheme=each)
-        browser.open(one)
-        colours[each] = browser.run(background)
-    other = {"light": "dark", "dark": "light"}[scheme]
-    assert colours["light"] != colours["dark"]
-    browser.resize(1280, 800, scheme=scheme)
-    assert browser.run(background) == colours[scheme]
-    browser.click("#theme")
-    assert browser.run(background) == colours[other]
-    browser.open(one)
-    assert browser.run(background) == colours[other]
-    browser.press("t")
-    assert browser.run(background) == colours[scheme]
+    check_theme(browser, one, scheme)
 
 
 @pytest.mark.parametrize("page", ["one", "every"])

@@ -217,3 +217,23 @@ def browser(folder: Path) -> Iterator[Browser]:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+def check_theme(browser: Browser, page: Path, scheme: str) -> None:
+    """Check that a page takes the system's theme until `#theme` or `t` switches it, for good."""
+    background = "getComputedStyle(document.body).backgroundColor"
+    colours = {}
+    for each in ("light", "dark"):
+        browser.resize(1280, 800, scheme=each)
+        browser.open(page)
+        colours[each] = browser.run(background)
+    other = {"light": "dark", "dark": "light"}[scheme]
+    assert colours["light"] != colours["dark"]
+    browser.resize(1280, 800, scheme=scheme)
+    assert browser.run(background) == colours[scheme]
+    browser.click("#theme")
+    assert browser.run(background) == colours[other]
+    browser.open(page)
+    assert browser.run(background) == colours[other]
+    browser.press("t")
+    assert browser.run(background) == colours[scheme]
