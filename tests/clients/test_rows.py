@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sessrotate.clients.codex import rows as codex
 from sessrotate.clients.gemini import rows as gemini
-from sessrotate.parsing.json_typed import Rows
+from sessrotate.parsing.json_typed import Decoder
 from sessrotate.parsing.records import LONGEST, Record
 from support.conformance import mutating
 from support.conformance.specimen import FIXTURES
@@ -25,9 +25,9 @@ def _lines(client: str, pattern: str) -> list[bytes]:
 
 CODEX: Final = _lines("codex", "*.jsonl")
 GEMINI: Final = _lines("gemini", "session-*.jsonl")
-DECODERS: Final[dict[str, tuple[Rows[Any], list[bytes]]]] = {
+DECODERS: Final[dict[str, tuple[Decoder[Any], list[bytes]]]] = {
     "codex": (codex.LINES, CODEX),
-    "gemini": (Rows(gemini.Row), GEMINI),
+    "gemini": (Decoder(gemini.Row), GEMINI),
 }
 
 _every_client = pytest.mark.parametrize("client", DECODERS)
@@ -41,7 +41,7 @@ def test_a_real_row_fits_its_type_without_the_guarded_way(
     untyped = 0
     monkeypatch.setattr(type(rows), "guarded", lambda *_: None)
     for line in lines:
-        untyped += rows.decode(line) is None
+        untyped += rows(line) is None
     # Bare rows without a type, of 0.29: the first one, and notes of the client's state.
     assert untyped == sum(b'"type"' not in line for line in lines if client == "codex")
 
@@ -53,14 +53,14 @@ def test_an_odd_row_is_the_same_whichever_way_it_is_decoded(
 ) -> None:
     rows, real = DECODERS[client]
     line = data.draw(mutating.lines(real) | any_lines() | st.binary(max_size=60))
-    assert repr(rows.decode(line)) == repr(rows.guarded(line))
+    assert repr(rows(line)) == repr(rows.guarded(line))
 
 
 @_every_client
 def test_a_row_that_has_any_odd_value_is_the_same_either_way(client: str) -> None:
     rows, real = DECODERS[client]
     for line in mutating.variants(real):
-        assert repr(rows.decode(line)) == repr(rows.guarded(line))
+        assert repr(rows(line)) == repr(rows.guarded(line))
 
 
 def test_a_line_that_is_too_long_to_be_held_is_never_decoded() -> None:

@@ -20,10 +20,11 @@ from __future__ import annotations
 import codecs
 import json
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     Shape = Mapping[str, "Shape | type[list[Any]] | None"]
     """Which keys to report: None for a scalar, a mapping for an object inside the object, `list`
@@ -47,7 +48,7 @@ A newline is among them: it ends the line. ijson would take 0B and 0C for white 
 """
 
 
-class _NotJSONError(Exception):
+class _NotJSONError(ValueError):
     """The line is not JSON; never leaves this module."""
 
 
@@ -64,7 +65,9 @@ def values(line: Iterable[bytes], size: int, shape: Shape) -> Values | None:
     """
     if is_small(size):
         try:
-            return _parsed_at_once(b"".join(line), shape)
+            return _picked(_parsed(b"".join(line)), shape)
+        except ValueError:
+            return None
         except RecursionError:
             pass
     try:
@@ -76,20 +79,16 @@ def values(line: Iterable[bytes], size: int, shape: Shape) -> Values | None:
 def scalar(text: bytes) -> str | int | bool | None:
     """Return the value that is a JSON text, if it is a short scalar; None if not."""
     try:
-        return _scalar(_DECODER.decode(text.decode("utf-8", "replace")))
-    except (ValueError, _NotJSONError, RecursionError):
+        return _scalar(_parsed(text))
+    except (ValueError, RecursionError):
         return None
 
 
 # ── at once ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _parsed_at_once(line: bytes, shape: Shape) -> Values | None:
-    try:
-        found = _DECODER.decode(line.decode("utf-8", "replace"))
-    except (ValueError, _NotJSONError):
-        return None
-    return _picked(found, shape)
+def _parsed(text: bytes) -> Any:
+    return _DECODER.decode(text.decode("utf-8", "replace"))
 
 
 def _picked(found: Any, shape: Shape) -> Values | None:
@@ -105,14 +104,10 @@ def _value(value: Any, wanted: Shape | type[list[Any]] | None) -> Values | str |
 
 
 def _scalar(value: object) -> str | int | bool | None:
+    """Return a short scalar, a text without lone surrogates (which no file can hold)."""
     if isinstance(value, str):
-        return _short_text(value)
+        return value.encode("utf-8", "replace").decode() if len(value) <= MAX_TEXT else None
     return value if isinstance(value, int) else None
-
-
-def _short_text(text: str) -> str | None:
-    """Return `text` without lone surrogates (which no file can hold), or None if it is long."""
-    return text.encode("utf-8", "replace").decode() if len(text) <= MAX_TEXT else None
 
 
 def _short_integer(digits: str) -> int | None:
@@ -159,11 +154,11 @@ class _Picker:
     """Follows ijson's events and keeps what the shape asks for; memory is the shape's, no more."""
 
     def __init__(self, shape: Shape) -> None:
-        self._shape = shape
-        self._found: Values | None = None
+        self._found: Values = {}
+        # The shape is that of the only member of an object around the line. One entry for each
+        # open object that the shape reaches into, outermost first.
+        self._open: list[tuple[Shape, Values]] = [({"": shape}, self._found)]
         self._depth = 0
-        # One entry for each open object that the shape reaches into, outermost first.
-        self._open: list[tuple[Shape, Values]] = []
         self._key = ""
 
     def take(self, events: list[tuple[str, Any]]) -> None:
@@ -172,9 +167,12 @@ class _Picker:
             if event == "map_key":
                 self._key = value
             elif event in ("start_map", "start_array"):
-                self._enter(is_object=event == "start_map")
+                self._assign({} if event == "start_map" else [])
+                self._depth += 1
+                if self._depth > MAX_DEPTH:
+                    raise _NotJSONError
             elif event in ("end_map", "end_array"):
-                if len(self._open) == self._depth:
+                if len(self._open) > self._depth:
                     self._open.pop()
                 self._depth -= 1
             else:
@@ -182,38 +180,19 @@ class _Picker:
 
     def result(self) -> Values | None:
         """Return the values found, or None if the line was no object."""
-        return self._found
-
-    def _enter(self, *, is_object: bool) -> None:
-        inner: Values = {}
-        if self._depth == 0:
-            if is_object:
-                self._found = inner
-                self._open.append((self._shape, inner))
-        elif len(self._open) == self._depth:
-            shape, values_here = self._open[-1]
-            if self._key in shape:
-                wanted = shape[self._key]
-                if isinstance(wanted, type):
-                    values_here[self._key] = not is_object
-                elif wanted is None or not is_object:
-                    values_here[self._key] = None
-                else:
-                    values_here[self._key] = inner
-                    self._open.append((wanted, inner))
-        self._depth += 1
-        if self._depth > MAX_DEPTH:
-            raise _NotJSONError
+        found = self._found[""]
+        return found if isinstance(found, dict) else None
 
     def _assign(self, value: Any) -> None:
-        if self._depth and len(self._open) == self._depth:
-            shape, values_here = self._open[-1]
-            if self._key in shape:
-                wanted = shape[self._key]
-                if isinstance(wanted, type):
-                    values_here[self._key] = False
-                else:
-                    values_here[self._key] = _scalar(value) if wanted is None else None
+        """Note a scalar, or an object or array that begins here, if the shape asks for it."""
+        if len(self._open) == self._depth + 1 and self._key in self._open[-1][0]:
+            shape, found = self._open[-1]
+            wanted = shape[self._key]
+            if isinstance(value, dict) and isinstance(wanted, Mapping):
+                found[self._key] = value
+                self._open.append((wanted, value))
+            else:
+                found[self._key] = _value(value, wanted)
 
 
 def _is_short(number: object) -> bool:

@@ -17,7 +17,7 @@ import json
 from contextlib import suppress
 from functools import cached_property, reduce
 from operator import or_
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import msgspec
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from sessrotate.parsing.records import Record
 
 T = TypeVar("T")
-S = TypeVar("S", bound=msgspec.Struct)
 
 DECLINED: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What `msgspec` raises for a line that is no JSON, or that it refuses."""
@@ -38,65 +37,52 @@ _MOST_DIGITS: Final = 4300
 """Digits of an integer that Python converts by default."""
 
 
-class Rows(Generic[T]):
-    """Decodes lines into `wanted`: a Struct, or a union of Structs."""
+class Decoder(Generic[T]):
+    """Decodes lines into `wanted`: a Struct, or a union of Structs.
+
+    An object that fits none of them stays plain JSON: `T` then names `dict[str, Any]` too. Any
+    object fits a Struct of which every field may be absent.
+
+    `fast` is the bare decoder, for callers who have another answer to a line that it refuses: it
+    raises one of `DECLINED`.
+    """
 
     def __init__(self, wanted: Any) -> None:
-        self._wanted = wanted
-        self._decoder: msgspec.json.Decoder[T] = msgspec.json.Decoder(wanted)
+        self._wanted: Final = wanted
+        decoder: msgspec.json.Decoder[T] = msgspec.json.Decoder(wanted)
+        self.fast: Final = decoder.decode
 
-    def decode(self, line: bytes) -> T | dict[str, Any] | None:
-        """Return the line's row, plain JSON if it fits no type, None if it is no JSON object."""
+    def __call__(self, line: bytes | memoryview) -> T | None:
+        """Return the line's row, None if it is no JSON object."""
         try:
-            return self._decoder.decode(line)
+            return self.fast(line)
         except DECLINED:
             return self.guarded(line)
 
-    def guarded(self, line: bytes) -> T | dict[str, Any] | None:
-        """Return what `decode` does, without `msgspec`'s decoder. It takes four times as long."""
-        found = parsed(line)
+    def guarded(self, line: bytes | memoryview) -> T | None:
+        """Return the line's row without `msgspec`'s decoder. It takes four times as long."""
+        found = parsed(bytes(line))
         return self.fitted(found) if isinstance(found, dict) else None
 
-    def fitted(self, value: dict[str, Any]) -> T | dict[str, Any]:
-        """Return a JSON object as a row, or as it is if it fits no type."""
-        found: T | dict[str, Any] = _kept(value, self._shape)
+    def of(self, record: Record) -> T | None:
+        """Return the record's row, None if it is no JSON object, or too long to be held."""
+        return self(record.line) if record.is_whole else None
+
+    def fitted(self, value: dict[str, Any]) -> T:
+        """Return a JSON object as a row."""
+        found: T = _kept(value, self._shape)
         return found
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The keys of a Struct that are read, as JSON spells them."""
+        return tuple(field.encode_name for field in msgspec.structs.fields(self._wanted))
 
     @cached_property
     def _shape(self) -> Type:
         from msgspec import inspect  # noqa: PLC0415 - 10 ms, and most files never need it
 
         return inspect.type_info(self._wanted)
-
-
-class Decoder(Generic[S]):
-    """Decodes lines into one Struct, of which every field may be absent: any object fits it.
-
-    `fast` is the bare decoder, for callers who have another answer to a line that it refuses: it
-    raises one of `DECLINED`.
-    """
-
-    def __init__(self, row: type[S]) -> None:
-        self._rows: Final[Rows[S]] = Rows(row)
-        self.fast: Final = msgspec.json.Decoder(row).decode
-        self.names: Final = tuple(field.encode_name for field in msgspec.structs.fields(row))
-        """The keys that are read, as JSON spells them."""
-
-    def __call__(self, line: bytes | memoryview) -> S | None:
-        """Return the line's row, None if it is no JSON object."""
-        try:
-            return self.fast(line)
-        except DECLINED:
-            found = parsed(bytes(line))
-            return self.fitted(found) if isinstance(found, dict) else None
-
-    def of(self, record: Record) -> S | None:
-        """Return the record's row, None if it is no JSON object, or too long to be held."""
-        return self(record.line) if record.is_whole else None
-
-    def fitted(self, value: dict[str, Any]) -> S:
-        """Return a JSON object as a row."""
-        return cast("S", self._rows.fitted(value))
 
 
 def tagged(table: Mapping[type[msgspec.Struct], tuple[str, ...]]) -> Any:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from sessrotate.model import Span
-from sessrotate.parsing.needle import Finder, memmem
+from sessrotate.system.digest import newlines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from sessrotate.system.source import Source
 
@@ -29,11 +29,15 @@ LONG: Final = -1
 """In place of where it begins in the buffer: the line does not fit into it."""
 
 
-LARGE: Final = 16 * 1024 * 1024
-"""Bytes of a file from which on the C library is asked to search: it takes 4 ms to load."""
-
-_WORTH_A_CALL: Final = 2048
-"""Bytes from which on it is faster, the call included."""
+def count(pieces: Iterable[bytes | memoryview]) -> int:
+    """Return how many lines the pieces have together, with a last one that has no newline."""
+    found, last = 0, b"\n"
+    for piece in pieces:
+        data = bytes(piece)  # of bytes no copy is made
+        if data:
+            found += newlines(data, 0, len(data))
+            last = data[-1:]
+    return found + (last != b"\n")
 
 
 class Window:
@@ -41,22 +45,14 @@ class Window:
 
     def __init__(self, source: Source, size: int) -> None:
         self._source: Final = source
-        is_large = source.size() >= LARGE
-        self._finder: Final = Finder(size, memmem=memmem() if is_large else None)
-        self.buffer: Final = self._finder.buffer
-        self.view: Final = self._finder.view
+        self.buffer: Final = bytearray(size)
+        self.view: Final = memoryview(self.buffer)
 
     def show(self, span: Span) -> int:
         """Fill the buffer with the beginning of `span`; return how many bytes of it that are."""
         size = min(span.size, len(self.buffer))
         self._source.fill(self.view[:size], span.start)
         return size
-
-    def find(self, needle: bytes, start: int, end: int) -> int:
-        """Return where `needle` first lies within [start, end) of the buffer, or -1."""
-        if end - start < _WORTH_A_CALL:
-            return self.buffer.find(needle, start, end)
-        return self._finder.find(needle, start, end)
 
     def forward(self, span: Span) -> Iterator[Line]:
         """Yield the lines of `span` that are not empty, from the first to the last."""

@@ -44,13 +44,6 @@ class Finder:
         found = self._memmem(self._address + start, end - start, needle, len(needle))
         return -1 if found is None else found - self._address
 
-    def find_byte(self, byte: bytes, start: int, end: int) -> int:
-        """Return where the single `byte` first lies within [start, end), or -1.
-
-        Python hands this to `memchr`, which nothing beats.
-        """
-        return self.buffer.find(byte, start, end)
-
 
 @lru_cache(maxsize=1)
 def memmem() -> Memmem | None:

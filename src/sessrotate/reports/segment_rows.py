@@ -15,7 +15,7 @@ from sessrotate.clients.claude import reader
 from sessrotate.clients.preview import EDGE
 from sessrotate.errors import DamagedError, StorageError
 from sessrotate.model import Span
-from sessrotate.parsing import newlines
+from sessrotate.parsing.lines import count
 from sessrotate.reading import pieces
 from sessrotate.reports.model import SegmentRow
 from sessrotate.segments import segment_set
@@ -66,7 +66,7 @@ def of_plan(
     parts = [*_sealed(archived)] if archived is not None else []
     for segment in (*planned.segments, planned.newest):
         span = Span(segment.span.start + shift, segment.span.end + shift)
-        lines = newlines.count(source.pieces(span)) if is_counted else None
+        lines = count(source.pieces(span)) if is_counted else None
         parts.append(_part(segment, lines, "live"))
     kept = " ".join(planned.refusals) or None
     if planned.live is None:
@@ -142,7 +142,7 @@ def _opened(session: Session, *, is_counted: bool) -> Iterator[SegmentRow]:
         if problem is None and (size is None or (lines is None and is_counted)):
             sizes: list[int] = []
             try:
-                lines = newlines.count(_measured(session.pieces(info.index), sizes))
+                lines = count(_measured(session.pieces(info.index), sizes))
                 size = sum(sizes)
             except (DamagedError, StorageError) as error:
                 problem = str(error)

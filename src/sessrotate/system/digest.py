@@ -16,8 +16,8 @@ _DIGEST: Final = re.compile(_PREFIX + "[0-9a-f]{32}")
 ZERO: Final = _PREFIX + "0" * 32
 """A digest's length, for a place that is filled in later."""
 
-_DENSE: Final = 512
-"""Newlines in one buffer from which on counting byte by byte is faster than jumping."""
+_DENSE: Final = 1024
+"""Bytes of a line on the average below which counting byte by byte is faster than jumping."""
 
 
 class Fingerprint:
@@ -50,7 +50,7 @@ class Tally:
         if start < end:
             with memoryview(buffer) as view:
                 self._fingerprint.update(view[start:end])
-            self._newlines += _newlines(buffer, start, end)
+            self._newlines += newlines(buffer, start, end)
             self._ends_line = buffer[end - 1] == ord("\n")
             self.size += end - start
 
@@ -70,14 +70,13 @@ def is_digest(text: object) -> bool:
     return isinstance(text, str) and _DIGEST.fullmatch(text) is not None
 
 
-def _newlines(buffer: bytes | bytearray, start: int, end: int) -> int:
+def newlines(buffer: bytes | bytearray, start: int, end: int) -> int:
+    """Return how many newlines there are from `start` up to `end` of `buffer`."""
     # Lines are long, and `find` jumps from one to the next with memchr: five times as fast as
     # `count`, which looks at every byte. Where lines are short it is the other way round.
-    count = 0
-    at = buffer.find(b"\n", start, end)
-    while at >= 0:
-        count += 1
-        if count == _DENSE:
-            return count + buffer.count(b"\n", at + 1, end)
+    at, jumps = start - 1, (end - start) // _DENSE
+    for found in range(jumps):
         at = buffer.find(b"\n", at + 1, end)
-    return count
+        if at < 0:
+            return found
+    return jumps + buffer.count(b"\n", at + 1, end)

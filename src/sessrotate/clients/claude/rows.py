@@ -197,10 +197,10 @@ class Compaction(Row, rename="camel"):
     compact_metadata: CompactMetadata | None = None
 
 
-dated_of = Decoder(Dated)
-row_of = Decoder(Row)
-turn_of = Decoder(Turn)
-shown_of = Decoder(Shown)
-titled_of = Decoder(Titled)
-started_of = Decoder(Started)
-compaction_of = Decoder(Compaction)
+dated_of = Decoder[Dated](Dated)
+row_of = Decoder[Row](Row)
+turn_of = Decoder[Turn](Turn)
+shown_of = Decoder[Shown](Shown)
+titled_of = Decoder[Titled](Titled)
+started_of = Decoder[Started](Started)
+compaction_of = Decoder[Compaction](Compaction)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec import UNSET, Struct
 
-from sessrotate.parsing.json_typed import Rows, tagged
+from sessrotate.parsing.json_typed import Decoder, tagged
 
 # ── blocks of a content ──────────────────────────────────────────────────────────────────────
 
@@ -61,7 +61,7 @@ else:
 Content = str | list[Block] | None
 """A list may hold plain JSON too: texts, and blocks of types that are not here."""
 
-BLOCKS: Final[Rows[Block]] = Rows(Block)
+BLOCKS: Final[Decoder[Block]] = Decoder(Block)
 
 
 # ── items ────────────────────────────────────────────────────────────────────────────────────
@@ -180,7 +180,7 @@ class ShellOutput(Struct):
     metadata: _ExitCode = msgspec.field(default_factory=_ExitCode)
 
 
-SHELL_OUTPUT: Final[Rows[ShellOutput]] = Rows(ShellOutput)
+SHELL_OUTPUT: Final[Decoder[ShellOutput | dict[str, Any]]] = Decoder(ShellOutput)
 
 
 def texts(content: Content) -> list[str]:

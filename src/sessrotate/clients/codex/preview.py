@@ -12,7 +12,7 @@ import re
 from contextlib import suppress
 from functools import lru_cache
 from io import BytesIO
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
@@ -21,7 +21,7 @@ from sessrotate.clients.codex.prompts import prompt
 from sessrotate.clients.codex.rows import EventMsg, Meta, SessionMeta, Source, row_of
 from sessrotate.clients.preview import EDGE, TITLE_LENGTH, Sight, Title
 from sessrotate.errors import DamagedError
-from sessrotate.parsing.json_typed import Rows
+from sessrotate.parsing.json_typed import Decoder
 from sessrotate.parsing.records import records
 from sessrotate.safe_text import clipped
 
@@ -40,7 +40,7 @@ class _Renamed(Struct):
     thread_name: str | None = None
 
 
-_RENAMED: Final[Rows[_Renamed]] = Rows(_Renamed)
+_RENAMED: Final[Decoder[_Renamed | dict[str, Any]]] = Decoder(_Renamed)
 _INDEX: Final = "session_index.jsonl"
 _LARGEST_INDEX: Final = 64 * 1024 * 1024
 
@@ -119,7 +119,7 @@ def _names(path: Path, _modified: int, size: int) -> dict[str, str]:
         return {}
     names = {}
     for line in data.split(b"\n"):
-        if isinstance(renamed := _RENAMED.decode(line), _Renamed):
+        if isinstance(renamed := _RENAMED(line), _Renamed):
             names[renamed.id] = clipped(renamed.thread_name or "", TITLE_LENGTH)
     return names
 

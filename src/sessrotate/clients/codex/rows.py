@@ -16,7 +16,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from sessrotate.clients.codex.items import Content, Item
 from sessrotate.clients.preview import Origin
-from sessrotate.parsing.json_typed import Rows
+from sessrotate.parsing.json_typed import Decoder
 
 if TYPE_CHECKING:
     from sessrotate.parsing.records import Record
@@ -200,8 +200,8 @@ _Envelope = (
 )
 Row = _Envelope | UnknownRow
 
-LINES: Final[Rows[_Envelope | Item]] = Rows(_Envelope | Item)
-_BARE_META: Final[Rows[BareMeta]] = Rows(BareMeta)
+LINES: Final[Decoder[_Envelope | Item | dict[str, Any]]] = Decoder(_Envelope | Item)
+_BARE_META: Final[Decoder[BareMeta | dict[str, Any]]] = Decoder(BareMeta)
 
 
 def row_of(record: Record) -> Row | None:
@@ -213,7 +213,7 @@ def row_of(record: Record) -> Row | None:
         return None
     if not record.is_whole:
         return _long(record)
-    found = LINES.decode(record.line)
+    found = LINES(record.line)
     if isinstance(found, dict):
         return _unknown(found)
     return ResponseItem(payload=found) if isinstance(found, Item) else found
@@ -250,7 +250,7 @@ def _long(record: Record) -> Row | None:
     begins = _LONG.match(record.line)
     if begins is None or not record.is_ended:
         return None
-    found = LINES.decode(begins[0] + (b"[]}}" if begins[1] else b"}}"))
+    found = LINES(begins[0] + (b"[]}}" if begins[1] else b"}}"))
     return found if isinstance(found, Compacted) else None
 
 

@@ -103,7 +103,7 @@ def _result(result: items.Output) -> ToolResult:
 def _given(output: Any) -> tuple[tuple[Block, ...], bool]:
     """Return what a tool gave, and whether it says that it failed."""
     if isinstance(output, str) and output.startswith('{"output":'):
-        found = items.SHELL_OUTPUT.decode(output.encode("utf-8", "surrogatepass"))
+        found = items.SHELL_OUTPUT(output.encode("utf-8", "surrogatepass"))
         if isinstance(found, items.ShellOutput):
             return _content(found.output), found.metadata.exit_code != 0
     if isinstance(output, dict):

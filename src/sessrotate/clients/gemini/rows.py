@@ -102,7 +102,7 @@ class Row(Struct, rename="camel"):
         return changed if isinstance(changed, Update) else Update()
 
 
-row_of: Final = Decoder(Row).of
+row_of: Final = Decoder[Row](Row).of
 """Return what a record holds, None if it is no JSON object, or too long to be held."""
 
 NONE: Final = Row()
