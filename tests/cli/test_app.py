@@ -12,6 +12,7 @@ from support.command_line import (
     COMMAND,
     ID,
     assert_one_sentence,
+    called,
     names_in,
     on_terminal,
     patched,
@@ -149,6 +150,8 @@ def test_a_shell_completes_options_and_commands() -> None:
         ("sessrotate pin", "1", ["pin"]),
         ("sessrotate un", "1", ["undelete", "unpin", "unarchive"]),
         ("sessrotate split --dr", "2", ["--dry-run"]),
+        ("sessrotate list --client ", "3", ["claude", "codex", "gemini"]),
+        ("sessrotate export --format m", "3", ["markdown"]),
     ):
         ended = piped(
             env={
@@ -158,6 +161,38 @@ def test_a_shell_completes_options_and_commands() -> None:
             }
         )
         assert (ended.code, ended.out.split()) == (0, wanted)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["pin", ID, "x"], "'x' is not a whole number, 0 or more."),
+        (["pin", ID, "--", "-1"], "'-1' is not a whole number, 0 or more."),
+        (["prune", ID, "--keep-last", "0"], "'0' is not a whole number, 1 or more."),
+        (["compress", ID, "--level", "20"], "'20' is not a whole number from 1 to 19."),
+        (["restore", ID, "--wait", "-1"], "'-1' is not a number of seconds, 0 or more."),
+        (["restore", ID, "--wait", "soon"], "'soon' is not a number of seconds, 0 or more."),
+        (["list", "--min-size", "big"], "'big' is not a size such as 500K, 50M or 2G."),
+        (["list", "--older-than", "x"], "'x' is not an age such as 30m, 12h, 30d or 6w."),
+    ],
+)
+def test_a_value_that_is_not_understood_is_refused_in_our_words(
+    words: list[str], sentence: str
+) -> None:
+    ended = piped(*words)
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.rstrip().endswith(sentence)
+
+
+@pytest.mark.parametrize("command", ["report", "verify", "compress", "prune"])
+@pytest.mark.parametrize("sessions", [[], [ID, "--all"]])
+def test_sessions_or_all_of_them_are_asked_for_in_the_same_words(
+    command: str, sessions: list[str]
+) -> None:
+    ended = called(command, *sessions)
+    what = "SOURCE" if command == "verify" else "SESSION"
+    assert ended.err == f"sessrotate: Name a {what} or pass --all, but not both.\n"
+    assert ended.code == 2
 
 
 def test_a_module_started_by_hand_is_the_same_program() -> None:

@@ -54,6 +54,14 @@ def test_a_session_in_a_file_is_readable_by_its_owner_alone(home: Home, tmp_path
     assert (tmp_path / "out.jsonl").stat().st_mode & 0o777 == 0o600
 
 
+def test_a_session_that_is_named_twice_is_written_once(home: Home, tmp_path: Path) -> None:
+    named: list[list[str | Path]] = [[ID, ID], [ID[:8], home.live], [home.live, ID[:9], ID]]
+    for number, names in enumerate(named):
+        done = piped("export", *names, "-o", tmp_path / str(number), env=home.env)
+        assert (done.code, done.out, done.err) == (0, "", "")
+        assert contents(tmp_path / str(number)) == {f"{ID}.jsonl": DATA}
+
+
 def test_several_sessions_become_a_file_each(home: Home, tmp_path: Path) -> None:
     other = write(home.live.with_name(f"{OTHER}.jsonl"), row(5))
     expected = {f"{ID}.jsonl": DATA, f"{OTHER}.jsonl": row(5)}

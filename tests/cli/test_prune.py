@@ -136,6 +136,7 @@ def test_a_person_is_asked(home: Home, answer: str, code: int) -> None:
     ended, said = asked(answer, "prune", ID, *LAST_TWO, env=home.env)
     assert ended == code, said
     assert said.count("Continue? [y/N]") == 1
+    assert said.count("To the trash: 2 segments") == 1
     assert "Traceback" not in said
     if answer in {"y\n", "YES\n"}:
         assert len(trashed(home)) == 2
@@ -164,8 +165,8 @@ def test_on_a_terminal_a_long_table_has_what_goes_and_counts_the_rest(
     ("options", "told"),
     [
         ((ID,), "No rule"),
-        ((), "either SESSION or --all"),
-        ((ID, "--all", *LAST_TWO), "either SESSION or --all"),
+        ((), "Name a SESSION or pass --all, but not both."),
+        ((ID, "--all", *LAST_TWO), "Name a SESSION or pass --all, but not both."),
         (("nosuch", *LAST_TWO), "no file or session"),
     ],
 )

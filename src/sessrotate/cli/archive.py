@@ -10,8 +10,8 @@ import typer
 
 from sessrotate import find, names
 from sessrotate.cli import streams
-from sessrotate.cli.options import DryRun, Json, ManySessions, Quiet, Wait, age
-from sessrotate.errors import WrongUsageError, printable
+from sessrotate.cli.options import DryRun, Json, ManySessions, Quiet, Wait, aged, one_of
+from sessrotate.errors import printable
 from sessrotate.in_place import outcome
 from sessrotate.in_place.outcome import Outcome, each
 from sessrotate.render import archive as render_archive
@@ -27,12 +27,7 @@ def command(
     sessions: ManySessions = None,
     *,
     older_than: Annotated[
-        float | None,
-        typer.Option(
-            parser=age,
-            metavar="AGE",
-            help="Archive every session unused for at least this long, e.g. 90d.",
-        ),
+        float | None, aged("Archive every session unused for at least this long, e.g. 90d.")
     ] = None,
     wait: Wait = 10.0,
     dry_run: DryRun = False,
@@ -45,8 +40,7 @@ def command(
     `read`, `stitch`, `verify` and `export` still find them by id, and `unarchive` puts them back
     as they were. A session that a client runs stays where it is.
     """
-    if bool(sessions) == (older_than is not None):
-        raise WrongUsageError("Pass either SESSION or --older-than AGE.")
+    one_of(sessions, older_than is not None, "a SESSION or pass --older-than AGE")
     if older_than is None:
         wanted = [find.live_of(find.path_of(name)) for name in sessions or []]
     else:

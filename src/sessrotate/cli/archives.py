@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from sessrotate import find
 from sessrotate.archive import place
 from sessrotate.cli import streams
-from sessrotate.errors import WrongUsageError, worst
+from sessrotate.cli.options import one_of
+from sessrotate.errors import worst
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -21,8 +22,7 @@ def named(sessions: Sequence[str] | None, *, every: bool) -> list[Place]:
 
     Raises WrongUsageError unless exactly one of the two is given.
     """
-    if bool(sessions) == every:
-        raise WrongUsageError("Pass either SESSION or --all.")
+    one_of(sessions, every)
     if every:
         return list(place.archives())
     return list(dict.fromkeys(place.of_archived(find.path_of(name)) for name in sessions or ()))

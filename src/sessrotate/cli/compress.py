@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from sessrotate.cli import archives, streams
-from sessrotate.cli.options import Every, Json, ManySessions, Quiet, Wait
+from sessrotate.cli.options import Every, Json, ManySessions, Quiet, Wait, whole
 from sessrotate.errors import DamagedError, SessrotateError
 from sessrotate.render import compress as render_compress
 from sessrotate.retention import compress
@@ -20,13 +20,7 @@ def command(
     every: Every = False,
     level: Annotated[
         int,
-        typer.Option(
-            "--level",
-            metavar="N",
-            min=zstd.LEVELS[0],
-            max=zstd.LEVELS[1],
-            help="1 is fastest, 19 smallest.",
-        ),
+        typer.Option(parser=whole(*zstd.LEVELS), metavar="N", help="1 is fastest, 19 smallest."),
     ] = zstd.LEVEL,
     wait: Wait = 10.0,
     as_json: Json = False,

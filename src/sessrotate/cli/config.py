@@ -10,12 +10,7 @@ from sessrotate.errors import printable
 from sessrotate.job.config import file as config_file
 from sessrotate.render import run as render_run
 
-group = typer.Typer(
-    help="Write or show the settings of `run`.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+group = typer.Typer(help="Write or show the settings of `run`.", no_args_is_help=True)
 
 
 @group.command()

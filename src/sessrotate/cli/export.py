@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from sessrotate import fs, safe_text
+from sessrotate import find, fs, safe_text
 from sessrotate.cli import streams, to_file
 from sessrotate.cli.options import AllowGaps, Quiet, Sessions
 from sessrotate.errors import WrongUsageError, printable, storage
@@ -93,16 +93,19 @@ def command(
             f"This would print {to} on the terminal. Name a file with -o, or pipe the output into "
             "another command."
         )
-    for name in sessions:
-        with open_session(name, on_gap=streams.warn if allow_gaps else None) as session:
+    # Each once, whatever it is called: the second would find the first one's file.
+    for named in {path.resolve(): path for path in map(find.path_of, sessions)}.values():
+        with open_session(named, on_gap=streams.warn if allow_gaps else None) as session:
             pieces = _pieces(to, session)
             if is_output:
-                _print(pieces)
+                for piece in pieces if streams.terminal_width() is None else _harmless(pieces):
+                    streams.write_data(piece)
                 continue
             path = output or Path()
             if is_folder:
-                with storage("write the output"):
-                    _make_folder(path)
+                if not path.is_dir():
+                    with storage("write the output"):
+                        fs.create_folder(path)
                 path /= file_name(session.id) + FORMATS[to].suffix
             size = sum(info.bytes or 0 for info in session.segments)
             to_file.write(path, pieces, "Exporting", size, quiet=quiet)
@@ -120,12 +123,6 @@ def _pieces(to: str, session: Session) -> Iterator[bytes]:
         )
 
 
-def _print(pieces: Iterator[bytes]) -> None:
-    shown = pieces if streams.terminal_width() is None else _harmless(pieces)
-    for piece in shown:
-        streams.write_data(memoryview(piece))
-
-
 def _harmless(pieces: Iterator[bytes]) -> Iterator[bytes]:
     """Yield the text without control characters, which a terminal might obey."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -137,8 +134,3 @@ def file_name(session: str) -> str:
     """Return a session's id as a file name; an id from a manifest may contain anything."""
     clean = re.sub(r"[^A-Za-z0-9._-]", "_", session).lstrip(".-")[:_LONGEST_NAME]
     return clean or "session"
-
-
-def _make_folder(path: Path) -> None:
-    if not path.is_dir():
-        fs.create_folder(path)

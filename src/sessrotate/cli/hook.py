@@ -14,10 +14,7 @@ from sessrotate.hook import call as hook
 from sessrotate.hook import installation
 from sessrotate.hook.installation import Change
 
-group = typer.Typer(
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+group = typer.Typer()
 
 MinSize = Annotated[
     str,
@@ -46,10 +43,8 @@ def install(*, min_size: MinSize = hook.LEAST, dry_run: DryRun = False) -> None:
     Nothing else in the file is touched, and a backup is kept. To change the size, install again.
     """
     options.size(min_size)
-    change = installation.plan_install(min_size)
-    _carry_out(
-        change, f"Installed: sessions of {min_size} or more are rotated when they end.", dry_run
-    )
+    done = f"Installed: sessions of {min_size} or more are rotated when they end."
+    _carry_out(installation.plan_install(min_size), done, dry_run)
 
 
 @group.command()
@@ -59,7 +54,7 @@ def remove(*, dry_run: DryRun = False) -> None:
     Lists and objects that only held the hook are removed too, and so is a settings.json that
     `install` created.
     """
-    _carry_out(installation.plan_remove(), "Removed.", dry_run)
+    _carry_out(installation.plan_remove(), "Removed the hook.", dry_run)
 
 
 def _carry_out(change: Change, done: str, dry_run: bool) -> None:
@@ -71,7 +66,10 @@ def _carry_out(change: Change, done: str, dry_run: bool) -> None:
         streams.write(_difference(change))
         return
     installation.execute(change)
-    streams.write(f"{done}\n{'Removed' if change.after is None else 'Wrote'} {path}.\n")
+    if change.after is None:
+        streams.write(f"Removed {path}, which held nothing else.\n")
+    else:
+        streams.write(f"{done}\nWrote {path}.\n")
     if change.backup is not None:
         streams.write(f"Backup: {printable(str(change.backup))}\n")
 

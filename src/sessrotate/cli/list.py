@@ -13,7 +13,7 @@ import typer
 
 from sessrotate import clients
 from sessrotate.cli import pager, streams
-from sessrotate.cli.options import Json, Quiet, age, size
+from sessrotate.cli.options import Json, Quiet, aged, flag, sized
 from sessrotate.errors import WrongUsageError, printable
 from sessrotate.render import list as render_list
 from sessrotate.render.common import count
@@ -30,7 +30,7 @@ def command(
         str | None,
         typer.Option(
             metavar="CLIENT",
-            show_default=False,
+            autocompletion=lambda: list(clients.CLIENTS),
             help=f"Only sessions of this client: {', '.join(clients.CLIENTS)}.",
         ),
     ] = None,
@@ -38,49 +38,28 @@ def command(
         str | None,
         typer.Option(
             metavar="FOLDER",
-            show_default=False,
             help="Only sessions of this project: its folder, or the last part of its path.",
         ),
     ] = None,
     min_size: Annotated[
-        int | None,
-        typer.Option(
-            parser=size,
-            metavar="SIZE",
-            show_default=False,
-            help="Only sessions whose live file has at least this size, e.g. 100M.",
-        ),
+        int | None, sized("Only sessions whose live file has at least this size, e.g. 100M.")
     ] = None,
     older_than: Annotated[
-        float | None,
-        typer.Option(
-            parser=age,
-            metavar="AGE",
-            show_default=False,
-            help="Only sessions unused for at least this long, e.g. 30d.",
-        ),
+        float | None, aged("Only sessions unused for at least this long, e.g. 30d.")
     ] = None,
     newer_than: Annotated[
-        float | None,
-        typer.Option(
-            parser=age,
-            metavar="AGE",
-            show_default=False,
-            help="Only sessions used within this time, e.g. 12h.",
-        ),
+        float | None, aged("Only sessions used within this time, e.g. 12h.")
     ] = None,
     deep: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--deep",
-            help="Read every file: exact compactions and live tails, and what continues what.",
+            "Read every file: exact compactions and live tails, and what continues what.",
         ),
     ] = False,
     hidden: Annotated[
         bool,
-        typer.Option(
-            "--hidden", help="Also list sessions that nobody used: empty files and warm-ups."
-        ),
+        flag("--hidden", "Also list sessions that nobody used: empty files and warm-ups."),
     ] = False,
     as_json: Json = False,
     quiet: Quiet = False,

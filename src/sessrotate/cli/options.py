@@ -5,29 +5,78 @@ Rule: an option means the same in every command, and has one help text.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Final, TypeVar
 
 import typer
 
 from sessrotate import units
-from sessrotate.errors import SessrotateError
+from sessrotate.errors import SessrotateError, WrongUsageError
+
+T = TypeVar("T", int, float)
 
 
-def size(text: str) -> int:
-    """Return the bytes that a size such as `50M` means, in powers of 1024."""
-    found = units.size(text)
-    if found is None:
-        raise typer.BadParameter(f"{text!r} is not a size such as {units.SIZES}.")
-    return found
+def _parser(parse: Callable[[str], T | None], what: str) -> Callable[[str], T]:
+    """Return a parser of an option's value; where `parse` gives None, it says what is expected."""
+
+    def parsed(text: str) -> T:
+        found = parse(text)
+        if found is None:
+            raise typer.BadParameter(f"{text!r} is not {what}.")
+        return found
+
+    return parsed
 
 
-def age(text: str) -> float:
-    """Return the seconds that an age such as `30d` means."""
-    found = units.age(text)
-    if found is None:
-        raise typer.BadParameter(f"{text!r} is not an age such as {units.AGES}.")
-    return found
+size: Final = _parser(units.size, f"a size such as {units.SIZES}")
+age: Final = _parser(units.age, f"an age such as {units.AGES}")
+
+
+def whole(least: int, most: int | None = None) -> Callable[[str], int]:
+    """Return a parser of whole numbers from `least` to `most`."""
+
+    def parse(text: str) -> int | None:
+        found = int(text) if re.fullmatch(r"\d{1,9}", str(text)) else -1
+        return found if least <= found and (most is None or found <= most) else None
+
+    limits = f", {least} or more" if most is None else f" from {least} to {most}"
+    return _parser(parse, f"a whole number{limits}")
+
+
+def _seconds(text: str) -> float | None:
+    try:
+        found = float(text)
+    except ValueError:
+        return None
+    return found if found >= 0 else None
+
+
+def flag(name: str, text: str) -> Any:
+    """Return an option without a value; without a name, typer would add a second one, `--no-…`."""
+    return typer.Option(name, help=text)
+
+
+def sized(text: str) -> Any:
+    """Return an option whose value is a size."""
+    return typer.Option(parser=size, metavar="SIZE", help=text)
+
+
+def aged(text: str, default: str | bool = True) -> Any:
+    """Return an option whose value is an age; `default` is what the help says of its default."""
+    return typer.Option(parser=age, metavar="AGE", help=text, show_default=default)
+
+
+def counted(text: str, least: int = 1, default: str | bool = True) -> Any:
+    """Return an option whose value is a whole number, `least` or more."""
+    return typer.Option(parser=whole(least), metavar="N", help=text, show_default=default)
+
+
+def one_of(sessions: object, other: object, what: str = "a SESSION or pass --all") -> None:
+    """Raise WrongUsageError unless sessions are named, or what replaces them is given."""
+    if bool(sessions) == bool(other):
+        raise WrongUsageError(f"Name {what}, but not both.")
 
 
 def _complete_session(incomplete: str) -> list[str]:
@@ -43,80 +92,41 @@ def _complete_session(incomplete: str) -> list[str]:
         return []
 
 
-Session = Annotated[
-    str,
-    typer.Argument(
-        metavar="SESSION",
-        help="A session: its path, its id, or the beginning of its id.",
-        autocompletion=_complete_session,
-    ),
-]
-Sessions = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="SESSION...",
-        help="Sessions: paths, ids, or beginnings of ids.",
-        autocompletion=_complete_session,
-    ),
-]
-SessionOrNone = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="[SESSION]",
-        help="A session: its path, its id, or the beginning of its id.",
-        autocompletion=_complete_session,
-        show_default=False,
-    ),
-]
+def _sessions(metavar: str, text: str) -> Any:
+    return typer.Argument(metavar=metavar, help=text, autocompletion=_complete_session)
+
+
+_ONE = "A session: its path, its id, or the beginning of its id."
+_SEVERAL = "Sessions: paths, ids, or beginnings of ids."
+_SEGMENTS = "Sessions, folders of segments, or segment files."
+
+Session = Annotated[str, _sessions("SESSION", _ONE)]
+SessionOrNone = Annotated[str | None, _sessions("[SESSION]", _ONE)]
+Sessions = Annotated[list[str], _sessions("SESSION...", _SEVERAL)]
+ManySessions = Annotated[list[str] | None, _sessions("[SESSION]...", _SEVERAL)]
 Segments = Annotated[
-    str,
-    typer.Argument(
-        metavar="SOURCE",
-        help="A session, a folder of segments, or one segment file.",
-        autocompletion=_complete_session,
-    ),
+    str, _sessions("SOURCE", "A session, a folder of segments, or one segment file.")
 ]
-ManySegments = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="[SOURCE]...",
-        show_default=False,
-        help="Sessions, folders of segments, or segment files.",
-        autocompletion=_complete_session,
-    ),
-]
-ManySessions = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="[SESSION]...",
-        show_default=False,
-        help="Sessions: paths, ids, or beginnings of ids.",
-        autocompletion=_complete_session,
-    ),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+ManySegments = Annotated[list[str] | None, _sessions("[SOURCE]...", _SEGMENTS)]
+
+Segment = Annotated[int, typer.Argument(parser=whole(0), metavar="N", help="The segment's number.")]
+Json = Annotated[bool, flag("--json", "Print one JSON document and nothing else.")]
 Config = Annotated[
     Path | None,
-    typer.Option(
-        "--config",
-        metavar="FILE",
-        show_default=False,
-        help="Read the settings from this file instead of yours.",
-    ),
+    typer.Option(metavar="FILE", help="Read the settings from this file instead of yours."),
 ]
 DryRun = Annotated[
     bool, typer.Option("--dry-run", "-n", help="Show what would be done, and change nothing.")
 ]
-Every = Annotated[bool, typer.Option("--all", help="All archives on this machine.")]
+Every = Annotated[bool, flag("--all", "All archives on this machine.")]
 AllowGaps = Annotated[
-    bool,
-    typer.Option("--allow-gaps", help="Skip segments that are missing or damaged, and say which."),
+    bool, flag("--allow-gaps", "Skip segments that are missing or damaged, and say which.")
 ]
 AllowPruned = Annotated[
     bool,
-    typer.Option(
+    flag(
         "--allow-gaps",
-        help="Skip pruned segments and accept segments without digests; report both.",
+        "Skip pruned segments and accept segments without digests; report both.",
     ),
 ]
 """Where the bytes are promised to be exact, a damaged segment cannot be skipped."""
@@ -125,9 +135,8 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress bar
 Wait = Annotated[
     float,
     typer.Option(
-        "--wait",
+        parser=_parser(_seconds, "a number of seconds, 0 or more"),
         metavar="SECONDS",
-        min=0,
         help="How long to wait until nobody is writing to the session.",
     ),
 ]

@@ -39,7 +39,7 @@ def output() -> Iterator[Write]:
     """Yield a function that shows bytes at once; raise WrongUsageError if the pager cannot run."""
     command = _command()
     if command is None:
-        yield lambda data: streams.write_data(memoryview(data))
+        yield streams.write_data
         return
     environment = {"LESS": "FRX", **os.environ}
     # Ctrl-C belongs to the pager while it runs; it ends this command by closing the pipe. A

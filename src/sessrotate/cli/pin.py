@@ -9,18 +9,16 @@ import typer
 from sessrotate import find
 from sessrotate.archive import place
 from sessrotate.cli import streams
-from sessrotate.cli.options import Session, Wait
+from sessrotate.cli.options import Segment, Session, Wait
 from sessrotate.errors import printable
 from sessrotate.retention.pin import pin
 
 
 def command(
     session: Session,
-    segment: Annotated[int, typer.Argument(metavar="N", min=0, help="The segment's number.")],
+    segment: Segment,
     *,
-    note: Annotated[
-        str, typer.Option("--note", metavar="TEXT", help="Why you pinned it, for later.")
-    ] = "",
+    note: Annotated[str, typer.Option(metavar="TEXT", help="Why you pinned it, for later.")] = "",
     wait: Wait = 10.0,
 ) -> None:
     """Keep a segment, whatever a policy says."""

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sessrotate.cli import archives, streams
-from sessrotate.cli.confirm import confirmed
-from sessrotate.cli.options import DryRun, Every, Json, ManySessions, Quiet, Wait, age, size
+from sessrotate.cli.options import (
+    DryRun,
+    Every,
+    Json,
+    ManySessions,
+    Quiet,
+    Wait,
+    aged,
+    counted,
+    flag,
+    sized,
+)
+from sessrotate.errors import WrongUsageError
 from sessrotate.in_place.outcome import Outcome, each
 from sessrotate.render import prune as render_prune
 from sessrotate.retention import prune, trash
@@ -23,62 +35,30 @@ def command(
     sessions: ManySessions = None,
     *,
     every: Every = False,
-    keep_last: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="Keep the last N segments of each session."),
-    ] = None,
+    keep_last: Annotated[int | None, counted("Keep the last N segments of each session.")] = None,
     keep_within: Annotated[
         float | None,
-        typer.Option(
-            parser=age,
-            metavar="AGE",
-            help="Keep segments at most this much older than the newest of their session.",
-        ),
+        aged("Keep segments at most this much older than the newest of their session."),
     ] = None,
     keep_daily: Annotated[
         int | None,
-        typer.Option(
-            min=1,
-            metavar="N",
-            help="Keep the newest segment of each of the last N days that have one.",
-        ),
+        counted("Keep the newest segment of each of the last N days that have one."),
     ] = None,
-    keep_weekly: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="The same for weeks."),
-    ] = None,
-    keep_monthly: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="The same for months."),
-    ] = None,
+    keep_weekly: Annotated[int | None, counted("The same for weeks.")] = None,
+    keep_monthly: Annotated[int | None, counted("The same for months.")] = None,
     max_age: Annotated[
-        float | None,
-        typer.Option(
-            parser=age,
-            metavar="AGE",
-            help="Remove older segments that no other rule keeps.",
-        ),
+        float | None, aged("Remove older segments that no other rule keeps.")
     ] = None,
     max_size: Annotated[
         int | None,
-        typer.Option(
-            parser=size,
-            metavar="SIZE",
-            help="Remove the oldest segments that no rule keeps until all fit in SIZE.",
-        ),
+        sized("Remove the oldest segments that no rule keeps until all fit in SIZE."),
     ] = None,
     empty_trash: Annotated[
         bool,
-        typer.Option("--empty-trash", help="Free segments whose grace time in the trash is over."),
+        flag("--empty-trash", "Free segments whose grace time in the trash is over."),
     ] = False,
     grace: Annotated[
-        float | None,
-        typer.Option(
-            parser=age,
-            metavar="AGE",
-            help="How long segments stay in the trash.",
-            show_default="7d",
-        ),
+        float | None, aged("How long segments stay in the trash.", default="7d")
     ] = None,
     wait: Wait = 10.0,
     dry_run: DryRun = False,
@@ -125,16 +105,15 @@ def command(
     due = sum(due.bytes for due in dues)
     if grace == 0 and planned is not None:
         due += planned.bytes_trashed  # in the trash by then
+    is_seen = streams.terminal_width() is not None
     shown = render_prune.Shown(planned, due if empty_trash else 0, is_due=empty_trash)
     if not as_json:
-        is_short = streams.terminal_width() is not None
-        streams.write(render_prune.plan(shown, is_short=is_short))
+        streams.write(render_prune.plan(shown, is_short=is_seen))
     for sentence in render_prune.strangers(dues):
         streams.message(sentence)
     trashed, freed = shown.trashed, shown.due
-    is_going = not dry_run and confirmed(
-        render_prune.total(shown), yes=yes or not shown.is_anything
-    )
+    question = "" if is_seen and not as_json else render_prune.total(shown)
+    is_going = not dry_run and (yes or not shown.is_anything or _confirmed(question))
     if is_going:
         pruned = [*prune.execute(planned, wait)] if planned is not None else []
         emptied = [*each(wanted if empty_trash else (), empty)]
@@ -145,3 +124,19 @@ def command(
     elif is_going:
         streams.write(render_prune.done(trashed, freed))
     archives.end({str(each.error): each.error for each in found if each.error}.values())
+
+
+def _confirmed(total: str) -> bool:
+    """Ask a person whether to go on; `total` is what is about to happen, if nobody has read it.
+
+    Raises WrongUsageError if there is no terminal.
+    """
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise WrongUsageError(
+            "Cannot ask for confirmation without a terminal: pass --yes, or preview with --dry-run."
+        )
+    streams.message(f"{total} Continue? [y/N]".lstrip())
+    if sys.stdin.readline().strip().lower() in {"y", "yes"}:
+        return True
+    streams.message("Nothing was changed.")
+    return False

@@ -13,7 +13,7 @@ import typer
 
 from sessrotate import units
 from sessrotate.cli import pager, streams
-from sessrotate.cli.options import AllowGaps, Quiet, Session
+from sessrotate.cli.options import AllowGaps, Quiet, Session, counted, flag
 from sessrotate.errors import WrongUsageError
 from sessrotate.parsing.records import on_one_line
 from sessrotate.reading import select
@@ -57,41 +57,26 @@ def command(
             help="Text for people, the original lines byte for byte, or Markdown.",
         ),
     ] = Format.TEXT,
-    history: Annotated[
-        bool, typer.Option("--history", help="Show everything, across all segments.")
-    ] = False,
+    history: Annotated[bool, flag("--history", "Show everything, across all segments.")] = False,
     segment: Annotated[
-        list[int] | None,
-        typer.Option(
-            "--segment",
-            metavar="N",
-            min=0,
-            show_default=False,
-            help="Show only this segment. Can be repeated.",
-        ),
+        list[int] | None, counted("Show only this segment. Can be repeated.", least=0)
     ] = None,
     since: Annotated[
         str | None,
         typer.Option(
             metavar="TIME|UUID",
-            show_default=False,
             help=f"Start here: {units.MOMENTS} (UTC unless a zone is given), an age "
             f"({units.AGES}), or the uuid of a record.",
         ),
     ] = None,
     until: Annotated[
         str | None,
-        typer.Option(
-            metavar="TIME|UUID",
-            show_default=False,
-            help="Stop here; this day or record is included.",
-        ),
+        typer.Option(metavar="TIME|UUID", help="Stop here; this day or record is included."),
     ] = None,
     grep: Annotated[
         str | None,
         typer.Option(
             metavar="REGEX",
-            show_default=False,
             help="Show only matches, each with its segment, byte offset and lines. What people and "
             "models said and all that tools were given and returned is searched, but not what is "
             "hidden.",
@@ -101,16 +86,15 @@ def command(
         list[str] | None,
         typer.Option(
             metavar="WORDS",
-            show_default=False,
             help="Also show what is hidden, separated by commas: sidechains (agents), meta (what "
             "the client wrote itself), tools (in full, not one line each), thinking, attachments.",
         ),
     ] = None,
     turns: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--turns",
-            help="Show only the prompt of each turn, one line for each tool, and the answer.",
+            "Show only the prompt of each turn, one line for each tool, and the answer.",
         ),
     ] = False,
     allow_gaps: AllowGaps = False,

@@ -10,8 +10,8 @@ import typer
 
 from sessrotate import find
 from sessrotate.cli import pager, streams, to_file
-from sessrotate.cli.options import Json, ManySessions, Quiet
-from sessrotate.errors import SessrotateError, WrongUsageError, printable, worst
+from sessrotate.cli.options import Json, ManySessions, Quiet, flag, one_of
+from sessrotate.errors import SessrotateError, printable, worst
 from sessrotate.render import common, report_json, report_page
 from sessrotate.render import report as render_report
 from sessrotate.render.columns import Canvas
@@ -29,24 +29,20 @@ def command(
     *,
     every: Annotated[
         bool,
-        typer.Option(
-            "--all", help="Report on all sessions of all clients, and say which are worth rotating."
-        ),
+        flag("--all", "Report on all sessions of all clients, and say which are worth rotating."),
     ] = False,
     kinds: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--kinds",
-            help="Read every line: bytes by kind of line and by tool, copies, the largest lines.",
+            "Read every line: bytes by kind of line and by tool, copies, the largest lines.",
         ),
     ] = False,
     as_json: Json = False,
     html: Annotated[
         Path | None,
         typer.Option(
-            "--html",
             metavar="FILE",
-            show_default=False,
             help="Instead of printing text, write a page for a browser to this new file.",
         ),
     ] = None,
@@ -57,8 +53,7 @@ def command(
     Each line is counted once, under the kind that most of it is. Nothing is changed, so you can
     report on a session while a client is running it.
     """
-    if bool(sessions) == every:
-        raise WrongUsageError("Name a SESSION or pass --all, but not both.")
+    one_of(sessions, every)
     if html is not None:
         to_file.check(html, "--html")
     if every:

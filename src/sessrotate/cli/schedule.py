@@ -12,12 +12,7 @@ from sessrotate.job import schedule
 from sessrotate.job.schedule import Command, Plan
 from sessrotate.job.schedule.work import Every
 
-group = typer.Typer(
-    help="Have systemd, launchd or cron start `run`.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+group = typer.Typer(help="Have systemd, launchd or cron start `run`.", no_args_is_help=True)
 
 HowOften = Annotated[Every, typer.Option("--every", help="How often to start it.")]
 

@@ -11,7 +11,7 @@ import typer
 from sessrotate import find
 from sessrotate.cli import in_place as rotation
 from sessrotate.cli import to_folder
-from sessrotate.cli.options import DryRun, Json, Quiet, SessionOrNone, Wait, size
+from sessrotate.cli.options import DryRun, Json, Quiet, SessionOrNone, Wait, flag, sized
 from sessrotate.errors import WrongUsageError
 
 
@@ -26,27 +26,22 @@ def command(
     session: SessionOrNone = None,
     *,
     every: Annotated[
-        bool, typer.Option("--all", help="With --in-place: rotate every session on this machine.")
+        bool, flag("--all", "With --in-place: rotate every session on this machine.")
     ] = False,
     min_size: Annotated[
-        int | None,
-        typer.Option(
-            metavar="SIZE", parser=size, help="With --all: only sessions of at least this size."
-        ),
+        int | None, sized("With --all: only sessions of at least this size.")
     ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out",
-            metavar="DIR",
-            help="Write the segments to this folder (default: ./ID.segments).",
+            metavar="DIR", help="Write the segments to this folder (default: ./ID.segments)."
         ),
     ] = None,
     in_place: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--in-place",
-            help="Move the history to the session's archive, and keep what a resume needs.",
+            "Move the history to the session's archive, and keep what a resume needs.",
         ),
     ] = False,
     dry_run: DryRun = False,
@@ -57,21 +52,17 @@ def command(
             "has a new UUID."
         ),
     ] = None,
-    compress: Annotated[
-        bool, typer.Option("--compress", help="Compress the segments (.jsonl.zst).")
-    ] = False,
+    compress: Annotated[bool, flag("--compress", "Compress the segments (.jsonl.zst).")] = False,
     live: Annotated[
         bool,
-        typer.Option(
-            "--live", help="With --in-place: rotate even if a client is running the session."
-        ),
+        flag("--live", "With --in-place: rotate even if a client is running the session."),
     ] = False,
     wait: Wait = 10.0,
     unsafe_adopt: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--unsafe-adopt",
-            help="With --in-place: if the live file does not continue its archive, put that "
+            "With --in-place: if the live file does not continue its archive, put that "
             "archive aside and start a new one.",
         ),
     ] = False,

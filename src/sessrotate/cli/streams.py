@@ -11,18 +11,16 @@ import shutil
 import stat
 import sys
 import time
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import fs
-from sessrotate.errors import SessrotateError, StorageError, printable
+from sessrotate.errors import SessrotateError, StorageError, printable, storage
 from sessrotate.render import segment_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from rich.table import Table
 
 PATIENCE: Final = 0.5
 """Seconds of work before a progress bar appears."""
@@ -32,49 +30,43 @@ class ClosedPipe(BaseException):
     """The reader of standard output has gone."""
 
 
-def write(text: str) -> None:
-    """Write a result to standard output, now."""
+@contextmanager
+def _to_a_reader() -> Iterator[None]:
     try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
+        yield
     except BrokenPipeError:
         raise ClosedPipe from None
+
+
+def write(text: str) -> None:
+    """Write a result to standard output, now."""
+    write_all((text,))
 
 
 def write_all(parts: Iterable[str]) -> None:
     """Write a result to standard output, part by part."""
-    try:
+    with _to_a_reader():
         sys.stdout.writelines(parts)
         sys.stdout.flush()
-    except BrokenPipeError:
-        raise ClosedPipe from None
 
 
-def write_data(data: memoryview) -> None:
+def write_data(data: bytes | memoryview) -> None:
     """Write bytes to standard output as they are, now."""
-    try:
-        fs.write_all(sys.stdout.fileno(), data)
-    except BrokenPipeError:
-        raise ClosedPipe from None
+    with _to_a_reader():
+        fs.write_all(sys.stdout.fileno(), memoryview(data))
 
 
 def show_table(rows: Sequence[Sequence[str]], shares: Sequence[float]) -> None:
     """Show a table of segments: drawn on a terminal, as text elsewhere."""
     width = terminal_width()
-    if width is not None:
-        _draw(segment_table.rich_table(rows, shares, width))
-    else:
+    if width is None:
         write(segment_table.plain_table(rows))
-
-
-def _draw(table: Table) -> None:
-    """Draw a table on the terminal."""
+        return
     from rich.console import Console  # noqa: PLC0415 - 30 ms at start-up, for terminals only
 
-    try:
+    with _to_a_reader():
+        table = segment_table.rich_table(rows, shares, width)
         Console(file=sys.stdout, highlight=False).print(table)
-    except BrokenPipeError:
-        raise ClosedPipe from None
 
 
 def message(text: str) -> None:
@@ -108,14 +100,15 @@ def is_file() -> bool:
 def prepare() -> None:
     """Make standard output and error usable, whatever they are.
 
-    A closed one becomes /dev/null, before an opened file could take its number. Characters that its
+    A closed one becomes /dev/null, before an opened file could take its number. To write a result
+    there fails, so that no command reports success for what nobody got. Characters that its
     encoding lacks are replaced.
     """
     for number in range(3):
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)
+            os.open(os.devnull, os.O_RDONLY if number == 1 else os.O_RDWR)
     for name, number in (("stdout", 1), ("stderr", 2)):
         if getattr(sys, name) is None:
             setattr(sys, name, open(number, "w", encoding="utf-8"))  # noqa: PTH123, SIM115 - by number
@@ -127,12 +120,11 @@ def prepare() -> None:
 def guarded(action: Callable[[], object]) -> int:
     """Run an action; return its exit code, with any error reported as a sentence."""
     try:
-        action()
+        with storage("write to standard output"):  # every other operation names its own errors
+            action()
     except SessrotateError as error:
-        return failed(str(error), error.exit_code)
-    except OSError as error:  # one that no operation has named: of standard output
         drop_output()
-        return failed(printable(str(error)), StorageError.exit_code)
+        return failed(str(error), error.exit_code)
     except MemoryError:
         return failed("There is not enough memory.", StorageError.exit_code)
     except ClosedPipe:
@@ -167,47 +159,35 @@ def progress(what: str, total: int, *, quiet: bool) -> Iterator[Callable[[int], 
     if quiet or not sys.stderr.isatty():
         yield lambda _done: None
         return
-    bar = _Bar(what, total)
-    try:
-        yield bar.update
-    finally:
-        bar.stop()
+    begun = time.monotonic()
+    with ExitStack() as stack:
+        show: Callable[[int], None] | None = None
+
+        def update(done: int) -> None:
+            nonlocal show
+            if show is None and time.monotonic() - begun > PATIENCE:
+                show = _bar(what, total, stack)
+            if show is not None:
+                show(done)
+
+        yield update
 
 
-class _Bar:
-    """A progress bar that loads rich only when it appears."""
+def _bar(what: str, total: int, stack: ExitStack) -> Callable[[int], None]:
+    """Show a progress bar until the stack is left; return what tells it the bytes done."""
+    from rich import progress as parts  # noqa: PLC0415 - 50 ms at start-up, seldom needed
+    from rich.console import Console  # noqa: PLC0415
 
-    def __init__(self, what: str, total: int) -> None:
-        self._what = what
-        self._total = total
-        self._begun = time.monotonic()
-        self._stop: Callable[[], None] | None = None
-        self._show: Callable[[int], None] | None = None
-
-    def update(self, done: int) -> None:
-        if self._show is None and time.monotonic() - self._begun > PATIENCE:
-            self._start()
-        if self._show is not None:
-            self._show(done)
-
-    def stop(self) -> None:
-        if self._stop is not None:
-            self._stop()
-
-    def _start(self) -> None:
-        from rich import progress as parts  # noqa: PLC0415 - 50 ms at start-up, seldom needed
-        from rich.console import Console  # noqa: PLC0415
-
-        bar = parts.Progress(
-            parts.TextColumn("{task.description}"),
-            parts.BarColumn(),
-            parts.DownloadColumn(binary_units=True),
-            parts.TransferSpeedColumn(),
-            parts.TimeRemainingColumn(),
-            console=Console(stderr=True),
-            transient=True,
-        )
-        task = bar.add_task(self._what, total=self._total)
-        self._stop = bar.stop  # first: an interrupt may come at any moment
-        bar.start()
-        self._show = lambda done: bar.update(task, completed=done)
+    bar = parts.Progress(
+        parts.TextColumn("{task.description}"),
+        parts.BarColumn(),
+        parts.DownloadColumn(binary_units=True),
+        parts.TransferSpeedColumn(),
+        parts.TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    task = bar.add_task(what, total=total)
+    stack.callback(bar.stop)  # first: an interrupt may come at any moment
+    bar.start()
+    return lambda done: bar.update(task, completed=done)

@@ -5,12 +5,10 @@ from __future__ import annotations
 import time
 from typing import Annotated
 
-import typer
-
 from sessrotate import find
 from sessrotate.archive import place
 from sessrotate.cli import streams
-from sessrotate.cli.options import Quiet, Session, Wait
+from sessrotate.cli.options import Quiet, Session, Wait, flag
 from sessrotate.clients.claude import client as claude
 from sessrotate.render import archive as render_archive
 from sessrotate.retention.unarchive import unarchive
@@ -21,9 +19,9 @@ def command(
     *,
     touch: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--touch",
-            help="Date its files now, so that the client's clean-up does not delete them.",
+            "Date its files now, so that the client's clean-up does not delete them.",
         ),
     ] = False,
     wait: Wait = 10.0,

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from sessrotate import find
 from sessrotate.archive import place
 from sessrotate.cli import streams
-from sessrotate.cli.options import Session, Wait
+from sessrotate.cli.options import Session, Wait, counted
 from sessrotate.errors import printable
 from sessrotate.render.common import count
 from sessrotate.retention import trash
@@ -19,10 +17,7 @@ def command(
     session: Session,
     *,
     segment: Annotated[
-        int | None,
-        typer.Option(
-            "--segment", metavar="N", min=0, help="Bring back only segment N.", show_default="all"
-        ),
+        int | None, counted("Bring back only segment N.", least=0, default="all")
     ] = None,
     wait: Wait = 10.0,
 ) -> None:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from sessrotate import find
 from sessrotate.archive import place
 from sessrotate.cli import streams
-from sessrotate.cli.options import Session, Wait
+from sessrotate.cli.options import Segment, Session, Wait
 from sessrotate.errors import printable
 from sessrotate.retention.pin import pin
 
 
 def command(
     session: Session,
-    segment: Annotated[int, typer.Argument(metavar="N", min=0, help="The segment's number.")],
+    segment: Segment,
     *,
     wait: Wait = 10.0,
 ) -> None:

@@ -11,8 +11,8 @@ from sessrotate import find
 from sessrotate.archive import place
 from sessrotate.archive.state import State
 from sessrotate.cli import streams
-from sessrotate.cli.options import Every, Json, ManySegments, Quiet
-from sessrotate.errors import DamagedError, WrongUsageError, printable
+from sessrotate.cli.options import Every, Json, ManySegments, Quiet, one_of
+from sessrotate.errors import DamagedError, printable
 from sessrotate.reading import holders, stitch
 from sessrotate.render import common
 from sessrotate.segments.segment_set import Problem, SegmentSet
@@ -35,8 +35,7 @@ def command(
     Checks digests, the chain of segments, gaps and leftover files. The exit code is 0 if all is
     well, and 1 if there is a problem.
     """
-    if bool(sources) == every:
-        raise WrongUsageError("Name a SOURCE or pass --all, but not both.")
+    one_of(sources, every, "a SOURCE or pass --all")
     problems: list[dict[str, Any]] = []
     named = [str(where.archive) for where in place.archives()] if every else sources or []
     for source in named:
