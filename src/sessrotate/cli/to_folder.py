@@ -49,7 +49,7 @@ def run(path: Path, options: Options) -> None:
             _dry_run(planned, path, folder, as_json=options.as_json)
             return
         leftovers = split.check_folder(planned, folder)
-        if leftovers.files:
+        if leftovers:
             streams.warn(
                 f"{printable(str(folder))} holds an unfinished split of this "
                 "session; starting over."
@@ -65,7 +65,7 @@ def run(path: Path, options: Options) -> None:
 def _dry_run(planned: SplitPlan, path: Path, folder: Path, *, as_json: bool) -> None:
     """Show the plan, and raise the refusal that the run would raise."""
     refusal: RequestError | None = None
-    leftovers = split.Leftovers(())
+    leftovers: tuple[str, ...] = ()
     try:
         leftovers = split.check_folder(planned, folder)
     except RequestError as error:
@@ -80,7 +80,7 @@ def _dry_run(planned: SplitPlan, path: Path, folder: Path, *, as_json: bool) -> 
         shares = [segment.span.size / (planned.source_bytes or 1) for segment in planned.segments]
         streams.show_table(render_split.rows(planned), shares)
         if refusal is None:
-            would = render_split.would(planned, folder, fs.free_bytes(folder), len(leftovers.files))
+            would = render_split.would(planned, folder, fs.free_bytes(folder), len(leftovers))
             streams.write("\n".join(would) + "\n")
     if refusal is not None:
         raise refusal

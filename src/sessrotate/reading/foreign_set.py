@@ -11,12 +11,11 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sessrotate import names
-from sessrotate.errors import DamagedError, WrongUsageError, printable, storage
+from sessrotate.errors import WrongUsageError, printable, storage
 from sessrotate.segments import header_chain
 from sessrotate.segments.scan import MAX_BOUNDARIES
 from sessrotate.segments.segment_set import Problem, SegmentFile, SegmentSet, describe
@@ -56,24 +55,19 @@ def find(path: Path, *, look_around: bool = True) -> SegmentSet | None:
         return None
     root = None
     if not is_folder:
-        root = _root_of(folder, path.name)
+        head = _header(folder, path.name)
         numbered = _numbered(names.session_of(path.name))
-        if root is None:
-            if not look_around and not any(map(numbered.fullmatch, listing)):
-                return None
+        if head is not None and not head.is_ours:
+            root = head.root
+        elif look_around or any(map(numbered.fullmatch, listing)):
             root = names.session_of(path.name)
+        else:
+            return None
     heads = _headers(folder, listing)
     if root is None:
         root = _only(heads)
     mine = {file: head for file, head in heads.items() if head.root == root}
     return _set(folder, listing, root, mine) if root is not None and mine else None
-
-
-def _root_of(folder: Path, file: str) -> str | None:
-    with suppress(DamagedError):
-        head = _header(folder, file)
-        return head.root if head is not None and not head.is_ours else None
-    return None
 
 
 def _only(heads: Mapping[str, _ForeignHeader]) -> str | None:
@@ -88,26 +82,19 @@ def _headers(folder: Path, listing: Listing) -> dict[str, _ForeignHeader]:
     """Return the headers of a folder; none if one of them is ours, since then the set is ours."""
     found = {}
     for file in sorted(listing):
-        if file.endswith(names.SUFFIXES):
-            with suppress(DamagedError):
-                head = _header(folder, file)
-                if head is not None:
-                    found[file] = head
-                    if head.is_ours:
-                        return {}
+        head = _header(folder, file) if file.endswith(names.SUFFIXES) else None
+        if head is not None:
+            found[file] = head
+            if head.is_ours:
+                return {}
     return found
 
 
 def _header(folder: Path, file: str) -> _ForeignHeader | None:
-    """Return what a file's header says, with its keys in any order; None if it has no header.
-
-    Raises DamagedError if the file cannot be read.
-    """
-    read = header_chain.read_header(folder, file)
-    if read is None:
-        return None
+    """Return what a file's header says, with its keys in any order; None if it has no header."""
+    line = header_chain.read_header(folder, file).line
     try:
-        found: Any = json.loads(read[0])
+        found: Any = json.loads(line)
     except (ValueError, RecursionError):
         return None
     if not isinstance(found, dict):
@@ -122,7 +109,7 @@ def _header(folder: Path, file: str) -> _ForeignHeader | None:
         root=root,
         parent=_plain(parent) if isinstance(parent, str) else None,
         index=index if type(index) is int and 0 <= index <= MAX_BOUNDARIES else None,
-        line=read[0],
+        line=line,
         is_ours="sessrotate" in found,
     )
 

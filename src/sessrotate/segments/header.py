@@ -10,15 +10,22 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeGuard
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeGuard
+
+import msgspec
 
 from sessrotate import names
-from sessrotate.system.digest import is_digest
+from sessrotate.model import Layout  # noqa: TC001 - msgspec reads the annotations
+from sessrotate.system.digest import PATTERN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from sessrotate.model import Segment
 
-    from sessrotate.model import Layout, Segment
+Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+"""A number of bytes, lines or segments."""
+
+Digest = Annotated[str, msgspec.Meta(pattern=PATTERN)]
+"""What `system.digest` gives."""
 
 MAX_LINE: Final = 16 * 1024
 """Bytes that a header line may have: two file names of 255 bytes, escaped, need far less."""
@@ -41,13 +48,13 @@ class Header:
     layout: Layout
     parent: str
     root: str
-    index: int
+    index: Count
     timestamp: str | None
-    start: int
-    digest: str
-    parent_digest: str
-    segments: int | None
-    source_bytes: int | None
+    start: Count
+    digest: Digest
+    parent_digest: Digest
+    segments: Count | None
+    source_bytes: Count | None
 
 
 def line(header: Header) -> bytes:
@@ -106,53 +113,26 @@ def parse(text: bytes) -> Header | None:
         return None
     try:
         found: Any = json.loads(text)
-    except (ValueError, RecursionError):
+        ours = found["sessrotate"]
+        layout: Layout = "linked" if _PARENT_KEY["linked"] in found else "numbered"
+        fields = {
+            "layout": layout,
+            "parent": found[_PARENT_KEY[layout]],
+            "root": found["rootSession"],
+            "index": found["segmentIndex"],
+            "timestamp": found["timestamp"],
+            "start": ours["start"],
+            "digest": ours["digest"],
+            "parent_digest": ours["parentDigest"],
+            "segments": ours["segments"],
+            "source_bytes": ours["sourceBytes"],
+        }
+        header = msgspec.convert(fields, Header)
+    except (ValueError, TypeError, KeyError, RecursionError):
         return None
-    if not isinstance(found, dict) or not isinstance(found.get("sessrotate"), dict):
-        return None
-    ours = found["sessrotate"]
-    layout: Layout = "linked" if _PARENT_KEY["linked"] in found else "numbered"
-    values = (
-        found.get(_PARENT_KEY[layout]),
-        found.get("rootSession"),
-        found.get("segmentIndex"),
-        found.get("timestamp"),
-        *(ours.get(key) for key in _OURS),
-    )
-    if not all(is_sound(value) for is_sound, value in zip(_SOUND, values, strict=True)):
-        return None
-    header = Header(layout, *values)
     return header if line(header) == text else None
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
-def _is_text_or_none(value: object) -> bool:
-    return value is None or isinstance(value, str)
 
 
 def is_count(value: object) -> TypeGuard[int]:
     """Tell whether a value read from a file is a number of bytes, lines or segments."""
     return type(value) is int and 0 <= value < 1 << 63
-
-
-def _is_count_or_none(value: object) -> bool:
-    return value is None or is_count(value)
-
-
-_OURS: Final = ("start", "digest", "parentDigest", "segments", "sourceBytes")
-
-# One for each field of Header behind the layout.
-_SOUND: Final[tuple[Callable[[object], bool], ...]] = (
-    _is_text,
-    _is_text,
-    is_count,
-    _is_text_or_none,
-    is_count,
-    is_digest,
-    is_digest,
-    _is_count_or_none,
-    _is_count_or_none,
-)

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -40,20 +38,32 @@ if TYPE_CHECKING:
     from sessrotate.segments.live_header import LiveHeader
 
 
-def read_header(folder: Path, file: str) -> tuple[bytes, Header | None] | None:
-    """Return a file's first line if it looks like a header, and what it says if it is ours.
+@dataclass(frozen=True, slots=True)
+class HeaderLine:
+    """A file's first line if it looks like a header, and what it says if it is one of ours.
 
-    Raises DamagedError if the file cannot be opened or decompressed.
+    `damage` is what keeps the file from being read.
     """
-    with opened(folder, file) as stream, storage("read a segment"):
-        start = bytearray()
-        for buffer, size in content(stream, codec_of(file)):
-            start += buffer[:size]
-            if b"\n" in start or len(start) > header.MAX_LINE:
-                break
+
+    line: bytes = b""
+    says: Header | None = None
+    damage: str | None = None
+
+
+def read_header(folder: Path, file: str) -> HeaderLine:
+    """Return the header line of a file. Raises StorageError as the system reports."""
+    start = bytearray()
+    try:
+        with opened(folder, file) as stream, storage("read a segment"):
+            for buffer, size in content(stream, codec_of(file)):
+                start += buffer[:size]
+                if b"\n" in start or len(start) > header.MAX_LINE:
+                    break
+    except DamagedError as error:
+        return HeaderLine(damage=str(error))
     line = bytes(start[: start.find(b"\n") + 1])
     found = header.parse(line)
-    return None if found is None and b'"segment_header"' not in line else (line, found)
+    return HeaderLine(line, found) if found or b'"segment_header"' in line else HeaderLine()
 
 
 def codec_of(file: str) -> Codec:
@@ -61,18 +71,18 @@ def codec_of(file: str) -> Codec:
     return "zstd" if file.endswith(names.CODEC_SUFFIX["zstd"]) else "plain"
 
 
-def headers(folder: Path, listing: frozenset[str]) -> list[tuple[str, Header]]:
+def header_lines(folder: Path, listing: frozenset[str]) -> dict[str, HeaderLine]:
+    """Return the header line of every file of a folder that a segment may be in."""
+    files = (file for file in sorted(listing) if file.endswith(names.SUFFIXES))
+    return {file: read_header(folder, file) for file in files}
+
+
+def headers(lines: Mapping[str, HeaderLine]) -> list[tuple[str, Header]]:
     """Return every file of a folder that has one of our headers, with it.
 
     A segment 0 is left out: if it begins with a header, that is part of the session.
     """
-    found = []
-    for file in sorted(listing):
-        if file.endswith(names.SUFFIXES):
-            with suppress(DamagedError):
-                read = read_header(folder, file)
-                if read is not None and read[1] is not None:
-                    found.append((file, read[1]))
+    found = [(file, line.says) for file, line in lines.items() if line.says is not None]
     roots = {
         head.root for file, head in found if _is_name_of(file, head.root, head.layout, head.index)
     }
@@ -89,9 +99,10 @@ def from_headers(
     """Return the set that the headers in `folder` prove, or the one that `file` belongs to.
 
     Headers in an archive do not say how many there are; there the header of the `live` file
-    does, which goes on from the last. Raises as `archive.load` does.
+    does, which goes on from the last. Raises as `load.load` does.
     """
-    found = headers(folder, listing)
+    lines = header_lines(folder, listing)
+    found = headers(lines)
     session, layout = _which_session(folder, listing, found, file)
     mine = [head for _, head in found if head.root == session and head.layout == layout]
     files = _files(listing, session, layout, mine)
@@ -109,7 +120,7 @@ def from_headers(
         source_bytes=live.start if live else sizes.most_common(1)[0][0] if sizes else 0,
         live=live,
         files=files,
-        heads={index: _head(folder, name) for index, name in files.items() if index},
+        lines={index: lines[name] for index, name in files.items() if index},
     )
     parts = _parts(claim)
     return SegmentSet(
@@ -133,29 +144,15 @@ class _Claim:
     source_bytes: int
     live: LiveHeader | None
     files: Mapping[int, str]
-    heads: Mapping[int, _Head]
+    lines: Mapping[int, HeaderLine]
 
     def head(self, index: int) -> Header | None:
         """Return a segment's header, None where it is missing or none of ours."""
-        entry = self.heads.get(index)
-        return entry.says if entry else None
+        return self.lines.get(index, HeaderLine()).says
 
-
-@dataclass(frozen=True, slots=True)
-class _Head:
-    """A segment's first line, and what it says; or what keeps it from being read."""
-
-    line: bytes
-    says: Header | None
-    damage: str | None = None
-
-
-def _head(folder: Path, file: str) -> _Head:
-    try:
-        line, says = read_header(folder, file) or (b"", None)
-    except DamagedError as error:
-        return _Head(b"", None, str(error))
-    return _Head(line, says)
+    def following(self, index: int) -> Header | LiveHeader | None:
+        """Return the header that goes on from a segment."""
+        return self.head(index + 1) or self.live
 
 
 def _which_session(
@@ -168,7 +165,7 @@ def _which_session(
     own = dict(found).get(file) if file is not None else None
     if own is not None:
         return own.root, own.layout
-    candidates = Counter((head.root, head.layout) for _, head in found)
+    candidates = dict.fromkeys((head.root, head.layout) for _, head in found)
     if file is not None:
         # A segment whose header is unreadable is still known by its number.
         named, unnumbered = names.possible_sessions(file)
@@ -235,15 +232,12 @@ def _files(
 
 def _parts(claim: _Claim) -> list[SegmentFile]:
     """Return the segments as the headers have them; where one is missing, as its neighbours do."""
-    starts: list[int | None] = [0]
-    for index in range(1, claim.count):
-        head = claim.head(index)
-        starts.append(head.start if head else None)
-    starts.append(claim.source_bytes)
+    heads = [claim.head(index) for index in range(claim.count)]
+    starts = [0, *(head.start if head else None for head in heads[1:]), claim.source_bytes]
     parts: list[SegmentFile] = []
     for index, (start, end) in enumerate(pairwise(starts)):
-        file, head, following = claim.files.get(index), claim.head(index), claim.head(index + 1)
-        digest = head.digest if head else None
+        file, head, following = claim.files.get(index), claim.head(index), claim.following(index)
+        digest = following.parent_digest if following else None
         parts.append(
             SegmentFile(
                 index=index,
@@ -251,10 +245,8 @@ def _parts(claim: _Claim) -> list[SegmentFile]:
                 file=file,
                 codec=codec_of(file or ""),
                 size=None if start is None or end is None else max(0, end - start),
-                head=claim.heads[index].line if index in claim.heads else b"",
-                digest=digest
-                or (following.parent_digest if following else None)
-                or (claim.live.parent_digest if claim.live else None),
+                head=claim.lines[index].line if index in claim.lines else b"",
+                digest=head.digest if head else digest,
             )
         )
     return parts
@@ -280,7 +272,7 @@ def _contradictions(claim: _Claim, parts: list[SegmentFile]) -> Iterator[Problem
     for part in parts[1:]:
         if part.file is None:
             continue
-        head, damage = claim.head(part.index), claim.heads[part.index].damage
+        head, damage = claim.head(part.index), claim.lines[part.index].damage
         if damage is not None:
             yield Problem("changed", f"{describe(part)} is damaged: {damage}.", part.index)
         elif head is None:
@@ -291,10 +283,8 @@ def _contradictions(claim: _Claim, parts: list[SegmentFile]) -> Iterator[Problem
 
 
 def _wrong(claim: _Claim, client: Client, head: Header, part: SegmentFile) -> Iterator[str]:
-    index = part.index
+    index, following = part.index, claim.following(part.index)
     parent = names.parent_name(claim.session, claim.layout, index)
-    following = claim.head(index + 1)
-    after = following.parent_digest if following else claim.live and claim.live.parent_digest
     if head.root != claim.session:
         yield f"its header names the session {printable(head.root, 60)}"
     if head.index != index:
@@ -307,7 +297,7 @@ def _wrong(claim: _Claim, client: Client, head: Header, part: SegmentFile) -> It
         yield f"its header speaks of {head.segments or 0:,} segments, not {claim.count:,}"
     elif claim.live is None and head.source_bytes != claim.source_bytes:
         yield "its header gives another size of the whole session than the others"
-    if after is not None and after != head.digest:
+    if following is not None and following.parent_digest != head.digest:
         yield "its digest is not the one that the next segment's header gives"
     if head.start > (following.start if following is not None else claim.source_bytes):
         yield "its header says that it begins behind its end"
@@ -319,12 +309,12 @@ def _is_time_of_first_line(
     client: Client, folder: Path, part: SegmentFile, time: str | None
 ) -> bool:
     """Tell whether a header's time is its boundary's; what cannot be read is judged elsewhere."""
+
+    def body() -> Iterator[memoryview]:
+        for buffer, start, end in body_pieces(folder, part):
+            yield memoryview(buffer)[start:end]
+
     try:
-        return first_line.time(client, partial(_body, folder, part)) == time
+        return first_line.time(client, body) == time
     except DamagedError:
         return True
-
-
-def _body(folder: Path, part: SegmentFile) -> Iterator[memoryview]:
-    for buffer, start, end in body_pieces(folder, part):
-        yield memoryview(buffer)[start:end]

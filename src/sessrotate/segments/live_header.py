@@ -12,9 +12,10 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
+
 from sessrotate import names
-from sessrotate.segments.header import MAX_LINE, is_count
-from sessrotate.system.digest import is_digest
+from sessrotate.segments.header import MAX_LINE, Count, Digest
 
 FORMAT: Final = 1
 
@@ -32,13 +33,13 @@ class LiveHeader:
     """
 
     root: str
-    index: int
+    index: Count
     timestamp: str | None
-    start: int
-    parent_digest: str
-    carried_bytes: int
-    carried_digest: str
-    boundary_digest: str
+    start: Count
+    parent_digest: Digest
+    carried_bytes: Count
+    carried_digest: Digest
+    boundary_digest: Digest
 
 
 def line(header: LiveHeader) -> bytes:
@@ -76,23 +77,17 @@ def parse(text: bytes, session: str) -> LiveHeader | None:
     try:
         found: Any = json.loads(text)
         ours = found["sessrotate"]
-        header = LiveHeader(
-            root=session,
-            index=found["segmentIndex"],
-            timestamp=found["timestamp"],
-            start=ours["start"],
-            parent_digest=ours["parentDigest"],
-            carried_bytes=ours["carriedBytes"],
-            carried_digest=ours["carriedDigest"],
-            boundary_digest=ours["boundaryDigest"],
-        )
+        fields = {
+            "root": session,
+            "index": found["segmentIndex"],
+            "timestamp": found["timestamp"],
+            "start": ours["start"],
+            "parent_digest": ours["parentDigest"],
+            "carried_bytes": ours["carriedBytes"],
+            "carried_digest": ours["carriedDigest"],
+            "boundary_digest": ours["boundaryDigest"],
+        }
+        header = msgspec.convert(fields, LiveHeader)
     except (ValueError, TypeError, KeyError, RecursionError):
-        return None
-    digests = (header.parent_digest, header.carried_digest, header.boundary_digest)
-    if not all(map(is_digest, digests)):
-        return None
-    if not all(map(is_count, (header.index, header.start, header.carried_bytes))):
-        return None
-    if not isinstance(header.timestamp, str | None):
         return None
     return header if header.index and line(header) == text else None

@@ -83,14 +83,12 @@ def is_segment(folder: Path, file: str) -> bool:
         with suppress(DamagedError):
             if _belongs(manifest.parse(_manifest_bytes(folder)), file):
                 return True
-    try:
-        has_header = header_chain.read_header(folder, file) is not None
-    except DamagedError:
-        has_header = True
+    own = header_chain.read_header(folder, file)
+    if own.line or own.damage is not None:
+        return True
+    found = header_chain.headers(header_chain.header_lines(folder, listing))
     sessions = names.possible_sessions(file)
-    return has_header or any(
-        head.root in sessions for _, head in header_chain.headers(folder, listing)
-    )
+    return any(head.root in sessions for _, head in found)
 
 
 def read_small(folder: Path, file: str, limit: int) -> bytes:

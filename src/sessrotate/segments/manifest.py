@@ -12,18 +12,11 @@ from dataclasses import dataclass, replace
 from io import BytesIO
 from typing import Any, Final
 
+import msgspec
+
 from sessrotate import names
 from sessrotate.errors import DamagedError
-from sessrotate.model import (
-    CODECS,
-    LAYOUTS,
-    Boundary,
-    Layout,
-    Pruned,
-    SealedSegment,
-    Segment,
-    Span,
-)
+from sessrotate.model import Layout, SealedSegment
 from sessrotate.segments.header import is_count
 from sessrotate.system.digest import is_digest
 
@@ -112,14 +105,8 @@ def parse(data: bytes) -> Manifest:
     segments: list[SealedSegment] = []
     try:
         head = json.loads(first + b"]}")
-        manifest = Manifest(
-            session=_text(head["session"]),
-            client=_text(head["client"]),
-            layout=_one_of(head["layout"], LAYOUTS),
-            source_bytes=_number(head["source"]["bytes"]),
-            source_digest=_digest_or_none(head["source"]["digest"]),
-            segments=(),
-        )
+        source = {f"source_{key}": value for key, value in head["source"].items()}
+        manifest = msgspec.convert({**head, **source}, Manifest)
         # Whatever else it might say (an unknown key, a file name not ours) shows in a line that
         # is not the one that we would have written.
         is_ours = first == _head_line(manifest)
@@ -129,10 +116,10 @@ def parse(data: bytes) -> Manifest:
             more = line.endswith(b",\n")
             segments.append(_sealed(json.loads(line[: -len(b",\n")] if more else line)))
             is_ours = line == _segment_line(manifest, segments[-1]) + (b",\n" if more else b"\n")
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise _damaged() from None
     manifest = replace(manifest, segments=tuple(segments))
-    if not is_ours or b"\n" + lines.read() != _END or not _continuous(manifest):
+    if not is_ours or b"\n" + lines.read() != _END or not _is_sound(manifest):
         raise _damaged()
     return manifest
 
@@ -144,77 +131,33 @@ def _damaged() -> DamagedError:
     )
 
 
-def _continuous(manifest: Manifest) -> bool:
+def _sealed(entry: Any) -> SealedSegment:
+    """Return the segment of a line; raise a ValueError, TypeError or KeyError if it is none."""
+    start, boundary = entry["start"], entry["boundary"]
+    segment = {
+        "index": entry["index"],
+        "span": {"start": start, "end": entry["end"]},
+        "boundary": boundary and {**boundary, "offset": start, "pre_tokens": boundary["preTokens"]},
+        "first_timestamp": entry["firstTimestamp"],
+        "last_timestamp": entry["lastTimestamp"],
+    }
+    return msgspec.convert({**entry, "segment": segment}, SealedSegment)
+
+
+def _is_sound(manifest: Manifest) -> bool:
+    """Tell whether the segments adjoin and make up the whole, and all counts and digests are."""
     position = 0
     for number, sealed in enumerate(manifest.segments):
-        span = sealed.segment.span
+        span, boundary = sealed.segment.span, sealed.segment.boundary
         if sealed.segment.index != number or span.start != position or span.end < span.start:
             return False
-        if (sealed.segment.boundary is None) != (number == 0):
+        if (boundary is None) != (number == 0):
+            return False
+        if boundary is not None and not is_count(boundary.pre_tokens or 0):
+            return False
+        if not is_count(sealed.lines) or not is_digest(sealed.digest):
             return False
         position = span.end
-    return bool(manifest.segments) and position == manifest.source_bytes
-
-
-def _sealed(entry: Any) -> SealedSegment:
-    start, boundary = _number(entry["start"]), entry["boundary"]
-    return SealedSegment(
-        segment=Segment(
-            index=_number(entry["index"]),
-            span=Span(start, _number(entry["end"])),
-            boundary=None if boundary is None else _boundary(start, boundary),
-            first_timestamp=_text_or_none(entry["firstTimestamp"]),
-            last_timestamp=_text_or_none(entry["lastTimestamp"]),
-        ),
-        digest=_digest(entry["digest"]),
-        lines=_number(entry["lines"]),
-        codec=_one_of(entry["codec"], CODECS),
-        pin=_text_or_none(entry["pin"]),
-        pruned=None if entry["pruned"] is None else _pruned(entry["pruned"]),
-    )
-
-
-def _pruned(entry: Any) -> Pruned:
-    return Pruned(_text(entry["at"]), _text(entry["rule"]))
-
-
-def _boundary(offset: int, entry: Any) -> Boundary:
-    return Boundary(
-        offset=offset,
-        uuid=_text_or_none(entry["uuid"]),
-        timestamp=_text_or_none(entry["timestamp"]),
-        trigger=_text_or_none(entry["trigger"]),
-        pre_tokens=None if entry["preTokens"] is None else _number(entry["preTokens"]),
-    )
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError
-    return value
-
-
-def _text_or_none(value: object) -> str | None:
-    return None if value is None else _text(value)
-
-
-def _number(value: object) -> int:
-    if not is_count(value):
-        raise TypeError
-    return value
-
-
-def _digest(value: object) -> str:
-    if not is_digest(value):
-        raise TypeError
-    return _text(value)
-
-
-def _digest_or_none(value: object) -> str | None:
-    return None if value is None else _digest(value)
-
-
-def _one_of(value: object, choices: tuple[Any, ...]) -> Any:
-    if value not in choices:
-        raise ValueError
-    return value
+    is_whole = position == manifest.source_bytes and is_count(position)
+    is_proved = manifest.source_digest is None or is_digest(manifest.source_digest)
+    return bool(manifest.segments) and is_whole and is_proved

@@ -6,7 +6,6 @@ No file is touched and no clock is read.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sessrotate.model import Boundary, Scan, Segment, Span
@@ -41,9 +40,3 @@ def segments(
         Segment(index, span, boundary, first, last)
         for index, ((span, boundary), (first, last)) in enumerate(zip(parts, times, strict=True))
     )
-
-
-def up_to(scan: Scan, end: int) -> Scan:
-    """Return what a scan found before offset `end`."""
-    boundaries = tuple(boundary for boundary in scan.boundaries if boundary.offset < end)
-    return replace(scan, end=end, boundaries=boundaries)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import stat
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, Final
 
@@ -38,13 +38,6 @@ if TYPE_CHECKING:
     from sessrotate.system.source import Source
 
 _MAX_INTENT: Final = 16 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Leftovers:
-    """What an interrupted split of the same session left in a folder."""
-
-    files: tuple[str, ...]
 
 
 def prepare(
@@ -82,14 +75,18 @@ def _whole_lines(
     """Return the segments up to the last newline, None if that is the end."""
     if not scanned.end or source.read_at(scanned.end - 1, 1) == b"\n":
         return None
-    parts = plans.spans(plans.up_to(scanned, source.line_start(scanned.end)))
+    end = source.line_start(scanned.end)
+    boundaries = tuple(each for each in scanned.boundaries if each.offset < end)
+    parts = plans.spans(replace(scanned, end=end, boundaries=boundaries))
     *same, last = parts  # but for the last they are those of the plan
     times = [(part.first_timestamp, part.last_timestamp) for part in segments[: len(same)]]
     return plans.segments(parts, [*times, *dating.times(source, client, [last])])
 
 
-def check_folder(plan: SplitPlan, folder: Path) -> Leftovers:
-    """Return what a run of `plan` into `folder` would have to remove first, mostly nothing.
+def check_folder(plan: SplitPlan, folder: Path) -> tuple[str, ...]:
+    """Return the files that a run of `plan` into `folder` would have to remove first.
+
+    An interrupted split of the same session has left them; mostly there are none.
 
     Raises RefusedError if the folder holds anything but an unfinished split of this session.
     """
@@ -98,11 +95,11 @@ def check_folder(plan: SplitPlan, folder: Path) -> Leftovers:
         try:
             entries = {entry.name: entry.lstat() for entry in folder.iterdir()}
         except FileNotFoundError:
-            return Leftovers(())
+            return ()
         except NotADirectoryError:
             raise RefusedError(f"{name} is a file, not a folder.") from None
     if not entries:
-        return Leftovers(())
+        return ()
     found = sorted(entries)
     if not _is_ours(plan, folder, entries):
         raise RefusedError(f"{name} is not empty: empty it, or name another folder with --out.")
@@ -120,7 +117,7 @@ def check_folder(plan: SplitPlan, folder: Path) -> Leftovers:
     with storage("look into the output folder"), _alone(folder):
         pass
     # The intent goes last, so that the folder stays recognisable until it is empty.
-    return Leftovers((*(file for file in found if file != names.INTENT), names.INTENT))
+    return (*(file for file in found if file != names.INTENT), names.INTENT)
 
 
 def _is_ours(plan: SplitPlan, folder: Path, entries: Mapping[str, os.stat_result]) -> bool:
@@ -160,7 +157,7 @@ def execute(
         _check_room(plan, folder, leftovers)
     with storage("write the segments"):
         fs.create_folder(folder)
-        fs.remove_files(folder, leftovers.files)
+        fs.remove_files(folder, leftovers)
         fs.create_file(folder / names.INTENT, _intent(plan))
         with _alone(folder):
             return _execute(plan, source, folder, progress)
@@ -169,13 +166,13 @@ def execute(
 def _execute(
     plan: SplitPlan, source: Source, folder: Path, progress: Callable[[int], None]
 ) -> Manifest:
-    if _goes_on(plan, source):
-        plan = _of_whole_lines(plan)
+    plan = _without_growing_line(plan, source)
     sealed, whole = write(plan, source, folder, progress)
-    if _goes_on(plan, source):
+    shorter = _without_growing_line(plan, source)
+    if shorter is not plan:
         # Somebody went on with the last line while it was copied: once more, without it.
         fs.remove_files(folder, (file_name(plan, segment) for segment in plan.segments))
-        plan = _of_whole_lines(plan)
+        plan = shorter
         sealed, whole = write(plan, source, folder, progress)
     _check_source(plan, source)
     fs.sync_folder(folder)
@@ -215,13 +212,11 @@ def _intent(plan: SplitPlan) -> bytes:
     return json.dumps(document, indent=1).encode() + b"\n"
 
 
-def _goes_on(plan: SplitPlan, source: Source) -> bool:
-    """Tell whether a client has gone on since with the last line that the plan has."""
-    return plan.whole_lines is not None and source.size() > plan.source.size
-
-
-def _of_whole_lines(plan: SplitPlan) -> SplitPlan:
-    return replace(plan, segments=plan.whole_lines or plan.segments, whole_lines=None)
+def _without_growing_line(plan: SplitPlan, source: Source) -> SplitPlan:
+    """Return the plan without its last line if a client has gone on with that line since."""
+    if plan.whole_lines is None or source.size() <= plan.source.size:
+        return plan
+    return replace(plan, segments=plan.whole_lines, whole_lines=None)
 
 
 def _check_source(plan: SplitPlan, source: Source) -> None:
@@ -230,7 +225,9 @@ def _check_source(plan: SplitPlan, source: Source) -> None:
     now = source.identity()
     if now == plan.source:
         return
-    client = _client(plan, source)
+    client = clients.of_set(
+        plan.client, lambda: source.read_at(0, min(clients.HEAD, source.size()))
+    )
     # Nothing says that a format without boundaries is only ever appended to.
     if (
         now.size <= plan.source.size
@@ -238,11 +235,6 @@ def _check_source(plan: SplitPlan, source: Source) -> None:
         or not all(_stands(source, client, segment.boundary) for segment in plan.segments[1:])
     ):
         raise InUseError("The session was changed while it was read; try again.")
-
-
-def _client(plan: SplitPlan, source: Source) -> Client:
-    """Return the format that a plan was made with."""
-    return clients.of_set(plan.client, lambda: source.read_at(0, min(clients.HEAD, source.size())))
 
 
 def _stands(source: Source, client: Client, boundary: Boundary | None) -> bool:
@@ -253,10 +245,10 @@ def _stands(source: Source, client: Client, boundary: Boundary | None) -> bool:
     return client.boundary(source.pieces(line), line) == boundary
 
 
-def _check_room(plan: SplitPlan, folder: Path, leftovers: Leftovers) -> None:
+def _check_room(plan: SplitPlan, folder: Path, leftovers: tuple[str, ...]) -> None:
     """Raise StorageError at once rather than fill a disk that cannot hold the segments."""
     room = fs.free_bytes(folder)
-    if room is None or leftovers.files:  # what the leftovers free is not known exactly
+    if room is None or leftovers:  # what the leftovers free is not known exactly
         return
     if room < plan.source_bytes:
         raise StorageError(

@@ -8,7 +8,6 @@ one segment goes on while the one before reaches the disk.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
@@ -51,14 +50,6 @@ def file_name(plan: SplitPlan, segment: Segment) -> str:
     return names.segment_file(plan.session, plan.layout, segment.index, plan.codec)
 
 
-@dataclass(frozen=True, slots=True)
-class _Pending:
-    """What a worker brings to the disk, and the file that is open for it meanwhile."""
-
-    file: fs.NewFile | None
-    finished: Future[None]
-
-
 class _Writer:
     """Writes the segments one after the other, and lets them reach the disk side by side."""
 
@@ -79,26 +70,27 @@ class _Writer:
         from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - a dry run needs none
 
         sealed: list[SealedSegment] = []
-        waiting: deque[_Pending] = deque()
+        # What is on its way to the disk, and the file that is open for it meanwhile.
+        waiting: deque[tuple[Future[None], fs.NewFile | None]] = deque()
         parent_digest = ZERO
         with ThreadPoolExecutor(_WORKERS) as pool:
             try:
                 for segment in self._plan.segments:
                     tally, finish, file = self._begin(segment, parent_digest)
-                    waiting.append(_Pending(file, pool.submit(finish)))
+                    waiting.append((pool.submit(finish), file))
                     parent_digest = tally.digest
                     sealed.append(
                         SealedSegment(segment, tally.digest, tally.lines, self._plan.codec)
                     )
                     if len(waiting) > _AT_A_TIME:
-                        waiting.popleft().finished.result()
+                        waiting.popleft()[0].result()
                 while waiting:
-                    waiting.popleft().finished.result()
+                    waiting.popleft()[0].result()
             finally:
                 pool.shutdown(cancel_futures=True)
-                for pending in waiting:
-                    if pending.file is not None:
-                        pending.file.close()
+                for _, file in waiting:
+                    if file is not None:
+                        file.close()
         return tuple(sealed), self._whole.digest
 
     def _advance(self, size: int) -> None:
