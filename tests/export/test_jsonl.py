@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Final
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sessrotate.clients.claude import client as claude
 from sessrotate.export import jsonl
 from sessrotate.parsing.records import LONGEST
-from sessrotate.reading.deduplicate import Copies
+from sessrotate.reading.deduplicate import Copies, once
 from sessrotate.reading.open_segments import OpenSegment, SegmentInfo
 from sessrotate.reading.session import Session, open_session
 from support.command_line import ID, boundary, row, session, write
+from support.examples import examples
 from support.homes import Home
 from support.homes import home as made_home
 
@@ -102,10 +106,66 @@ def test_a_line_that_is_longer_than_can_be_held_comes_once(tmp_path: Path) -> No
 
 def test_a_line_that_a_gap_cut_off_gets_a_newline() -> None:
     """As the last one of a segment may be that another tool wrote."""
-
-    def body(index: int, data: bytes) -> OpenSegment:
-        info = SegmentInfo(index, len(data), None, None, None, "sealed")
-        return OpenSegment(info, lambda: iter([data]))
-
     opened = Session(claude, ID, Path(), [body(0, row(0)[:-1]), body(1, row(1)[:-1])])
     assert b"".join(jsonl.pieces(opened)) == row(0) + row(1)[:-1]
+
+
+def body(index: int, *pieces: bytes) -> OpenSegment:
+    info = SegmentInfo(index, sum(map(len, pieces)), None, None, None, "sealed")
+    return OpenSegment(info, lambda: iter(pieces))
+
+
+# ── lines that somebody damaged ──────────────────────────────────────────────────────────────
+
+
+def first_copies(lines: list[bytes]) -> list[bytes]:
+    """Return the first line with each uuid, and of all that is no row with one, of equal bytes."""
+    seen: dict[object, bytes] = {}
+    for line in lines:
+        seen.setdefault(uuid_of(line) or line, line)
+    return list(seen.values())
+
+
+def uuid_of(line: bytes) -> str | None:
+    try:
+        found = json.loads(line.decode("utf-8", "replace"), parse_constant=int)  # NaN: ValueError
+    except ValueError:
+        return None
+    uuid = found.get("uuid") if isinstance(found, dict) else None
+    return uuid if isinstance(uuid, str) else None
+
+
+ROWS: Final = [
+    b'{"type":"user","message":{"content":"a \\u00e9 \\" \xc3\xa9"},"uuid":"u1","parentUuid":null}',
+    b'{"uuid":"u1","n":[1.5e3,-2,0,true],"sessionId":5,"x":{"uuid":"u2"}}',
+    b'{"type":"mode","uuid":"u2","toolUseResult":{"uuid":"u1"},"timestamp":"2026-01-01T00:00:00Z"}',
+    b'{"type":"mode","value":"no uuid"}',
+]
+DAMAGE: Final = [
+    *(b'"', b"\\", b"\\x", b"\\u12", b"\\ud800", b"\\u0075", b"{", b"}", b"[", b"]", b",", b":"),
+    *(b"\x00", b"\x1f", b"\t", b"\r", b"\n", b" ", b"\xff", b"\xed\xa0\x80", b"\xef\xbb\xbf"),
+    *(b"0", b"-", b".", b"e", b"1e999", b"NaN", b"null", b'"uuid":"u2",', b',"uuid":7', b""),
+]
+
+
+@st.composite
+def damaged_rows(draw: st.DrawFn) -> bytes:
+    line = draw(st.sampled_from(ROWS))
+    for _ in range(draw(st.integers(0, 2))):
+        at = draw(st.integers(0, len(line)))
+        line = line[:at] + draw(st.sampled_from(DAMAGE)) + line[at + draw(st.integers(0, 2)) :]
+    return line
+
+
+@given(st.lists(damaged_rows(), min_size=1, max_size=10), st.integers(0, 400), st.integers(0, 10))
+@examples(1000)
+def test_of_damaged_rows_the_first_copy_by_what_json_says_is_kept(
+    some: list[bytes], cut: int, first: int
+) -> None:
+    older, newer = (
+        b"".join(line + b"\n" for line in part) for part in (some[:first], some[first:])
+    )
+    opened = Session(claude, ID, Path(), [body(0, older[:cut], older[cut:]), body(1, newer)])
+    kept = first_copies((older + newer).split(b"\n")[:-1])
+    assert b"".join(jsonl.pieces(opened)) == b"".join(line + b"\n" for line in kept)
+    assert [record.line for record in once(opened.history(), opened.key)] == kept
