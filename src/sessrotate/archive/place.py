@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from sessrotate import names
 from sessrotate.clients.claude import client as claude
+from sessrotate.clients.common import listed
 from sessrotate.errors import RefusedError, printable, storage
 
 if TYPE_CHECKING:
@@ -149,10 +150,10 @@ def run_lock() -> Path:
 
 def archives(prefix: str = "") -> Iterator[Place]:
     """Yield the place of every archive whose session's id begins with `prefix`, in order."""
-    for project in claude.listed(root()):
+    for project in listed(root()):
         if project.name in OURS or not project.is_dir():
             continue
-        for archive in claude.listed(project):
+        for archive in listed(project):
             if archive.name.startswith(prefix) and archive.is_dir() and (place := of(archive)):
                 yield place
 
@@ -160,8 +161,8 @@ def archives(prefix: str = "") -> Iterator[Place]:
 def noted() -> Iterator[Place]:
     """Yield the place of every session with a note of the client's hook, in order."""
     projects = claude.projects_folder().resolve()
-    for project in claude.listed(root() / HOOK):
-        for note in claude.listed(project):
+    for project in listed(root() / HOOK):
+        for note in listed(project):
             place = named(projects, project.name, note.name.removesuffix(".json"))
             if place is not None and place.note == note:
                 yield place
@@ -169,6 +170,4 @@ def noted() -> Iterator[Place]:
 
 def aside() -> list[Path]:
     """Return the archives that were put aside, in order."""
-    return [
-        folder for project in claude.listed(root() / ASIDE) for folder in claude.listed(project)
-    ]
+    return [folder for project in listed(root() / ASIDE) for folder in listed(project)]

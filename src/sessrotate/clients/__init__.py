@@ -14,12 +14,13 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
+from sessrotate.clients.protocol import Format
 from sessrotate.errors import NotASessionError, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from sessrotate.clients.protocol import Client, Format, Reader
+    from sessrotate.clients.protocol import Client, Reader
     from sessrotate.system.source import Source
 
 
@@ -39,7 +40,10 @@ def formats() -> Iterator[Format]:
 
 
 def _folder(name: str) -> tuple[Format, ...]:
-    found: tuple[Format, ...] = import_module(f"{__name__}.{name}").FORMATS
+    """Return what a folder lists as `FORMATS`: mostly nothing, so one of the usual modules."""
+    folder = f"{__name__}.{name}"
+    usual = (Format(name, f"{folder}.client", f"{folder}.reader"),)
+    found: tuple[Format, ...] = getattr(import_module(folder), "FORMATS", usual)
     return found
 
 

@@ -6,11 +6,18 @@ Rule: nothing here knows a client, and nothing raises over what it is given.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from array import array
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
+
+    from sessrotate.parsing.records import Record
+
+ROOM: Final = 16 * 1024 * 1024
+"""Bytes of records that are held until it is their turn; where that is too little, the records
+are read once more."""
 
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)")
 
@@ -18,6 +25,17 @@ _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-
 def iso_time(value: object) -> str | None:
     """Return a value that is a time as clients write them (ISO 8601), None of any other."""
     return value if isinstance(value, str) and _TIME.fullmatch(value) else None
+
+
+def text(value: Any, name: str) -> str | None:
+    """Return a member of a JSON object that is a text, None if there is none."""
+    found = value.get(name) if isinstance(value, dict) else None
+    return found if isinstance(found, str) else None
+
+
+def count(value: object) -> int | None:
+    """Return a value that counts something, None of any other."""
+    return value if type(value) is int and value >= 0 else None
 
 
 def has_row(
@@ -32,10 +50,13 @@ def has_row(
     One is enough: the lines around it may be torn or foreign. A first line too long for `head`
     (which then is not the whole file) counts if its beginning `may_begin_row`.
     """
-    *lines, rest = head.split(b"\n")
-    if any(is_row(line) for line in lines):
-        return True
-    return is_row(rest) if is_whole or lines else bool(may_begin_row(rest))
+    begin = 0
+    while (end := head.find(b"\n", begin)) >= 0:  # mostly the first line says it
+        if is_row(head[begin:end]):
+            return True
+        begin = end + 1
+    rest = head[begin:]
+    return is_row(rest) if is_whole or begin else bool(may_begin_row(rest))
 
 
 def listed(folder: Path) -> list[Path]:
@@ -47,3 +68,30 @@ def listed(folder: Path) -> list[Path]:
         return sorted(folder.iterdir())
     except OSError:
         return []
+
+
+def in_order(records: Callable[[], Iterable[Record]], order: Sequence[int]) -> Iterator[Record]:
+    """Yield the records with these numbers in this order, in as few passes as `ROOM` allows."""
+    ranks = array("q", [-1]) * (max(order, default=0) + 1)
+    for rank, number in enumerate(order):
+        ranks[number] = rank
+    rank = 0
+    while rank < len(order):
+        held: dict[int, Record] = {}
+        room, before = ROOM, rank
+        for number, record in enumerate(records()):
+            mine = ranks[number] if number < len(ranks) else -1
+            if mine == rank:
+                yield record
+                rank += 1
+                while (following := held.pop(rank, None)) is not None:
+                    room += len(following.line)
+                    yield following
+                    rank += 1
+                if rank == len(order):
+                    return
+            elif mine > rank and len(record.line) <= room:
+                held[mine] = record
+                room -= len(record.line)
+        if rank == before:
+            return  # there are fewer than there were: somebody else changed the session

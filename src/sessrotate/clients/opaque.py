@@ -98,7 +98,7 @@ def conversation(session: Reading) -> Iterator[Record]:
 
 def title(_session: Reading) -> Title:
     """Return no title."""
-    return Title("", "none")
+    return Title()
 
 
 def agents(_session: Reading) -> list[Agent]:
@@ -113,4 +113,4 @@ def side_bytes(_session: Reading) -> int:
 
 def sight(_head: bytes, _tail: bytes, *, is_whole: bool) -> Sight:  # noqa: ARG001 - the protocol's
     """Return that nothing is in sight."""
-    return Sight(Title("", "none"), "session", None, None, None, None, None)
+    return Sight(Title(), "session", None, None, None, None, None)

@@ -30,8 +30,8 @@ class Title:
     `source` says where it comes from: `custom` if the user chose it, `none` if there is none.
     """
 
-    text: str
-    source: TitleSource
+    text: str = ""
+    source: TitleSource = "none"
 
     def __str__(self) -> str:
         return self.text

@@ -2,8 +2,8 @@
 
 Rule: each format is two modules, and nothing else knows its record types. Every command needs the
 `Client`, so it must cost nothing to import; only commands that show what records say load the
-`Reader`. The modules themselves are the objects: mypy checks each against its protocol in the
-`__init__` of its client's folder.
+`Reader`. The modules themselves are the objects: mypy holds them against their protocols in the
+specimens of the tests.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 from sessrotate import fs, units
 from sessrotate.archive import archived_file, place, state
+from sessrotate.clients.claude import agents
 from sessrotate.clients.claude import client as claude
-from sessrotate.clients.claude import companions
 from sessrotate.errors import (
     DamagedError,
     InUseError,
@@ -111,7 +111,7 @@ def _checked(found: State) -> tuple[Source, list[str]]:
         )
     archived_file.check_single(where)
     in_use.check_unused(where, source.identity(), or_live=False)
-    items = companions.beside(where.live, where.session)
+    items = agents.beside(where.live, where.session)
     if reasons := [*_obstacles(where, source, items)]:
         raise RefusedError(" ".join(reasons))
     if os.path.lexists(where.live):  # or a crash came right after the last move

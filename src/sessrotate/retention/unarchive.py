@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from sessrotate import fs, names
 from sessrotate.archive import archived_file
-from sessrotate.clients.claude import companions
+from sessrotate.clients.claude import agents
 from sessrotate.errors import InUseError, RefusedError, printable, storage
 from sessrotate.in_place import recover
 from sessrotate.retention import archive_files
@@ -116,6 +116,6 @@ def _ours(where: Place, note: Note | None = None) -> list[str]:
     compressed = {f"{entry.file}{_ZST}" for entry in note.compressed} if note is not None else set()
     away = listing(archive_files.folder(where))
     there = [name.removesuffix(_ZST) if name in compressed else name for name in away]
-    side = [name for name in there if name == where.session or companions.is_agent(name)]
+    side = [name for name in there if name == where.session or agents.is_agent(name)]
     live = [where.live.name] if where.live.name in there else []
     return [*live, *dict.fromkeys(side)]

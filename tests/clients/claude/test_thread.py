@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sessrotate.clients import common
 from sessrotate.clients.claude import thread
 from sessrotate.parsing.records import records
 
@@ -164,7 +165,7 @@ def test_records_that_need_not_be_held_are_the_same_as_held_ones(
     rows = [*OLD, boundary(**metadata), *REST]
     held = conversation(rows)
     assert held == ["B", "S", "k2", "k1", "n"]
-    monkeypatch.setattr(thread, "ROOM", 0)
+    monkeypatch.setattr(common, "ROOM", 0)
     assert conversation(rows) == held
 
 

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessrotate.clients.claude.rows import Shown, shown_of
-from sessrotate.clients.claude.titles import LONGEST, exact, prompt, title
-from sessrotate.clients.preview import EDGE, Title
+from sessrotate.clients.claude.titles import exact, prompt, title
+from sessrotate.clients.preview import EDGE, TITLE_LENGTH, Title
 from sessrotate.parsing.records import records
 
 SAMPLES = Path(__file__).parents[3] / "fixtures" / "claude"
@@ -127,7 +127,7 @@ def test_a_comparison_is_no_element() -> None:
 
 def test_a_long_title_of_many_lines_is_one_short_line() -> None:
     found = str(both(user("word\n\n" * 1000)))
-    assert len(found) == LONGEST
+    assert len(found) == TITLE_LENGTH
     assert found.startswith("word word")
     assert found.endswith("…")
 
@@ -196,4 +196,4 @@ def test_the_title_by_all_bytes_is_that_by_all_rows(rows: list[Any], is_torn: bo
 def test_no_row_and_no_cut_is_an_error(rows: list[Any], cut: int) -> None:
     data = lines(*rows)
     assert isinstance(title(data[:cut], data[-cut:]).text, str)
-    assert len(exact(partial(records, [data], 0)).text) <= LONGEST
+    assert len(exact(partial(records, [data], 0)).text) <= TITLE_LENGTH

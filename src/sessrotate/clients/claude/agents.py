@@ -2,7 +2,12 @@
 
 Rule: a file belongs to a session if its rows or its folder say so. It belongs to a tool call only
 if one of these says so: the agent's own description (2.1.330), the call's result, or a prompt that
-only this call and this agent share. This module only reads, and passes over what it cannot read.
+only this call and this agent share. This module only reads, and passes over files that it cannot
+read.
+
+From 2.1.30 on all of it is in a folder of the session's name (`subagents`, `tool-results` and
+more). 2.0.x keeps the transcripts of all sessions' agents flat in the project's folder: there the
+session ids in their rows decide.
 """
 
 from __future__ import annotations
@@ -16,10 +21,10 @@ from io import BytesIO
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
-from sessrotate.clients.claude.client import AGENT, SUFFIX, listed
+from sessrotate.clients.claude.client import AGENT, SUFFIX
 from sessrotate.clients.claude.rows import Outcome, Shown, shown_of, started_of
 from sessrotate.clients.claude.titles import WARM_UP, asked, prompt
-from sessrotate.clients.claude.view import text
+from sessrotate.clients.common import listed, text
 from sessrotate.clients.preview import EDGE, Agent
 from sessrotate.errors import SessrotateError
 from sessrotate.system.source import Source
@@ -42,11 +47,7 @@ _STARTED: Final = (b'"agentId"', b'"Task"', b'"Agent"')
 
 
 def of(live: Path, session: str) -> list[Agent]:
-    """Return the agents of the session with this live file, in the order of their files' names.
-
-    2.0.x keeps them beside the sessions, all projects' agents in one place: there the session ids
-    in their rows decide. From 2.1.30 on they are below the folder of the session's name.
-    """
+    """Return the agents of the session with this live file, in the order of their files' names."""
     below = (live.parent / session / AGENTS).rglob(f"{AGENT}*{SUFFIX}")
     beside = (path for path in listed(live.parent) if path.name.startswith(AGENT))
     found = []
@@ -64,6 +65,26 @@ def owners(head: bytes) -> set[str]:
     2.0.28 begins some with the id of a file that it then leaves empty.
     """
     return {owner.decode("utf-8", "replace") for owner in _OWNER.findall(head)}
+
+
+def beside(live: Path, session: str) -> list[str]:
+    """Return the names of what is surely the session's beside its live file, the folder first.
+
+    A transcript is if its rows name the session and no other one that is there. Raises OSError if
+    the folder cannot be read.
+    """
+    found, agents = [], []
+    for path in sorted(live.parent.iterdir()) if live.parent.exists() else []:
+        if path.name == session and (path.is_dir() or path.is_symlink()):
+            found.append(path.name)
+        elif is_agent(path.name) and not path.is_symlink() and _is_of(path, session):
+            agents.append(path.name)
+    return found + agents
+
+
+def is_agent(name: str) -> bool:
+    """Tell whether a file has the name of an agent's transcript."""
+    return name.startswith(AGENT) and name.endswith(SUFFIX)
 
 
 def side_bytes(folder: Path) -> int:
@@ -147,6 +168,22 @@ def _head(path: Path) -> tuple[bytes, int]:
         return source.read_at(0, min(EDGE, size)), size
 
 
+def _is_of(path: Path, session: str) -> bool:
+    with suppress(SessrotateError, OSError):
+        named = owners(_head(path)[0])  # one of a file that was left empty says nothing
+        return session in named and not any(_is_there(path, each) for each in named - {session})
+    return False
+
+
+def _is_there(path: Path, session: str) -> bool:
+    if "/" in session or session in {"", ".", ".."}:
+        return False
+    try:
+        return path.with_name(session + SUFFIX).stat().st_size > 0
+    except (OSError, ValueError):
+        return False
+
+
 def _agent(path: Path, head: bytes, size: int) -> Agent:
     first = head.partition(b"\n")[0]
     row = shown_of(first) or Shown()
@@ -170,22 +207,13 @@ def _meta(path: Path) -> dict[str, Any]:
     return {}
 
 
-def _blocks(row: Shown, kind: str) -> Iterator[dict[str, Any]]:
-    content: Any = None if row.message is None else row.message.content
-    for block in content if isinstance(content, list) else ():
-        if isinstance(block, dict) and block.get("type") == kind:
-            yield block
-
-
 def _answered(row: Shown) -> str | None:
-    return next((text(block, "tool_use_id") for block in _blocks(row, "tool_result")), None)
+    return next((text(block, "tool_use_id") for block in row.blocks("tool_result")), None)
 
 
 def _calls(row: Shown) -> Iterator[tuple[str, str]]:
     """Yield the calls that start agents, each with what it asks."""
-    for block in _blocks(row, "tool_use"):
-        asking = block.get("input")
-        asked = text(asking, "prompt") if isinstance(asking, dict) else None
-        call = text(block, "id")
+    for block in row.blocks("tool_use"):
+        asked, call = text(block.get("input"), "prompt"), text(block, "id")
         if asked is not None and call is not None:
             yield call, asked.strip()

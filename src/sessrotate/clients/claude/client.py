@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate import names
 from sessrotate.clients.claude.rows import dated_of
+from sessrotate.clients.common import count, has_row, iso_time, listed, text
 from sessrotate.model import Boundary
 from sessrotate.parsing import json_line
 from sessrotate.parsing.json_typed import DECLINED
@@ -52,8 +53,6 @@ _BOUNDARY: Final[json_line.Shape] = {
 
 _DATED: Final[json_line.Shape] = {"timestamp": None}
 
-_TIMESTAMP: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)")
-
 # A row of any version names its kind in `type` and belongs to a session, a message or a leaf.
 _ROW: Final[json_line.Shape] = dict.fromkeys(
     ("type", "sessionId", "uuid", "messageId", "leafUuid", "payload", "sessrotate")
@@ -68,12 +67,9 @@ _NEAR: Final = 1024
 def boundary(line: Iterable[bytes], span: Span) -> Boundary | bool:
     """Say whether a line that holds `MARKER` is a compaction record.
 
-    `line` yields the bytes of `span`, which leaves the newline out. Returns the boundary; False
-    for JSON that is none (the words stand inside a value); True for a line that is opaque: no
-    JSON object, so that no client takes it for a boundary either.
-
-    A compaction record is an object with type `system` and subtype `compact_boundary` of its
-    own (all versions; `microcompact_boundary`, 2.1.30 and later, resets nothing).
+    That is an object with type `system` and subtype `compact_boundary` of its own (all versions;
+    `microcompact_boundary`, 2.1.30 and later, resets nothing). A line that is no JSON object is
+    opaque: no client takes it for a boundary either.
     """
     found = json_line.values(line, span.size, _BOUNDARY)
     if found is None:
@@ -81,49 +77,37 @@ def boundary(line: Iterable[bytes], span: Span) -> Boundary | bool:
     if found.get("type") != "system" or found.get("subtype") != "compact_boundary":
         return False
     metadata = found.get("compactMetadata")
-    if not isinstance(metadata, dict):
-        metadata = {}
-    trigger, tokens, uuid = metadata.get("trigger"), metadata.get("preTokens"), found.get("uuid")
     return Boundary(
         offset=span.start,
-        uuid=uuid if isinstance(uuid, str) else None,
-        timestamp=_timestamp(found),
-        trigger=trigger if isinstance(trigger, str) else None,
-        pre_tokens=tokens if type(tokens) is int and tokens >= 0 else None,
+        uuid=text(found, "uuid"),
+        timestamp=iso_time(found.get("timestamp")),
+        trigger=text(metadata, "trigger"),
+        pre_tokens=count(metadata.get("preTokens")) if isinstance(metadata, dict) else None,
     )
 
 
 def timestamp(line: Iterable[bytes], size: int) -> str | None:
-    """Return the time of one record (ISO 8601, as the client wrote it), None if it has none.
+    """Return the time of one record, None if it has none.
 
-    `line` yields its `size` bytes. Metadata rows (titles, modes, file-history snapshots) have no
-    time of their own.
+    Metadata rows (titles, modes, file-history snapshots) have no time of their own.
     """
     if json_line.is_small(size):
         data = b"".join(line)
         try:
-            return _time(dated_of.fast(data).timestamp)
+            return iso_time(dated_of.fast(data).timestamp)
         except DECLINED:
             line = [data]
-    return _timestamp(json_line.values(line, size, _DATED) or {})
+    return iso_time((json_line.values(line, size, _DATED) or {}).get("timestamp"))
 
 
 def recognise(head: bytes, *, is_whole: bool) -> bool:
-    """Tell by the first bytes of a file whether it is a session of this client.
+    """Tell by the first bytes of a file whether it is a session of this client."""
+    return has_row(head, is_whole=is_whole, is_row=_is_row, may_begin_row=_may_begin_row)
 
-    One row that belongs to a session is enough: the lines around it may be torn or foreign. A
-    first line too long for `head` (which then is not the whole file) is taken at its beginning.
-    """
-    begin = 0
-    while (end := head.find(b"\n", begin)) >= 0:  # mostly the first line says it
-        if _is_row(head[begin:end]):
-            return True
-        begin = end + 1
-    rest = head[begin:]
-    if is_whole or begin:
-        return _is_row(rest)
-    is_object = re.match(rb'\s*\{\s*"\w+"\s*:', rest) is not None
-    return is_object and not any(key in rest[:_NEAR] for key in _FOREIGN)
+
+def _may_begin_row(head: bytes) -> bool:
+    is_object = re.match(rb'\s*\{\s*"\w+"\s*:', head) is not None
+    return is_object and not any(key in head[:_NEAR] for key in _FOREIGN)
 
 
 def _is_row(line: bytes) -> bool:
@@ -136,14 +120,6 @@ def _is_row(line: bytes) -> bool:
     )
 
 
-def _timestamp(found: json_line.Values) -> str | None:
-    return _time(found.get("timestamp"))
-
-
-def _time(text: object) -> str | None:
-    return text if isinstance(text, str) and _TIMESTAMP.fullmatch(text) else None
-
-
 # ── where sessions live ──────────────────────────────────────────────────────────────────────
 
 
@@ -153,14 +129,13 @@ def projects_folder() -> Path:
     `CLAUDE_PROJECTS_DIR` names it outright; else it is `projects` in `CLAUDE_CONFIG_DIR`, which
     is the client's own variable, default `~/.claude`.
     """
-    if folder := os.environ.get("CLAUDE_PROJECTS_DIR"):
-        return Path(folder)
-    return config_folder() / "projects"
+    return Path(os.environ.get("CLAUDE_PROJECTS_DIR") or config_folder() / "projects")
 
 
-def sessions_folder() -> Path:
-    """Return the folder in which its sessions are looked for, whether it is there or not."""
-    return projects_folder()
+sessions_folder: Final = projects_folder
+
+session_of: Final = names.session_of
+"""A session's id is its file's name (all versions)."""
 
 
 def settings_file() -> Path:
@@ -189,30 +164,11 @@ def config_folder() -> Path:
     return Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")
 
 
-def session_of(file_name: str) -> str:
-    """Return a session's id: its file's name (all versions)."""
-    return names.session_of(file_name)
-
-
 def sessions(prefix: str = "") -> Iterator[Path]:
-    """Yield the session files of all projects whose id begins with `prefix`, in sorted order.
-
-    Agents' transcripts are no sessions.
-    Folders that cannot be read are passed over: a look-up by id is not the place to complain.
-    """
+    """Yield the session files of all projects; agents' transcripts are no sessions."""
     for project in listed(projects_folder()):
-        if not project.is_dir():
-            continue
         for entry in listed(project):
             name = entry.name
             wanted = name.startswith(prefix) and name.endswith(SUFFIX)
             if wanted and not name.startswith(AGENT) and entry.is_file():
                 yield entry
-
-
-def listed(path: Path) -> list[Path]:
-    """Return what a folder holds, in order of the names; nothing if it cannot be read."""
-    try:
-        return sorted(path.iterdir())
-    except OSError:
-        return []

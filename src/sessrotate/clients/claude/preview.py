@@ -13,7 +13,7 @@ from typing import Final
 
 from sessrotate.clients.claude.agents import standing
 from sessrotate.clients.claude.titles import on_one_line, title
-from sessrotate.clients.claude.view import text
+from sessrotate.clients.common import text
 from sessrotate.clients.preview import Sight, Title
 from sessrotate.parsing import json_typed
 

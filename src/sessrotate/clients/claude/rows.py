@@ -10,11 +10,14 @@ belongs, `Turn` also what its message consists of, and `Shown` what people read 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Raw, Struct
 
 from sessrotate.parsing.json_typed import Decoder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 Name = str | int | bool | None
 """A text, in what clients write. As a key of theirs another scalar would do as well."""
@@ -132,6 +135,13 @@ class Shown(Row, rename="camel"):
     """Of an `attachment` (2.1.112): an object that has a type."""
     rendered: Any = None
     """Of an `attachment` (2.1.300): what the model was told of it, as messages."""
+
+    def blocks(self, kind: str) -> Iterator[dict[str, Any]]:
+        """Yield the blocks of its message that have this type."""
+        content = self.message and self.message.content
+        for block in content if isinstance(content, list) else ():
+            if isinstance(block, dict) and block.get("type") == kind:
+                yield block
 
 
 class Titled(Shown, rename="camel"):

@@ -16,16 +16,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate.clients.claude.carried_rows import TRANSCRIPT
 from sessrotate.clients.claude.rows import CompactMetadata, compaction_of, turn_of
+from sessrotate.clients.common import in_order
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
     from sessrotate.clients.claude.rows import Compaction, Turn
     from sessrotate.parsing.records import Record
-
-ROOM: Final = 16 * 1024 * 1024
-"""Bytes of records that are held until it is their turn; where that is too little, the records
-are read once more."""
 
 _NEAR: Final = 5000
 """Milliseconds by which a row may be older that one follows whose parent is nowhere."""
@@ -49,7 +46,7 @@ def conversation(records: Callable[[], Iterator[Record]]) -> Iterator[Record]:
         row = turn_of.of(record)
         if row is not None and tree.add(number, row):
             tree.compact(number, compaction_of.of(record))
-    yield from _in_order(records, tree.order())
+    yield from in_order(records, tree.order())
 
 
 @dataclass(slots=True)
@@ -243,33 +240,6 @@ class _Tree:
         """Return the node of a row, `_NOWHERE` if it is not there."""
         node = self.nodes.get(uuid, _NOWHERE) if isinstance(uuid, str) else _NOWHERE
         return node if node != _NOWHERE and self.numbers[node] >= 0 else _NOWHERE
-
-
-def _in_order(records: Callable[[], Iterable[Record]], order: array[int]) -> Iterator[Record]:
-    """Yield the records with these numbers in this order, in as few passes as `ROOM` allows."""
-    ranks = array("q", [_NOWHERE]) * (max(order, default=0) + 1)
-    for rank, number in enumerate(order):
-        ranks[number] = rank
-    rank = 0
-    while rank < len(order):
-        held: dict[int, Record] = {}
-        room, before = ROOM, rank
-        for number, record in enumerate(records()):
-            mine = ranks[number] if number < len(ranks) else _NOWHERE
-            if mine == rank:
-                yield record
-                rank += 1
-                while (following := held.pop(rank, None)) is not None:
-                    room += len(following.line)
-                    yield following
-                    rank += 1
-                if rank == len(order):
-                    return
-            elif mine > rank and len(record.line) <= room:
-                held[mine] = record
-                room -= len(record.line)
-        if rank == before:
-            return  # there are fewer than there were: somebody else changed the session
 
 
 def _seconds(time: str | None) -> float:

@@ -11,11 +11,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from sessrotate.clients.claude.rows import row_of, shown_of, titled_of
-from sessrotate.clients.claude.view import text
-from sessrotate.clients.preview import Title
+from sessrotate.clients.common import text
+from sessrotate.clients.preview import TITLE_LENGTH, Title
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -24,14 +24,8 @@ if TYPE_CHECKING:
     from sessrotate.clients.preview import TitleSource
     from sessrotate.parsing.records import Record
 
-LONGEST: Final = 200
-"""Characters of a title that are kept."""
-
 WARM_UP: Final = "Warmup"
 """What 2.0.x asks its agents, and nobody else, at the start of a session."""
-
-
-_UNTITLED: Final = Title("", "none")
 
 _TITLES: Final[dict[str | None, tuple[TitleSource, Callable[[Titled], str | None]]]] = {
     "custom-title": ("custom", lambda row: row.custom_title),
@@ -136,7 +130,7 @@ class _Found:
         if row is not None and row.type == "user":
             self.first = on_one_line(prompt(row) or "")
             named = _COMMAND.search("\n".join(_texts(row)))
-            self.command = self.command or (named[1][:LONGEST] if named else "")
+            self.command = self.command or (named[1][:TITLE_LENGTH] if named else "")
 
     def title(self) -> Title:
         told = [said for leaf, said in self.summaries.items() if leaf in self.leaves]
@@ -148,7 +142,7 @@ class _Found:
             ("first prompt", self.first),
             ("command", self.command),
         )
-        return next((Title(said, source) for source, said in by_rank if said), _UNTITLED)
+        return next((Title(said, source) for source, said in by_rank if said), Title())
 
 
 def _titled(edge: bytes) -> Iterator[bytes]:
@@ -179,16 +173,13 @@ def _lines_with(pattern: re.Pattern[bytes], edge: bytes) -> Iterator[bytes]:
 
 
 def _texts(row: Shown) -> list[str]:
-    content: Any = None if row.message is None else row.message.content
+    content = row.message and row.message.content
     if isinstance(content, str):
         return [content]
-    if not isinstance(content, list):
-        return []
-    blocks = (block for block in content if isinstance(block, dict))
-    return [text(block, "text") or "" for block in blocks if block.get("type") == "text"]
+    return [text(block, "text") or "" for block in row.blocks("text")]
 
 
 def on_one_line(said: str) -> str:
-    """Return a text as a title: one line of at most `LONGEST` characters."""
-    said = " ".join(said[: 20 * LONGEST].split())
-    return said if len(said) <= LONGEST else said[: LONGEST - 1] + "…"
+    """Return a text as a title: one line of at most `TITLE_LENGTH` characters."""
+    said = " ".join(said[: 20 * TITLE_LENGTH].split())
+    return said if len(said) <= TITLE_LENGTH else said[: TITLE_LENGTH - 1] + "…"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import astuple
 
 from sessrotate.clients.claude.rows import Said, shown_of
+from sessrotate.clients.common import count, text
 from sessrotate.clients.view import (
     Block,
     Image,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from sessrotate.parsing.records import Record
 
     Json = dict[str, Any]
-    Readers = dict[str, Callable[[Json], Block]]
+    Readers = dict[str, Callable[[Any], Block]]
 
 KINDS: Final[dict[str, Kind]] = {
     "user": "user",
@@ -70,31 +71,23 @@ def _message(row: Shown) -> tuple[Block, ...]:
     return () if row.message is None else _content(row.message.content)
 
 
-def _system(row: Shown) -> tuple[Block, ...]:
-    return _content(row.content)
-
-
 def _attachment(row: Shown) -> tuple[Block, ...]:
     """Return what the client told the model of an attachment, or the attachment itself.
 
     `rendered` is what 2.1.330 keeps of it; older clients only the attachment.
     """
     if isinstance(row.rendered, list):
-        return tuple(block for each in row.rendered for block in _content(_field(each, "content")))
-    value = row.attachment
-    return (Unknown(text(value, "type") or "" if isinstance(value, dict) else "", value),)
-
-
-def _other(_row: Shown) -> tuple[Block, ...]:
-    return ()
+        told = (each for each in row.rendered if isinstance(each, dict))
+        return tuple(block for each in told for block in _content(each.get("content")))
+    return (_unknown(row.attachment),)
 
 
 _BLOCKS: Final[dict[Kind, Callable[[Shown], tuple[Block, ...]]]] = {
     "user": _message,
     "assistant": _message,
-    "system": _system,
+    "system": lambda row: _content(row.content),
     "attachment": _attachment,
-    "other": _other,
+    "other": lambda _row: (),
 }
 
 
@@ -111,11 +104,11 @@ def _block(block: Any, readers: Readers) -> Block:
     if isinstance(block, str):
         return Text(block)
     if not isinstance(block, dict):
-        return Unknown("", block)
+        return _unknown(block)
     return readers.get(text(block, "type") or "", _unknown)(block)
 
 
-def _unknown(block: Json) -> Block:
+def _unknown(block: Any) -> Block:
     return Unknown(text(block, "type") or "", block)
 
 
@@ -127,25 +120,23 @@ def _result(block: Json) -> Block:
     )
 
 
+def _call(block: Json) -> Block:
+    return ToolCall(text(block, "id") or "", text(block, "name") or "", block.get("input"))
+
+
 def _image(block: Json) -> Block:
     source = block.get("source")
     if not isinstance(source, dict):
         return _unknown(block)
-    return Image(
-        text(source, "media_type") or "", text(source, "data") or "", text(source, "url") or ""
-    )
+    return Image(*(text(source, name) or "" for name in ("media_type", "data", "url")))
 
 
 _IN_RESULT: Final[Readers] = {
     "text": lambda block: Text(text(block, "text") or ""),
     "thinking": lambda block: Thinking(text(block, "thinking") or ""),
     "redacted_thinking": lambda _block: Thinking(""),
-    "tool_use": lambda block: ToolCall(
-        text(block, "id") or "", text(block, "name") or "", block.get("input")
-    ),
-    "server_tool_use": lambda block: ToolCall(
-        text(block, "id") or "", text(block, "name") or "", block.get("input")
-    ),
+    "tool_use": _call,
+    "server_tool_use": _call,
     "image": _image,
     "document": _image,
 }
@@ -156,18 +147,4 @@ _READERS: Final[Readers] = {**_IN_RESULT, "tool_result": _result}
 
 
 def _tokens(usage: Usage | None) -> Tokens | None:
-    return None if usage is None else Tokens(*map(_count, astuple(usage)))
-
-
-def _count(value: Any) -> int:
-    return value if type(value) is int and value >= 0 else 0
-
-
-def _field(value: Any, name: str) -> Any:
-    return value.get(name) if isinstance(value, dict) else None
-
-
-def text(value: Json, name: str) -> str | None:
-    """Return a member that is a text."""
-    found = value.get(name)
-    return found if isinstance(found, str) else None
+    return None if usage is None else Tokens(*(count(each) or 0 for each in astuple(usage)))

@@ -146,7 +146,7 @@ def _by_prompt(rows: Iterable[Record]) -> Title:
         said.append(asked)
         if len(said) >= _PATIENCE:
             break
-    return Title(clipped(said[0], TITLE_LENGTH), "first prompt") if said else Title("", "none")
+    return Title(clipped(said[0], TITLE_LENGTH), "first prompt") if said else Title()
 
 
 def _folder(head: bytes) -> str | None:

@@ -72,7 +72,7 @@ def titled(summary: str | None, asked: str | None) -> Title:
     """Return a title by a session's summary and its first prompt, as far as there are any."""
     words = summary or asked
     if not words:
-        return Title("", "none")
+        return Title()
     shown = " ".join(words.split())[:TITLE_LENGTH].strip()
     return Title(shown, "summary" if summary else "first prompt")
 
