@@ -13,7 +13,6 @@ from sessrotate import fs, names
 from sessrotate.archive import archived_note
 from sessrotate.errors import DamagedError, InUseError, RefusedError, printable, storage
 from sessrotate.segments import load
-from sessrotate.system import zstd
 from sessrotate.system.digest import Fingerprint
 from sessrotate.system.source import Source
 
@@ -195,6 +194,8 @@ class Compressed(Away):
 
 def decompressed(fd: int, entry: CompressedFile) -> Iterator[bytes]:
     """Yield the plain bytes of a compressed file; raise DamagedError if it is damaged."""
+    from sessrotate.system import zstd  # noqa: PLC0415 - not needed by plain files
+
     offset = 0
 
     def read(size: int) -> bytes:

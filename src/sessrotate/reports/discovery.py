@@ -105,8 +105,10 @@ def _elsewhere(client: Client, known: Iterable[str], unread: Unread) -> Iterator
 
     `known` are the folders that other clients ran in.
     """
-    look = partial(_of_file, client, clients.reader(client), (*known,))
-    yield from _reported(mapped(look, [*client.sessions()], WORTH_TWO), unread)
+    paths = [*client.sessions()]
+    if paths:  # otherwise its reader is not even loaded
+        look = partial(_of_file, client, clients.reader(client), (*known,))
+        yield from _reported(mapped(look, paths, WORTH_TWO), unread)
 
 
 def _reported(
