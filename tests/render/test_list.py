@@ -44,7 +44,7 @@ ENTRIES = st.builds(
 
 def shown(entries: list[SessionInfo], **look: Any) -> list[str]:
     told = [each.name for each in entries]
-    return [*render_list.table(entries, told, Look(NOW, **look))]
+    return [*render_list.table(entries, told, Look(now=NOW, **look))]
 
 
 # ── any session, any terminal ────────────────────────────────────────────────────────────────
@@ -55,7 +55,7 @@ def test_no_line_is_wider_than_the_terminal(
     entries: list[SessionInfo], width: int, colour: bool
 ) -> None:
     lines = shown(entries, width=width, colour=colour)
-    total = render_list.total(entries, 3, Look(NOW, width=width))
+    total = render_list.total(entries, 3, Look(now=NOW, width=width))
     assert len(lines) == len(entries) + 1
     for line in (*lines, *total.splitlines(keepends=True)):
         assert line.count("\n") == 1
@@ -197,10 +197,10 @@ def test_the_total_counts_what_there_is() -> None:
         entry(bytes=1024, archived_disk_bytes=2048, side_bytes=3072, is_running=True),
         entry(bytes=1024),
     ]
-    assert render_list.total(entries, 4, Look(NOW)) == (
+    assert render_list.total(entries, 4, Look(now=NOW)) == (
         "2 sessions: 2.0 KiB live, 2.0 KiB archived, 3.0 KiB beside, 1 running, 4 unused hidden\n"
     )
-    assert render_list.total(entries[1:], 0, Look(NOW)) == "1 session: 1.0 KiB live\n"
+    assert render_list.total(entries[1:], 0, Look(now=NOW)) == "1 session: 1.0 KiB live\n"
 
 
 def test_what_nobody_used_is_called_so() -> None:

@@ -14,7 +14,17 @@ from sessrotate.render.widths import padded, width
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-STYLES: Final = {"": "", "bold": "1", "dim": "2", "good": "32", "wrong": "31", "bar": "36"}
+STYLES: Final = {
+    "": "",
+    "bold": "1",
+    "dim": "2",
+    "wrong": "31",
+    "bar": "36",
+    "hit": "1;31",
+    "running": "1;32",
+    "rule": "1;33",
+    "you": "1;36",
+}
 """What is shown how, as SGR parameters."""
 
 _GAP: Final = "  "
@@ -69,12 +79,10 @@ def table(columns: Columns, rows: Sequence[Row], canvas: Canvas) -> Iterator[str
         told = dict(zip(columns.titles, row.cells, strict=True))
         line = _line(columns, told, widths)
         if room and row.share > 0:
-            line = (
-                f"{canvas.paint(row.style, line)}{_GAP}{canvas.paint('bar', bar(row.share, room))}"
-            )
+            drawn = canvas.paint("bar", bar(row.share, room))
+            yield f"{canvas.paint(row.style, line)}{_GAP}{drawn}"
         else:
-            line = canvas.paint(row.style, line.rstrip())
-        yield line
+            yield canvas.paint(row.style, line.rstrip())
 
 
 def _fit(columns: Columns, widths: dict[str, int], canvas: Canvas) -> int:

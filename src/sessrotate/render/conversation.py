@@ -16,26 +16,16 @@ from sessrotate.clients.view import Thinking
 from sessrotate.reading.pair_tools import Compaction, ToolUse, UnreadableLine, Utterance
 from sessrotate.reading.select import texts
 from sessrotate.render import common, phrases
+from sessrotate.render.columns import Canvas
 
 if TYPE_CHECKING:
     import re
     from collections.abc import Iterable, Iterator, Mapping
 
-    from sessrotate.clients.view import ToolCall, ToolResult, View
+    from sessrotate.clients.view import View
     from sessrotate.model import Boundary
     from sessrotate.parsing.records import Record
     from sessrotate.reading.pair_tools import Item, Viewed
-
-_STYLES: Final = {
-    "rule": "1;33",
-    "you": "1;36",
-    "heading": "1",
-    "detail": "2",
-    "wrong": "31",
-    "hit": "1;31",
-    "": "",
-}
-"""The SGR parameters of each style."""
 
 WIDEST: Final = 100
 """The most columns that rules and summaries take: longer lines are hard to read."""
@@ -44,7 +34,7 @@ _SPEAKING: Final = frozenset({"You", "Assistant", "Summary"})
 
 
 @dataclass(frozen=True, slots=True)
-class Style:
+class Style(Canvas):
     """How lines are drawn.
 
     `width` is how many columns a line that may be cut takes at most (40 or more). `whole_tools`
@@ -52,13 +42,8 @@ class Style:
     """
 
     width: int = WIDEST
-    colour: bool = False
     whole_tools: bool = False
     wraps: bool = False
-
-    def paint(self, name: str, text: str) -> str:
-        """Return a text in a style of `_STYLES`."""
-        return f"\x1b[{_STYLES[name]}m{text}\x1b[0m" if self.colour and text else text
 
 
 def conversation(
@@ -90,7 +75,7 @@ def conversation(
             case Utterance():
                 yield from _said(part, style)
             case ToolUse():
-                yield from _exchange(part, style)
+                yield from (_whole if style.whole_tools else _exchange)(part, style)
 
 
 def hits(items: Iterable[Viewed], grep: re.Pattern[str], style: Style) -> Iterator[str]:
@@ -102,16 +87,12 @@ def hits(items: Iterable[Viewed], grep: re.Pattern[str], style: Style) -> Iterat
                 yield "  " + _excerpt(text[begin:end], grep, style)
 
 
-# ── inside ───────────────────────────────────────────────────────────────────────────────────
-
-
 def _heading(view: View, style: Style) -> str:
     who = phrases.speaker(view)
-    details = [word for word in (phrases.model(view), view.time and common.time(view.time)) if word]
-    name = safe_text.clipped(who, 60)
-    shown = style.paint("you" if who == "You" else "heading", name)
-    rest = "".join(f" · {safe_text.clipped(word, 60)}" for word in details)
-    return shown + style.paint("detail", rest)
+    details = (phrases.model(view), view.time and common.time(view.time))
+    rest = "".join(f" · {safe_text.clipped(word, 60)}" for word in details if word)
+    shown = style.paint("you" if who == "You" else "bold", safe_text.clipped(who, 60))
+    return shown + style.paint("dim", rest)
 
 
 def _rule(words: str, style: Style) -> str:
@@ -138,13 +119,13 @@ def _said(part: Utterance, style: Style) -> Iterator[str]:
     words = phrases.words(part.block)
     prompt = is_prompt(part.view)
     if isinstance(part.block, Thinking):
-        yield style.paint("detail", "(thinking)")
+        yield style.paint("dim", "(thinking)")
     faint = isinstance(part.block, Thinking) or phrases.speaker(part.view) not in _SPEAKING
     mark = style.paint("you", ">") + " " if prompt else ""
     room = style.width - 2 * prompt
     for line in safe_text.lines(as_typed(words) if prompt else words):
         for shown in _wrapped(line, room) if style.wraps else (line,):
-            yield (mark + (style.paint("detail", shown) if faint else shown)).rstrip(" ")
+            yield (mark + (style.paint("dim", shown) if faint else shown)).rstrip(" ")
 
 
 def _wrapped(line: str, width: int) -> Iterator[str]:
@@ -160,15 +141,12 @@ def _wrapped(line: str, width: int) -> Iterator[str]:
 
 
 def _exchange(part: ToolUse, style: Style) -> Iterator[str]:
-    if style.whole_tools:
-        yield from _whole(part.call, part.result, style)
-        return
     call, result = part.call, part.result
     words = []
     room = style.width - len("  •")
     if call is not None:
         name = safe_text.clipped(call.name, room // 3)
-        words.append(style.paint("heading", name))
+        words.append(style.paint("bold", name))
         room -= len(name) + 1
     after = ""
     if result is not None:
@@ -178,34 +156,34 @@ def _exchange(part: ToolUse, style: Style) -> Iterator[str]:
     if call is not None and (about := safe_text.clipped(phrases.about(call), room - 1)):
         words.append(about)
     if result is not None:
-        words.append(style.paint("wrong" if result.is_error else "detail", after))
+        words.append(style.paint("wrong" if result.is_error else "dim", after))
     yield " ".join(["  •", *words])
 
 
-def _whole(call: ToolCall | None, result: ToolResult | None, style: Style) -> Iterator[str]:
+def _whole(part: ToolUse, style: Style) -> Iterator[str]:
+    call, result = part.call, part.result
     if call is not None:
-        yield "  • " + style.paint("heading", safe_text.line(call.name))
+        yield "  • " + style.paint("bold", safe_text.line(call.name))
         for name, value in phrases.arguments(call):
             lines = safe_text.lines(value)
-            label = style.paint("detail", f"{safe_text.line(name)}:" if name else "")
+            label = style.paint("dim", f"{safe_text.line(name)}:" if name else "")
             if len(lines) == 1:
                 yield f"    {label} {lines[0]}"
             else:
                 yield f"    {label}"
                 yield from (f"      {line}".rstrip() for line in lines)
     if result is not None:
-        yield "  " + style.paint(*(("wrong", "→ error") if result.is_error else ("detail", "→")))
+        words = ("wrong", "→ error") if result.is_error else ("dim", "→")
+        yield "  " + style.paint(*words)
         yield from (f"    {line}".rstrip() for line in safe_text.lines(phrases.given(result)))
 
 
 def _where(record: Record, view: View | None, style: Style) -> str:
-    words = [f"segment {record.segment}, offset {record.offset}"]
-    if record.is_carried:
-        words = [f"live file, offset {record.offset}"]
-    if view is not None:
-        words += [phrases.speaker(view), *([common.time(view.time)] if view.time else [])]
-    else:
-        words.append("no record")
+    file = "live file" if record.is_carried else f"segment {record.segment}"
+    words = [f"{file}, offset {record.offset}"]
+    words.append("no record" if view is None else phrases.speaker(view))
+    if view is not None and view.time:
+        words.append(common.time(view.time))
     return style.paint("rule", safe_text.clipped(" · ".join(words), 2 * WIDEST))
 
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import json
 import textwrap
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate import safe_text
 from sessrotate.render import widths
+from sessrotate.render.columns import Canvas
 from sessrotate.render.common import count, size
 from sessrotate.reports.session_info import short_names
 
@@ -22,9 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from sessrotate.reports.session_info import SessionInfo
-
-_STYLES: Final = {"head": "1", "running": "1;32", "detail": "2", "": ""}
-"""What is shown how, as SGR parameters."""
 
 _AGES: Final = (
     (3600.0, 60.0, "minute"),
@@ -60,8 +59,8 @@ _NOT_USED: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look(Canvas):
     """How to draw the list: in how many columns, None for as many as it takes.
 
     `home` is the folder that is shown as `~`; `now` is in seconds since 1970. A terminal shows
@@ -69,28 +68,7 @@ class Look:
     """
 
     now: float
-    width: int | None = None
-    colour: bool = False
     home: str = ""
-
-    def paint(self, style: str, text: str) -> str:
-        """Return a text in a style of `_STYLES`."""
-        return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if self.colour and style else text
-
-
-@dataclass(frozen=True, slots=True)
-class _Column:
-    """A column: its cells, its style, and its rank; the highest rank is left out first.
-
-    A column whose cells are all `empty` is left out anyway.
-    """
-
-    name: str
-    cell: Callable[[SessionInfo, _Shown], str]
-    rank: int
-    is_right: bool = False
-    style: str = ""
-    empty: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,37 +80,32 @@ class _Shown:
     clients: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A column: its cells, its style, and its rank; the highest rank is left out first.
+
+    A column whose cells are all `empty` is left out anyway.
+    """
+
+    name: str
+    rank: int
+    cell: Callable[[SessionInfo, _Shown], str]
+    is_right: bool = False
+    style: str = ""
+    empty: str | None = None
+
+
 # ── cells ────────────────────────────────────────────────────────────────────────────────────
 
 
-def _name(entry: SessionInfo, shown: _Shown) -> str:
-    return safe_text.line(shown.names[entry.name])
-
-
-def _client(entry: SessionInfo, shown: _Shown) -> str:
-    return entry.client if shown.clients > 1 else ""
-
-
-def _size(entry: SessionInfo, _shown: _Shown) -> str:
-    return size(entry.bytes) if entry.is_live else "-"
-
-
-def _archived(entry: SessionInfo, _shown: _Shown) -> str:
-    return size(entry.archived_disk_bytes) if entry.archived_disk_bytes else "-"
-
-
-def _beside(entry: SessionInfo, _shown: _Shown) -> str:
-    return size(entry.side_bytes) if entry.side_bytes else "-"
+def _taken(number: int) -> str:
+    return size(number) if number else "-"
 
 
 def _compactions(entry: SessionInfo, _shown: _Shown) -> str:
     if entry.compactions is not None:
         return f"{entry.compactions:,}"
     return f"{entry.segments:,}+" if entry.segments else "-"
-
-
-def _tail(entry: SessionInfo, _shown: _Shown) -> str:
-    return "-" if entry.live_tail_bytes is None else size(entry.live_tail_bytes)
 
 
 def _used(entry: SessionInfo, shown: _Shown) -> str:
@@ -157,22 +130,30 @@ def _project(entry: SessionInfo, shown: _Shown) -> str:
     return safe_text.line(folder)
 
 
-def _title(entry: SessionInfo, _shown: _Shown) -> str:
-    return safe_text.line(entry.title.text) or _NOT_USED[entry.standing] or "-"
-
-
+_detail: Final = partial(_Column, style="dim", empty="-")
 _COLUMNS: Final = (
-    _Column("session", _name, 0, style="head"),
-    _Column("client", _client, 6, empty=""),
-    _Column("size", _size, 1, is_right=True),
-    _Column("archived", _archived, 5, is_right=True, empty="-"),
-    _Column("beside", _beside, 7, is_right=True, style="detail", empty="-"),
-    _Column("compactions", _compactions, 9, is_right=True, style="detail", empty="-"),
-    _Column("live tail", _tail, 10, is_right=True, style="detail", empty="-"),
-    _Column("continues", _continues, 8, style="detail", empty="-"),
-    _Column("last used", _used, 3, style="detail"),
-    _Column("project", _project, 4),
-    _Column("title", _title, 2),
+    _Column("session", 0, lambda each, shown: safe_text.line(shown.names[each.name]), style="bold"),
+    _Column("client", 6, lambda each, shown: each.client if shown.clients > 1 else "", empty=""),
+    _Column("size", 1, lambda each, _: size(each.bytes) if each.is_live else "-", is_right=True),
+    _Column(
+        "archived", 5, lambda each, _: _taken(each.archived_disk_bytes), is_right=True, empty="-"
+    ),
+    _detail("beside", 7, lambda each, _: _taken(each.side_bytes), is_right=True),
+    _detail("compactions", 9, _compactions, is_right=True),
+    _detail(
+        "live tail",
+        10,
+        lambda each, _: "-" if each.live_tail_bytes is None else size(each.live_tail_bytes),
+        is_right=True,
+    ),
+    _detail("continues", 8, _continues),
+    _Column("last used", 3, _used, style="dim"),
+    _Column("project", 4, _project),
+    _Column(
+        "title",
+        2,
+        lambda each, _: safe_text.line(each.title.text) or _NOT_USED[each.standing] or "-",
+    ),
 )
 """In the order in which they are shown."""
 
@@ -192,13 +173,13 @@ def table(entries: Sequence[SessionInfo], names: Iterable[str], look: Look) -> I
     needs = {name: max((widths.width(name), *each)) for name, each in taken.items()}
     room = _room(told, needs, look.width)
     kept = [column for column in told if column.name in room]
-    yield _line([(each, each.name, widths.width(each.name), "head") for each in kept], room, look)
+    yield _line([(each, each.name, widths.width(each.name), "bold") for each in kept], room, look)
     for number, entry in enumerate(entries):
-        row = []
-        for column in kept:
-            is_running = entry.is_running and column.cell is _used
-            style = "running" if is_running else column.style
-            row.append((column, cells[column.name][number], taken[column.name][number], style))
+        row = [
+            (each, cells[each.name][number], taken[each.name][number], each.style) for each in kept
+        ]
+        if entry.is_running:
+            row = [(*cell[:3], "running") if cell[0].cell is _used else cell for cell in row]
         yield _line(row, room, look)
 
 
@@ -214,9 +195,7 @@ def _line(row: Sequence[tuple[_Column, str, int, str]], room: dict[str, int], lo
             )
         else:
             fitted = " " * spaces + text if column.is_right else text + " " * spaces
-        if column is row[-1][0]:
-            fitted = fitted.rstrip()
-        parts.append(look.paint(style, fitted))
+        parts.append(look.paint(style, fitted.rstrip() if column is row[-1][0] else fitted))
     return _GAP.join(parts).rstrip() + "\n"
 
 
@@ -236,9 +215,8 @@ def _room(told: Sequence[_Column], needs: dict[str, int], width: int | None) -> 
     if "project" in wanted:
         most = max(int(spare * _PROJECT_SHARE), spare - wanted.get("title", 0))
         room["project"] += min(wanted["project"], most)
-        spare = width - _sum(room)
     if "title" in wanted:
-        room["title"] += min(wanted["title"], spare)
+        room["title"] += min(wanted["title"], width - _sum(room))
     return room
 
 
@@ -252,13 +230,13 @@ def total(shown: Sequence[SessionInfo], hidden: int, look: Look) -> str:
     archived = sum(entry.archived_disk_bytes for entry in shown)
     beside = sum(entry.side_bytes for entry in shown)
     running = sum(entry.is_running for entry in shown)
-    parts = [
+    parts = (
         f"{count(len(shown), 'session')}: {size(sum(entry.bytes for entry in shown))} live",
         f"{size(archived)} archived" if archived else "",
         f"{size(beside)} beside" if beside else "",
         f"{running:,} running" if running else "",
         f"{hidden:,} unused hidden" if hidden else "",
-    ]
+    )
     told = ", ".join(filter(None, parts))
     return "".join(f"{line}\n" for line in textwrap.wrap(told, look.width or len(told)))
 
@@ -312,12 +290,7 @@ def _document(entry: SessionInfo) -> dict[str, Any]:
         "archived_disk_bytes": entry.archived_disk_bytes,
         "side_bytes": entry.side_bytes,
         "standing": entry.standing,
-        "continues": entry.continues
-        and {
-            "session": entry.continues.session,
-            "reason": entry.continues.reason,
-            "at": entry.continues.at,
-        },
+        "continues": entry.continues and asdict(entry.continues),
     }
 
 

@@ -6,6 +6,7 @@ harmless and cut to size. Without a terminal, rows are plain and complete.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from sessrotate import safe_text
@@ -16,7 +17,7 @@ from sessrotate.render.widths import cut, cut_middle, width
 from sessrotate.reports import growth
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from sessrotate.reports.model import (
         Contents,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
         SessionReport,
         Share,
         Total,
+        WorthRotating,
     )
 
 Each = TypeVar("Each")
@@ -36,6 +38,7 @@ _ROWS: Final = 15
 _SEGMENTS: Final = 25
 _TITLE: Final = 48
 
+_REMARKS: Final = {"absent": "gone", "sealed": "archived", "live": ""}
 _PARTS: Final = Columns(
     ("#", "size", "lines", "compacted", "by", "tokens", "until", ""),
     left=frozenset({"compacted", "by", "until", ""}),
@@ -49,7 +52,7 @@ _LARGEST: Final = Columns(
     left=frozenset({"kind", "session"}),
     expendable=("session",),
 )
-_GROWTH: Final = Columns(("", "size"), left=frozenset({""}))
+_GROWTH: Final = Columns(("written", "size"), left=frozenset({"written"}))
 _TOTALS: Final = Columns(
     ("", "sessions", "size", "archived", "could go"),
     left=frozenset({""}),
@@ -97,18 +100,17 @@ def machine(report: MachineReport, canvas: Canvas) -> Iterator[str]:
 
 
 def _heading(report: SessionReport) -> str:
-    parts = [f"{size(report.bytes)} in {count(report.lines, 'line')}"]
-    parts.append(count(len(report.segments), "segment"))
+    parts = [
+        f"{size(report.bytes)} in {count(report.lines, 'line')}",
+        count(len(report.segments), "segment"),
+    ]
     if report.archived_bytes:
         parts.append(f"{size(report.archived_bytes)} archived")
     first, last = report.first_timestamp, report.last_timestamp
     if first is not None:
-        parts.append(f"{_day(first)} to {_day(last)}")
+        days = (safe_text.line((time or "")[:10]) for time in (first, last))
+        parts.append(" to ".join(days))
     return ", ".join(parts)
-
-
-def _day(time: str | None) -> str:
-    return safe_text.line((time or "")[:10])
 
 
 def _segments(segments: Sequence[SegmentRow], canvas: Canvas) -> Iterator[str]:
@@ -122,7 +124,9 @@ def _segments(segments: Sequence[SegmentRow], canvas: Canvas) -> Iterator[str]:
                 "-" if segment.lines is None else f"{segment.lines:,}",
                 *_compaction(segment),
                 safe_text.clipped(common.time(segment.last_timestamp), 19),
-                _remark(segment, is_last=segment is segments[-1]),
+                "live tail"
+                if segment.state == "live" and segment is segments[-1]
+                else _REMARKS[segment.state],
             ),
             segment.bytes / largest,
             {"absent": "wrong", "sealed": "dim"}.get(segment.state, ""),
@@ -154,18 +158,11 @@ def _compaction(segment: SegmentRow) -> tuple[str, str, str]:
     )
 
 
-def _remark(segment: SegmentRow, *, is_last: bool) -> str:
-    if segment.state == "absent":
-        return "gone"
-    if segment.state == "sealed":
-        return "archived"
-    return "live tail" if is_last else ""
-
-
 def _advice(report: SessionReport, canvas: Canvas) -> Iterator[str]:
     tail = f"The live tail is {size(report.live_tail)}"
     if report.command is None:
-        yield f"{tail}. Rotating would free nothing: {_lowered(report.kept or '')}"
+        why = safe_text.line(report.kept or "")
+        yield f"{tail}. Rotating would free nothing: {why[:1].lower()}{why[1:]}"
         return
     freed = f"{size(report.would_free)} ({report.would_free / (report.live_bytes or 1):.1%})"
     if "--in-place" in report.command:
@@ -173,11 +170,6 @@ def _advice(report: SessionReport, canvas: Canvas) -> Iterator[str]:
     else:
         yield f"{tail}; {freed} come before the last compaction. To cut it into segments:"
     yield canvas.paint("bold", f"  {safe_text.line(report.command)}")
-
-
-def _lowered(sentence: str) -> str:
-    text = safe_text.line(sentence)
-    return text[:1].lower() + text[1:]
 
 
 # ── what lines are ───────────────────────────────────────────────────────────────────────────
@@ -197,22 +189,13 @@ def _contents(
         "are copies of others in the same session."
     )
     largest = max((line.bytes for line in contents.largest), default=1)
-    rows = [
-        Row(
-            (
-                size(line.bytes),
-                line.kind if line.tool is None else f"{line.kind}, {_name(line.tool)}",
-                str(line.segment),
-                f"{line.within:,}",
-                safe_text.clipped(line.session, 40) if many else "",
-            ),
-            line.bytes / largest,
-        )
-        for line in contents.largest
-    ]
     columns = _LARGEST if many else Columns(_LARGEST.titles[:-1], _LARGEST.left)
-    if not many:
-        rows = [Row(row.cells[:-1], row.share) for row in rows]
+    rows = []
+    for line in contents.largest:
+        kind = line.kind if line.tool is None else f"{line.kind}, {_name(line.tool)}"
+        cells = (size(line.bytes), kind, str(line.segment), f"{line.within:,}")
+        where = (safe_text.clipped(line.session, 40),) if many else ()
+        rows.append(Row(cells + where, line.bytes / largest))
     yield ""
     yield "largest lines"
     yield from table(columns, rows, canvas)
@@ -223,41 +206,39 @@ def _name(tool: str) -> str:
 
 
 def _shares(title: str, shares: Sequence[Share], whole: int, canvas: Canvas) -> Iterator[str]:
-    shown = _cut(shares, canvas)
-    largest = max((share.bytes for share in shares), default=0) or 1
-    rows = [
-        Row(
-            (
-                _name(share.name),
-                size(share.bytes),
-                f"{share.bytes / (whole or 1):.1%}",
-                f"{share.lines:,}",
-            ),
-            share.bytes / largest,
-        )
-        for share in shown
-    ]
-    if rows:
-        yield ""
-        yield from _titled(title, _SHARES, rows, canvas)
-        yield from _rest(
-            len(shares) - len(shown), sum(each.bytes for each in shares[len(shown) :]), canvas
-        )
+    def cells(share: Share) -> tuple[str, ...]:
+        part = f"{share.bytes / (whole or 1):.1%}"
+        return _name(share.name), size(share.bytes), part, f"{share.lines:,}"
+
+    if shares:
+        columns = _titled(title, _SHARES)
+        yield from _largest(columns, shares, cells, lambda share: share.bytes, canvas)
 
 
-def _titled(title: str, columns: Columns, rows: Sequence[Row], canvas: Canvas) -> Iterator[str]:
-    """Yield a table whose first column has this title."""
-    titles = (title, *columns.titles[1:])
-    return table(Columns(titles, columns.left | {title}, columns.expendable), rows, canvas)
+def _largest(
+    columns: Columns,
+    items: Sequence[Each],
+    cells: Callable[[Each], tuple[str, ...]],
+    weight: Callable[[Each], int],
+    canvas: Canvas,
+) -> Iterator[str]:
+    """Yield a table of items, the heaviest first; on a terminal only of those, and the rest's sum.
+
+    `weight` is in bytes.
+    """
+    most = max(map(weight, items), default=0) or 1
+    cut = len(items) if canvas.width is None else _ROWS
+    yield ""
+    yield from table(
+        columns, [Row(cells(each), weight(each) / most) for each in items[:cut]], canvas
+    )
+    if rest := items[cut:]:
+        yield canvas.paint("dim", f"and {len(rest):,} more ({size(sum(map(weight, rest)))})")
 
 
-def _cut(rows: Sequence[Each], canvas: Canvas) -> Sequence[Each]:
-    return rows if canvas.width is None else rows[:_ROWS]
-
-
-def _rest(number: int, held: int, canvas: Canvas) -> Iterator[str]:
-    if number:
-        yield canvas.paint("dim", f"and {number:,} more ({size(held)})")
+def _titled(title: str, columns: Columns) -> Columns:
+    """Return columns the first of which has this title."""
+    return replace(columns, titles=(title, *columns.titles[1:]), left=columns.left | {title})
 
 
 def _growth(days: Sequence[Day], canvas: Canvas) -> Iterator[str]:
@@ -266,33 +247,19 @@ def _growth(days: Sequence[Day], canvas: Canvas) -> Iterator[str]:
     rows = [Row((period, size(held)), held / largest) for period, held in periods.items()]
     if rows:
         yield ""
-        yield from _titled("written", _GROWTH, rows[-_SEGMENTS:], canvas)
+        yield from table(_GROWTH, rows[-_SEGMENTS:], canvas)
 
 
 # ── all sessions ─────────────────────────────────────────────────────────────────────────────
 
 
 def _totals(title: str, totals: Sequence[Total], canvas: Canvas) -> Iterator[str]:
-    shown = _cut(totals, canvas)
-    largest = max((total.bytes for total in totals), default=0) or 1
-    rows = [
-        Row(
-            (
-                _folder(total.name),
-                f"{total.sessions:,}",
-                size(total.bytes),
-                size(total.archived_bytes) if total.archived_bytes else "-",
-                size(total.would_free) if total.would_free else "-",
-            ),
-            total.bytes / largest,
-        )
-        for total in shown
-    ]
-    yield ""
-    yield from _titled(title, _TOTALS, rows, canvas)
-    yield from _rest(
-        len(totals) - len(shown), sum(each.bytes for each in totals[len(shown) :]), canvas
-    )
+    def cells(total: Total) -> tuple[str, ...]:
+        parts = (total.archived_bytes, total.would_free)
+        shown = (size(part) if part else "-" for part in parts)
+        return _folder(total.name), f"{total.sessions:,}", size(total.bytes), *shown
+
+    return _largest(_titled(title, _TOTALS), totals, cells, lambda total: total.bytes, canvas)
 
 
 def _folder(path: str) -> str:
@@ -301,31 +268,17 @@ def _folder(path: str) -> str:
 
 
 def _worth(report: MachineReport, canvas: Canvas) -> Iterator[str]:
-    yield ""
     if not report.worth:
+        yield ""
         yield "No session is worth rotating: it would free little or nothing."
         return
-    shown = _cut(report.worth, canvas)
-    largest = report.worth[0].would_free
-    rows = [
-        Row(
-            (
-                size(each.would_free),
-                size(each.bytes),
-                cut(safe_text.line(each.title), _TITLE // 2),
-                safe_text.line(each.command),
-            ),
-            each.would_free / largest,
-        )
-        for each in shown
-    ]
-    yield from table(_WORTH, rows, canvas)
-    freed = sum(each.would_free for each in report.worth)
-    yield from _rest(
-        len(report.worth) - len(shown),
-        sum(e.would_free for e in report.worth[len(shown) :]),
-        canvas,
-    )
+
+    def cells(each: WorthRotating) -> tuple[str, ...]:
+        title = cut(safe_text.line(each.title), _TITLE // 2)
+        return size(each.would_free), size(each.bytes), title, safe_text.line(each.command)
+
+    yield from _largest(_WORTH, report.worth, cells, lambda each: each.would_free, canvas)
+    freed = size(sum(each.would_free for each in report.worth))
     yield ""
-    yield f"Rotating {count(len(report.worth), 'session')} would free {size(freed)}. To do that:"
+    yield f"Rotating {count(len(report.worth), 'session')} would free {freed}. To do that:"
     yield canvas.paint("bold", "  sessrotate split --all --in-place --min-size 10M")
