@@ -32,14 +32,6 @@ def test_sizes_are_in_powers_of_1024(count: int, shown: str) -> None:
     assert common.size(count) == shown
 
 
-@given(st.floats(0, 1))
-def test_a_bar_is_as_long_as_its_share(share: float) -> None:
-    drawn = segment_table.bar(share)
-    eighths = 8 * drawn.count("█") + (" ▏▎▍▌▋▊▉".index(drawn[-1]) if drawn.strip("█") else 0)
-    assert abs(eighths - share * 96) <= 0.5
-    assert len(drawn) <= 12
-
-
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
     lambda each: st.lists(each) | st.dictionaries(st.text(), each) | st.tuples(each, each),

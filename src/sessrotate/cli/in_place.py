@@ -13,7 +13,6 @@ from sessrotate import find, fs
 from sessrotate.cli import streams
 from sessrotate.errors import printable
 from sessrotate.in_place import fleet, operations, outcome
-from sessrotate.render import common
 from sessrotate.render import in_place as render_in_place
 
 if TYPE_CHECKING:
@@ -95,7 +94,7 @@ def run_all(least: int, options: Options) -> None:
 
     outcomes = [*fleet.rotate(wanted, action, live=options.live)]
     if options.as_json:
-        streams.write(common.as_json(render_in_place.outcomes_json(outcomes)))
+        streams.write(render_in_place.outcomes_json(outcomes))
     else:
         streams.write(render_in_place.outcomes(outcomes))
     code = outcome.exit_code(outcomes, in_use_counts=options.live)

@@ -5,7 +5,7 @@ Rule: a dry run and the run itself show the same table.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from sessrotate.errors import printable
 from sessrotate.render import common
@@ -32,7 +32,7 @@ def outcomes(found: Sequence[Outcome], *, dry_run: bool) -> str:
         )
         for entry in found
     ]
-    table = common.plain_table(_COLUMNS, rows, left={"session", "result"}) if rows else ""
+    table = common.plain_table(_COLUMNS, rows, left={"session", "result"})
     verb = "would leave" if dry_run else "left"
     freed = size(sum(entry.freed for entry in found))
     many = count(len(found), "session")
@@ -41,16 +41,9 @@ def outcomes(found: Sequence[Outcome], *, dry_run: bool) -> str:
 
 def as_json(found: Sequence[Outcome], *, dry_run: bool) -> str:
     """Return the same for programs."""
-    document: dict[str, Any] = {
+    document = {
         "sessions": [
-            {
-                "session": entry.session,
-                "path": None if entry.where is None else str(entry.where.live),
-                "bytes_freed": entry.freed,
-                "bytes_stored": entry.size,
-                "result": entry.result,
-                "reason": None if entry.error is None else str(entry.error),
-            }
+            common.outcome(entry, bytes_freed=entry.freed, bytes_stored=entry.size)
             for entry in found
         ],
         "bytes_freed": sum(entry.freed for entry in found),

@@ -7,13 +7,13 @@ here.
 from __future__ import annotations
 
 import json
-from functools import cache
-from itertools import repeat
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from collections.abc import Set as AbstractSet
+
+    from sessrotate.in_place.outcome import Outcome
 
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
@@ -37,41 +37,20 @@ def as_json(document: object) -> str:
 
 
 def json_parts(document: object) -> Iterator[str]:
-    """Yield what `as_json` returns: of a report of ten thousand sessions, a session at a time."""
-    yield from _indented(document, "\n")
+    """Yield what `as_json` returns, piece by piece: ten thousand sessions have a long report."""
+    yield from json.JSONEncoder(indent=2).iterencode(document)
     yield "\n"
 
 
-def _indented(value: object, line: str) -> Iterator[str]:
-    """Yield what `json.dumps` with an indent of 2 gives, of objects whose keys are texts.
-
-    `line` begins a line of this depth. An object or array of scalars goes to the fast encoder,
-    which knows no indent: a newline and an indent are what it puts between two members.
-    """
-    if not value or not isinstance(value, _NESTS):
-        yield json.dumps(value)
-        return
-    inner = line + "  "
-    members = value.values() if isinstance(value, dict) else value
-    if not any(isinstance(each, _NESTS) for each in members):
-        text = _flat(inner).encode(value)
-        yield text[0] + inner + text[1:-1] + line + text[-1]
-        return
-    keys = [json.dumps(key) + ": " for key in value] if isinstance(value, dict) else repeat("")
-    lead, end = "{}" if isinstance(value, dict) else "[]"
-    for key, each in zip(keys, members, strict=False):
-        yield lead + inner + key
-        yield from _indented(each, inner)
-        lead = ","
-    yield line + end
-
-
-_NESTS: Final = (dict, list, tuple)
-
-
-@cache
-def _flat(line: str) -> json.JSONEncoder:
-    return json.JSONEncoder(separators=("," + line, ": "))
+def outcome(entry: Outcome, **figures: int) -> dict[str, Any]:
+    """Return what JSON says of a session's outcome, with these figures."""
+    return {
+        "session": entry.session,
+        "path": None if entry.where is None else str(entry.where.live),
+        **figures,
+        "result": entry.result,
+        "reason": None if entry.error is None else str(entry.error),
+    }
 
 
 def count(number: int, what: str) -> str:
@@ -82,7 +61,12 @@ def count(number: int, what: str) -> str:
 def plain_table(
     columns: Sequence[str], rows: Sequence[Sequence[str]], left: AbstractSet[str]
 ) -> str:
-    """Return a table as aligned text, for a pipe, a file, a mail; `left` are columns of text."""
+    """Return a table as aligned text, for a pipe, a file, a mail; `left` are columns of text.
+
+    Nothing if there are no rows.
+    """
+    if not rows:
+        return ""
     widths = [max(map(len, column)) for column in zip(columns, *rows, strict=True)]
     lines = []
     for row in (columns, *rows):
@@ -90,5 +74,5 @@ def plain_table(
             cell.ljust(width) if column in left else cell.rjust(width)
             for column, cell, width in zip(columns, row, widths, strict=True)
         ]
-        lines.append("  ".join(cells).rstrip())
-    return "\n".join(lines) + "\n"
+        lines.append("  ".join(cells).rstrip() + "\n")
+    return "".join(lines)

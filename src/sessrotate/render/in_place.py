@@ -5,7 +5,6 @@ Rule: as in `render`: pure text out, and what came out of a session is made prin
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from sessrotate.in_place.outcome import Outcome
     from sessrotate.in_place.restore import RestorePlan
     from sessrotate.in_place.rotate import RotationPlan
-    from sessrotate.model import Segment
 
 _COPIED_PER_SECOND: Final = 300e6
 """Bytes that a usual disk takes in a second, for the estimate of how long a rotation takes."""
@@ -37,7 +35,7 @@ def as_json(
     refusal: RequestError | None = None,
     done: Rotated | None = None,
 ) -> Iterator[str]:
-    """Yield what `split --in-place --json` prints, a segment at a time: there may be thousands.
+    """Yield what `split --in-place --json` prints, a segment at a time.
 
     `segments` are those that the live file held, the last of which stays in it.
     """
@@ -56,14 +54,11 @@ def as_json(
         document["pending"] = done.pending
     if refusal is not None:
         document["refused"] = [*plan.refusals] or [str(refusal)]
-    yield json.dumps(document, indent=2)[: -len("\n}")] + ',\n  "segments": ['
-    for number, segment in enumerate((*plan.segments, plan.newest)):
-        comma = "," if number else ""
-        file = names.segment_file(plan.session, "numbered", segment.index)
-        if segment is plan.newest:
-            file = path.name
-        yield f"{comma}\n    {json.dumps(segment_table.document(segment, file))}"
-    yield "\n  ]\n}\n"
+    segments = [
+        (segment, names.segment_file(plan.session, "numbered", segment.index))
+        for segment in plan.segments
+    ]
+    return segment_table.as_json(document, [*segments, (plan.newest, path.name)])
 
 
 def _live(plan: RotationPlan) -> dict[str, Any] | None:
@@ -93,7 +88,7 @@ def heading(plan: RotationPlan) -> str:
 
 def table(plan: RotationPlan) -> tuple[list[tuple[str, ...]], list[float]]:
     """Return the rows of a `segment_table` of the live file's segments, and the share of each."""
-    segments: tuple[Segment, ...] = (*plan.segments, plan.newest)
+    segments = (*plan.segments, plan.newest)
     whole = sum(segment.span.size for segment in segments) or 1
     rows = [segment_table.row(segment, whole) for segment in segments]
     return rows, [segment.span.size / whole for segment in segments]
@@ -103,22 +98,14 @@ def would(plan: RotationPlan, seconds: float, room: int | None) -> list[str]:
     """Return the sentences of a dry run; `seconds` is how long the reading took."""
     if plan.live is None:
         return [nothing(plan)]
-    lines = [
-        (
-            f"Would cut at byte {plan.live.cut:,}: {_moved(plan)} to the archive, "
-            f"and the live file goes from {size(plan.end)} to {size(plan.bytes_after)}."
-        ),
-        *_carried(plan),
-    ]
+    change = f"from {size(plan.end)} to {size(plan.bytes_after)}"
+    cut = f"Would cut at byte {plan.live.cut:,}: {_moved(plan)} to the archive"
     copied = sum(part.span.size for part in plan.segments if part.index or plan.prefix)
     takes = 2 * seconds + (copied + plan.bytes_after) / _COPIED_PER_SECOND
     needs = f"Takes about {_duration(takes)} and up to {size(plan.room)} of free space meanwhile"
-    if room is None:
-        lines.append(f"{needs}.")
-    else:
-        short = "; that is not enough to finish" if room < plan.room else ""
-        lines.append(f"{needs}; {size(room)} are free{short}.")
-    return lines
+    short = "; that is not enough to finish" if room is not None and room < plan.room else ""
+    free = "" if room is None else f"; {size(room)} are free{short}"
+    return [f"{cut}, and the live file goes {change}.", *_carried(plan), f"{needs}{free}."]
 
 
 def _moved(plan: RotationPlan) -> str:
@@ -152,16 +139,10 @@ def done(rotated: Rotated) -> list[str]:
     plan = rotated.plan
     if plan.live is None:
         return [nothing(plan)]
-    lines = [
-        (
-            f"Moved {_moved(plan)} of {printable(plan.session)} to the archive; the live file went "
-            f"from {size(plan.end)} to {size(plan.bytes_after)}."
-        ),
-        *_carried(plan),
-    ]
-    if rotated.pending is not None:
-        lines.append(f"Not sealed yet: {rotated.pending}")
-    return lines
+    change = f"from {size(plan.end)} to {size(plan.bytes_after)}"
+    moved = f"Moved {_moved(plan)} of {printable(plan.session)} to the archive"
+    pending = [] if rotated.pending is None else [f"Not sealed yet: {rotated.pending}"]
+    return [f"{moved}; the live file went {change}.", *_carried(plan), *pending]
 
 
 _OUTCOMES: Final = ("session", "before", "after", "freed", "result")
@@ -182,26 +163,20 @@ def outcomes(found: Sequence[Outcome]) -> str:
     results = Counter(entry.result for entry in found)
     parts = ", ".join(f"{number:,} {result}" for result, number in results.most_common())
     freed = size(sum(entry.freed for entry in found))
-    table = common.plain_table(_OUTCOMES, rows, left={"session", "result"}) if rows else ""
+    table = common.plain_table(_OUTCOMES, rows, left={"session", "result"})
     return f"{table}{count(len(found), 'session')}{': ' if parts else ''}{parts}; {freed} freed.\n"
 
 
-def outcomes_json(found: Sequence[Outcome]) -> dict[str, Any]:
+def outcomes_json(found: Sequence[Outcome]) -> str:
     """Return the same for programs."""
-    return {
+    document = {
         "sessions": [
-            {
-                "session": entry.session,
-                "path": None if entry.where is None else str(entry.where.live),
-                "bytes_before": entry.size + entry.freed,
-                "bytes_after": entry.size,
-                "result": entry.result,
-                "reason": None if entry.error is None else str(entry.error),
-            }
+            common.outcome(entry, bytes_before=entry.size + entry.freed, bytes_after=entry.size)
             for entry in found
         ],
         "bytes_freed": sum(entry.freed for entry in found),
     }
+    return common.as_json(document)
 
 
 def restored(session: str, plan: RestorePlan | None, *, dry_run: bool) -> str:
@@ -216,9 +191,6 @@ def restored(session: str, plan: RestorePlan | None, *, dry_run: bool) -> str:
             f"Would put {what} of {name} back: the live file would have {size(plan.size)}, and "
             f"the archive would go. Needs that much free space{free}."
         )
-    gone = (
-        "the archive is gone."
-        if plan.pending is None
-        else f"its archive goes later: {plan.pending}"
-    )
+    later = plan.pending and f"its archive goes later: {plan.pending}"
+    gone = later or "the archive is gone."
     return f"Put {what} of {name} back: the live file has {size(plan.size)}, {gone}"

@@ -78,8 +78,7 @@ def _table(decisions: Iterable[Decision]) -> str:
         )
         for entry in decisions
     ]
-    left = {"session", "last record", "", "why"}
-    return common.plain_table(_COLUMNS, rows, left=left) if rows else ""
+    return common.plain_table(_COLUMNS, rows, left={"session", "last record", "", "why"})
 
 
 def _day(time: float | None) -> str:

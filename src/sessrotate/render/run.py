@@ -35,7 +35,7 @@ def plan(report: Report, loaded: Loaded) -> str:
         for stage in report.stages
         for each in stage.outcomes
     ]
-    table = common.plain_table(_ITEMS, rows, left={*_ITEMS} - {"size"}) if rows else ""
+    table = common.plain_table(_ITEMS, rows, left={*_ITEMS} - {"size"})
     pruning = ""
     if report.planned is not None:
         shown = render_prune.Shown(report.planned, 0, is_due=False)

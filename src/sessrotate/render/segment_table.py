@@ -6,14 +6,16 @@ a session never goes where rich would take it for markup.
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate.errors import printable
 from sessrotate.render import common
+from sessrotate.render.columns import bar
 from sessrotate.render.common import size, time
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from rich.table import Table
 
@@ -28,21 +30,26 @@ _EXPENDABLE: Final = ("first", "last", _BAR_COLUMN, "share")
 
 _PADDING: Final = 2
 _BAR: Final = 12
-_EIGHTHS: Final = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
 
 
-def document(segment: Segment, file: str) -> dict[str, Any]:
-    """Return what JSON says of a segment; `file` is the name of the file that holds it."""
-    return {
-        "index": segment.index,
-        "file": file,
-        "start": segment.span.start,
-        "end": segment.span.end,
-        "bytes": segment.span.size,
-        "boundary": opening(segment.boundary),
-        "first_timestamp": segment.first_timestamp,
-        "last_timestamp": segment.last_timestamp,
-    }
+def as_json(document: dict[str, Any], segments: Iterable[tuple[Segment, str]]) -> Iterator[str]:
+    """Yield a document with its segments and their files, one at a time: there may be thousands."""
+    yield json.dumps(document, indent=2)[: -len("\n}")] + ',\n  "segments": ['
+    comma = ""
+    for segment, file in segments:
+        told = {
+            "index": segment.index,
+            "file": file,
+            "start": segment.span.start,
+            "end": segment.span.end,
+            "bytes": segment.span.size,
+            "boundary": opening(segment.boundary),
+            "first_timestamp": segment.first_timestamp,
+            "last_timestamp": segment.last_timestamp,
+        }
+        yield f"{comma}\n    {json.dumps(told)}"
+        comma = ","
+    yield "\n  ]\n}\n"
 
 
 def opening(boundary: Boundary | None) -> dict[str, Any] | None:
@@ -89,7 +96,7 @@ def rich_table(rows: Sequence[Sequence[str]], shares: Sequence[float], width: in
 
     largest = max(shares, default=0.0) or 1.0
     table = dict(zip(COLUMNS, zip(*rows, strict=True), strict=True))
-    table[_BAR_COLUMN] = tuple(bar(share / largest) for share in shares)
+    table[_BAR_COLUMN] = tuple(bar(share / largest, _BAR) for share in shares)
     order = [*COLUMNS]
     order.insert(order.index("share") + 1, _BAR_COLUMN)
     kept = _fitting({column: table[column] for column in order}, width)
@@ -112,9 +119,3 @@ def _fitting(table: dict[str, tuple[str, ...]], width: int) -> list[str]:
         if sum(widths.values()) + _PADDING > width:
             del widths[column]
     return list(widths)
-
-
-def bar(share: float) -> str:
-    """Return a bar of up to twelve characters for a share from 0 to 1, to an eighth of one."""
-    eighths = round(share * _BAR * 8)
-    return "█" * (eighths // 8) + _EIGHTHS[eighths % 8]

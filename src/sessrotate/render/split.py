@@ -5,7 +5,6 @@ Rule: a dry run and a run show the same plan.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from sessrotate import names
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 def as_json(
     plan: SplitPlan, path: Path, out: Path, *, dry_run: bool, refused: Sequence[str] = ()
 ) -> Iterator[str]:
-    """Yield what `split --json` prints, a segment at a time: there may be thousands."""
+    """Yield what `split --json` prints, a segment at a time."""
     document: dict[str, Any] = {
         "session": plan.session,
         "client": plan.client,
@@ -36,12 +35,11 @@ def as_json(
     }
     if refused:
         document["refused"] = list(refused)
-    yield json.dumps(document, indent=2)[: -len("\n}")] + ',\n  "segments": ['
-    for segment in plan.segments:
-        comma = "" if segment.index == 0 else ","
-        file = names.segment_file(plan.session, plan.layout, segment.index, plan.codec)
-        yield f"{comma}\n    {json.dumps(segment_table.document(segment, file))}"
-    yield "\n  ]\n}\n"
+    segments = (
+        (segment, names.segment_file(plan.session, plan.layout, segment.index, plan.codec))
+        for segment in plan.segments
+    )
+    return segment_table.as_json(document, segments)
 
 
 def heading(plan: SplitPlan) -> str:
@@ -67,8 +65,8 @@ def would(plan: SplitPlan, out: Path, room: int | None, leftovers: int) -> list[
     }[plan.codec]
     lines = [f"Would write {what} to {printable(str(out))}: {how}."]
     if room is not None:
-        short = plan.codec == "plain" and room < plan.source_bytes
-        lines.append(f"{size(room)} are free there{', which is not enough' if short else ''}.")
+        is_short = plan.codec == "plain" and room < plan.source_bytes
+        lines.append(f"{size(room)} are free there{', which is not enough' if is_short else ''}.")
     if leftovers:
         lines.append(
             f"An unfinished split is there: its {count(leftovers, 'file')} would be replaced."
