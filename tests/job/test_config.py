@@ -58,7 +58,7 @@ def test_without_a_file_nothing_is_pruned_or_put_away() -> None:
     assert settings.rotate == config.Rotate(50 * 2**20, live=False)
     assert settings.compress == config.Compress(7.0 * DAY, 3)
     assert settings.trash == config.Trash(7.0 * DAY)
-    assert {config.origin(entry) for entry in settings.entries} == {"default"}
+    assert {entry.line for entry in settings.entries} == {None}
 
 
 def test_every_setting_can_be_set() -> None:

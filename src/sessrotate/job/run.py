@@ -75,8 +75,7 @@ class Report:
 def plan(settings: Settings, now: float, progress: Progress) -> Report:
     """Return what a run would do now; change nothing. `now` is in seconds since 1970."""
     job = Job(settings, now, WAIT, progress, dry_run=True)
-    stages = tuple(_stages(job))
-    return Report(dry_run=True, stages=stages, planned=job.planned)
+    return Report(dry_run=True, stages=tuple(_stages(job)), planned=job.planned)
 
 
 def execute(settings: Settings, now: float, progress: Progress) -> Report:
@@ -101,16 +100,14 @@ def execute(settings: Settings, now: float, progress: Progress) -> Report:
 
 def _alone() -> AbstractContextManager[None]:
     """Hold the lock of runs, unless there is no client's folder to hold it in."""
-    file = place.run_lock()
-    return locks.only_run(file) if place.root().parent.is_dir() else nullcontext()
+    there = place.root().parent.is_dir()
+    return locks.only_run(place.run_lock()) if there else nullcontext()
 
 
 def _stages(job: Job) -> Iterator[Stage]:
     for step in STEPS:
-        if step.is_on(job.settings):
-            yield Stage(step, is_on=True, outcomes=tuple(_outcomes(step, job)))
-        else:
-            yield Stage(step, is_on=False)
+        is_on = step.is_on(job.settings)
+        yield Stage(step, is_on, tuple(_outcomes(step, job)) if is_on else ())
 
 
 def _outcomes(step: Step, job: Job) -> Iterator[Outcome]:

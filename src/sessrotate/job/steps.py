@@ -163,14 +163,9 @@ def _compress(job: Job, where: Place) -> int:
     total = _plain(job, where)
     if not total:
         return 0
+    level, chosen = job.settings.compress.level, partial(_is_old, job)
     with job.progress("Compressing", total) as compressing:
-        done = compress.compress(
-            where,
-            job.wait,
-            compressing,
-            level=job.settings.compress.level,
-            chosen=lambda entry: _is_old(job, entry),
-        )
+        done = compress.compress(where, job.wait, compressing, level=level, chosen=chosen)
     if done.problems:
         raise DamagedError(" ".join(done.problems))
     return done.before - done.after
@@ -183,10 +178,6 @@ def _due_for_archive(job: Job) -> list[Place]:
     rule = job.settings.archive
     found = archive.wanted(rule.older_than, rule.before_cleanup, job.now)
     return [where for where in found if where not in job.failed]
-
-
-def _would_archive(_job: Job, where: Place) -> int:
-    return archive.plan(where)
 
 
 def _archive(job: Job, where: Place) -> int:
@@ -209,48 +200,41 @@ def _prune(job: Job) -> Iterator[Outcome]:
 
 
 def _due(job: Job, where: Place) -> int:
-    return trash.due(where, _grace(job), job.now).bytes
+    return trash.due(where, job.settings.trash.grace or 0.0, job.now).bytes
 
 
 def _empty(job: Job, where: Place) -> int:
-    return trash.empty(where, _grace(job), job.now, job.wait)
-
-
-def _grace(job: Job) -> float:
-    return job.settings.trash.grace or 0.0
+    return trash.empty(where, job.settings.trash.grace or 0.0, job.now, job.wait)
 
 
 STEPS: Final = (
     Step("recover", "recover", "recovered", lambda _: True, _recover),
-    Step(
-        "rotate",
-        "rotate",
-        "rotated",
-        lambda settings: settings.rotate.min_size is not None,
-        _rotate,
-    ),
+    Step("rotate", "rotate", "rotated", lambda given: given.rotate.min_size is not None, _rotate),
     Step(
         "compress",
         "compress",
         "compressed",
-        lambda settings: settings.compress.older_than is not None,
+        lambda given: given.compress.older_than is not None,
         _each(Job.archives, _plain, _compress, "compressed"),
     ),
     Step(
         "archive",
         "archive",
         "archived",
-        lambda settings: (
-            (settings.archive.older_than, settings.archive.before_cleanup) != (None, None)
+        lambda given: (given.archive.older_than, given.archive.before_cleanup) != (None, None),
+        _each(
+            _due_for_archive,
+            lambda _, where: archive.plan(where),
+            _archive,
+            "out of the client's folder",
         ),
-        _each(_due_for_archive, _would_archive, _archive, "out of the client's folder"),
     ),
-    Step("prune", "prune", "pruned", lambda settings: not settings.prune.is_empty, _prune),
+    Step("prune", "prune", "pruned", lambda given: not given.prune.is_empty, _prune),
     Step(
         "trash",
         "empty the trash of",
         "emptied the trash of",
-        lambda settings: settings.trash.grace is not None,
+        lambda given: given.trash.grace is not None,
         _each(Job.archives, _due, _empty, "freed from the trash"),
     ),
 )

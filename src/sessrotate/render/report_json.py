@@ -6,7 +6,8 @@ the records have them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate import names
 from sessrotate.render import segment_table
@@ -14,14 +15,21 @@ from sessrotate.render import segment_table
 if TYPE_CHECKING:
     from sessrotate.reports.model import (
         Contents,
-        Day,
         LargeLine,
         MachineReport,
         SegmentRow,
         SessionReport,
         Share,
         Total,
+        WorthRotating,
     )
+
+_KEYS: Final = {
+    "folder": "project",
+    "would_free": "would_free_bytes",
+    "within": "segment_offset",
+}
+"""Fields of a report that programs know by another name."""
 
 
 def session(report: SessionReport) -> dict[str, Any]:
@@ -29,7 +37,7 @@ def session(report: SessionReport) -> dict[str, Any]:
     return {
         **_summary(report),
         "segments": [_segment(report, segment) for segment in report.segments],
-        "growth": _growth(report.growth),
+        "growth": [asdict(day) for day in report.growth],
         **_contents(report.contents),
     }
 
@@ -47,22 +55,11 @@ def machine(report: MachineReport) -> dict[str, Any]:
         "archived_bytes": report.archived_bytes,
         "would_free_bytes": report.would_free,
         "sessions": [_summary(each) for each in report.sessions],
-        "clients": [_total(total) for total in report.clients],
-        "projects": [_total(total) for total in report.projects],
-        "growth": _growth(report.growth),
-        "worth_rotating": [
-            {
-                "session": worth.session,
-                "client": worth.client,
-                "project": worth.folder,
-                "title": worth.title,
-                "bytes": worth.bytes,
-                "would_free_bytes": worth.would_free,
-                "command": worth.command,
-            }
-            for worth in report.worth
-        ],
-        "unreadable": [{"path": each.path, "reason": each.reason} for each in report.unread],
+        "clients": [_renamed(total) for total in report.clients],
+        "projects": [_renamed(total) for total in report.projects],
+        "growth": [asdict(day) for day in report.growth],
+        "worth_rotating": [_renamed(worth) for worth in report.worth],
+        "unreadable": [asdict(each) for each in report.unread],
         **_contents(report.contents),
     }
 
@@ -110,21 +107,6 @@ def _segment(report: SessionReport, segment: SegmentRow) -> dict[str, Any]:
     }
 
 
-def _growth(days: tuple[Day, ...]) -> list[dict[str, Any]]:
-    return [{"day": day.day, "bytes": day.bytes} for day in days]
-
-
-def _total(total: Total) -> dict[str, Any]:
-    return {
-        "name": total.name,
-        "client": total.client,
-        "sessions": total.sessions,
-        "bytes": total.bytes,
-        "archived_bytes": total.archived_bytes,
-        "would_free_bytes": total.would_free,
-    }
-
-
 def _contents(contents: Contents | None) -> dict[str, Any]:
     """Return the keys that are there only where all lines were read."""
     if contents is None:
@@ -134,7 +116,7 @@ def _contents(contents: Contents | None) -> dict[str, Any]:
         "tools": _shares(contents.tools),
         "duplicate_bytes": contents.duplicate_bytes,
         "duplicate_lines": contents.duplicate_lines,
-        "largest_lines": [_large(line) for line in contents.largest],
+        "largest_lines": [_renamed(line) for line in contents.largest],
     }
 
 
@@ -142,13 +124,6 @@ def _shares(shares: tuple[Share, ...]) -> dict[str, Any]:
     return {share.name: {"lines": share.lines, "bytes": share.bytes} for share in shares}
 
 
-def _large(line: LargeLine) -> dict[str, Any]:
-    return {
-        "session": line.session,
-        "segment": line.segment,
-        "offset": line.offset,
-        "segment_offset": line.within,
-        "bytes": line.bytes,
-        "kind": line.kind,
-        "tool": line.tool,
-    }
+def _renamed(row: Total | WorthRotating | LargeLine) -> dict[str, Any]:
+    """Return the fields of a row, under the keys of the contract and in their order."""
+    return {_KEYS.get(name, name): value for name, value in asdict(row).items()}

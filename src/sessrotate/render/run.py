@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate.errors import printable
-from sessrotate.job.config import parse as config
 from sessrotate.job.config.keys import literal
+from sessrotate.job.config.parse import by_table
 from sessrotate.render import common
 from sessrotate.render import prune as render_prune
 from sessrotate.render.common import count, size
@@ -17,6 +17,7 @@ from sessrotate.render.common import count, size
 if TYPE_CHECKING:
     from sessrotate.in_place.outcome import Result
     from sessrotate.job.config.file import Loaded
+    from sessrotate.job.config.parse import Entry
     from sessrotate.job.run import Report, Stage
 
 _ITEMS: Final = ("step", "session", "size", "what")
@@ -36,10 +37,8 @@ def plan(report: Report, loaded: Loaded) -> str:
         for each in stage.outcomes
     ]
     table = common.plain_table(_ITEMS, rows, left={*_ITEMS} - {"size"})
-    pruning = ""
-    if report.planned is not None:
-        shown = render_prune.Shown(report.planned, 0, is_due=False)
-        pruning = render_prune.plan(shown, is_short=False)
+    shown = report.planned and render_prune.Shown(report.planned, 0, is_due=False)
+    pruning = render_prune.plan(shown, is_short=False) if shown else ""
     off = [stage.step.name for stage in report.stages if not stage.is_on]
     unset = f"Not configured: {', '.join(off)}.\n" if off else ""
     return f"{_source(loaded)}\n{table}{pruning}{unset}{summary(report)}\n"
@@ -48,21 +47,19 @@ def plan(report: Report, loaded: Loaded) -> str:
 def summary(report: Report) -> str:
     """Return the line that sums up what a run did, or would do."""
     parts = [_part(stage, dry_run=report.dry_run) for stage in report.stages]
-    text = ", ".join(part for part in parts if part) or "nothing"
+    text = ", ".join(part for part in parts if part)
     if report.dry_run:
-        text = f"Would {text}" if text != "nothing" else "Would change nothing"
+        text = f"Would {text or 'change nothing'}"
         if report.planned is not None:
             text += " (not counting segments that it would archive first and could prune then)"
-    elif text == "nothing":
-        text = "Nothing to do"
     unusual: tuple[Result, ...] = ("in use", "failed")
     rest = [
         f"{number:,} {became}"
         for became in unusual
         if (number := sum(stage.count(became) for stage in report.stages))
     ]
-    line = f"{text}{'; ' if rest else ''}{', '.join(rest)}."
-    return line[0].upper() + line[1:]
+    line = "; ".join(filter(None, (text or "nothing to do", ", ".join(rest))))
+    return f"{line[0].upper()}{line[1:]}."
 
 
 def _part(stage: Stage, *, dry_run: bool) -> str:
@@ -122,7 +119,7 @@ def settings(loaded: Loaded) -> str:
         (
             entry.key.title,
             "-" if entry.value is None else literal(entry.given),
-            config.origin(entry),
+            "default" if entry.line is None else f"line {entry.line}",
         )
         for entry in loaded.settings.entries
     ]
@@ -135,10 +132,15 @@ def _source(loaded: Loaded) -> str:
 
 
 def settings_json(loaded: Loaded) -> str:
-    """Return the same for programs."""
+    """Return the same for programs, in bytes and seconds; `given` is as written in the file."""
+
+    def told(entry: Entry) -> dict[str, Any]:
+        origin = "default" if entry.line is None else "file"
+        return {"value": entry.value, "given": entry.given, "from": origin, "line": entry.line}
+
     document = {
         "file": str(loaded.path),
         "is_there": loaded.is_there,
-        "settings": config.as_document(loaded.settings),
+        "settings": by_table(loaded.settings.entries, told),
     }
     return common.as_json(document)

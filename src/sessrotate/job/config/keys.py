@@ -8,6 +8,7 @@ except rotating and compressing, which lose nothing.
 from __future__ import annotations
 
 import json
+import math
 import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -43,30 +44,25 @@ def _size(given: object) -> Value:
     return units.size(given) if isinstance(given, str) else None
 
 
-def _age(given: object) -> Value:
-    return units.age(given) if isinstance(given, str) else None
-
-
-def _count(given: object) -> Value:
-    return given if type(given) is int and given >= 1 else None
-
-
-def _level(given: object) -> Value:
-    return given if type(given) is int and 1 <= given <= HIGHEST_LEVEL else None
-
-
-def _flag(given: object) -> Value:
-    return given if isinstance(given, bool) else None
+def _whole(most: float) -> Callable[[object], Value]:
+    return lambda given: given if type(given) is int and 1 <= given <= most else None
 
 
 HIGHEST_LEVEL: Final = 19
 """Of zstd; with the levels above it, reading takes much memory, too."""
 
 SIZE: Final = Kind('a size such as "500K", "50M" or "2G"', _size)
-AGE: Final = Kind('an age such as "30m", "12h", "30d" or "6w"', _age)
-COUNT: Final = Kind("a whole number, 1 or more", _count)
-LEVEL: Final = Kind(f"a whole number from 1 to {HIGHEST_LEVEL}", _level, may_be_off=False)
-FLAG: Final = Kind("true or false", _flag, may_be_off=False)
+AGE: Final = Kind(
+    'an age such as "30m", "12h", "30d" or "6w"',
+    lambda given: units.age(given) if isinstance(given, str) else None,
+)
+COUNT: Final = Kind("a whole number, 1 or more", _whole(math.inf))
+LEVEL: Final = Kind(
+    f"a whole number from 1 to {HIGHEST_LEVEL}", _whole(HIGHEST_LEVEL), may_be_off=False
+)
+FLAG: Final = Kind(
+    "true or false", lambda given: given if isinstance(given, bool) else None, may_be_off=False
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +75,8 @@ class Key:
     table: str
     name: str
     kind: Kind
-    default: Given
     means: str
+    default: Given = False
     example: Given = False
 
     @property
@@ -104,89 +100,79 @@ TABLES: Final = {
 """What each table does, in the order in which `run` does it."""
 
 KEYS: Final = (
-    Key("rotate", "min_size", SIZE, "50M", "Rotate sessions of at least this size."),
+    Key("rotate", "min_size", SIZE, "Rotate sessions of at least this size.", "50M"),
     Key(
         "rotate",
         "live",
         FLAG,
-        default=False,
-        means="Rotate sessions that a client runs, too. Otherwise they wait for the next run.",
+        "Rotate sessions that a client runs, too. Otherwise they wait for the next run.",
     ),
     Key(
         "compress",
         "older_than",
         AGE,
-        "7d",
         "Compress segments whose last record is older than this.",
+        "7d",
     ),
-    Key("compress", "level", LEVEL, 3, "The level of zstd, 1 to 19: higher is smaller and slower."),
+    Key("compress", "level", LEVEL, "The level of zstd, 1 to 19: higher is smaller and slower.", 3),
     Key(
         "archive",
         "older_than",
         AGE,
-        default=False,
-        means="Archive sessions unused for at least this long.",
+        "Archive sessions unused for at least this long.",
         example="90d",
     ),
     Key(
         "archive",
         "before_cleanup",
         AGE,
-        default=False,
-        means=(
-            "Archive sessions this long before the client would delete them "
-            "(after cleanupPeriodDays in its settings.json, by default 30 days)."
-        ),
+        "Archive sessions this long before the client would delete them "
+        "(after cleanupPeriodDays in its settings.json, by default 30 days).",
         example="3d",
     ),
     Key(
         "prune",
         "keep_last",
         COUNT,
-        default=False,
-        means="Keep this many of the last segments of each session.",
+        "Keep this many of the last segments of each session.",
         example=10,
     ),
     Key(
         "prune",
         "keep_within",
         AGE,
-        default=False,
-        means="Keep segments at most this much older than the newest of their session.",
+        "Keep segments at most this much older than the newest of their session.",
         example="30d",
     ),
     Key(
         "prune",
         "keep_daily",
         COUNT,
-        default=False,
-        means="Keep the newest segment of each of the last N days that have one.",
+        "Keep the newest segment of each of the last N days that have one.",
         example=7,
     ),
-    Key("prune", "keep_weekly", COUNT, default=False, means="The same for weeks.", example=8),
-    Key("prune", "keep_monthly", COUNT, default=False, means="The same for months.", example=12),
+    Key("prune", "keep_weekly", COUNT, "The same for weeks.", example=8),
+    Key("prune", "keep_monthly", COUNT, "The same for months.", example=12),
     Key(
         "prune",
         "max_age",
         AGE,
-        default=False,
-        means="Remove segments older than this that no rule above keeps.",
+        "Remove segments older than this that no rule above keeps.",
         example="52w",
     ),
     Key(
         "prune",
         "max_size",
         SIZE,
-        default=False,
-        means="Remove the oldest segments that no rule above keeps until all fit in this size.",
+        "Remove the oldest segments that no rule above keeps until all fit in this size.",
         example="20G",
     ),
     Key(
         "trash",
         "grace",
         AGE,
-        "7d",
         'How long pruned segments stay in the trash. "0" deletes them in the same run.',
+        "7d",
     ),
 )
 

@@ -16,7 +16,7 @@ from sessrotate.job.config.keys import KEYS, TABLES
 from sessrotate.retention.policy import Policy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from sessrotate.job.config.keys import Given, Key, Value
 
@@ -92,9 +92,7 @@ def parsed(text: str) -> Settings:
     lines = _lines(text)
     _check_names(document, lines)
     entries = tuple(_entry(key, document.get(key.table, {}), lines) for key in KEYS)
-    values: dict[str, dict[str, Any]] = {table: {} for table in TABLES}
-    for entry in entries:
-        values[entry.key.table][entry.key.name] = entry.value
+    values = by_table(entries, lambda entry: entry.value)
     return Settings(
         rotate=Rotate(**values["rotate"]),
         compress=Compress(**values["compress"]),
@@ -103,6 +101,14 @@ def parsed(text: str) -> Settings:
         trash=Trash(**values["trash"]),
         entries=entries,
     )
+
+
+def by_table(entries: Sequence[Entry], told: Callable[[Entry], Any]) -> dict[str, dict[str, Any]]:
+    """Return what is told of each setting, by table and name."""
+    return {
+        table: {entry.key.name: told(entry) for entry in entries if entry.key.table == table}
+        for table in TABLES
+    }
 
 
 def _check_names(document: Mapping[str, Any], lines: Mapping[tuple[str, ...], int]) -> None:
@@ -133,8 +139,8 @@ def _near(name: str, known: list[str]) -> str:
 
 def _entry(key: Key, table: Mapping[str, Any], lines: Mapping[tuple[str, ...], int]) -> Entry:
     given: object = table.get(key.name, key.default)
-    value = None if given is False and key.kind.may_be_off else key.kind.parse(given)
     is_off = given is False and key.kind.may_be_off
+    value = None if is_off else key.kind.parse(given)
     if not isinstance(given, str | int | bool) or (value is None and not is_off):
         off = ", or false for none" if key.kind.may_be_off else ""
         raise WrongUsageError(
@@ -178,27 +184,3 @@ def _paths(inside: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
         yield (table,)
         if isinstance(content, dict):
             yield from ((table, name) for name in content)
-
-
-# ── showing ──────────────────────────────────────────────────────────────────────────────────
-
-
-def origin(entry: Entry) -> str:
-    """Return where a value comes from, in words."""
-    return "default" if entry.line is None else f"line {entry.line}"
-
-
-def as_document(settings: Settings) -> dict[str, dict[str, Any]]:
-    """Return the settings in force for programs: by table and name, in bytes and seconds.
-
-    `given` is the value as written, and `from` is "default" or "file".
-    """
-    found: dict[str, dict[str, Any]] = {table: {} for table in TABLES}
-    for entry in settings.entries:
-        found[entry.key.table][entry.key.name] = {
-            "value": entry.value,
-            "given": entry.given,
-            "from": "default" if entry.line is None else "file",
-            "line": entry.line,
-        }
-    return found

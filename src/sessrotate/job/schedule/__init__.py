@@ -92,8 +92,16 @@ def _system() -> str:
     return "systemd" if PLATFORM == "linux" and has_systemd else "cron"
 
 
+def _units() -> Path:
+    return user_folders.config_home(PLATFORM) / "systemd" / "user"
+
+
+def _agent() -> Path:
+    return Path.home() / "Library" / "LaunchAgents" / launchd.FILE
+
+
 def _systemd(work: Work) -> Plan:
-    folder = user_folders.config_home(PLATFORM) / "systemd" / "user"
+    folder = _units()
     files = systemd.files(work)
     reload = Command(("systemctl", "--user", "daemon-reload"))
     return Plan(
@@ -110,9 +118,9 @@ def _systemd(work: Work) -> Plan:
 
 
 def _launchd(work: Work) -> Plan:
-    path = Path.home() / "Library" / "LaunchAgents" / launchd.FILE
-    domain = f"gui/{os.getuid()}"
+    path = _agent()
     (text,) = launchd.files(work).values()
+    domain = f"gui/{os.getuid()}"
     leave = Command(("launchctl", "bootout", f"{domain}/{launchd.LABEL}"), may_fail=True)
     return Plan(
         "launchd",
@@ -122,26 +130,16 @@ def _launchd(work: Work) -> Plan:
     )
 
 
-def _cron(work: Work) -> Plan:
-    return Plan("cron", line=cron.line(work))
-
-
 _SYSTEMS: Final[dict[str, Callable[[Work], Plan]]] = {
     "systemd": _systemd,
     "launchd": _launchd,
-    "cron": _cron,
+    "cron": lambda work: Plan("cron", line=cron.line(work)),
 }
 
 
 def found() -> Path | None:
     """Return the file of an installed schedule; None if none is found."""
-    for folder, name in (
-        (user_folders.config_home(PLATFORM) / "systemd" / "user", systemd.TIMER),
-        (Path.home() / "Library" / "LaunchAgents", launchd.FILE),
-    ):
-        if (folder / name).is_file():
-            return folder / name
-    return None
+    return next((path for path in (_units() / systemd.TIMER, _agent()) if path.is_file()), None)
 
 
 # ── executing ────────────────────────────────────────────────────────────────────────────────
