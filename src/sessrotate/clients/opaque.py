@@ -2,7 +2,8 @@
 
 Rule: it says nothing about any line. A manifest may name a client of a later version, or one that
 never was; its segments are stitched, verified and listed all the same. What a client and a reader
-are asked is answered with what is true of any bytes.
+are asked is answered with what is true of any bytes. Clients take over the answers that are true
+of their sessions too.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from sessrotate import names
 from sessrotate.clients.preview import Sight, Title
 from sessrotate.clients.protocol import Format
-from sessrotate.parsing.records import records as lines
+from sessrotate.parsing import records as lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -48,9 +49,7 @@ def timestamp(_line: Iterable[bytes], _size: int) -> str | None:
     return None
 
 
-def session_of(file_name: str) -> str:
-    """Return the file's name without the suffixes of segments."""
-    return names.session_of(file_name)
+session_of: Final = names.session_of
 
 
 def sessions_folder() -> Path:
@@ -63,9 +62,7 @@ def sessions(_prefix: str = "") -> Iterator[Path]:
     return iter(())
 
 
-def records(pieces: Iterable[bytes | memoryview], segment: int) -> Iterator[Record]:
-    """Yield the lines of a segment's body."""
-    return lines(pieces, segment)
+records: Final = lines.records
 
 
 def said(
@@ -91,9 +88,7 @@ def live(session: Reading) -> Iterator[Record]:
     return session.segment(session.newest)
 
 
-def conversation(session: Reading) -> Iterator[Record]:
-    """Yield what `live` does."""
-    return live(session)
+conversation: Final = live
 
 
 def title(_session: Reading) -> Title:

@@ -6,6 +6,8 @@ not say.
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -81,3 +83,26 @@ class Agent:
     call: str | None = None
     asked: str | None = None
     is_warm_up: bool = False
+
+
+TIME: Final = re.compile(rb'"timestamp":"(\d{4}-\d\d-\d\dT[0-9:.]+Z)"')
+_PLAIN_FOLDER: Final = re.compile(rb'"cwd":"([^"\\\x00-\x1f]*)"')
+_FOLDER: Final = re.compile(rb'"cwd":("(?:[^"\\]|\\.)*")')
+
+
+def first_match(pattern: re.Pattern[bytes], data: bytes) -> str | None:
+    """Return what the group of a pattern first matches in a file's bytes."""
+    match = pattern.search(data)
+    return match[1].decode("utf-8", "replace") if match is not None else None
+
+
+def folder(head: bytes) -> str | None:
+    """Return the first folder that rows name as the one in which the client ran."""
+    at = head.find(b'"cwd":"')
+    plain = _PLAIN_FOLDER.match(head, at) if at >= 0 else None
+    if plain is not None:
+        return plain[1].decode("utf-8", "replace")
+    try:
+        return str(json.loads(first_match(_FOLDER, head) or ""))
+    except ValueError:
+        return None

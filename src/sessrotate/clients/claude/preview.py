@@ -14,13 +14,9 @@ from typing import Final
 from sessrotate.clients.claude.agents import standing
 from sessrotate.clients.claude.titles import on_one_line, title
 from sessrotate.clients.common import text
-from sessrotate.clients.preview import Sight, Title
-from sessrotate.parsing import json_typed
+from sessrotate.clients.preview import TIME, Sight, Title, first_match, folder
 
-_FOLDER: Final = re.compile(rb'"cwd":("(?:[^"\\]|\\.)*")')
-_PLAIN_FOLDER: Final = re.compile(rb'"cwd":"([^"\\\x00-\x1f]*)"')
 _BRANCH: Final = re.compile(rb'"gitBranch":"([^"\\]*)"')
-_TIME: Final = re.compile(rb'"timestamp":"(\d{4}-\d\d-\d\dT[0-9:.]+Z)"')
 _UUID: Final = re.compile(rb'"uuid":"([^"\\]+)"')
 
 
@@ -29,19 +25,18 @@ def look(head: bytes, tail: bytes, *, is_whole: bool) -> Sight:
     return Sight(
         title=title(head, b"" if is_whole else tail),
         standing=standing(head, is_whole=is_whole),
-        folder=_folder(head),
+        folder=folder(head),
         branch=_last(_BRANCH, b'"gitBranch":', tail),
-        started=_first(_TIME, head),
-        ended=_last(_TIME, b'"timestamp":', tail),
-        first=_first(_UUID, head),
+        started=first_match(TIME, head),
+        ended=_last(TIME, b'"timestamp":', tail),
+        first=first_match(_UUID, head),
     )
 
 
 def uuids(head: bytes, tail: bytes) -> frozenset[str]:
     """Return the uuids of the rows in sight."""
-    return frozenset(
-        found.decode("utf-8", "replace") for edge in (head, tail) for found in _UUID.findall(edge)
-    )
+    names = (*_UUID.findall(head), *_UUID.findall(tail))
+    return frozenset(name.decode("utf-8", "replace") for name in names)
 
 
 def index_titles(data: bytes) -> dict[str, Title]:
@@ -51,13 +46,13 @@ def index_titles(data: bytes) -> dict[str, Title]:
     date, or wrong: a hint for a session whose own file shows no title.
     """
     try:
-        found = json.loads(data)
+        index = json.loads(data)
     except (ValueError, RecursionError):
         return {}
-    entries = found.get("entries") if isinstance(found, dict) else None
+    entries = index.get("entries") if isinstance(index, dict) else None
     titles = {}
     for entry in entries if isinstance(entries, list) else ():
-        session = text(entry, "sessionId") if isinstance(entry, dict) else None
+        session = text(entry, "sessionId")
         if session is not None:
             summary, first = text(entry, "summary"), text(entry, "firstPrompt")
             if said := on_one_line(summary or first or ""):
@@ -65,27 +60,10 @@ def index_titles(data: bytes) -> dict[str, Title]:
     return titles
 
 
-def _folder(head: bytes) -> str | None:
-    at = head.find(b'"cwd":"')
-    plain = _PLAIN_FOLDER.match(head, at) if at >= 0 else None
-    if plain is not None:
-        return plain[1].decode("utf-8", "replace")
-    found = _FOLDER.search(head)
-    if found is None:
-        return None
-    folder = json_typed.parsed(found[1])
-    return folder if isinstance(folder, str) else None
-
-
-def _first(pattern: re.Pattern[bytes], data: bytes) -> str | None:
-    found = pattern.search(data)
-    return found[1].decode("utf-8", "replace") if found is not None else None
-
-
 def _last(pattern: re.Pattern[bytes], marker: bytes, data: bytes) -> str | None:
     end = len(data)
     while (at := data.rfind(marker, 0, end)) >= 0:
-        if (found := pattern.match(data, at)) is not None:
-            return found[1].decode("utf-8", "replace")
+        if (match := pattern.match(data, at)) is not None:
+            return match[1].decode("utf-8", "replace")
         end = at
     return None

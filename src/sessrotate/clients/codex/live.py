@@ -22,6 +22,7 @@ from sessrotate.clients.codex.rows import (
     UnknownRow,
     row_of,
 )
+from sessrotate.clients.common import in_order
 from sessrotate.parsing.json_stream import arrays_at
 
 if TYPE_CHECKING:
@@ -61,12 +62,7 @@ def conversation(session: Reading) -> Iterator[Record]:
     The items of a compaction's history are records of their own, which lie inside its line. Turns
     that the user took back are left out. The live records are read several times.
     """
-    wanted = iter(_kept(session))
-    number = next(wanted, None)
-    for here, (record, _, _) in enumerate(_rows(session)):
-        if here == number:
-            yield record
-            number = next(wanted, None)
+    return in_order(lambda: (record for record, _, _ in _rows(session)), _kept(session))
 
 
 def _base(session: Reading) -> int:

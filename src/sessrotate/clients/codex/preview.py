@@ -7,7 +7,6 @@ client's own list.
 
 from __future__ import annotations
 
-import json
 import re
 from contextlib import suppress
 from functools import lru_cache
@@ -19,7 +18,7 @@ from msgspec import Struct
 from sessrotate.clients.codex.client import config_folder
 from sessrotate.clients.codex.prompts import prompt
 from sessrotate.clients.codex.rows import EventMsg, Meta, SessionMeta, Source, row_of
-from sessrotate.clients.preview import EDGE, TITLE_LENGTH, Sight, Title
+from sessrotate.clients.preview import EDGE, TIME, TITLE_LENGTH, Sight, Title, first_match, folder
 from sessrotate.errors import DamagedError
 from sessrotate.parsing.json_typed import Decoder
 from sessrotate.parsing.records import records
@@ -53,8 +52,6 @@ _ZSTD: Final = b"\x28\xb5\x2f\xfd"
 _CUT_PROMPT: Final = re.compile(
     rb'"role":"user","content":\[(\{"type":"input_text","text":"(?:[^"\\]|\\.)*")'
 )
-_FOLDER: Final = re.compile(rb'"cwd":("(?:[^"\\]|\\.)*")')
-_TIME: Final = re.compile(rb'"timestamp":"(\d{4}-\d\d-\d\dT[0-9:.]+Z)"')
 _LINE_TIME: Final = re.compile(rb'^\{"timestamp":"(\d{4}-\d\d-\d\dT[0-9:.]+Z)"', re.MULTILINE)
 
 
@@ -75,22 +72,21 @@ def sight(head: bytes, tail: bytes, *, is_whole: bool) -> Sight:
     first = next(records([whole], 0), None)
     row = row_of(first) if first is not None else None
     meta = row.payload if isinstance(row, SessionMeta) else Meta()
-    found = _by_prompt(records([whole], 0))
-    if not found.text and (cut := _CUT_PROMPT.search(head, len(whole))) is not None:
+    title = _by_prompt(records([whole], 0))
+    if not title.text and (cut := _CUT_PROMPT.search(head, len(whole))) is not None:
         # The text of a prompt stands before its pictures.
         line = b'{"type":"message","role":"user","content":[%b}]}' % cut[1]
-        found = _by_prompt(records([line], 0))
+        title = _by_prompt(records([line], 0))
     if name := named(config_folder()).get(meta.id or ""):
-        found = Title(name, "custom")
+        title = Title(name, "custom")
     is_agent = isinstance(meta.source, Source) and bool(meta.source.subagent)
-    started = _TIME.search(head)
     ended = _LINE_TIME.findall(tail or (head if is_whole else b""))
     return Sight(
-        title=found,
-        standing="agent" if is_agent else "empty" if is_whole and not found.text else "session",
-        folder=meta.cwd or _folder(head),
+        title=title,
+        standing="agent" if is_agent else "empty" if is_whole and not title.text else "session",
+        folder=meta.cwd or folder(head),
         branch=meta.git.branch if meta.git is not None else None,
-        started=started[1].decode() if started is not None else None,
+        started=first_match(TIME, head),
         ended=ended[-1].decode() if ended else None,
         first=meta.id,
         origin=meta.origin,
@@ -147,15 +143,6 @@ def _by_prompt(rows: Iterable[Record]) -> Title:
         if len(said) >= _PATIENCE:
             break
     return Title(clipped(said[0], TITLE_LENGTH), "first prompt") if said else Title()
-
-
-def _folder(head: bytes) -> str | None:
-    found = _FOLDER.search(head)
-    try:
-        folder = json.loads(found[1].decode("utf-8", "replace")) if found is not None else None
-    except ValueError:
-        return None
-    return folder if isinstance(folder, str) else None
 
 
 def _unpacked(head: bytes) -> bytes:

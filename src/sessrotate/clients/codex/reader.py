@@ -1,7 +1,7 @@
 """What the records of a Codex session say: the `Reader` of `clients.protocol`, put together.
 
-Rule: no fact of its own. Each answer comes from the module that knows it: `view`, `live`,
-`preview`.
+Rule: each answer comes from the module that knows it: `view`, `live`, `preview`. Nothing is kept
+beside a session, and an agent's rollout is a session of its own, whose source says so.
 """
 
 from __future__ import annotations
@@ -12,12 +12,10 @@ from sessrotate.clients.codex.live import conversation, live
 from sessrotate.clients.codex.preview import sight, title
 from sessrotate.clients.codex.rows import is_bare
 from sessrotate.clients.codex.view import view
-from sessrotate.clients.opaque import said
+from sessrotate.clients.opaque import agents, said, side_bytes
 from sessrotate.parsing.records import records
 
 if TYPE_CHECKING:
-    from sessrotate.clients.preview import Agent
-    from sessrotate.clients.protocol import Reading
     from sessrotate.parsing.records import Record
 
 __all__ = (
@@ -41,13 +39,3 @@ def key(record: Record) -> bytes | None:
     twice, has the same bytes: each is known by its place.
     """
     return b"%d:%d" % (record.segment, record.offset) if is_bare(record) else None
-
-
-def agents(_session: Reading) -> list[Agent]:
-    """Return nothing: an agent's rollout is a session of its own, and its source says so."""
-    return []
-
-
-def side_bytes(_session: Reading) -> int:
-    """Return 0: nothing is kept beside a session."""
-    return 0

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from sessrotate.clients.codex.items import Content, Item
+from sessrotate.clients.common import text
 from sessrotate.clients.preview import Origin
 from sessrotate.parsing.json_typed import Decoder
 
@@ -230,12 +231,6 @@ def _unknown(found: dict[str, Any]) -> Row:
     if isinstance(meta := _BARE_META.fitted(found), BareMeta):
         return SessionMeta(timestamp=time, payload=meta)
     return UnknownRow(kind if kind is not None and isinstance(payload, dict) else "", time)
-
-
-def text(found: dict[str, Any], name: str) -> str | None:
-    """Return a value of an object that is a text."""
-    value = found.get(name)
-    return value if isinstance(value, str) else None
 
 
 _LONG: Final = re.compile(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import UNSET
 
 from sessrotate.clients.codex import items, prompts, rows
+from sessrotate.clients.common import text
 from sessrotate.clients.view import (
     Image,
     Text,
@@ -217,7 +218,7 @@ def _unknown(row: rows.UnknownRow) -> View:
     if row.item is None:
         return View("other", row.type, time=row.timestamp)
     blocks = (Unknown(row.type, row.item),)
-    return View("system", row.type, rows.text(row.item, "id"), time=row.timestamp, blocks=blocks)
+    return View("system", row.type, text(row.item, "id"), time=row.timestamp, blocks=blocks)
 
 
 _VIEWS: Final[dict[type, Callable[[Any], View]]] = {

@@ -23,10 +23,10 @@ from sessrotate.parsing.records import LONGEST, Record
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from sessrotate.clients.preview import Agent
     from sessrotate.clients.protocol import Reading
     from sessrotate.clients.view import View
 
+agents: Final = opaque.agents  # their transcripts came with the other format
 folder: Final = reader.folder
 key: Final = reader.key
 said: Final = opaque.said
@@ -64,7 +64,7 @@ def _record(segment: int, value: Value) -> Record:
 def _member(segment: int, name: str | None, value: Value) -> Record:
     if name is None or value.size != len(value.text) or value.size > LONGEST // 2:
         return _record(segment, value)
-    line = b"{%b:%b}" % (_quoted(name), value.text)
+    line = b"{%b:%b}" % (json.dumps(name).encode(), value.text)
     return Record(segment, value.offset, line, len(line), is_ended=value.is_ended)
 
 
@@ -73,10 +73,6 @@ def view(record: Record) -> View | None:
     found = view_of(record)
     is_member = found is not None and found.kind == "other" and not found.type
     return replace(found, type="metadata") if found is not None and is_member else found
-
-
-def _quoted(name: str) -> bytes:
-    return json.dumps(name).encode()
 
 
 def live(session: Reading) -> Iterator[Record]:
@@ -94,8 +90,3 @@ def conversation(session: Reading) -> Iterator[Record]:
         row = row_of(record)
         if not skipped and (is_sent(row) if row is not None else id_at(record.line) is not None):
             yield record
-
-
-def agents(session: Reading) -> list[Agent]:  # noqa: ARG001 - the protocol's
-    """Return none: transcripts of agents came with the other format."""
-    return []

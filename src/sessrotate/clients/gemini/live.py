@@ -8,9 +8,9 @@ takes back a message and everything after it, or all messages if none has that i
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from sessrotate.clients.common import in_order
 from sessrotate.clients.gemini.prompts import is_sent
 from sessrotate.clients.gemini.rows import NONE, identity, row_of
 from sessrotate.clients.gemini.updates import NAMED, UPDATED, messages_in, replaces
@@ -51,59 +51,43 @@ def _is_base(session: Reading, index: int) -> bool:
 def conversation(session: Reading) -> Iterator[Record]:
     """Yield the messages that a resume sends, in its order; those of updates one by one.
 
-    The live lines are read twice. Memory grows with the number of messages; a message itself is
-    held only if it stands in another place in the file than in the conversation.
+    The live lines are read twice. Memory grows with the number of messages.
     """
     order: dict[str, int] = {}
-    for number, step in enumerate(_steps(session)):
-        if step.identity is None:
-            if step.record is None:
-                order.clear()
-        elif step.record is None:
-            _take_back(order, step.identity)
-        else:
-            order[step.identity] = number
-    places, kept = iter(order.values()), {*order.values()}
-    held: dict[int, Record] = {}
-    expected = next(places, None)
-    for number, step in enumerate(_steps(session)):
-        if number in kept and step.record is not None:
-            held[number] = step.record
-        while expected is not None and expected in held:
-            found = held.pop(expected)
-            row = row_of(found)
-            if row is None or is_sent(row):
-                yield found
-            expected = next(places, None)
+    number = 0
+    for record, name in _steps(session):
+        if record is None:
+            names = [*order]
+            for gone in names[names.index(name) if name in order else 0 :]:
+                del order[gone]
+            continue
+        if name is not None:
+            order[name] = number
+        number += 1
+
+    def records() -> Iterator[Record]:
+        return (record for record, _ in _steps(session) if record is not None)
+
+    for found in in_order(records, [*order.values()]):
+        row = row_of(found)
+        if row is None or is_sent(row):
+            yield found
 
 
-def _take_back(order: dict[str, int], identity: str) -> None:
-    names = [*order]
-    for name in names[names.index(identity) if identity in order else 0 :]:
-        del order[name]
-
-
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """A message and its id; without a message, the id that is gone back to, or that all are."""
-
-    record: Record | None = None
-    identity: str | None = None
-
-
-def _steps(session: Reading) -> Iterator[_Step]:
+def _steps(session: Reading) -> Iterator[tuple[Record | None, str | None]]:
+    """Yield each message and its id; without a message, the id that is gone back to, or None."""
     for record in live(session):
         if replaces(record, session.bytes_of):
             for elements in messages_in(record, session.bytes_of, UPDATED):
-                yield _Step()
-                yield from (_Step(each, identity(each)) for each in elements)
+                yield None, None
+                yield from ((each, identity(each)) for each in elements)
             continue
         row = row_of(record) or NONE
         match row.kind:
             case "rewind":
-                yield _Step(None, row.rewind_to)
+                yield None, row.rewind_to
             case "metadata" if row.messages is not None:
                 for elements in messages_in(record, session.bytes_of, NAMED):
-                    yield from (_Step(each, identity(each)) for each in elements)
+                    yield from ((each, identity(each)) for each in elements)
             case _:
-                yield _Step(record, identity(record))
+                yield record, identity(record)

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Final
 
 import xxhash
 
-from sessrotate.clients.gemini.rows import NONE, id_at, row_of, text
+from sessrotate.clients.common import text
+from sessrotate.clients.gemini.rows import NONE, id_at, row_of
 from sessrotate.clients.gemini.updates import UPDATED, is_update, messages_in, replaces
 
 if TYPE_CHECKING:
@@ -135,9 +136,9 @@ def _parts(row: Row) -> Iterator[bytes]:
     for part in row.content if isinstance(row.content, list) else [row.content]:
         match part:
             case {"functionCall": dict(called)}:
-                yield _digest(_CALL, text(called, "id"))
+                yield _digest(_CALL, text(called, "id") or "")
             case {"functionResponse": dict(given)}:
-                yield _digest(_RESULT, text(given, "id"))
+                yield _digest(_RESULT, text(given, "id") or "")
             case {"thought": is_thought} if is_thought:
                 pass
             case str(words) | {"text": str(words)}:

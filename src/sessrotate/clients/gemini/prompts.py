@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from sessrotate.clients.common import text
+
 if TYPE_CHECKING:
     from sessrotate.clients.gemini.rows import Row
 
@@ -38,7 +40,7 @@ def prompt(row: Row) -> str | None:
         case str(said):
             return said
         case list(parts):
-            return "".join(part["text"] for part in parts if _has_text(part))
+            return "".join(text(part, "text") or "" for part in parts)
     return None
 
 
@@ -73,9 +75,5 @@ def _in_words(content: Any) -> str:
             left += reversed(part)
         elif isinstance(part, dict):
             held = next((name for name in _PLACEHOLDERS if name in part), None)
-            words.append(f"[{held}]" if held else part["text"] if _has_text(part) else "")
+            words.append(f"[{held}]" if held else text(part, "text") or "")
     return "".join(words)
-
-
-def _has_text(part: Any) -> bool:
-    return isinstance(part, dict) and isinstance(part.get("text"), str)

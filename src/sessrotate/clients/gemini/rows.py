@@ -124,9 +124,3 @@ def id_at(line: bytes) -> str | None:
     """Return the id that a message begins with, as all clients write it."""
     found = _ID.match(line)
     return found[1].decode("utf-8", "replace") if found is not None else None
-
-
-def text(part: dict[str, Any], name: str) -> str:
-    """Return a text that a part of a content has, an empty one where it has none."""
-    value = part.get(name)
-    return value if isinstance(value, str) else ""

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from sessrotate.clients.common import text
 from sessrotate.clients.gemini.prompts import OF_CLIENT, SNAPSHOT
-from sessrotate.clients.gemini.rows import row_of, text
+from sessrotate.clients.gemini.rows import row_of
 from sessrotate.clients.gemini.updates import is_update
 from sessrotate.clients.view import (
     Block,
@@ -123,13 +124,14 @@ def _part(part: Any) -> Block:
         case {"text": str(said)}:
             return Thinking(said) if part.get("thought") else Text(said)
         case {"functionCall": dict(call)}:
-            return ToolCall(text(call, "id"), text(call, "name"), call.get("args"))
+            return ToolCall(text(call, "id") or "", text(call, "name") or "", call.get("args"))
         case {"functionResponse": dict(response)}:
             given = response.get("response")
             error = isinstance(given, dict) and "error" in given
-            return ToolResult(text(response, "id"), tuple(_given(response)), is_error=error)
+            call_id = text(response, "id") or ""
+            return ToolResult(call_id, tuple(_given(response)), is_error=error)
         case {"inlineData": dict(data)} | {"fileData": dict(data)}:
-            return Image(text(data, "mimeType"), text(data, "data"), text(data, "fileUri"))
+            return Image(*(text(data, name) or "" for name in ("mimeType", "data", "fileUri")))
     return Unknown(next(iter(part), "") if isinstance(part, dict) else "", part)
 
 
