@@ -12,12 +12,7 @@ from typing import TYPE_CHECKING, Final
 from sessrotate import clients
 from sessrotate.archive import place
 from sessrotate.clients.claude import client as claude
-from sessrotate.errors import (
-    RefusedError,
-    SessrotateError,
-    WrongUsageError,
-    printable,
-)
+from sessrotate.errors import RefusedError, SessrotateError, WrongUsageError, printable
 from sessrotate.segments import compressed_session
 
 if TYPE_CHECKING:
@@ -58,16 +53,10 @@ def path_of(session: str) -> Path:
             f"There is no file or session {printable(session)} (in {folder}{elsewhere})."
         )
     listed = [f"  {printable(str(path))} ({matches[path].NAME})" for path in found[:_LISTED]]
-    more = len(found) - len(listed)
-    raise WrongUsageError(
-        "\n".join(
-            [
-                f"{printable(session)} matches {len(found)} sessions. Give more of the id:",
-                *listed,
-                *([f"  and {more} more"] if more else []),
-            ]
-        )
-    )
+    if len(found) > _LISTED:
+        listed.append(f"  and {len(found) - _LISTED} more")
+    intro = f"{printable(session)} matches {len(found)} sessions. Give more of the id:"
+    raise WrongUsageError("\n".join([intro, *listed]))
 
 
 def live_of(path: Path) -> Place:

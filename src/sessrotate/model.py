@@ -54,44 +54,47 @@ class Boundary:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """What one pass over a session file found."""
+    """What one pass over a session file found.
+
+    `end` is how many bytes of the file belong to the session, as it was when it was opened;
+    `boundaries` are all there are, in the order of the file. `opaque_lines` is how many lines name
+    a boundary but are not JSON, so that nobody can tell what they are.
+    """
 
     end: int
-    """How many bytes of the file belong to the session, as it was when it was opened."""
     boundaries: tuple[Boundary, ...]
-    """All boundaries, in the order of the file."""
     opaque_lines: int
-    """How many lines name a boundary but are not JSON, so that nobody can tell what they are."""
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """The bytes from one boundary up to the next. Segment 0 opens without a boundary."""
+    """The bytes from one boundary up to the next.
+
+    `index` is the segment's number, 0 the oldest; `span` is where it stands in the source file, in
+    bytes; `boundary` is the one that it opens with, None for segment 0. `first_timestamp` is the
+    time of its first dated record near its beginning, `last_timestamp` that of its last one near
+    its end (`segments.dating`), or None.
+    """
 
     index: int
-    """The segment's number; 0 is the oldest."""
     span: Span
-    """Where it stands in the source file, in bytes."""
     boundary: Boundary | None
-    """The boundary that it opens with."""
     first_timestamp: str | None
-    """The time of its first dated record near its beginning (`segments.dating`), or None."""
     last_timestamp: str | None
-    """The time of its last dated record near its end, or None."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileIdentity:
-    """What tells whether a path still names the file that was read, unchanged."""
+    """What tells whether a path still names the file that was read, unchanged.
+
+    `inode` is the file's number on its `device`; `modified_ns` is when it last changed, in
+    nanoseconds since 1970; `size` is in bytes.
+    """
 
     device: int
-    """The device that the file is on."""
     inode: int
-    """The file's number on that device."""
     modified_ns: int
-    """When the file last changed, in nanoseconds since 1970."""
     size: int
-    """Size in bytes."""
 
     def is_same_file(self, other: FileIdentity) -> bool:
         """Tell whether the other is this file too, in whatever state."""
@@ -100,27 +103,23 @@ class FileIdentity:
 
 @dataclass(frozen=True, slots=True)
 class SplitPlan:
-    """A whole split, decided but not yet done; a dry run shows the same value."""
+    """A whole split, decided but not yet done; a dry run shows the same value.
+
+    `source` is the file that it was made for, `session` the session's id, `client` who wrote it.
+    The `segments` together are all of it. `layout` says how their files will be named, `codec` how
+    they will be stored. `opaque_lines` is as in `Scan`. `whole_lines` are the segments without a
+    last line that has no newline yet, None if it has one: they are written instead if the client
+    goes on with that line meanwhile.
+    """
 
     session: str
-    """The session's id."""
     client: str
-    """The client that wrote it."""
     source: FileIdentity
-    """The file that the plan was made for."""
     segments: tuple[Segment, ...]
-    """What it will be cut into; together they are the whole source."""
     opaque_lines: int
-    """As in `Scan`."""
     layout: Layout
-    """How the segments will be named."""
     codec: Codec
-    """How their files will be stored."""
     whole_lines: tuple[Segment, ...] | None = None
-    """The segments without a last line that has no newline yet; None if it has one.
-
-    These are written instead if the client goes on with that line meanwhile.
-    """
 
     @property
     def source_bytes(self) -> int:
@@ -138,17 +137,17 @@ class Pruned:
 
 @dataclass(frozen=True, slots=True)
 class SealedSegment:
-    """A segment as it stands on the disk: the plan's segment, and what was written of it."""
+    """A segment as it stands on the disk: the plan's segment, and what was written of it.
+
+    `segment` says where it was in the source, `codec` how its file is stored. `digest` is that of
+    its body: the source's bytes, without the header. `lines` is how many lines the body has; a last
+    one without a newline counts. `pin` is the note (which may be empty) of a user who wants it kept
+    whatever the policy says; `pruned` is what is left of it if its file was pruned.
+    """
 
     segment: Segment
-    """Where it was in the source."""
     digest: str
-    """The digest of its body: the source's bytes, without the header."""
     lines: int
-    """How many lines the body has; a last line without a newline counts."""
     codec: Codec
-    """How its file is stored."""
     pin: str | None = None
-    """The note of a user who wants it kept whatever the policy says (may be empty), or None."""
     pruned: Pruned | None = None
-    """What is left of it if its file was pruned, else None."""

@@ -80,7 +80,12 @@ class Known:
 
     def digest(self, record: Record) -> bytes:
         """Return the digest of a record's line: XXH3, 128 bits."""
-        return _digest(record, self._bytes_of)
+        if record.is_whole:
+            return xxhash.xxh3_128_digest(record.line)
+        found = xxhash.xxh3_128(b"" if self._bytes_of else b"%d " % record.size)
+        for piece in self._bytes_of(record) if self._bytes_of else (record.line,):
+            found.update(piece)
+        return found.digest()
 
     def is_new_line(self, line: bytes, key: bytes | None) -> bool:
         """Do as `is_new` does, with the digest of the line."""
@@ -97,12 +102,3 @@ class Known:
             at = bucket.find(rest, at + 1)
         self._buckets[number] = bucket + rest + mark
         return True
-
-
-def _digest(record: Record, bytes_of: Callable[[Record], Iterator[bytes]] | None) -> bytes:
-    if record.is_whole:
-        return xxhash.xxh3_128_digest(record.line)
-    found = xxhash.xxh3_128(b"" if bytes_of else b"%d " % record.size)
-    for piece in bytes_of(record) if bytes_of else (record.line,):
-        found.update(piece)
-    return found.digest()

@@ -134,10 +134,14 @@ def _set(
         if root + suffix in listing and root + suffix not in heads:
             by_index[0].append(root + suffix)
     numbered = all(_numbered(root).fullmatch(file) for file in heads)
-    parts = tuple(
-        _part(root, index, by_index.get(index), heads, numbered=numbered)
-        for index in range(max(by_index, default=0) + 1)
-    )
+    parts = []
+    for index in range(max(by_index, default=0) + 1):
+        found = by_index[index][0] if index in by_index else None
+        # In the linked layout nobody knows what a lost segment was called.
+        name = names.segment_file(root, "numbered", index) if numbered or not index else ""
+        head = heads.get(found or "")
+        codec, line = header_chain.codec_of(found or ""), head.line if head else b""
+        parts.append(SegmentFile(index, found or name, found, codec, head=line))
     problems = [
         Problem("stray", f"Nothing says where {printable(file)} belongs.")
         for file in sorted(heads.keys() - places)
@@ -146,30 +150,7 @@ def _set(
     if not problems:
         named = describe(next(part for part in parts if part.head))
         problems = [Problem("unproven", f"{named} has no digest: nothing proves the set whole.")]
-    return SegmentSet(folder, root, parts, None, None, tuple(problems))
-
-
-def _part(
-    root: str,
-    index: int,
-    files: list[str] | None,
-    heads: Mapping[str, _ForeignHeader],
-    *,
-    numbered: bool,
-) -> SegmentFile:
-    """Return a segment, which may have no file."""
-    file = files[0] if files else None
-    # In the linked layout nobody knows what a lost segment was called.
-    name = names.segment_file(root, "numbered", index) if numbered or not index else ""
-    return SegmentFile(
-        index=index,
-        name=file or name,
-        file=file,
-        codec=header_chain.codec_of(file or ""),
-        size=None,
-        head=heads[file].line if file is not None and file in heads else b"",
-        digest=None,
-    )
+    return SegmentSet(folder, root, tuple(parts), None, None, tuple(problems))
 
 
 def _places(root: str, heads: Mapping[str, _ForeignHeader]) -> dict[str, int]:
@@ -199,7 +180,7 @@ def _places(root: str, heads: Mapping[str, _ForeignHeader]) -> dict[str, int]:
 
 
 def _wrong(
-    parts: tuple[SegmentFile, ...],
+    parts: list[SegmentFile],
     by_index: Mapping[int, list[str]],
     heads: Mapping[str, _ForeignHeader],
     *,

@@ -20,14 +20,13 @@ from sessrotate.segments import dating, first_line, plan, scan
 from sessrotate.segments.segment_set import SegmentFile, SegmentSet, beginning, body, unreadable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
-    from sessrotate.archive.history import HistorySpan
     from sessrotate.archive.state import State
     from sessrotate.clients.protocol import Client
     from sessrotate.system.source import Source
 
-    Pieces = Callable[[], Iterator[bytes | memoryview]]
+    Pieces = Callable[[], Iterable[bytes | memoryview]]
     """Gives a segment's bytes from their beginning; each piece is valid until the next."""
 
 Standing = Literal["live", "sealed"]
@@ -76,7 +75,7 @@ def of_state(found: State) -> list[OpenSegment]:
     bodies = [
         OpenSegment(
             _info(listed[piece.index].segment, listed[piece.index].lines),
-            _piece(found, piece, parts),
+            partial(history_pieces.read, found, piece, parts),
             None if piece.where == "pack" else problems.get(piece.index),
         )
         for piece in pieces
@@ -89,11 +88,13 @@ def of_state(found: State) -> list[OpenSegment]:
         entries = list(_live(found.live, claude, begin.start, len(bodies), start))
         for piece in loose[1:]:  # what was written late to the replaced file, then the rest
             if piece.where != "live":
-                late = _piece(found, piece, parts)
+                late = partial(history_pieces.read, found, piece, parts)
                 entries = list(_merged(entries, found.live, begin, piece.span.size, late))
         return bodies + entries
-    for piece in loose:
-        bodies[-1] = _followed(bodies[-1], piece.span.size, _piece(found, piece, parts))
+    for piece in loose:  # without a live file it belongs to the last segment
+        last, rest = bodies[-1], partial(history_pieces.read, found, piece, parts)
+        info = replace(last.info, bytes=(last.info.bytes or 0) + piece.span.size, lines=None)
+        bodies[-1] = OpenSegment(info, partial(_chained, last.pieces, rest), last.problem)
     return bodies
 
 
@@ -125,7 +126,7 @@ def of_set(segments: SegmentSet, client: Client) -> list[OpenSegment]:
             _info(part.segment, part.lines)
             if part.segment is not None
             else _look(segments, client, part),
-            _part(segments, part),
+            partial(body, segments, part),
             problems.get(part.index),
         )
         for part in segments.parts
@@ -152,21 +153,9 @@ def _look(segments: SegmentSet, client: Client, part: SegmentFile) -> SegmentInf
     found: Boundary | None = None
     if part.index and part.file is not None:
         with suppress(DamagedError):
-            found = first_line.boundary(client, _part(segments, part))
+            found = first_line.boundary(client, partial(body, segments, part))
     time = found.timestamp if found is not None else None
     return SegmentInfo(part.index, part.size, found, time, None, "sealed")
-
-
-def _piece(found: State, piece: HistorySpan, parts: SegmentSet | None) -> Pieces:
-    return lambda: history_pieces.read(found, piece, parts)
-
-
-def _part(segments: SegmentSet, part: SegmentFile) -> Pieces:
-    return lambda: body(segments, part)
-
-
-def _span(source: Source, span: Span) -> Pieces:
-    return lambda: iter(source.pieces(span))
 
 
 def _live(
@@ -180,7 +169,7 @@ def _live(
         offset = span.start - prefix + start
         opening = replace(boundary, offset=offset) if boundary is not None else None
         info = SegmentInfo(first + number, span.size, opening, earliest, latest, "live")
-        yield OpenSegment(info, _span(source, span))
+        yield OpenSegment(info, partial(source.pieces, span))
 
 
 def _merged(
@@ -190,13 +179,14 @@ def _merged(
     start = before.start
     for entry in entries:
         info, end = entry.info, start + (entry.info.bytes or 0)
-        first, rest = _span(source, Span(start, before.end)), _span(source, Span(before.end, end))
         if start >= before.end and info.boundary is not None:
             boundary = replace(info.boundary, offset=info.boundary.offset + size)
             yield replace(entry, info=replace(info, boundary=boundary))
         elif start < before.end <= end:
+            first, rest = Span(start, before.end), Span(before.end, end)
+            parts = (partial(source.pieces, first), late, partial(source.pieces, rest))
             info = replace(info, bytes=end - start + size)
-            yield OpenSegment(info, partial(_chained, first, late, rest), entry.problem)
+            yield OpenSegment(info, partial(_chained, *parts), entry.problem)
         else:
             yield entry
         start = end
@@ -204,8 +194,3 @@ def _merged(
 
 def _chained(*parts: Pieces) -> Iterator[bytes | memoryview]:
     return chain.from_iterable(part() for part in parts)
-
-
-def _followed(entry: OpenSegment, size: int, pieces: Pieces) -> OpenSegment:
-    info = replace(entry.info, bytes=(entry.info.bytes or 0) + size, lines=None)
-    return OpenSegment(info, lambda: chain(entry.pieces(), pieces()), entry.problem)

@@ -44,31 +44,32 @@ def read(found: State, piece: HistorySpan, segments: SegmentSet | None) -> Itera
     elif piece.where == "late":
         yield from late_file.kept(found)
     elif segments is None or piece.index is None:
-        if found.pack is None:
-            raise DamagedError(f"{printable(str(found.place.pack))} is gone.")
-        yield from _bytes(found.pack, piece.span)
+        yield from _bytes(_pack(found), piece.span)
     elif piece.where == "sealed":
         yield from body(segments, segments.parts[piece.index])
     else:
         yield from _from_pack(found, segments, segments.parts[piece.index], piece.span)
 
 
+def _pack(found: State) -> Source:
+    if found.pack is None:
+        raise DamagedError(f"{printable(str(found.place.pack))} is gone.")
+    return found.pack
+
+
 def _bytes(source: Source, span: Span) -> Iterator[memoryview]:
-    for data in source.pieces(span):
-        yield memoryview(data)
+    return map(memoryview, source.pieces(span))
 
 
 def _from_pack(
     found: State, segments: SegmentSet, part: SegmentFile, span: Span
 ) -> Iterator[memoryview]:
     """Yield a segment that is not sealed yet, or was while it was read: then from its file."""
-    if found.pack is None:
-        raise DamagedError(f"{printable(str(found.place.pack))} is gone.")
-    done, read = 0, Fingerprint()
+    pack, done, read = _pack(found), 0, Fingerprint()
     try:
-        for data in found.pack.pieces(span):
+        for data in _bytes(pack, span):
             read.update(data)
-            yield memoryview(data)
+            yield data
             done += len(data)
     except InUseError:
         for view in body(segments, replace(part, file=part.name)):

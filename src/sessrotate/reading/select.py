@@ -120,14 +120,11 @@ def chosen(
     if choice.is_everything:
         return ((record, None) for record in records)
     grep = choice.grep
-    times = (choice.since, choice.until)
-    if (
-        grep is not None
-        and not choice.turns
-        and not any(isinstance(t, units.Moment) for t in times)
-    ):
+    times = {choice.since, choice.until} - {None}
+    uuids = {time for time in times if isinstance(time, str)}
+    if grep is not None and not choice.turns and times == uuids:
         # Without times and turns, what is shown does not depend on the lines before it.
-        records = _sieved(records, sieve(grep), {t for t in times if isinstance(t, str)})
+        records = _sieved(records, sieve(grep), uuids)
     items = _within(((record, view(record)) for record in records), choice.since, choice.until)
     if choice.include is not None:
         items = _shown(items, choice.include)
@@ -227,10 +224,8 @@ def _only(view: View, *types: type[Block]) -> View:
 
 
 def _after_tools(view: View) -> View:
-    last = max(
-        (n for n, block in enumerate(view.blocks) if isinstance(block, ToolCall)), default=-1
-    )
-    return replace(view, blocks=view.blocks[last + 1 :])
+    calls = [n for n, block in enumerate(view.blocks) if isinstance(block, ToolCall)]
+    return replace(view, blocks=view.blocks[calls[-1] + 1 :] if calls else view.blocks)
 
 
 def _matching(
@@ -291,13 +286,8 @@ def _strings(value: Any) -> Iterator[str]:
 
 def time_of(view: View) -> datetime | None:
     """Return when a record was written, None where it does not say."""
-    if view.time is None:
-        return None
     try:
-        return _aware(datetime.fromisoformat(view.time))
+        found = datetime.fromisoformat(view.time or "")
     except ValueError:
         return None
-
-
-def _aware(moment: datetime) -> datetime:
-    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)

@@ -295,7 +295,7 @@ class Session:
 def _read(segment: OpenSegment) -> Iterator[bytes | memoryview]:
     if segment.problem is not None:
         raise DamagedError(segment.problem)
-    return segment.pieces()
+    return iter(segment.pieces())
 
 
 # ── opening ──────────────────────────────────────────────────────────────────────────────────

@@ -48,10 +48,7 @@ def last(source: Source, client: Client, span: Span) -> str | None:
 
 
 def _first_time(
-    source: Source,
-    client: Client,
-    lines: Callable[[Source, Span], Iterator[Span]],
-    span: Span,
+    source: Source, client: Client, lines: Callable[[Source, Span], Iterator[Span]], span: Span
 ) -> str | None:
     # Long lines are slow to parse and seldom alone, so they are asked only if no other knows.
     for ask_long in (False, True):

@@ -156,10 +156,7 @@ class _Claim:
 
 
 def _which_session(
-    folder: Path,
-    listing: frozenset[str],
-    found: list[tuple[str, Header]],
-    file: str | None,
+    folder: Path, listing: frozenset[str], found: list[tuple[str, Header]], file: str | None
 ) -> tuple[str, Layout]:
     """Return the session, and the layout, that the headers (or the file asked for) name."""
     own = dict(found).get(file) if file is not None else None

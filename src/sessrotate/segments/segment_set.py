@@ -40,9 +40,9 @@ class SegmentFile:
     name: str
     file: str | None
     codec: Codec
-    size: int | None
-    head: bytes
-    digest: str | None
+    size: int | None = None
+    head: bytes = b""
+    digest: str | None = None
     lines: int | None = None
     segment: Segment | None = None
     pruned: Pruned | None = None

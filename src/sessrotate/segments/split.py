@@ -15,13 +15,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import clients, fs, names
-from sessrotate.errors import (
-    InUseError,
-    RefusedError,
-    StorageError,
-    printable,
-    storage,
-)
+from sessrotate.errors import InUseError, RefusedError, StorageError, printable, storage
 from sessrotate.model import CODECS, LAYOUTS, Scan, Span, SplitPlan
 from sessrotate.segments import dating, manifest, scan
 from sessrotate.segments import plan as plans
