@@ -273,9 +273,8 @@ class _Shrinker:
 
     def _collect(self, text: bytes, start: int, end: int) -> None:
         # A tab or return is fine between tokens, so the check of all bytes let it through.
-        if self._string is None or text.find(b"\t", start, end) >= 0:
-            raise _NotJSONError
-        if text.find(b"\r", start, end) >= 0:
+        is_broken = text.find(b"\t", start, end) >= 0 or text.find(b"\r", start, end) >= 0
+        if self._string is None or is_broken:
             raise _NotJSONError
         if self._cut or len(self._string) + end - start > self._LONG_STRING:
             self._cut = True

@@ -14,7 +14,6 @@ is there twice, the last value counts.
 from __future__ import annotations
 
 import json
-from contextlib import suppress
 from functools import cached_property, reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
@@ -118,63 +117,50 @@ _GUARDED: Final = json.JSONDecoder(parse_int=_integer, parse_constant=_no_consta
 # ── JSON values → types ──────────────────────────────────────────────────────────────────────
 
 
-class _MisfitError(Exception):
-    """A value is of another type; never leaves this module."""
-
-
-def _kept(value: Any, wanted: Type) -> Any:
-    """Return a value as `wanted`, or as it is where it does not fit."""
-    try:
-        return _fitted(value, wanted)
-    except _MisfitError:
-        return value
-
-
-def _fitted(value: Any, wanted: Type) -> Any:
-    from msgspec import inspect  # noqa: PLC0415 - 10 ms, and most files never need it
-
-    match wanted:
-        case inspect.UnionType():
-            for each in wanted.types:
-                with suppress(_MisfitError):
-                    return _fitted(value, each)
-        case inspect.StructType() if isinstance(value, dict):
-            return _struct(value, wanted)
-        case inspect.ListType(item_type=inspect.UnionType() as kinds) if isinstance(value, list):
-            return [_kept(each, kinds) for each in value]
-        case inspect.ListType(item_type=kind) if isinstance(value, list):
-            return [_fitted(each, kind) for each in value if _fits(each, kind)]
-        case inspect.AnyType():
-            return value
-        case _ if type(value).__name__ == _SCALARS.get(type(wanted).__name__):
-            return value
-        case _:
-            pass
-    raise _MisfitError
-
+_MISFIT: Final = object()
+"""Stands for a value of another type; never leaves this module."""
 
 _SCALARS: Final = {"BoolType": "bool", "IntType": "int", "NoneType": "NoneType", "StrType": "str"}
 """Names of msgspec's types, and of Python's."""
 
 
-def _fits(value: Any, wanted: Type) -> bool:
-    with suppress(_MisfitError):
-        _fitted(value, wanted)
-        return True
-    return False
+def _fitted(value: Any, wanted: Type) -> Any:
+    """Return a value as `wanted`, `_MISFIT` where it does not fit."""
+    from msgspec import inspect  # noqa: PLC0415 - 10 ms, and most files never need it
+
+    match wanted:
+        case inspect.UnionType():
+            fitted = (_fitted(value, each) for each in wanted.types)
+            return next((each for each in fitted if each is not _MISFIT), _MISFIT)
+        case inspect.StructType() if isinstance(value, dict):
+            return _struct(value, wanted)
+        case inspect.ListType(item_type=inspect.UnionType() as kinds) if isinstance(value, list):
+            return [_kept(each, kinds) for each in value]
+        case inspect.ListType(item_type=kind) if isinstance(value, list):
+            fitted = (_fitted(each, kind) for each in value)
+            return [each for each in fitted if each is not _MISFIT]
+        case inspect.AnyType():
+            return value
+        case _:
+            is_scalar = type(value).__name__ == _SCALARS.get(type(wanted).__name__)
+            return value if is_scalar else _MISFIT
+
+
+def _kept(value: Any, wanted: Type) -> Any:
+    """Return a value as `wanted`, or as it is where it does not fit."""
+    found = _fitted(value, wanted)
+    return value if found is _MISFIT else found
 
 
 def _struct(value: dict[str, Any], wanted: StructType) -> Any:
     if wanted.tag is not None and value.get(str(wanted.tag_field)) != wanted.tag:
-        raise _MisfitError
+        return _MISFIT
     fields = {}
     for field in wanted.fields:
-        if field.encode_name in value:
-            try:
-                fields[field.name] = _fitted(value[field.encode_name], field.type)
-            except _MisfitError:
-                if field.required:
-                    raise
+        name = field.encode_name
+        found = _fitted(value[name], field.type) if name in value else _MISFIT
+        if found is not _MISFIT:
+            fields[field.name] = found
         elif field.required:
-            raise _MisfitError
+            return _MISFIT
     return wanted.cls(**fields)

@@ -106,18 +106,10 @@ def _piece(pattern: str, at: int) -> str | None:
 
 def _group(pattern: str, start: int) -> str | None:
     """Return the group that opens at an offset."""
-    depth, at = 1, start + 1
-    while at < len(pattern):
-        if pattern[at] == ")":
-            depth -= 1
-            if depth == 0:
-                return pattern[start : at + 1]
-        depth += pattern[at] == "("
-        inner = pattern[at : at + 2] if pattern[at] == "\\" else pattern[at]
-        if pattern[at] == "[":
-            found = _CLASS.match(pattern, at)
-            if found is None:
-                return None
-            inner = found[0]
+    at = start + 1
+    while at < len(pattern) and pattern[at] != ")":
+        inner = pattern[at : at + 2] if pattern[at] == "\\" else _piece(pattern, at)
+        if inner is None:
+            return None
         at += len(inner)
-    return None
+    return pattern[start : at + 1] if at < len(pattern) else None

@@ -79,19 +79,6 @@ class _RefusedError(Exception):
     """Why there can be no plan at all; never leaves this module."""
 
 
-class _Room:
-    """Counts down what is left of `ROOM`."""
-
-    def __init__(self) -> None:
-        self._left = ROOM
-
-    def take(self, size: int) -> None:
-        """Take so many bytes; raise `_RefusedError` when there are no more."""
-        self._left -= size
-        if self._left < 0:
-            raise _RefusedError("A resume needs more of the session than can be kept in memory.")
-
-
 @dataclass(slots=True)
 class _Needs:
     """Which rows from before the cut are needed, and which of them were found: their uuids."""
@@ -104,7 +91,13 @@ class _Needs:
     found: dict[str, Carried] = field(default_factory=dict)
     hidden: int | None = None
     """The sealed segment that may have a row that is needed, but cannot be looked into."""
-    room: _Room = field(default_factory=_Room)
+    room: int = field(default_factory=lambda: ROOM)
+
+    def take(self, size: int) -> None:
+        """Take so many bytes of the room; raise `_RefusedError` when there are no more."""
+        self.room -= size
+        if self.room < 0:
+            raise _RefusedError("A resume needs more of the session than can be kept in memory.")
 
 
 def plan(
@@ -130,7 +123,7 @@ def plan(
 def _plan(source: Source, boundary: Span, end: int, history: int, older: Older) -> LivePlan:
     survey = Survey(source, lines.WINDOW)
     needs, is_plain = _preserved(source, boundary)
-    tail, parents = _continued(survey, Span(boundary.start, end), needs.room)
+    tail, parents = _continued(survey, Span(boundary.start, end), needs)
     preserved_too = parents & (needs.preserved | set(needs.walked))
     needs.chained |= parents
     missing = needs.chained | needs.preserved | needs.walked.keys()
@@ -160,7 +153,7 @@ def _order(entry: Carried) -> tuple[bool, int, int]:
     return entry.segment is None, entry.segment or 0, entry.span.start
 
 
-def _continued(survey: Survey, span: Span, room: _Room) -> tuple[set[str], set[str]]:
+def _continued(survey: Survey, span: Span, needs: _Needs) -> tuple[set[str], set[str]]:
     """Return the uuids of the rows in `span`, and those that they continue and that are not."""
     uuids: set[str] = set()
     parents: set[str] = set()
@@ -169,11 +162,11 @@ def _continued(survey: Survey, span: Span, room: _Room) -> tuple[set[str], set[s
             continue
         uuid, parent = _name(row.uuid), _name(row.parent_uuid)
         if uuid is not None and uuid not in uuids:
-            room.take(_PER_NAME + len(uuid))
+            needs.take(_PER_NAME + len(uuid))
             uuids.add(uuid)
         # Mostly the parent came before, and need not be kept twice.
         if parent is not None and parent not in uuids and parent not in parents:
-            room.take(_PER_NAME + len(parent))
+            needs.take(_PER_NAME + len(parent))
             parents.add(parent)
     return uuids, parents - uuids
 
@@ -187,15 +180,12 @@ def _preserved(source: Source, boundary: Span) -> tuple[_Needs, bool]:
     """Return what the compaction needs of the rows before it, and whether that is nothing."""
     if not json_line.is_small(boundary.size):
         raise _RefusedError("The last compaction's record is too long to read.")
-    line = source.read_at(boundary.start, boundary.size)
-    compaction = compaction_of(line)
+    compaction = compaction_of(source.read_at(boundary.start, boundary.size))
     if compaction is None:
         raise _RefusedError("The last compaction's record cannot be read.")
     told = preserved(compaction)
-    needs = _Needs(preserved=set(told.listed), required=set(told.required))
-    if told.ends is not None:
-        head, tail = told.ends
-        needs.walked = {tail: head}
+    walked = {} if told.ends is None else {told.ends[1]: told.ends[0]}
+    needs = _Needs(preserved=set(told.listed), required=set(told.required), walked=walked)
     return needs, not (needs.preserved or needs.walked)
 
 
@@ -235,7 +225,7 @@ def _look_further(older: Older, needs: _Needs, missing: set[str]) -> Iterator[Ca
             if row is None or row.type not in FILE_HISTORY:
                 continue
             if _name(row.message_id) in found:
-                needs.room.take(_PER_LINE)
+                needs.take(_PER_LINE)
                 yield Carried(Span(start, to), _HISTORY_OF_KEPT, index)
         if not missing & _wanted(needs):
             return
@@ -243,7 +233,7 @@ def _look_further(older: Older, needs: _Needs, missing: set[str]) -> Iterator[Ca
 
 def _found(needs: _Needs, found: Carried, uuid: str, parent: str | None) -> set[str]:
     """Note where a needed row is; return the rows that are needed because of it."""
-    needs.room.take(_PER_LINE + _PER_NAME + len(uuid) + len(parent or ""))
+    needs.take(_PER_LINE + _PER_NAME + len(uuid) + len(parent or ""))
     more: set[str] = set()
     walk_ends = needs.walked.get(uuid)
     if uuid in needs.chained:
@@ -289,10 +279,10 @@ def _look_through(
                 repeated += 1
         elif row is not None and (key := _key(row)) is not None:
             if key not in last:
-                needs.room.take(_PER_LINE + sum(map(getsizeof, key)))
+                needs.take(_PER_LINE + sum(map(getsizeof, key)))
             last[key] = Span(start, to)
         elif (reason := _reason(row, kept)) is not None:
-            needs.room.take(_PER_LINE)
+            needs.take(_PER_LINE)
             always.append(Carried(Span(start, to), reason))
     newest = [
         Carried(span, "the current setting of its kind (title, mode, …)") for span in last.values()

@@ -6,18 +6,15 @@ Rule: no facts of its own. Each answer comes from the module beside it that know
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from sessrotate.clients import opaque
 from sessrotate.clients.claude import agents as claude_agents
+from sessrotate.clients.claude import kinds, preview, thread, titles
 from sessrotate.clients.claude import live as claude_live
-from sessrotate.clients.claude import thread, titles
-from sessrotate.clients.claude.kinds import gist
-from sessrotate.clients.claude.preview import look as sight
+from sessrotate.clients.claude import view as claude_view
 from sessrotate.clients.claude.rows import row_of
-from sessrotate.clients.claude.view import view
-from sessrotate.clients.opaque import said
 from sessrotate.clients.preview import EDGE
-from sessrotate.parsing.records import records
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,20 +23,11 @@ if TYPE_CHECKING:
     from sessrotate.clients.protocol import Reading
     from sessrotate.parsing.records import Record
 
-__all__ = (
-    "agents",
-    "conversation",
-    "gist",
-    "key",
-    "line_key",
-    "live",
-    "records",
-    "said",
-    "side_bytes",
-    "sight",
-    "title",
-    "view",
-)
+gist: Final = kinds.gist
+records: Final = opaque.records
+said: Final = opaque.said
+sight: Final = preview.look
+view: Final = claude_view.view
 
 
 def key(record: Record) -> bytes | None:
@@ -56,11 +44,9 @@ def line_key(line: bytes | memoryview) -> bytes | None:
 
 
 def live(session: Reading) -> Iterator[Record]:
-    """Yield what a resume would load, in the order of the file.
+    """Yield the newest segment, and before it the older rows that it still needs (`live`).
 
-    That is the newest segment, from its compaction on, and before it the rows of the
-    conversation that it still needs (`live`). Older segments are opened only if such
-    rows are not in the live file.
+    Older segments are opened only if such rows are not in the live file.
     """
     if session.newest:
         needed = claude_live.needed_by(session.segment(session.newest))

@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
-from sessrotate.clients.common import has_row, iso_time, listed
+from sessrotate.clients.common import count, has_row, iso_time, listed
 from sessrotate.model import Boundary
 from sessrotate.parsing import json_line
 
@@ -96,9 +96,6 @@ _SPACE: Final = b" \t\r"
 def boundary(line: Reversible[bytes], span: Span) -> Boundary | bool:
     """Say whether a line that holds `MARKER` is a compaction: type `compacted` of its own.
 
-    `line` yields the bytes of `span`, which leaves the newline out. Returns the boundary; False
-    for JSON that is none; True for a line that is opaque: no JSON object.
-
     Such a record may have hundreds of megabytes, so it is recognised by its two ends: by the
     beginning that all versions write, and by the braces that close it. What is between them is not
     read. A line that was torn and then continued by the client therefore counts as the boundary
@@ -118,16 +115,14 @@ def boundary(line: Reversible[bytes], span: Span) -> Boundary | bool:
     payload = found.get("payload")
     if found.get("type") != "compacted" or not isinstance(payload, dict):
         return False
-    usage: json_line.Values = payload
-    for name in ("latest_token_usage_record", "usage"):
-        inner = usage.get(name)
-        usage = inner if isinstance(inner, dict) else {}
-    tokens = usage.get("input_tokens")
+    tokens: object = payload
+    for name in ("latest_token_usage_record", "usage", "input_tokens"):
+        tokens = tokens.get(name) if isinstance(tokens, dict) else None
     return Boundary(
         offset=span.start,
         timestamp=iso_time(found.get("timestamp")),
         trigger=CARRIES if "replacement_history" in payload else CARRIES_NOT,
-        pre_tokens=tokens if type(tokens) is int and tokens >= 0 else None,
+        pre_tokens=count(tokens),
     )
 
 
@@ -154,9 +149,8 @@ def _by_its_ends(line: Reversible[bytes], span: Span) -> Boundary | Literal[True
         return True if end else None
     if not end[:-1].rstrip(_SPACE).endswith(b"}"):
         return None
-    used = None
-    if (at := end.rfind(b'"latest_token_usage_record":{')) >= 0:
-        used = _USED.match(end, at)
+    at = end.rfind(b'"latest_token_usage_record":{')
+    used = _USED.match(end, at) if at >= 0 else None
     return Boundary(
         offset=span.start,
         timestamp=iso_time(begins[1].decode("utf-8", "replace")),
@@ -169,10 +163,7 @@ def _by_its_ends(line: Reversible[bytes], span: Span) -> Boundary | Literal[True
 
 
 def timestamp(line: Iterable[bytes], size: int) -> str | None:
-    """Return the time of one record (ISO 8601, as the client wrote it), None if it has none.
-
-    `line` yields its `size` bytes. Bare rows (0.20 to 0.29) have none, but for the first.
-    """
+    """Return the time of one record; bare rows (0.20 to 0.29) have none, but for the first."""
     return iso_time((json_line.values(line, size, _DATED) or {}).get("timestamp"))
 
 
@@ -203,9 +194,7 @@ def config_folder() -> Path:
 
 def sessions_folder() -> Path:
     """Return the folder of sessions: `CODEX_SESSIONS_DIR`, or `sessions` in the client's own."""
-    if folder := os.environ.get("CODEX_SESSIONS_DIR"):
-        return Path(folder)
-    return config_folder() / "sessions"
+    return Path(os.environ.get("CODEX_SESSIONS_DIR") or config_folder() / "sessions")
 
 
 def archived_folder() -> Path:
@@ -226,14 +215,11 @@ def session_of(file_name: str) -> str:
 
 
 def sessions(prefix: str = "") -> Iterator[Path]:
-    """Yield the session files whose id begins with `prefix`, archived ones last, in sorted order.
-
-    Of a file that stands there compressed too, only the plain one. Folders that cannot be read
-    are passed over: a look-up by id is not the place to complain.
-    """
+    """Yield the session files, archived ones last; of one that is compressed too, the plain one."""
     for folder in (sessions_folder(), archived_folder()):
         for path in _rollouts(folder, _DEEPEST):
-            if session_of(path.name).startswith(prefix) and not _is_copy(path):
+            is_wanted = session_of(path.name).startswith(prefix)
+            if is_wanted and not (path.suffix == ".zst" and path.with_suffix("").is_file()):
                 yield path
 
 
@@ -244,7 +230,3 @@ def _rollouts(folder: Path, depth: int) -> Iterator[Path]:
                 yield entry
         elif depth and entry.name.isdigit() and entry.is_dir():
             yield from _rollouts(entry, depth - 1)
-
-
-def _is_copy(path: Path) -> bool:
-    return path.suffix == ".zst" and path.with_suffix("").is_file()

@@ -6,30 +6,26 @@ beside a session, and an agent's rollout is a session of its own, whose source s
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from sessrotate.clients.codex.live import conversation, live
-from sessrotate.clients.codex.preview import sight, title
+from sessrotate.clients import opaque
+from sessrotate.clients.codex import live as codex_live
+from sessrotate.clients.codex import preview
+from sessrotate.clients.codex import view as codex_view
 from sessrotate.clients.codex.rows import is_bare
-from sessrotate.clients.codex.view import view
-from sessrotate.clients.opaque import agents, said, side_bytes
-from sessrotate.parsing.records import records
 
 if TYPE_CHECKING:
     from sessrotate.parsing.records import Record
 
-__all__ = (
-    "agents",
-    "conversation",
-    "key",
-    "live",
-    "records",
-    "said",
-    "side_bytes",
-    "sight",
-    "title",
-    "view",
-)
+agents: Final = opaque.agents
+conversation: Final = codex_live.conversation
+live: Final = codex_live.live
+records: Final = opaque.records
+said: Final = opaque.said
+side_bytes: Final = opaque.side_bytes
+sight: Final = preview.sight
+title: Final = preview.title
+view: Final = codex_view.view
 
 
 def key(record: Record) -> bytes | None:

@@ -13,7 +13,7 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from sessrotate.clients.common import has_row, iso_time
+from sessrotate.clients.common import has_row, iso_time, text
 from sessrotate.clients.gemini import folders, updates
 from sessrotate.parsing import json_line
 
@@ -56,16 +56,14 @@ _CUT_ROW: Final = re.compile(
 
 
 def timestamp(line: Iterable[bytes], size: int) -> str | None:
-    """Return the time of one record (ISO 8601, as the client wrote it), None if it has none.
+    """Return the time of one record, None if it has none.
 
-    `line` yields its `size` bytes. A message has its own time, most updates have one, and metadata
-    has the time at which the session, or a run of the client on it, began.
+    A message has its own time, most updates have one, and metadata has the time at which the
+    session, or a run of the client on it, began.
     """
     found = json_line.values(line, size, _DATED) or {}
-    changed = found.get("$set")
-    update = changed.get("lastUpdated") if isinstance(changed, dict) else None
-    times = (iso_time(text) for text in (found.get("timestamp"), update, found.get("startTime")))
-    return next((time for time in times if time is not None), None)
+    update = text(found.get("$set"), "lastUpdated")
+    return iso_time(found.get("timestamp")) or iso_time(update) or iso_time(found.get("startTime"))
 
 
 def recognise(head: bytes, *, is_whole: bool) -> bool:

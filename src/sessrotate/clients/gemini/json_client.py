@@ -45,7 +45,7 @@ def boundary(line: Reversible[bytes], span: Span) -> Boundary | bool:  # noqa: A
 def timestamp(line: Iterable[bytes], size: int) -> str | None:
     """Return the time that a line of the file has, None if it has none.
 
-    `line` yields its `size` bytes. The client indents the file, so a time is on a line of its own.
+    The client indents the file, so a time is on a line of its own.
     A line over 64 KiB (a file without line breaks, say) is not searched.
     """
     if size > _LONGEST:

@@ -10,16 +10,14 @@ from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from sessrotate.clients.gemini import folders, preview
-from sessrotate.clients.gemini.live import conversation, live
-from sessrotate.clients.gemini.messages import said
-from sessrotate.clients.gemini.preview import sight
+from sessrotate.clients import opaque
+from sessrotate.clients.gemini import folders, messages, preview
+from sessrotate.clients.gemini import live as gemini_live
+from sessrotate.clients.gemini import view as gemini_view
 from sessrotate.clients.gemini.prompts import prompt
 from sessrotate.clients.gemini.rows import NONE, identity, row_of
 from sessrotate.clients.gemini.updates import UPDATED, messages_in, replaces
-from sessrotate.clients.gemini.view import view
 from sessrotate.clients.preview import EDGE, Agent
-from sessrotate.parsing.records import records
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,19 +27,12 @@ if TYPE_CHECKING:
     from sessrotate.clients.protocol import Reading
     from sessrotate.parsing.records import Record
 
-__all__ = [
-    "agents",
-    "conversation",
-    "folder",
-    "key",
-    "live",
-    "records",
-    "said",
-    "side_bytes",
-    "sight",
-    "title",
-    "view",
-]
+conversation: Final = gemini_live.conversation
+live: Final = gemini_live.live
+records: Final = opaque.records
+said: Final = messages.said
+sight: Final = preview.sight
+view: Final = gemini_view.view
 
 _METADATA: Final = 64
 """Lines among which a session names itself."""

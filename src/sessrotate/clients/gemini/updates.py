@@ -51,9 +51,6 @@ _UPDATE: Final = re.compile(rb'\s*\{\s*"\$set"\s*:\s*\{\s*"messages"\s*:\s*\[')
 def boundary(line: Reversible[bytes], span: Span) -> Boundary | bool:
     """Say whether a line that holds `MARKER` is an update that replaces all messages.
 
-    `line` yields the bytes of `span`, which leaves the newline out. Returns the boundary; False
-    for JSON that is none; True for a line that is opaque.
-
     Such a line has all that was said so far, often hundreds of megabytes of it, so one that begins
     and ends as all clients write it is taken at its two ends, and what is between them not read.
     A line that was torn has no such end, whatever the client put behind it next: `$set` of a
