@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
@@ -16,6 +17,7 @@ import pytest
 from sessrotate import find
 from sessrotate.reports import discovery
 from sessrotate.retention import archive
+from sessrotate.system import in_use
 from support import command_line, fakes, homes
 from support.command_line import ID, assert_one_sentence, called, has_colour, piped, raw_controls
 from support.homes import Home
@@ -214,6 +216,26 @@ def test_what_is_shown_of_files_that_share_a_uuid_finds_each(
     shown = called("list", "--client", "gemini").out.split("\n")[1:-2]
     found = {find.path_of(line.split()[0]) for line in shown}
     assert found == {*chats.iterdir()}
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize("is_enabled", [True, False])
+def test_garbage_is_collected_afterwards_as_before(
+    monkeypatch: pytest.MonkeyPatch, is_enabled: bool
+) -> None:
+    meanwhile, real = list[bool](), in_use.written
+
+    def asking(files: set[tuple[int, int]]) -> set[tuple[int, int]]:
+        meanwhile.append(gc.isenabled())
+        return real(files)
+
+    monkeypatch.setattr(in_use, "written", asking)
+    (gc.enable if is_enabled else gc.disable)()
+    try:
+        assert called("list").code == 0
+        assert (meanwhile, gc.isenabled()) == ([False], is_enabled)
+    finally:
+        gc.enable()
 
 
 # ── people ───────────────────────────────────────────────────────────────────────────────────

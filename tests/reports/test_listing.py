@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import subprocess
@@ -191,26 +190,6 @@ def test_the_system_is_asked_once_for_all_sessions(
     monkeypatch.setattr(in_use, "writers", None)
     assert len(entries()) == 21
     assert asked == [21]
-
-
-@pytest.mark.usefixtures("home")
-@pytest.mark.parametrize("is_enabled", [True, False])
-def test_garbage_is_collected_afterwards_as_before(
-    monkeypatch: pytest.MonkeyPatch, is_enabled: bool
-) -> None:
-    meanwhile, real = list[bool](), in_use.written
-
-    def asking(files: set[tuple[int, int]]) -> set[tuple[int, int]]:
-        meanwhile.append(gc.isenabled())
-        return real(files)
-
-    monkeypatch.setattr(in_use, "written", asking)
-    (gc.enable if is_enabled else gc.disable)()
-    try:
-        entries()
-        assert (meanwhile, gc.isenabled()) == ([False], is_enabled)
-    finally:
-        gc.enable()
 
 
 @pytest.mark.usefixtures("home")

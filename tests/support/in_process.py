@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import gc
 import io
 import os
 import pty
@@ -50,6 +51,7 @@ def run(
     of that width, and pipes otherwise.
     """
     with contextlib.ExitStack() as stack:
+        stack.callback(gc.unfreeze)
         out, err = (stack.enter_context(End(columns)) for _ in range(2))
         with _descriptors(out.there if columns else None, out.there, err.there):
             out.close()

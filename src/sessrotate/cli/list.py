@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import time
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -19,6 +21,9 @@ from sessrotate.render import list as render_list
 from sessrotate.render.common import count
 from sessrotate.reports import listing
 from sessrotate.reports.session_info import SessionInfo, Wanted, in_order
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _TOLD: Final = 3
 """How many unreadable files are named; the others are only counted."""
@@ -87,8 +92,9 @@ def command(
         hidden=hidden,
     )
     unread: dict[str, str] = {}
-    known = listing.sessions(hidden=True, on_unread=unread.__setitem__)
-    shown = in_order(filter(wanted.takes, known))
+    with _nothing_collected():
+        known = listing.sessions(hidden=True, on_unread=unread.__setitem__)
+        shown = in_order(filter(wanted.takes, known))
     if deep:
         total = sum(each.bytes for each in shown if listing.is_to_scan(each))
         with streams.progress("Scanning", total, quiet=quiet) as progress:
@@ -98,6 +104,19 @@ def command(
     else:
         _show(shown, known, now)
     _tell(unread)
+
+
+@contextmanager
+def _nothing_collected() -> Iterator[None]:
+    """Pause the garbage collector, and keep from it what is made here: all of it stays."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        if was_enabled:
+            gc.enable()
 
 
 def _show(shown: list[SessionInfo], known: list[SessionInfo], now: float) -> None:

@@ -112,7 +112,7 @@ def _used(entry: SessionInfo, shown: _Shown) -> str:
     if entry.is_running:
         return "running"
     if shown.look.width is None:
-        return _moment(entry.last_used).strftime("%Y-%m-%d %H:%M:%S")
+        return _moment(entry.last_used).isoformat(" ")[:19]
     return ago(entry.last_used, shown.look.now)
 
 

@@ -6,8 +6,6 @@ session that cannot be scanned stays as it is, and the reason is reported.
 
 from __future__ import annotations
 
-import gc
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -42,23 +40,10 @@ def sessions(
     `on_unread` is called with the path of each file or folder that cannot be read, and the reason;
     a session whose file cannot be read is listed with what is known. Raises nothing for those.
     """
-    with _nothing_collected():
-        found = _sessions(on_unread or discovery.ignored)
+    found = _sessions(on_unread or discovery.ignored)
     if continuations:
         found = [*_linked(found)]
     return [each for each in found if hidden or each.standing == "session"]
-
-
-@contextmanager
-def _nothing_collected() -> Iterator[None]:
-    """Pause the garbage collector: it takes a tenth of the time, and all made here stays."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _sessions(unread: Unread) -> list[SessionInfo]:
