@@ -10,7 +10,7 @@ import typing as _typing
 from importlib import import_module as _import_module
 
 if _typing.TYPE_CHECKING:
-    from sessrotate.clients.preview import Agent, Title
+    from sessrotate.clients.preview import Agent, Continues, Title
     from sessrotate.clients.view import (
         Image,
         Text,
@@ -37,7 +37,7 @@ if _typing.TYPE_CHECKING:
     from sessrotate.reading.open_segments import SegmentInfo
     from sessrotate.reading.session import Session, open_session
     from sessrotate.reports.listing import sessions
-    from sessrotate.reports.session_info import Continues, SessionInfo
+    from sessrotate.reports.session_info import SessionInfo
 
 __all__ = [
     "Agent",
@@ -74,13 +74,13 @@ _MODULES = {
     "errors": "SessrotateError RequestError WrongUsageError InUseError RefusedError "
     "InputError NotASessionError DamagedError StorageError",
     "model": "Boundary",
-    "clients.preview": "Agent Title",
+    "clients.preview": "Agent Continues Title",
     "clients.view": "View Text Thinking ToolCall ToolResult Image Unknown Tokens",
     "parsing.records": "Record",
     "reading.open_segments": "SegmentInfo",
     "reading.session": "Session open_session",
     "reports.listing": "sessions",
-    "reports.session_info": "Continues SessionInfo",
+    "reports.session_info": "SessionInfo",
 }
 """The public names by the module that has them."""
 

@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from sessrotate import open_session
-from sessrotate.archive import place
-from sessrotate.reports import continuing, discovery
+from sessrotate.clients.preview import Continues
+from sessrotate.reports import listing
 from support.real_clients.client import QUESTION
 from support.real_clients.editing import Session
 from support.real_clients.making import MAKERS, Sessions
@@ -207,12 +207,10 @@ def test_a_fork_is_known_to_continue_its_trunk(
 ) -> None:
     client, path = sessions.get("forked")
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(client.config))
-    (trunk,) = (each.session for each in discovery.sessions() if each.path.name != path.name)
-    found = continuing.chain(place.of_live(path))
-    assert [(link.session, link.reason) for link in found] == [
-        (trunk, "first"),
-        (path.stem, "same rows"),
-    ]
+    found = {each.path.name: each for each in listing.sessions(continuations=True)}
+    fork = found.pop(path.name)
+    (trunk,) = found.values()
+    assert (trunk.continues, fork.continues) == (None, Continues(trunk.id, "same rows"))
 
 
 def test_an_agent_is_known_by_the_call_that_started_it(sessions: Sessions) -> None:

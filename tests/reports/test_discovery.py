@@ -139,20 +139,6 @@ def test_a_folder_that_is_not_there_has_no_sessions(
     assert list(discovery.sessions()) == []
 
 
-# ── what continues what ──────────────────────────────────────────────────────────────────────
-
-
-def test_a_clone_of_a_rotated_session_continues_it(home: Home) -> None:
-    clone = home.live.with_name(f"{OTHER}.jsonl")
-    late = lines(user("On", timestamp="2099-03-01T12:00:00.000Z"))
-    clone.write_bytes(b"".join(oracle.bodies(DATA)[1:2]) + late)
-    home.rotate()
-    expected = [(ID, "first"), (OTHER, "same rows")]
-    for path in (home.live, clone):
-        found = continuing.chain(place.of_live(path))
-        assert [(link.session, link.reason) for link in found] == expected
-
-
 # ── what an old client's index says ──────────────────────────────────────────────────────────
 
 
@@ -355,10 +341,10 @@ def test_a_file_that_grows_is_told_as_of_one_moment(
     assert (found.bytes, found.compactions) == (len(DATA), 3)
 
 
-# ── what continues what, for all at once ─────────────────────────────────────────────────────
+# ── what continues what ──────────────────────────────────────────────────────────────────────
 
 
-def test_all_links_are_those_of_each_chain(home: Home) -> None:
+def test_a_clone_of_a_rotated_session_continues_it(home: Home) -> None:
     clone = home.live.with_name(f"{OTHER}.jsonl")
     late = lines(user("On", timestamp="2099-03-01T12:00:00.000Z"))
     clone.write_bytes(b"".join(oracle.bodies(DATA)[1:2]) + late)

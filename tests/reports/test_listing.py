@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
+from sessrotate.clients.preview import Continues
 from sessrotate.errors import StorageError
 from sessrotate.reading import session
 from sessrotate.reports import listing
-from sessrotate.reports.session_info import Continues, SessionInfo
+from sessrotate.reports.session_info import SessionInfo
 from sessrotate.segments import scan
 from sessrotate.system import in_use
 from support import command_line, fakes, homes, oracle

@@ -40,10 +40,17 @@ class Title:
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
-    """The session that this one continues, and from which of its rows (a number), if known."""
+class Continues:
+    """The session that another one continues, and how that is known.
+
+    `session` is its id. `reason` is "says so" (the client recorded it), "same rows" (both files
+    hold records with the same uuids, which is proof), or "same title" (a guess by git branch, title
+    and time). `at` is the number of the record in the earlier session where the later one branched
+    off, None where the client does not record it.
+    """
 
     session: str
+    reason: str
     at: int | None = None
 
 
@@ -65,7 +72,7 @@ class Sight:
     ended: str | None
     first: str | None
     id: str | None = None
-    origin: Origin | None = None
+    origin: Continues | None = None
 
 
 @dataclass(frozen=True, slots=True)

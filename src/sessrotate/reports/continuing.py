@@ -19,11 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from sessrotate.archive.place import Place
-    from sessrotate.clients.claude.continuations import Link
+    from sessrotate.clients.preview import Continues
 
 
-def links() -> Iterator[tuple[Path, Link]]:
+def links() -> Iterator[tuple[Path, Continues]]:
     """Yield the live files of all sessions that continue another one, with the link to that."""
     projects, root = claude.projects_folder().resolve(), place.root()
     for name in project_folder.projects(projects, root, ignored):
@@ -31,16 +30,9 @@ def links() -> Iterator[tuple[Path, Link]]:
             yield projects / name / f"{session}{claude.SUFFIX}", link
 
 
-def chain(where: Place) -> tuple[Link, ...]:
-    """Return the chain of sessions that one is in, each with the reason; at least itself."""
-    project = _neighbours(where.live.parent.parent, where.project, where.session)
-    return continuations.continued(where.session, project)
-
-
-def _neighbours(projects: Path, name: str, *expected: str) -> dict[str, Neighbour]:
-    """Return what the sessions of a project show, by id; `expected` are looked for anyway."""
+def _neighbours(projects: Path, name: str) -> dict[str, Neighbour]:
+    """Return what the sessions of a project show, by id."""
     folder = project_folder.read(projects / name, place.root() / name, ignored)
-    folder.live.update(expected)
     found = {}
     for where in folder.places(projects, name):
         session = discovery.of_place(where, folder, ignored)

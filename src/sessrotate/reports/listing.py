@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from sessrotate import clients, units
 from sessrotate.errors import SessrotateError
 from sessrotate.reports import continuing, discovery
-from sessrotate.reports.session_info import Continues, SessionInfo, unambiguous
+from sessrotate.reports.session_info import SessionInfo, unambiguous
 from sessrotate.system import in_use
 
 if TYPE_CHECKING:
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 
     from sessrotate.reports.discovery import FoundSession
     from sessrotate.reports.file_edges import Unread
-
-SAYS: Final = "says so"
-"""The reason if a session's own first row names the one that it continues."""
 
 _NS: Final = 1_000_000_000
 
@@ -88,9 +85,7 @@ def _info(found: FoundSession, *, is_running: bool) -> SessionInfo:
         branch=sight.branch,
         started=sight.started,
         ended=sight.ended,
-        continues=(
-            None if sight.origin is None else Continues(sight.origin.session, SAYS, sight.origin.at)
-        ),
+        continues=sight.origin,
     )
 
 
@@ -118,11 +113,7 @@ def _linked(found: Iterable[SessionInfo]) -> Iterator[SessionInfo]:
     links = dict(continuing.links())
     for entry in found:
         link = links.get(entry.path)
-        yield (
-            entry
-            if link is None
-            else replace(entry, continues=Continues(link.session, link.reason))
-        )
+        yield entry if link is None else replace(entry, continues=link)
 
 
 def is_to_scan(entry: SessionInfo) -> bool:

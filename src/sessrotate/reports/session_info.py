@@ -15,25 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from sessrotate.clients.preview import Standing, Title
+    from sessrotate.clients.preview import Continues, Standing, Title
 
 SHORTEST: Final = 8
 """Characters of an id to show, if they are enough to tell the session from others."""
-
-
-@dataclass(frozen=True, slots=True)
-class Continues:
-    """The session that another one continues, and how that is known.
-
-    `session` is its id. `reason` is "says so" (the client recorded it), "same rows" (both files
-    hold records with the same uuids, which is proof), or "same title" (a guess by git branch, title
-    and time). `at` is the number of the record in the earlier session where the later one branched
-    off, None where the client does not record it.
-    """
-
-    session: str
-    reason: str
-    at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

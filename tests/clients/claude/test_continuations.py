@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessrotate.clients.claude.continuations import Link, Neighbour, continued
+from sessrotate.clients.claude.continuations import Neighbour, parents
 from sessrotate.clients.preview import Sight, Title
 
 
@@ -25,31 +25,26 @@ def sight(
     return Neighbour(edges, frozenset(rows))
 
 
-def chain(session: str, **project: Neighbour) -> list[tuple[str, str]]:
-    return [(link.session, link.reason) for link in continued(session, project)]
+def links(**project: Neighbour) -> dict[str, tuple[str, str]]:
+    return {each: (link.session, link.reason) for each, link in parents(project).items()}
 
 
 TRUNK, FORK, CLONE = sight(0, 5, "abcd"), sight(0, 9, "cdxy"), sight(0, 20, "cdxyz")
 
 
-@pytest.mark.parametrize("session", ["trunk", "fork", "clone"])
-def test_sessions_that_repeat_rows_are_a_chain_from_wherever_it_is_seen(session: str) -> None:
-    found = chain(session, clone=CLONE, trunk=TRUNK, fork=FORK, other=sight(0, 1, "q"))
-    assert found == [("trunk", "first"), ("fork", "same rows"), ("clone", "same rows")]
+def test_a_session_continues_the_latest_that_ended_before_it_and_has_its_first_row() -> None:
+    found = links(clone=CLONE, trunk=TRUNK, fork=FORK, other=sight(0, 1, "q"))
+    assert found == {"fork": ("trunk", "same rows"), "clone": ("fork", "same rows")}
 
 
 def test_two_forks_of_a_session_both_follow_it_and_not_each_other() -> None:
-    forks = {"one": sight(0, 7, "bx"), "two": sight(0, 6, "cy")}
-    assert [each for each, _ in chain("trunk", trunk=TRUNK, **forks)] == ["trunk", "two", "one"]
-    assert [each for each, _ in chain("one", trunk=TRUNK, **forks)] == ["trunk", "one"]
+    found = links(trunk=TRUNK, one=sight(0, 7, "bx"), two=sight(0, 6, "cy"))
+    assert found == {"one": ("trunk", "same rows"), "two": ("trunk", "same rows")}
 
 
 def test_a_session_of_the_same_title_that_begins_soon_after_goes_on() -> None:
     first, second = sight(0, 30, "a", "A name"), sight(35, 50, "b", "A name")
-    assert chain("second", first=first, second=second) == [
-        ("first", "first"),
-        ("second", "same title"),
-    ]
+    assert links(first=first, second=second) == {"second": ("first", "same title")}
 
 
 @pytest.mark.parametrize(
@@ -63,9 +58,7 @@ def test_a_session_of_the_same_title_that_begins_soon_after_goes_on() -> None:
     ],
 )
 def test_one_that_differs_in_anything_does_not(second: Neighbour) -> None:
-    assert chain("second", first=sight(0, 30, "a", "A name"), second=second) == [
-        ("second", "first")
-    ]
+    assert links(first=sight(0, 30, "a", "A name"), second=second) == {}
 
 
 @given(
@@ -81,17 +74,18 @@ def test_one_that_differs_in_anything_does_not(second: Neighbour) -> None:
         min_size=1,
     )
 )
-def test_a_chain_has_every_session_once_however_rows_are_shared(project: dict[str, Any]) -> None:
-    for session in project:
-        found = continued(session, project)
-        names = [link.session for link in found]
-        assert session in names
-        assert len(set(names)) == len(names)
-        assert [link.reason for link in found].count("first") == 1
-        assert found[0].reason == "first"
-        orders = [dict(order) for order in list(permutations(project.items()))[:3]]
-        assert all(continued(session, order) == found for order in orders)
+def test_no_session_continues_itself_or_a_stranger_however_rows_are_shared(
+    project: dict[str, Any],
+) -> None:
+    found = parents(project)
+    for session, link in found.items():
+        earlier, later = project[link.session], project[session]
+        assert link.session != session
+        assert link.reason == "same title" or later.edges.first in earlier.uuids
+        assert link.reason == "same rows" or later.edges.title == earlier.edges.title
+    orders = [dict(order) for order in list(permutations(project.items()))[:3]]
+    assert all(parents(order) == found for order in orders)
 
 
-def test_a_session_alone_is_a_chain_of_its_own() -> None:
-    assert continued("a", {"a": sight(0, 1)}) == (Link("a", "first"),)
+def test_a_session_alone_continues_none() -> None:
+    assert parents({"a": sight(0, 1)}) == {}

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessrotate.clients.codex.reader import sight, title
-from sessrotate.clients.preview import EDGE, Origin, Title
+from sessrotate.clients.preview import EDGE, Continues, Title
 from sessrotate.system import zstd
 from support.codex_sessions import FILES, ID, Opened, Rows, as_line, message, opened
 from support.examples import examples
@@ -108,7 +108,7 @@ def test_an_agents_session_and_a_fork_say_so() -> None:
     rows = begun(history_base={"thread_id": PARENT, "end_ordinal_exclusive": 118})
     rows.turn("go on")
     seen = sight(whole(rows), whole(rows), is_whole=True)
-    assert (seen.standing, seen.origin) == ("session", Origin(PARENT, 118))
+    assert (seen.standing, seen.origin) == ("session", Continues(PARENT, "says so", 118))
 
 
 def test_of_a_first_row_that_is_longer_than_what_is_in_sight_the_beginning_tells() -> None:

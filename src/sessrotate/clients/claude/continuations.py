@@ -12,25 +12,17 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
+
+from sessrotate.clients.preview import Continues
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Iterable, Mapping
 
     from sessrotate.clients.preview import Sight
 
 SOON: Final = timedelta(minutes=10)
 """How soon after the end of a session the next one begins, for it to be its continuation."""
-
-Reason = Literal["first", "same rows", "same title"]
-
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    """A session in a chain, and why it is taken to continue another one."""
-
-    session: str
-    reason: Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,36 +33,7 @@ class Neighbour:
     uuids: frozenset[str]
 
 
-def continued(session: str, project: Mapping[str, Neighbour]) -> tuple[Link, ...]:
-    """Return the chain that a session is in: what it continues, itself, and what continues it.
-
-    `project` are the sessions of its project by id, this one too. What continues it are all
-    sessions that do, in the order of their ends: a session may have been forked twice.
-    """
-    links = parents(project)
-    way, here = [session], session
-    while (link := links.get(here)) is not None and link.session not in way:
-        here = link.session
-        way.insert(0, here)
-    children = defaultdict(list)
-    for child, link in links.items():
-        children[link.session].append(child)
-    followers = _new(children[session], way)
-    for each in followers:  # grows while it is gone through
-        followers += _new(children[each], {*way, *followers})
-    followers.sort(key=lambda each: (_when(project[each].edges.ended), each))
-    reasons = {child: link.reason for child, link in links.items()}
-    first = way[0]
-    return tuple(
-        Link(each, "first" if each == first else reasons[each]) for each in (*way, *followers)
-    )
-
-
-def _new(found: Collection[str], known: Collection[str]) -> list[str]:
-    return [each for each in found if each not in known]
-
-
-def parents(project: Mapping[str, Neighbour]) -> dict[str, Link]:
+def parents(project: Mapping[str, Neighbour]) -> dict[str, Continues]:
     """Return for each session that continues another one which that is, and why."""
     holders: dict[str, list[str]] = defaultdict(list)
     titled: dict[tuple[str, str | None], list[str]] = defaultdict(list)
@@ -79,20 +42,22 @@ def parents(project: Mapping[str, Neighbour]) -> dict[str, Link]:
             holders[uuid].append(session)
         if sight.edges.title.source == "custom":
             titled[sight.edges.title.text, sight.edges.branch].append(session)
-    parents: dict[str, Link] = {}
+    parents: dict[str, Continues] = {}
     for session, sight in project.items():
         holding = holders.get(sight.edges.first or "", [])
         older = [each for each in holding if _is_before(project, each, session)]
         if older:
-            parents[session] = Link(max(older, key=lambda each: _rank(project, each)), "same rows")
+            parents[session] = Continues(_latest(project, older), "same rows")
             continue
         alike = titled.get((sight.edges.title.text, sight.edges.branch), [])
         before = [each for each in alike if each != session and _is_next(project, each, session)]
         if sight.edges.title.source == "custom" and before:
-            parents[session] = Link(
-                max(before, key=lambda each: _rank(project, each)), "same title"
-            )
+            parents[session] = Continues(_latest(project, before), "same title")
     return parents
+
+
+def _latest(project: Mapping[str, Neighbour], sessions: Iterable[str]) -> str:
+    return max(sessions, key=lambda each: _rank(project, each))
 
 
 def _rank(project: Mapping[str, Neighbour], session: str) -> tuple[datetime, str]:

@@ -16,7 +16,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from sessrotate.clients.codex.items import Content, Item
 from sessrotate.clients.common import text
-from sessrotate.clients.preview import Origin
+from sessrotate.clients.preview import Continues
 from sessrotate.parsing.json_typed import Decoder
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Meta(Struct):
     source: str | Source | None = None  # "exec", "cli"
 
     @property
-    def origin(self) -> Origin | None:
+    def origin(self) -> Continues | None:
         """What the session continues, None if it begins by itself.
 
         A fork of 0.150 and later holds no copy of what came before: its history goes on where the
@@ -69,8 +69,10 @@ class Meta(Struct):
         base = self.history_base
         if base is not None and base.thread_id is not None:
             ordinal = base.end_ordinal_exclusive
-            return Origin(base.thread_id, ordinal if ordinal is not None and ordinal >= 0 else None)
-        return Origin(self.forked_from_id) if self.forked_from_id is not None else None
+            at = ordinal if ordinal is not None and ordinal >= 0 else None
+            return Continues(base.thread_id, "says so", at)
+        fork = self.forked_from_id
+        return Continues(fork, "says so") if fork is not None else None
 
 
 class BareMeta(Meta, kw_only=True):

@@ -30,7 +30,7 @@ from sessrotate.clients.view import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sessrotate.clients.preview import Origin
+    from sessrotate.clients.preview import Continues
     from sessrotate.clients.view import Block, Kind
     from sessrotate.parsing.records import Record
 
@@ -152,7 +152,7 @@ def _meta(row: rows.SessionMeta) -> View:
     return View("system", "session_meta", meta.id, time=row.timestamp, blocks=blocks, is_meta=True)
 
 
-def _words(origin: Origin) -> str:
+def _words(origin: Continues) -> str:
     if origin.at is None:
         return f"This session was forked from {origin.session}."
     return f"This session continues {origin.session} at ordinal {origin.at:,}."
