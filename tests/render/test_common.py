@@ -48,7 +48,7 @@ def test_a_document_is_indented_by_two(document: object) -> None:
 def test_the_rows_of_a_plain_table_are_aligned(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     path.write_bytes(session(12))
-    table = segment_table.plain_table(split.rows(sets.planned(path)))
+    table = segment_table.plain_table(split.table(sets.planned(path))[0])
     lines = table.splitlines()
     assert len(lines) == 13
     assert len({line.index("auto") for line in lines[2:]}) == 1
@@ -59,7 +59,7 @@ def test_the_rows_of_a_plain_table_are_aligned(tmp_path: Path) -> None:
 def test_shares_add_up_to_the_whole(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     path.write_bytes(session(3))
-    rows = split.rows(sets.planned(path))
+    rows = split.table(sets.planned(path))[0]
     assert abs(sum(float(row[2].rstrip("%")) for row in rows) - 100) <= 0.2
 
 
@@ -71,7 +71,7 @@ def test_no_control_character_of_a_session_is_shown(tmp_path: Path) -> None:
     text = "\n".join(
         [
             split.heading(plan),
-            segment_table.plain_table(split.rows(plan)),
+            segment_table.plain_table(split.table(plan)[0]),
             *split.would(plan, tmp_path / "\x07", None, 3),
             *split.done(plan, tmp_path / "\x07"),
             *split.as_json(plan, path, tmp_path, dry_run=True),

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from dataclasses import dataclass
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -25,24 +23,10 @@ if TYPE_CHECKING:
     from sessrotate.reading.session import Session
 
 
-@dataclass(frozen=True, slots=True)
-class Format:
-    """How files of a format end, and whether a terminal can show it."""
+FORMATS: Final = {"jsonl": ".jsonl", "markdown": ".md", "html": ".html"}
+"""How files of each end; each is a module of `sessrotate.export` with a function `pieces`."""
 
-    suffix: str
-    is_for_terminals: bool = True
-
-
-_KNOWN: Final = {
-    "jsonl": Format(".jsonl"),
-    "markdown": Format(".md"),
-    "html": Format(".html", is_for_terminals=False),
-}
-FORMATS: Final = {
-    name: found for name, found in _KNOWN.items() if find_spec(f"sessrotate.export.{name}")
-}
-"""Each is a module of `sessrotate.export` with a function `pieces`."""
-
+_NOT_FOR_TERMINALS: Final = {"html"}
 _LONGEST_NAME: Final = 200
 
 
@@ -88,7 +72,7 @@ def command(
     """
     is_folder = len(sessions) > 1 or (output is not None and output.is_dir())
     is_output = not is_folder and (output is None or str(output) == "-")
-    if is_output and streams.terminal_width() is not None and not FORMATS[to].is_for_terminals:
+    if is_output and streams.terminal_width() is not None and to in _NOT_FOR_TERMINALS:
         raise WrongUsageError(
             f"This would print {to} on the terminal. Name a file with -o, or pipe the output into "
             "another command."
@@ -106,7 +90,7 @@ def command(
                 if not path.is_dir():
                     with storage("write the output"):
                         fs.create_folder(path)
-                path /= file_name(session.id) + FORMATS[to].suffix
+                path /= file_name(session.id) + FORMATS[to]
             size = sum(info.bytes or 0 for info in session.segments)
             to_file.write(path, pieces, "Exporting", size, quiet=quiet)
 

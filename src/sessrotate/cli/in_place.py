@@ -34,23 +34,42 @@ class Options:
 
 
 def run(path: Path, options: Options) -> None:
-    """Rotate the session at `path`, or show what that would do."""
+    """Rotate the session at `path`, or show what that would do, and raise its refusal."""
     where = find.live_of(path)
-    if options.dry_run:
-        _dry_run(where, options)
-        return
-    shown = progress(quiet=options.quiet)
-    done = operations.rotate_session(
-        where, options.wait, shown, live=options.live, adopt=options.adopt
-    )
-    if done.recovered.sentence:
+    begun = time.monotonic()
+    done = _rotated(where, options)
+    seconds = time.monotonic() - begun
+    if done.recovered.sentence and not options.dry_run:
         streams.warn(done.recovered.past)
     if options.as_json:
-        streams.write_all(render_in_place.as_json(done.plan, path, dry_run=False, done=done))
+        named = where.live if options.dry_run else path
+        streams.write_all(render_in_place.as_json(done, named, dry_run=options.dry_run))
+    elif options.dry_run:
+        _show(where, done, seconds)
     elif done.refusal is None:
         streams.write("\n".join(render_in_place.done(done)) + "\n")
     if done.refusal is not None:
         raise done.refusal
+
+
+def _rotated(where: Place, options: Options) -> operations.Rotated:
+    """Rotate one session, or only plan it."""
+    shown = progress(quiet=options.quiet)
+    if options.dry_run:
+        return operations.plan_session(where, shown, live=options.live, adopt=options.adopt)
+    return operations.rotate_session(
+        where, options.wait, shown, live=options.live, adopt=options.adopt
+    )
+
+
+def _show(where: Place, planned: operations.Rotated, seconds: float) -> None:
+    """Show a plan; `seconds` is how long it took to make."""
+    if planned.recovered.sentence:
+        streams.write(planned.recovered.sentence + "\n")
+    streams.write(render_in_place.heading(planned.plan) + "\n")
+    streams.show_table(*render_in_place.table(planned.plan))
+    room = fs.free_bytes(where.config)
+    streams.write("\n".join(render_in_place.would(planned.plan, seconds, room)) + "\n")
 
 
 def progress(*, quiet: bool) -> operations.Progress:
@@ -58,39 +77,15 @@ def progress(*, quiet: bool) -> operations.Progress:
     return lambda what, total: streams.progress(what, total, quiet=quiet)
 
 
-def _dry_run(where: Place, options: Options) -> None:
-    """Show the plan, and raise the refusal that the run would raise."""
-    begun = time.monotonic()
-    shown = progress(quiet=options.quiet)
-    done = operations.plan_session(where, shown, live=options.live, adopt=options.adopt)
-    seconds = time.monotonic() - begun
-    if options.as_json:
-        streams.write_all(
-            render_in_place.as_json(done.plan, where.live, dry_run=True, refusal=done.refusal)
-        )
-    else:
-        if done.recovered.sentence:
-            streams.write(done.recovered.sentence + "\n")
-        streams.write(render_in_place.heading(done.plan) + "\n")
-        streams.show_table(*render_in_place.table(done.plan))
-        room = fs.free_bytes(where.config)
-        streams.write("\n".join(render_in_place.would(done.plan, seconds, room)) + "\n")
-    if done.refusal is not None:
-        raise done.refusal
-
-
 def run_all(least: int, options: Options) -> None:
     """Rotate every session of at least so many bytes, or show what that would do."""
     wanted = fleet.sessions(least)
-    shown = progress(quiet=options.quiet)
     number = itertools.count(1)
 
     def action(where: Place) -> operations.Rotated:
         if not options.quiet and not options.as_json:
             streams.message(f"{next(number)} of {len(wanted)}: {printable(where.session)}")
-        if options.dry_run:
-            return operations.plan_session(where, shown, live=options.live)
-        return operations.rotate_session(where, options.wait, shown, live=options.live)
+        return _rotated(where, options)
 
     outcomes = [*fleet.rotate(wanted, action, live=options.live)]
     if options.as_json:

@@ -58,13 +58,11 @@ def command(
     deep: Annotated[
         bool,
         flag(
-            "--deep",
-            "Read every file: exact compactions and live tails, and what continues what.",
+            "--deep", "Read every file: exact compactions and live tails, and what continues what."
         ),
     ] = False,
     hidden: Annotated[
-        bool,
-        flag("--hidden", "Also list sessions that nobody used: empty files and warm-ups."),
+        bool, flag("--hidden", "Also list sessions that nobody used: empty files and warm-ups.")
     ] = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -126,10 +124,7 @@ def _show(shown: list[SessionInfo], known: list[SessionInfo], now: float) -> Non
         streams.message(_nothing(known, hidden))
         return
     look = render_list.Look(
-        now=now,
-        width=streams.terminal_width(),
-        colour=pager.colours(),
-        home=str(Path.home()),
+        now=now, width=streams.terminal_width(), colour=pager.colours(), home=str(Path.home())
     )
     names = (name for each in known for name in (each.name, each.id))
     lines = chain(render_list.table(shown, names, look), (render_list.total(shown, hidden, look),))

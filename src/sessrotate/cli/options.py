@@ -124,10 +124,7 @@ AllowGaps = Annotated[
 ]
 AllowPruned = Annotated[
     bool,
-    flag(
-        "--allow-gaps",
-        "Skip pruned segments and accept segments without digests; report both.",
-    ),
+    flag("--allow-gaps", "Skip pruned segments and accept segments without digests; report both."),
 ]
 """Where the bytes are promised to be exact, a damaged segment cannot be skipped."""
 

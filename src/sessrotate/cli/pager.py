@@ -46,11 +46,7 @@ def output() -> Iterator[Write]:
     # handler, other than SIG_IGN, is not inherited by the pager.
     before = signal.signal(signal.SIGINT, lambda _number, _frame: None)
     pager = subprocess.Popen(  # noqa: S602 - as git does: $PAGER is the user's own command line
-        command,
-        shell=True,
-        stdin=subprocess.PIPE,
-        bufsize=0,
-        env=environment,
+        command, shell=True, stdin=subprocess.PIPE, bufsize=0, env=environment
     )
     try:
         with pager:

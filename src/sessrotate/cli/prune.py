@@ -41,8 +41,7 @@ def command(
         aged("Keep segments at most this much older than the newest of their session."),
     ] = None,
     keep_daily: Annotated[
-        int | None,
-        counted("Keep the newest segment of each of the last N days that have one."),
+        int | None, counted("Keep the newest segment of each of the last N days that have one.")
     ] = None,
     keep_weekly: Annotated[int | None, counted("The same for weeks.")] = None,
     keep_monthly: Annotated[int | None, counted("The same for months.")] = None,
@@ -50,12 +49,10 @@ def command(
         float | None, aged("Remove older segments that no other rule keeps.")
     ] = None,
     max_size: Annotated[
-        int | None,
-        sized("Remove the oldest segments that no rule keeps until all fit in SIZE."),
+        int | None, sized("Remove the oldest segments that no rule keeps until all fit in SIZE.")
     ] = None,
     empty_trash: Annotated[
-        bool,
-        flag("--empty-trash", "Free segments whose grace time in the trash is over."),
+        bool, flag("--empty-trash", "Free segments whose grace time in the trash is over.")
     ] = False,
     grace: Annotated[
         float | None, aged("How long segments stay in the trash.", default="7d")

@@ -53,8 +53,7 @@ def command(
     output: Annotated[
         Format,
         typer.Option(
-            "--format",
-            help="Text for people, the original lines byte for byte, or Markdown.",
+            "--format", help="Text for people, the original lines byte for byte, or Markdown."
         ),
     ] = Format.TEXT,
     history: Annotated[bool, flag("--history", "Show everything, across all segments.")] = False,
@@ -93,8 +92,7 @@ def command(
     turns: Annotated[
         bool,
         flag(
-            "--turns",
-            "Show only the prompt of each turn, one line for each tool, and the answer.",
+            "--turns", "Show only the prompt of each turn, one line for each tool, and the answer."
         ),
     ] = False,
     allow_gaps: AllowGaps = False,
@@ -204,9 +202,6 @@ def _batches(pieces: Iterator[bytes], choice: select.Choice) -> Iterator[bytes]:
         yield b"".join(held)
 
 
-# ── formats ──────────────────────────────────────────────────────────────────────────────────
-
-
 def _text(session: Opened, items: Iterator[Viewed], choice: select.Choice) -> Iterator[bytes]:
     columns = streams.terminal_width()
     style = conversation.Style(
@@ -242,11 +237,7 @@ def _markdown(session: Opened, items: Iterator[Viewed], _choice: select.Choice) 
 
 _PIECES: Final[
     dict[Format, Callable[[Opened, Iterator[Viewed], select.Choice], Iterator[bytes]]]
-] = {
-    Format.TEXT: _text,
-    Format.JSONL: _lines,
-    Format.MARKDOWN: _markdown,
-}
+] = {Format.TEXT: _text, Format.JSONL: _lines, Format.MARKDOWN: _markdown}
 
 
 def _boundaries(session: Opened) -> dict[int, Boundary]:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from sessrotate import find
+from sessrotate import find, fs, model
 from sessrotate.cli import in_place as rotation
-from sessrotate.cli import to_folder
+from sessrotate.cli import streams
 from sessrotate.cli.options import DryRun, Json, Quiet, SessionOrNone, Wait, flag, sized
-from sessrotate.errors import WrongUsageError
+from sessrotate.errors import RequestError, WrongUsageError, printable
+from sessrotate.render import split as render_split
+from sessrotate.segments import compressed_session, split
 
 
 class Layout(StrEnum):
@@ -40,8 +43,7 @@ def command(
     in_place: Annotated[
         bool,
         flag(
-            "--in-place",
-            "Move the history to the session's archive, and keep what a resume needs.",
+            "--in-place", "Move the history to the session's archive, and keep what a resume needs."
         ),
     ] = False,
     dry_run: DryRun = False,
@@ -54,8 +56,7 @@ def command(
     ] = None,
     compress: Annotated[bool, flag("--compress", "Compress the segments (.jsonl.zst).")] = False,
     live: Annotated[
-        bool,
-        flag("--live", "With --in-place: rotate even if a client is running the session."),
+        bool, flag("--live", "With --in-place: rotate even if a client is running the session.")
     ] = False,
     wait: Wait = 10.0,
     unsafe_adopt: Annotated[
@@ -102,16 +103,14 @@ def command(
     if in_place:
         rotation.run(path, options)
         return
-    to_folder.run(
+    _to_folder(
         path,
-        to_folder.Options(
-            out=out,
-            layout=(layout or Layout.numbered).value,
-            codec="zstd" if compress else "plain",
-            dry_run=dry_run,
-            as_json=as_json,
-            quiet=quiet,
-        ),
+        out,
+        (layout or Layout.numbered).value,
+        "zstd" if compress else "plain",
+        dry_run=dry_run,
+        as_json=as_json,
+        quiet=quiet,
     )
 
 
@@ -120,3 +119,54 @@ def _check(*rules: tuple[str, bool]) -> None:
     for sentence, is_broken in rules:
         if is_broken:
             raise WrongUsageError(sentence)
+
+
+def _to_folder(
+    path: Path,
+    out: Path | None,
+    layout: model.Layout,
+    codec: model.Codec,
+    *,
+    dry_run: bool,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Split the session at `path` into a folder, or show what that would do.
+
+    A dry run raises the refusal that the run would raise.
+    """
+    refusal, left = None, 0
+    with compressed_session.opened(path) as source:
+        if compressed_session.is_session(path.name) and not quiet:
+            name = printable(path.name)
+            streams.message(f"sessrotate: {name} is compressed; its content is split.")
+        with streams.progress("Reading", source.size(), quiet=quiet) as progress:
+            planned = split.prepare(source, progress, layout=layout, codec=codec)
+        folder = out or Path(f"{planned.session}.segments")
+        if ".." in folder.parts:  # what it leads through need not exist
+            folder = Path(os.path.abspath(folder))  # noqa: PTH100 - resolve() follows links
+        try:
+            left = len(split.check_folder(planned, folder))
+        except RequestError as error:
+            if not dry_run:
+                raise
+            refusal = error
+        if not dry_run:
+            if left:
+                name = printable(str(folder))
+                streams.warn(f"{name} holds an unfinished split of this session; starting over.")
+            with streams.progress("Writing", planned.source_bytes, quiet=quiet) as progress:
+                split.execute(planned, source, folder, progress)
+    if as_json:
+        streams.write_all(
+            render_split.as_json(planned, path, folder, dry_run=dry_run, refusal=refusal)
+        )
+    elif not dry_run:
+        streams.write("\n".join(render_split.done(planned, folder)) + "\n")
+    else:
+        streams.write(render_split.heading(planned) + "\n")
+        streams.show_table(*render_split.table(planned))
+        would = render_split.would(planned, folder, fs.free_bytes(folder), left)
+        streams.write("" if refusal else "\n".join(would) + "\n")
+    if refusal is not None:
+        raise refusal

@@ -19,10 +19,7 @@ def command(
     *,
     touch: Annotated[
         bool,
-        flag(
-            "--touch",
-            "Date its files now, so that the client's clean-up does not delete them.",
-        ),
+        flag("--touch", "Date its files now, so that the client's clean-up does not delete them."),
     ] = False,
     wait: Wait = 10.0,
     quiet: Quiet = False,

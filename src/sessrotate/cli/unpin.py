@@ -10,12 +10,7 @@ from sessrotate.errors import printable
 from sessrotate.retention.pin import pin
 
 
-def command(
-    session: Session,
-    segment: Segment,
-    *,
-    wait: Wait = 10.0,
-) -> None:
+def command(session: Session, segment: Segment, *, wait: Wait = 10.0) -> None:
     """Let a policy decide on a pinned segment again."""
     where = place.of_archived(find.path_of(session))
     pin(where, segment, None, wait)

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import replace
-from importlib import resources
 from typing import TYPE_CHECKING, Final
 
 from sessrotate.clients.view import ToolCall
 from sessrotate.errors import SessrotateError
 from sessrotate.export import html_record
 from sessrotate.reading import deduplicate
-from sessrotate.render import html_head
+from sessrotate.render.html_head import asset, head
 from sessrotate.render.html_text import short
 
 if TYPE_CHECKING:
@@ -79,9 +78,8 @@ class _Agents:
     def behind(self, view: View) -> Iterator[str]:
         """Yield the transcripts of the agents that this record's calls started."""
         calls = {block.id for block in view.blocks if isinstance(block, ToolCall)}
-        if calls and self._waiting:
-            for number in [n for n, agent in self._waiting.items() if agent.call in calls]:
-                yield from self._transcript(number)
+        for number in [n for n, agent in self._waiting.items() if agent.call in calls]:
+            yield from self._transcript(number)
 
     def rest(self) -> Iterator[str]:
         """Yield the transcripts that belong to no call of the history."""
@@ -111,9 +109,9 @@ class _Agents:
 
 def _opening(title: str, session: Session, segments: tuple[SegmentInfo, ...]) -> str:
     listed = "".join(_entry(info) for info in segments)
-    head = html_head.head(title, _asset("page.css"), _asset("page.js"), pictures=True)
-    return f"""{head}<body>
-{_asset("bar.html").replace("TITLE", title)}
+    style, script, bar = (asset("export", name) for name in ("page.css", "page.js", "bar.html"))
+    return f"""{head(title, style, script, pictures=True)}<body>
+{bar.replace("TITLE", title)}
 <nav id="sidebar"><h2>{short(session.client, 40)} session</h2><ol>
 {listed}</ol></nav>
 <main>
@@ -136,8 +134,3 @@ def _heading(info: SegmentInfo) -> str:
 def _closing(shown: int, unreadable: int) -> str:
     told = f"{shown:,} records" + (f", {unreadable:,} of them unreadable" if unreadable else "")
     return f"</section>\n</main>\n<footer>{told}. Made by sessrotate.</footer>\n</body>\n</html>\n"
-
-
-def _asset(name: str) -> str:
-    found = resources.files("sessrotate.export").joinpath("assets", name)
-    return found.read_text(encoding="utf-8")

@@ -16,7 +16,7 @@ from sessrotate.clients.prompts import as_typed, is_of_client, is_prompt
 from sessrotate.clients.view import Image, Text, Thinking, ToolCall, ToolResult, Unknown
 from sessrotate.parsing.records import LONGEST
 from sessrotate.render.common import size
-from sessrotate.render.html_text import escape, prose, short, structure
+from sessrotate.render.html_text import escape, pre, prose, short, structure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -43,8 +43,8 @@ _ROLES: Final[tuple[tuple[Callable[[View], bool], str, str], ...]] = (
     (lambda view: view.kind == "system", "system", "System"),
     (lambda view: view.kind == "other", "other", ""),
     (lambda view: view.is_meta, "meta", "Said by the client"),
-    (lambda view: bool(view.blocks) and _are(view.blocks, ToolCall), "step", ""),
-    (lambda view: any(isinstance(block, ToolResult) for block in view.blocks), "step", ""),
+    (lambda view: {type(block) for block in view.blocks} == {ToolCall}, "step", ""),
+    (lambda view: ToolResult in {type(block) for block in view.blocks}, "step", ""),
     (is_of_client, "meta", "Said by the client"),
     (lambda view: view.kind == "assistant", "answer", "Answer"),
     (lambda view: view.is_sidechain, "task", "Task for an agent"),
@@ -125,19 +125,27 @@ class Renderer:
         reason = "not a JSON object" if record.is_whole else f"longer than {size(LONGEST)}"
         text = escape(record.line[:_EXCERPT].decode("utf-8", "replace"))
         where = f"Segment {record.segment}, offset {record.offset}: {size(record.size)}, {reason}."
-        return _article(
-            self._anchor(record),
-            "broken",
-            "<b>Unreadable line</b>",
-            f"<p>{where}</p>"
-            + (_fold("raw", "How it begins", f"<pre>{text}</pre>") if text else ""),
-        )
+        begins = _fold("raw", "How it begins", pre(text)) if text else ""
+        head = "<b>Unreadable line</b>"
+        return _article(self._anchor(record), "broken", head, f"<p>{where}</p>{begins}")
 
     def _anchor(self, record: Record) -> str:
         return f"{self._prefix}{record.segment}-{record.offset}"
 
     def _block(self, block: Block, where: _Where) -> str:
-        return _BLOCKS[type(block)](self, block, where)
+        match block:
+            case Text():
+                return _said(block, where)
+            case Thinking():
+                return _thought(block)
+            case ToolCall():
+                return self._call(block, where)
+            case ToolResult():
+                return self._result(block, where)
+            case Image():
+                return _picture(block)
+            case Unknown():
+                return _unknown(block)
 
     def _call(self, call: ToolCall, where: _Where) -> str:
         if call.id:
@@ -164,14 +172,13 @@ class Renderer:
             f"<i>{number(lines)} lines</i>" if lines > 1 else "",
         )
         kind = "result error" if result.is_error else "result"
-        if not body:
-            return f'<p class="{kind}">{hint}</p>{pictures}'
-        return _fold(kind, hint, body) + pictures
+        shown = _fold(kind, hint, body) if body else f'<p class="{kind}">{hint}</p>'
+        return shown + pictures
 
 
 def _said(block: Text, where: _Where) -> str:
     if where.is_result:
-        return f"<pre>{_guarded(escape(block.text))}</pre>"
+        return pre(escape(block.text))
     said = as_typed(block.text) if where.role == "prompt" else block.text
     return _text(said, is_marked=where.role in _MARKED_UP)
 
@@ -184,18 +191,7 @@ def _thought(block: Thinking) -> str:
 
 
 def _unknown(block: Unknown) -> str:
-    text = escape(structure(block.value))
-    return _fold("raw", short(block.type, 60) or "Unknown", f"<pre>{text}</pre>")
-
-
-_BLOCKS: Final[dict[type[Block], Callable[[Renderer, Any, _Where], str]]] = {
-    Text: lambda _renderer, block, where: _said(block, where),
-    Thinking: lambda _renderer, block, _where: _thought(block),
-    ToolCall: Renderer._call,  # noqa: SLF001 — the table belongs to the class
-    ToolResult: Renderer._result,  # noqa: SLF001 — the same
-    Image: lambda _renderer, block, _where: _picture(block),
-    Unknown: lambda _renderer, block, _where: _unknown(block),
-}
+    return _fold("raw", short(block.type, 60) or "Unknown", pre(escape(structure(block.value))))
 
 
 def _head(view: View, role: str, label: str, *, with_cost: bool) -> str:
@@ -213,17 +209,12 @@ def _head(view: View, role: str, label: str, *, with_cost: bool) -> str:
 
 def _article(anchor: str, classes: str, head: str, body: str) -> str:
     link = f'<a href="#{anchor}">{anchor}</a>'
-    return (
-        f'<article class="{classes}" id="{anchor}"><header>{head} {link}</header>{body}</article>\n'
-    )
+    head = f"<header>{head} {link}</header>"
+    return f'<article class="{classes}" id="{anchor}">{head}{body}</article>\n'
 
 
 def _fold(kind: str, hint: str, body: str) -> str:
     return f'<details class="{kind}"><summary>{hint}</summary>{body}</details>'
-
-
-def _are(blocks: Sequence[Block], kind: type[Block]) -> bool:
-    return all(isinstance(each, kind) for each in blocks)
 
 
 def _spaced(*parts: str) -> str:
@@ -236,10 +227,6 @@ def _span(text: str) -> str:
 
 def _text(text: str, *, is_marked: bool) -> str:
     return f'<div class="text">{prose(text) if is_marked else escape(text)}</div>'
-
-
-def _guarded(text: str) -> str:
-    return f"\n{text}" if text.startswith("\n") else text
 
 
 def _first_text(blocks: Sequence[Block]) -> str:
@@ -255,7 +242,7 @@ def _hint(text: str) -> str:
 def _argument(name: str, value: Any) -> str:
     text = escape(value if isinstance(value, str) else structure(value))
     label = f"<h4>{short(name, 80)}</h4>" if name else ""
-    return f"{label}<pre>{_guarded(text)}</pre>"
+    return label + pre(text)
 
 
 def _tokens(tokens: Tokens) -> str:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from sessrotate.clients.preview import Agent
     from sessrotate.clients.view import View
     from sessrotate.model import Boundary
+    from sessrotate.parsing.records import Record
     from sessrotate.reading.pair_tools import Item, Viewed
     from sessrotate.reading.session import Session
 
@@ -38,12 +39,7 @@ def pieces(session: Session) -> Iterator[bytes]:
 
     Raises as `history` does.
     """
-    items = chosen(
-        once(session.said(session.history()), session.key),
-        session.view,
-        _EXPORTED,
-        lambda _record: None,
-    )
+    items = _selected(session, session.said(session.history()))
     yield from document(session, items, str(session.title()) or session.id)
     for agent in session.agents():
         if not agent.is_warm_up:
@@ -53,15 +49,13 @@ def pieces(session: Session) -> Iterator[bytes]:
 
 def _transcript(session: Session, agent: Agent) -> Iterator[str]:
     try:
-        rows = chosen(
-            once(session.records_of(agent), session.key),
-            session.view,
-            _EXPORTED,
-            lambda _record: None,
-        )
-        yield from _body(paired(rows), {})
+        yield from _body(paired(_selected(session, session.records_of(agent))), {})
     except SessrotateError as error:  # its file went away: the session itself is whole
         yield f"{inline(safe_text.line(str(error)))}\n"
+
+
+def _selected(session: Session, records: Iterator[Record]) -> Iterator[Viewed]:
+    return chosen(once(records, session.key), session.view, _EXPORTED, lambda _record: None)
 
 
 def document(session: Session, items: Iterable[Viewed], title: str) -> Iterator[bytes]:
@@ -148,8 +142,8 @@ def _exchange(part: ToolUse) -> Iterator[str]:
         title += f" → {safe_text.clipped(phrases.outcome(result), 60)}"
     blocks = []
     for name, value in phrases.arguments(call) if call is not None else ():
-        label = safe_text.clipped(name, 60)
-        blocks += [prose(f"{label}:")] if label else []
+        if label := safe_text.clipped(name, 60):
+            blocks.append(prose(f"{label}:"))
         blocks.append(fenced(value))
     if result is not None:
         blocks += ["Result:\n", fenced(phrases.given(result))]

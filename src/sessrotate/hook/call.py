@@ -25,7 +25,7 @@ from sessrotate import units
 from sessrotate.errors import SessrotateError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from sessrotate.archive.place import Place
 
@@ -65,9 +65,7 @@ def call(arguments: Sequence[str]) -> str | None:
 
 
 def _least(arguments: Sequence[str]) -> int | None:
-    match arguments:
-        case []:
-            return units.size(LEAST)
+    match [*arguments] or ["--min-size", LEAST]:
         case ["--min-size", text]:
             return units.size(text)
         case _:
@@ -184,15 +182,11 @@ def _apart(work: Callable[[], None]) -> bool:
 def _let_go() -> None:
     """Close everything, and open /dev/null instead."""
     os.chdir("/")
-    for fd in _open_fds():
+    open_fds: Iterable[int] = range(1024)
+    with suppress(OSError):
+        open_fds = [int(name) for name in os.listdir("/dev/fd")]  # noqa: PTH208 - numbers, no paths
+    for fd in open_fds:
         with suppress(OSError):
             os.close(fd)
     for _ in range(3):
         os.open(os.devnull, os.O_RDWR)
-
-
-def _open_fds() -> list[int]:
-    try:
-        return [int(name) for name in os.listdir("/dev/fd")]  # noqa: PTH208 - numbers, no paths
-    except OSError:
-        return [*range(1024)]

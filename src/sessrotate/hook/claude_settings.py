@@ -127,7 +127,7 @@ def remove(text: str, before: str | None) -> str:
         return text
     while ours := _look(text).ours:
         text = _without(text, ours[-1])
-    husks = _husks(before)
+    husks = _husks(before or "")
     for name in (EVENT, "hooks"):
         found = _look(text)
         box, inside = (found.event, found.hooks) if name == EVENT else (found.hooks, found.top)
@@ -135,7 +135,8 @@ def remove(text: str, before: str | None) -> str:
             return text
         if name in husks:
             return json_edit.replaced(text, box, husks[name])
-        text = json_edit.without(text, inside, _number(inside, name))
+        keys = [value.key for value in inside.values]
+        text = json_edit.without(text, inside, keys.index(name))
     top = json_edit.outermost(text)
     return json_edit.replaced(text, top, husks[""]) if not top.values and "" in husks else text
 
@@ -145,10 +146,8 @@ def is_empty(text: str) -> bool:
     return not json_edit.document(text)
 
 
-def _husks(before: str | None) -> dict[str, str]:
+def _husks(before: str) -> dict[str, str]:
     """Return the empty objects and lists that lead to our entries, by name ("" for the top)."""
-    if before is None:
-        return {}
     try:
         found = _look(before)
     except RefusedError:
@@ -166,10 +165,6 @@ def _without(text: str, ours: _Ours) -> str:
     if len(ours.entries.values) > 1:
         return json_edit.without(text, ours.entries, ours.number)
     return json_edit.without(text, ours.groups, ours.group)
-
-
-def _number(box: Box, key: str) -> int:
-    return next(number for number, value in enumerate(box.values) if value.key == key)
 
 
 # ── reading ──────────────────────────────────────────────────────────────────────────────────

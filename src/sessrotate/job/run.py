@@ -123,9 +123,6 @@ def _code(stages: list[Stage] | tuple[Stage, ...]) -> int:
     return outcome.exit_code(found, in_use_counts=False)
 
 
-# ── the log ──────────────────────────────────────────────────────────────────────────────────
-
-
 def _log(now: float, seconds: float, code: int, stages: list[Stage]) -> StorageError | None:
     try:
         run_log.add(_record(now, seconds, code, stages))

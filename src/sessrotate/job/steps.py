@@ -92,9 +92,6 @@ def _each(
     return deed
 
 
-# ── recover ──────────────────────────────────────────────────────────────────────────────────
-
-
 def _recover(job: Job) -> Iterator[Outcome]:
     for outcome in each(place.archives(), partial(_recovered, job), "look at the archive"):
         if outcome.where is not None and outcome.error is not None:
@@ -122,9 +119,6 @@ def _recovered(job: Job, where: Place) -> Outcome:
     return Outcome(where, "done", detail=past)
 
 
-# ── rotate ───────────────────────────────────────────────────────────────────────────────────
-
-
 def _rotate(job: Job) -> Iterator[Outcome]:
     rule = job.settings.rotate
     found = fleet.sessions(rule.min_size or 0)
@@ -136,9 +130,6 @@ def _rotate(job: Job) -> Iterator[Outcome]:
         return operations.rotate_session(where, job.wait, job.progress, live=rule.live)
 
     return fleet.rotate(wanted, action, live=rule.live)
-
-
-# ── compress ─────────────────────────────────────────────────────────────────────────────────
 
 
 def _is_old(job: Job, entry: SealedSegment) -> bool:
@@ -171,9 +162,6 @@ def _compress(job: Job, where: Place) -> int:
     return done.before - done.after
 
 
-# ── archive ──────────────────────────────────────────────────────────────────────────────────
-
-
 def _due_for_archive(job: Job) -> list[Place]:
     rule = job.settings.archive
     found = archive.wanted(rule.older_than, rule.before_cleanup, job.now)
@@ -185,18 +173,12 @@ def _archive(job: Job, where: Place) -> int:
         return archive.archive(where, job.wait, moving)
 
 
-# ── prune ────────────────────────────────────────────────────────────────────────────────────
-
-
 def _prune(job: Job) -> Iterator[Outcome]:
     with storage("look at the archives"), job.progress("Verifying", 0) as verifying:
         planned = prune.prepare(job.archives(), job.settings.prune, job.now, verifying)
     job.planned = planned
     yield from planned.failures
     yield from planned.expected() if job.dry_run else prune.execute(planned, job.wait)
-
-
-# ── the trash ────────────────────────────────────────────────────────────────────────────────
 
 
 def _due(job: Job, where: Place) -> int:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
+from sessrotate.render.columns import Canvas, Columns, Row, table
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from collections.abc import Set as AbstractSet
@@ -65,14 +67,7 @@ def plain_table(
 
     Nothing if there are no rows.
     """
-    if not rows:
-        return ""
-    widths = [max(map(len, column)) for column in zip(columns, *rows, strict=True)]
-    lines = []
-    for row in (columns, *rows):
-        cells = [
-            cell.ljust(width) if column in left else cell.rjust(width)
-            for column, cell, width in zip(columns, row, widths, strict=True)
-        ]
-        lines.append("  ".join(cells).rstrip() + "\n")
-    return "".join(lines)
+    shape = Columns(tuple(columns), frozenset(left))
+    return "".join(
+        f"{line}\n" for line in table(shape, [Row(tuple(row)) for row in rows], Canvas())
+    )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from importlib import resources
 
 
 def head(title: str, style: str, script: str, *, pictures: bool = False) -> str:
@@ -38,6 +39,12 @@ def head(title: str, style: str, script: str, *, pictures: bool = False) -> str:
 <script>{script}</script>
 </head>
 """
+
+
+def asset(package: str, name: str) -> str:
+    """Return the text of a file in the `assets` of a package of ours."""
+    found = resources.files(f"sessrotate.{package}").joinpath("assets", name)
+    return found.read_text(encoding="utf-8")
 
 
 def _hash(text: str) -> str:

@@ -51,17 +51,19 @@ def prose(text: str) -> str:
     fence = ""
     for line in escape(text).split("\n"):
         mark = _FENCE.fullmatch(line)
-        if fence:
-            is_end = mark is not None and mark[1].startswith(fence) and not mark[2]
-        else:
-            is_end = mark is not None
-        if not is_end or mark is None:
+        if mark is None or (fence and (mark[2] or not mark[1].startswith(fence))):
             lines.append(line)
             continue
-        parts.append(_code(lines) if fence else _marked(lines))
+        parts.append(_block(lines, is_code=bool(fence)))
         lines, fence = [], "" if fence else mark[1]
-    parts.append(_code(lines) if fence else _marked(lines))
+    parts.append(_block(lines, is_code=bool(fence)))
     return "".join(parts)
+
+
+def pre(text: str) -> str:
+    """Return escaped text as a block of code, of which a parser drops the first newline."""
+    guard = "\n" if text.startswith("\n") else ""
+    return f"<pre>{guard}{text}</pre>"
 
 
 def structure(value: Any) -> str:
@@ -74,27 +76,19 @@ def structure(value: Any) -> str:
 
 
 def _harmless(found: re.Match[str]) -> str:
-    text = found[0]
-    if len(text) > 1:
-        return "\n" if text == "\r\n" else ""
-    return picture(text)
+    if len(found[0]) > 1:
+        return "\n" if found[0] == "\r\n" else ""
+    return picture(found[0])
 
 
-def _code(lines: list[str]) -> str:
-    return f"<pre>{_guarded(lines)}</pre>"
-
-
-def _marked(lines: list[str]) -> str:
-    text = "\n".join(lines).strip("\n")
-    return f"<div>{_MARKS.sub(_tagged, text)}</div>" if text else ""
+def _block(lines: list[str], *, is_code: bool) -> str:
+    text = "\n".join(lines)
+    if is_code:
+        return pre(text)
+    marked = _MARKS.sub(_tagged, text.strip("\n"))
+    return f"<div>{marked}</div>" if marked else ""
 
 
 def _tagged(found: re.Match[str]) -> str:
     opening, closing = _TAGS[(found.lastindex or 1) - 1]
     return f"{opening}{found[found.lastindex or 1]}{closing}"
-
-
-def _guarded(lines: list[str]) -> str:
-    """Return lines for a `pre`, of which a parser drops the first newline."""
-    text = "\n".join(lines)
-    return f"\n{text}" if text.startswith("\n") else text

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from sessrotate.errors import RequestError
     from sessrotate.in_place.operations import Rotated
     from sessrotate.in_place.outcome import Outcome
     from sessrotate.in_place.restore import RestorePlan
@@ -27,18 +26,12 @@ _COPIED_PER_SECOND: Final = 300e6
 """Bytes that a usual disk takes in a second, for the estimate of how long a rotation takes."""
 
 
-def as_json(
-    plan: RotationPlan,
-    path: Path,
-    *,
-    dry_run: bool,
-    refusal: RequestError | None = None,
-    done: Rotated | None = None,
-) -> Iterator[str]:
+def as_json(done: Rotated, path: Path, *, dry_run: bool) -> Iterator[str]:
     """Yield what `split --in-place --json` prints, a segment at a time.
 
     `segments` are those that the live file held, the last of which stays in it.
     """
+    plan = done.plan
     document: dict[str, Any] = {
         "session": plan.session,
         "client": plan.client,
@@ -48,12 +41,10 @@ def as_json(
         "archived_segments": len(plan.archived),
         "live": _live(plan),
     }
-    if done is not None:
-        refusal = done.refusal
-        document["swap_seconds"] = done.seconds
-        document["pending"] = done.pending
-    if refusal is not None:
-        document["refused"] = [*plan.refusals] or [str(refusal)]
+    if not dry_run:
+        document |= {"swap_seconds": done.seconds, "pending": done.pending}
+    if done.refusal is not None:
+        document["refused"] = [*plan.refusals] or [str(done.refusal)]
     segments = [
         (segment, names.segment_file(plan.session, "numbered", segment.index))
         for segment in plan.segments
@@ -89,9 +80,7 @@ def heading(plan: RotationPlan) -> str:
 def table(plan: RotationPlan) -> tuple[list[tuple[str, ...]], list[float]]:
     """Return the rows of a `segment_table` of the live file's segments, and the share of each."""
     segments = (*plan.segments, plan.newest)
-    whole = sum(segment.span.size for segment in segments) or 1
-    rows = [segment_table.row(segment, whole) for segment in segments]
-    return rows, [segment.span.size / whole for segment in segments]
+    return segment_table.rows(segments, sum(each.span.size for each in segments) or 1)
 
 
 def would(plan: RotationPlan, seconds: float, room: int | None) -> list[str]:

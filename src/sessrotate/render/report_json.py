@@ -64,9 +64,6 @@ def machine(report: MachineReport) -> dict[str, Any]:
     }
 
 
-# ── inside ───────────────────────────────────────────────────────────────────────────────────
-
-
 def _summary(report: SessionReport) -> dict[str, Any]:
     return {
         "session": report.id,

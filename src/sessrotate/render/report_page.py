@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from importlib import resources
 from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate.render import report_json
 from sessrotate.render.common import size
-from sessrotate.render.html_head import head
+from sessrotate.render.html_head import asset, head
 from sessrotate.render.html_text import short
 from sessrotate.reports.model import MachineReport
 
@@ -35,8 +34,8 @@ def pieces(report: MachineReport | Sequence[SessionReport], now: float) -> Itera
     """
     made = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     title, told = _words(report)
-    script = "".join(_asset(f"report_{name}.js") for name in _SCRIPTS)
-    yield head(title, _asset("report.css"), script).encode()
+    script = "".join(asset("render", f"report_{name}.js") for name in _SCRIPTS)
+    yield head(title, asset("render", "report.css"), script).encode()
     yield f"""<body>
 <button id="theme" type="button" aria-label="Light or dark" title="Light or dark (t)">◐</button>
 <main><noscript><h1>{title}</h1><p>{told} The charts and tables of this page need JavaScript, its
@@ -75,8 +74,3 @@ def _words(report: MachineReport | Sequence[SessionReport]) -> tuple[str, str]:
 def _json(value: Any) -> bytes:
     """Return JSON, ASCII, that holds nothing an HTML parser or an old JavaScript would act on."""
     return json.dumps(value, separators=(",", ":")).translate(_HARMLESS).encode()
-
-
-def _asset(name: str) -> str:
-    found = resources.files("sessrotate.render").joinpath("assets", name)
-    return found.read_text(encoding="utf-8")

@@ -110,9 +110,6 @@ def as_json(report: Report, loaded: Loaded) -> str:
     return common.as_json(document)
 
 
-# ── settings ─────────────────────────────────────────────────────────────────────────────────
-
-
 def settings(loaded: Loaded) -> str:
     """Return the settings in force, and where each value comes from."""
     rows = [

@@ -64,14 +64,19 @@ def opening(boundary: Boundary | None) -> dict[str, Any] | None:
     }
 
 
-def row(segment: Segment, whole: int) -> tuple[str, ...]:
-    """Return a segment as a row of `COLUMNS`; `whole` is the bytes that its share is of."""
+def rows(segments: Sequence[Segment], whole: int) -> tuple[list[tuple[str, ...]], list[float]]:
+    """Return segments as rows of `COLUMNS`, and the share that each has of `whole`, in bytes."""
+    shares = [segment.span.size / whole for segment in segments]
+    return [_row(*each) for each in zip(segments, shares, strict=True)], shares
+
+
+def _row(segment: Segment, share: float) -> tuple[str, ...]:
     boundary = segment.boundary
     tokens = boundary.pre_tokens if boundary else None
     return (
         str(segment.index),
         size(segment.span.size),
-        f"{segment.span.size / whole:.1%}",
+        f"{share:.1%}",
         time(boundary.timestamp) if boundary else "-",
         printable((boundary and boundary.trigger) or "-", 12),
         "-" if tokens is None else f"{tokens:,}",

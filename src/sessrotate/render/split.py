@@ -13,14 +13,15 @@ from sessrotate.render import segment_table
 from sessrotate.render.common import count, size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
     from pathlib import Path
 
+    from sessrotate.errors import RequestError
     from sessrotate.model import SplitPlan
 
 
 def as_json(
-    plan: SplitPlan, path: Path, out: Path, *, dry_run: bool, refused: Sequence[str] = ()
+    plan: SplitPlan, path: Path, out: Path, *, dry_run: bool, refusal: RequestError | None = None
 ) -> Iterator[str]:
     """Yield what `split --json` prints, a segment at a time."""
     document: dict[str, Any] = {
@@ -33,8 +34,8 @@ def as_json(
         "dry_run": dry_run,
         "opaque_lines": plan.opaque_lines,
     }
-    if refused:
-        document["refused"] = list(refused)
+    if refusal is not None:
+        document["refused"] = [str(refusal)]
     segments = (
         (segment, names.segment_file(plan.session, plan.layout, segment.index, plan.codec))
         for segment in plan.segments
@@ -51,9 +52,9 @@ def heading(plan: SplitPlan) -> str:
     )
 
 
-def rows(plan: SplitPlan) -> list[tuple[str, ...]]:
-    """Return the table of a plan's segments, in the order of `COLUMNS`."""
-    return [segment_table.row(segment, plan.source_bytes or 1) for segment in plan.segments]
+def table(plan: SplitPlan) -> tuple[list[tuple[str, ...]], list[float]]:
+    """Return the rows of a `segment_table` of a plan's segments, and the share of each."""
+    return segment_table.rows(plan.segments, plan.source_bytes or 1)
 
 
 def would(plan: SplitPlan, out: Path, room: int | None, leftovers: int) -> list[str]:

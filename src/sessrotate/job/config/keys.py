@@ -177,9 +177,6 @@ KEYS: Final = (
 )
 
 
-# ── the file ─────────────────────────────────────────────────────────────────────────────────
-
-
 def literal(given: Given) -> str:
     """Return a value as it is written in the file."""
     return json.dumps(given)  # of what a setting can be, TOML and JSON write the same

@@ -74,9 +74,6 @@ class Settings:
     entries: tuple[Entry, ...]
 
 
-# ── reading ──────────────────────────────────────────────────────────────────────────────────
-
-
 def parsed(text: str) -> Settings:
     """Return the settings in a file with this text, with defaults for the others.
 
