@@ -17,6 +17,7 @@ from sessrotate.segments import compressed_session
 
 if TYPE_CHECKING:
     from sessrotate.archive.place import Place
+    from sessrotate.clients.protocol import Client
 
 SHORTEST_PREFIX: Final = 4
 """How many characters of an id are enough to look for it."""
@@ -37,10 +38,14 @@ def path_of(session: str) -> Path:
             f"There is no file {printable(session)}. To find a session by its id, give at least "
             f"{SHORTEST_PREFIX} characters of it."
         )
-    matches = {path: client for client in clients.clients() for path in client.sessions(session)}
+    files: dict[object, tuple[Path, Client]] = {}
+    for client in clients.clients():
+        for path in client.sessions(session):
+            files.setdefault(_identity(path), (path, client))
     # A session whose live file is gone, or archived whole, is found by its archive.
     for where in place.archives(session):
-        matches.setdefault(where.live, claude)
+        files.setdefault(_identity(where.live), (where.live, claude))
+    matches = dict(files.values())
     exact = [path for path, client in matches.items() if client.session_of(path.name) == session]
     found = exact or [*matches]
     if len(found) == 1:
@@ -57,6 +62,15 @@ def path_of(session: str) -> Path:
         listed.append(f"  and {len(found) - _LISTED} more")
     intro = f"{printable(session)} matches {len(found)} sessions. Give more of the id:"
     raise WrongUsageError("\n".join([intro, *listed]))
+
+
+def _identity(path: Path) -> object:
+    """Return what tells a file however it is reached: its device and inode; its path if none is."""
+    try:
+        status = path.stat()
+    except OSError:
+        return path
+    return status.st_dev, status.st_ino
 
 
 def live_of(path: Path) -> Place:

@@ -41,24 +41,14 @@ def check_rotated_and_restored(home: Home) -> None:
     assert home.live.read_bytes() == DATA
 
 
-NOT_FOUND: Final = pytest.mark.xfail(reason="the archive is looked for where the link leads")
-NOT_SEEN: Final = pytest.mark.xfail(reason="clients are looked for where the link leads")
-
-
-@pytest.mark.parametrize(
-    "folder",
-    [
-        pytest.param("client", marks=NOT_FOUND),
-        pytest.param("projects", marks=NOT_FOUND),
-        "archives",
-    ],
-)
+@pytest.mark.parametrize("folder", ["client", "projects", "project", "archives"])
 def test_a_session_is_rotated_and_restored_where_a_folder_is_a_link(
     home: Home, tmp_path: Path, folder: str
 ) -> None:
     links = {
         "client": home.config,
         "projects": home.config / "projects",
+        "project": home.live.parent,
         "archives": home.config / "sessrotate",
     }
     linked(links[folder], tmp_path / "elsewhere")
@@ -66,7 +56,7 @@ def test_a_session_is_rotated_and_restored_where_a_folder_is_a_link(
     check_rotated_and_restored(home)
 
 
-@pytest.mark.parametrize("is_linked", [False, pytest.param(True, marks=NOT_SEEN)])
+@pytest.mark.parametrize("is_linked", [False, True])
 def test_a_running_client_is_seen_through_a_link(
     home: Home, tmp_path: Path, is_linked: bool
 ) -> None:
@@ -79,7 +69,6 @@ def test_a_running_client_is_seen_through_a_link(
     assert home.live.read_bytes() == DATA
 
 
-@pytest.mark.xfail(reason="an archive that is a link is tidied like one's own")
 def test_an_archive_that_is_a_link_to_a_folder_of_others_costs_none_of_their_files(
     home: Home, tmp_path: Path
 ) -> None:

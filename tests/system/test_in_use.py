@@ -61,7 +61,7 @@ def test_only_clients_that_still_run_are_in_a_session(home: Home, dead: int) -> 
     register(home, dead, sessionId="two")
     register(home, "none", sessionId="three")
     register(home, 1, sessionId=4)
-    assert in_use.running(home.config) == {"one"}
+    assert in_use.running(home.where.registries) == {"one"}
 
 
 @needs_proc

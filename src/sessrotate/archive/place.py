@@ -1,12 +1,18 @@
 """Where a session's files are: the live file where its client looks, the archive out of its sight.
 
-Rule: the archive is beside the folder of projects, so that it is on the same file system and a
-hard link and a rename work, and never inside, where clients list, delete and resume what they
-find. Links on the way to the folder of projects are followed; the live file itself must be none.
+Rule: archives are in `sessrotate`, beside the folder of projects once every link to that is
+followed: there they are on the same file system, so that a hard link and a rename work. They are
+never inside it, where clients list, delete and resume what they find.
+
+Any folder may be a link that the user made: the client's, that of projects, a project's, and
+`sessrotate` if it leads to a folder of the same user. What is below `sessrotate` is ours and never
+a link, and neither is a live file. A running client registers in the client's folder as the client
+names it, which need not be the one that holds the projects.
 """
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -39,12 +45,20 @@ _NO_NAMES: Final = {"", ".", ".."}
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A session's live file and what belongs to it. `config` is the client's own folder."""
+    """A session's live file and what belongs to it.
+
+    `config` is the folder that holds those of projects and of archives, links followed.
+    """
 
     config: Path
     project: str
     session: str
     live: Path
+
+    @property
+    def registries(self) -> tuple[Path, ...]:
+        """The folders in which a client that runs this session may have registered."""
+        return claude.registries(self.config)
 
     @property
     def archive(self) -> Path:
@@ -82,12 +96,24 @@ def of(path: Path) -> Place | None:
     with storage("look at the folder of projects"):
         projects = claude.projects_folder().resolve()
         folder = path.parent.resolve()
-        if folder.parent == projects and path.name.endswith(names.SUFFIX):
-            return named(projects, folder.name, names.session_of(path.name))
-        archive = path.resolve() if path.is_dir() else folder
-    if archive.parent.parent != projects.parent / FOLDER:
-        return None
+        if path.name.endswith(names.SUFFIX):
+            project = _project(projects, folder)
+            if project is not None:
+                return named(projects, project, names.session_of(path.name))
+        archive = folder
+        if path.is_dir():  # its own name may be a link, and is then refused by `check_own`
+            archive = folder / path.name if path.name not in _NO_NAMES else path.resolve()
+        if archive.parent.parent != (projects.parent / FOLDER).resolve():
+            return None
     return named(projects, archive.parent.name, archive.name)
+
+
+def _project(projects: Path, folder: Path) -> str | None:
+    """Return the name of the project whose folder this is, links followed; None if it is none."""
+    if folder.parent == projects:
+        return folder.name
+    found = (each for each in listed(projects) if each.is_symlink())
+    return next((each.name for each in found if each.resolve() == folder), None)
 
 
 def named(projects: Path, project: str, session: str) -> Place | None:
@@ -103,6 +129,8 @@ def all_named(projects: Path, project: str, sessions: Iterable[str]) -> Iterator
     if project in OURS:
         return
     config, folder = projects.parent, projects / project
+    if folder.is_symlink():
+        folder = folder.resolve()
     for session in sessions:
         if session not in _NO_NAMES:
             live = folder / names.segment_file(session, "numbered", 0)
@@ -150,12 +178,42 @@ def run_lock() -> Path:
 
 def archives(prefix: str = "") -> Iterator[Place]:
     """Yield the place of every archive whose session's id begins with `prefix`, in order."""
+    projects = claude.projects_folder().resolve()
     for project in listed(root()):
         if project.name in OURS or not project.is_dir():
             continue
-        for archive in listed(project):
-            if archive.name.startswith(prefix) and archive.is_dir() and (place := of(archive)):
-                yield place
+        found = [each.name for each in listed(project) if each.is_dir()]
+        yield from all_named(
+            projects, project.name, (name for name in found if name.startswith(prefix))
+        )
+
+
+def check_own(place: Place) -> None:
+    """Raise RefusedError if an archive is reached by a link that the user need not have made.
+
+    The folder of all archives may be a link, to a folder of the same user.
+    """
+    folder = place.config / FOLDER
+    if folder.is_symlink() and _is_of_another(folder):
+        name, target = printable(str(folder)), printable(str(folder.resolve()))
+        raise RefusedError(
+            f"{name} leads to {target}, which is missing or another user's: make it a folder of "
+            "your own."
+        )
+    for part in (place.archive.parent, place.archive):
+        if part.is_symlink():
+            raise RefusedError(
+                f"{printable(str(part))} is a symbolic link, and archives are never one: remove "
+                "the link, or put the folder itself in its place."
+            )
+
+
+def _is_of_another(folder: Path) -> bool:
+    try:
+        owner = folder.stat().st_uid
+    except OSError:
+        return True
+    return hasattr(os, "geteuid") and owner != os.geteuid()
 
 
 def noted() -> Iterator[Place]:

@@ -19,6 +19,7 @@ from sessrotate.archive import archived_file, continuity, history, intent, recov
 from sessrotate.archive.found_files import FoundFiles
 from sessrotate.archive.history import HistorySpan
 from sessrotate.archive.late_lines import Residue, end_of_lines, is_at, residue
+from sessrotate.archive.place import check_own
 from sessrotate.errors import DamagedError, InUseError, WrongUsageError, printable, storage
 from sessrotate.model import Span
 from sessrotate.segments import live_header, load, manifest
@@ -227,8 +228,10 @@ def opened(place: Place) -> Iterator[State]:
     """Open what there is of a session, all of one moment, and close it in the end.
 
     Raises DamagedError if a manifest or intent is damaged, StorageError as the system reports,
-    InUseError if the session is replaced or shortened again and again meanwhile.
+    InUseError if the session is replaced or shortened again and again meanwhile, RefusedError if
+    the archive is a link.
     """
+    check_own(place)
     for _ in range(_LOOKS):
         with ExitStack() as stack:
             listing: frozenset[str] = frozenset()

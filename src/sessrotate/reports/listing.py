@@ -45,14 +45,13 @@ def sessions(
 
 def _sessions(unread: Unread) -> list[SessionInfo]:
     found = [*discovery.sessions(hidden=True, unread=unread)]
-    configs = {each.place.config for each in found if each.place is not None}
-    running = {(config, session) for config in configs for session in in_use.running(config)}
+    places = {each.place.config: each.place for each in found if each.place is not None}
+    running = {session for each in places.values() for session in in_use.running(each.registries)}
     written = in_use.written({each.file for each in found if each.file is not None})
     return unambiguous(
         _info(
             each,
-            is_running=each.file in written
-            or (each.place is not None and (each.place.config, each.session) in running),
+            is_running=each.file in written or (each.place is not None and each.session in running),
         )
         for each in found
     )

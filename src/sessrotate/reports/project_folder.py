@@ -51,13 +51,14 @@ class ProjectFolder:
 
 def projects(live: Path, archives: Path, unread: Unread) -> list[str]:
     """Return the names of all projects that have sessions or archives, in order."""
-    found = {each.name for folder in (live, archives) for each in _folders(folder, unread)}
+    found = {path.name for path in claude.distinct(live / e.name for e in _entries(live, unread))}
+    found |= {entry.name for entry in _archives(archives, unread)}
     return sorted(found - place.OURS)
 
 
 def read(folder: Path, archives: Path, unread: Unread) -> ProjectFolder:
     """Return what the folder of a project holds; `archives` is the folder of its archives."""
-    found = ProjectFolder(archives={each.name for each in _folders(archives, unread)})
+    found = ProjectFolder(archives={each.name for each in _archives(archives, unread)})
     for entry in _entries(folder, unread):
         name = entry.name
         with suppress(OSError):
@@ -78,8 +79,8 @@ def read(folder: Path, archives: Path, unread: Unread) -> ProjectFolder:
     return found
 
 
-def _folders(folder: Path, unread: Unread) -> Iterator[os.DirEntry[str]]:
-    return (entry for entry in _entries(folder, unread) if entry.is_dir())
+def _archives(folder: Path, unread: Unread) -> Iterator[os.DirEntry[str]]:
+    return (entry for entry in _entries(folder, unread) if entry.is_dir(follow_symlinks=False))
 
 
 def _entries(folder: Path, unread: Unread) -> list[os.DirEntry[str]]:

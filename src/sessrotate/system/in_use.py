@@ -6,26 +6,22 @@ client opens the file for each batch of lines and closes it again. A lease is a 
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
-from sessrotate.errors import InUseError
+from sessrotate.errors import InUseError, printable
 from sessrotate.system import lease
+from sessrotate.system.registered import Processes, registrations
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator
+    from collections.abc import Container, Iterable, Iterator
 
     from sessrotate.model import FileIdentity
     from sessrotate.system.source import Source
 
 _PROC: Final = Path("/proc")
-_LARGEST: Final = 64 * 1024
-_REGISTERED: Final = "runs the session"
-_LATE: Final = 60.0
-"""Seconds by which a process may seem younger than what it registered: clocks are set."""
 
 
 class Usable(Protocol):
@@ -36,76 +32,47 @@ class Usable(Protocol):
         """Its id."""
 
     @property
-    def config(self) -> Path:
-        """The client's own folder."""
+    def registries(self) -> tuple[Path, ...]:
+        """The folders in which a client that runs it may have registered."""
 
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """A process that uses the session, and how that is known, as part of a sentence."""
+    """A process that uses the session, and how that is known, as part of a sentence.
+
+    `unproved` is the file by which a client says that it does, if it may have ended.
+    """
 
     pid: int
     how: str
+    is_client: bool = False
+    unproved: Path | None = None
 
 
 def clients(place: Usable) -> Iterator[User]:
-    """Yield the running clients that say they are in this session.
+    """Yield the clients that say they are in this session, unless they provably ended.
 
-    2.1.112 and later keep `sessions/<pid>.json` in their folder while they run; older ones say
-    nothing. A file that a dead process left behind, or that names a pid which is now another
-    process's, does not count.
+    2.1.112 and later register while they run (`registered`); older ones say nothing.
     """
-    for session, pid, started in _registered(place.config):
-        if session == place.session and _runs(pid, started):
-            yield User(pid, _REGISTERED)
+    processes = Processes()
+    for told in registrations(place.registries):
+        if told.session in {place.session, None}:
+            known = processes.verdict(told)
+            if known == "runs" and told.session is not None:
+                yield User(told.pid, "runs the session", is_client=True)
+            elif known != "stale":
+                how = "may run the session, in a container or as another user"
+                yield User(told.pid, how, is_client=True, unproved=told.file)
 
 
-def running(config: Path) -> set[str]:
-    """Return the ids of all sessions that running clients with this folder say they are in."""
-    return {session for session, pid, started in _registered(config) if _runs(pid, started)}
-
-
-def _registered(config: Path) -> Iterator[tuple[str, int, object]]:
-    """Yield what clients left about themselves: session, pid, and when they say they started."""
-    folder = config / "sessions"
-    try:
-        files = sorted(os.listdir(folder))  # noqa: PTH208 - asked for each of thousands
-    except OSError:
-        return
-    for name in files:
-        if not name.endswith(".json"):
-            continue
-        try:
-            file = folder / name
-            with file.open("rb") as stream:
-                found: Any = json.loads(stream.read(_LARGEST))
-            pid, session, started = int(file.stem), found["sessionId"], found.get("startedAt")
-        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            continue
-        if isinstance(session, str):
-            yield session, pid, started
-
-
-def _runs(pid: int, started: object) -> bool:
-    try:
-        os.kill(pid, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except OSError:
-        pass  # it is there, and another user's
-    begun = _begun(pid)
-    is_other = isinstance(started, (int, float)) and begun and begun > started / 1000 + _LATE
-    return not is_other
-
-
-def _begun(pid: int) -> float | None:
-    """Return when a process began, in seconds since 1970, None where the system does not say."""
-    try:
-        ticks = (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()[19]
-        boot = (_PROC / "stat").read_text().partition("btime ")[2].split()[0]
-        return int(boot) + int(ticks) / os.sysconf("SC_CLK_TCK")
-    except (OSError, ValueError, IndexError):
-        return None
+def running(registries: Iterable[Path]) -> set[str]:
+    """Return the ids of all sessions that clients say they are in, and may be."""
+    processes = Processes()
+    return {
+        told.session
+        for told in registrations(registries)
+        if told.session is not None and processes.verdict(told) != "stale"
+    }
 
 
 def writers(file: FileIdentity) -> Iterator[User]:
@@ -164,9 +131,12 @@ def busy(users: list[User], *, or_live: bool = True) -> InUseError:
     With `or_live`, that is `--live` too, where only clients use it.
     """
     told = ", ".join(f"process {user.pid} {user.how}" for user in users[:3])
-    are_clients = users and all(user.how == _REGISTERED for user in users)
+    are_clients = users and all(user.is_client for user in users)
     help_ = ", or rotate under it with --live" if or_live and are_clients else ""
+    file = next((user.unproved for user in users if user.unproved is not None), None)
+    end = "end the client"
+    if file is not None:
+        end += f", or remove {printable(str(file))} if it has ended"
     return InUseError(
-        f"The session is in use ({told or 'a process writes to it'}): end the client, "
-        f"then try again{help_}."
+        f"The session is in use ({told or 'a process writes to it'}): {end}, then try again{help_}."
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -164,11 +165,41 @@ def config_folder() -> Path:
     return Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")
 
 
+def registries(beside: Path) -> tuple[Path, ...]:
+    """Return the folders in which a running client may have registered; `beside` holds projects.
+
+    2.1.112 and later register in `sessions` of the folder that they were given. By links, projects
+    may be reached from several, so each is looked into: a client too many is better than one
+    too few.
+    """
+    configs = (beside, projects_folder().parent, config_folder())
+    return tuple(dict.fromkeys((config / "sessions").resolve() for config in configs))
+
+
 def sessions(prefix: str = "") -> Iterator[Path]:
     """Yield the session files of all projects; agents' transcripts are no sessions."""
-    for project in listed(projects_folder()):
+    for project in distinct(listed(projects_folder())):
         for entry in listed(project):
             name = entry.name
             wanted = name.startswith(prefix) and name.endswith(SUFFIX)
             if wanted and not name.startswith(AGENT) and entry.is_file():
                 yield entry
+
+
+def distinct(paths: Iterable[Path]) -> list[Path]:
+    """Return the folders among paths in their order, each once however many links lead to it.
+
+    The folder itself counts before any link to it.
+    """
+    found: dict[tuple[int, int], Path] = {}
+    for path in paths:
+        try:
+            status = path.stat()
+        except OSError:
+            continue
+        if stat.S_ISDIR(status.st_mode):
+            here = status.st_dev, status.st_ino
+            if here not in found or (found[here].is_symlink() and not path.is_symlink()):
+                found.pop(here, None)
+                found[here] = path
+    return [*found.values()]

@@ -1,0 +1,263 @@
+"""A registration is stale only if that is proved; whatever else may run is left alone."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from sessrotate.errors import InUseError
+from sessrotate.system import registered
+from sessrotate.system.registered import Evidence, verdict
+from support import command_line, homes
+from support.command_line import ID, write
+from support.homes import Home, refused
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sessrotate.system.registered import Registration
+
+DATA: Final = command_line.session(boundaries=2)
+
+linux: Final = pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="only Linux shows namespaces"
+)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    return homes.home(tmp_path, monkeypatch, DATA)
+
+
+def register(home: Home, pid: int, **fields: Any) -> Path:
+    told = {"pid": pid, "sessionId": ID, "startedAt": int(time.time() * 1000), **fields}
+    return write(home.config / "sessions" / f"{pid}.json", json.dumps(told).encode())
+
+
+@pytest.fixture
+def dead() -> int:
+    process = subprocess.Popen([sys.executable, "-I", "-S", "-c", ""])
+    process.wait()
+    return process.pid
+
+
+def rotates(home: Home) -> None:
+    home.rotate()
+    assert home.stitched() == DATA
+
+
+def ticks(pid: int) -> str:
+    return (Path("/proc") / str(pid) / "stat").read_text().split(") ")[1].split()[19]
+
+
+# ── deciding ─────────────────────────────────────────────────────────────────────────────────
+
+
+def test_only_proof_makes_a_registration_stale() -> None:
+    some = (None, True, False)
+    for processes in itertools.chain.from_iterable(
+        itertools.product(some, repeat=n) for n in range(3)
+    ):
+        for is_ours, is_older, sees_all in itertools.product(
+            (None, True, False), (True, False), (True, False)
+        ):
+            found = verdict(
+                Evidence(processes=processes, is_ours=is_ours, is_older=is_older, sees_all=sees_all)
+            )
+            if set(processes) - {False}:
+                assert found == "runs"
+            elif is_ours is True or is_older or (is_ours is None and sees_all):
+                assert found == "stale"
+            else:
+                assert found == "unknown"
+
+
+# ── clients of this machine ──────────────────────────────────────────────────────────────────
+
+
+@linux
+@pytest.mark.parametrize("seconds", [-3600, 3600])
+def test_a_number_that_is_another_process_now_is_told_by_its_start(
+    home: Home, seconds: int
+) -> None:
+    with subprocess.Popen([sys.executable, "-I", "-S", "-c", "input()"], stdin=-1) as other:
+        register(home, other.pid, startedAt=int((time.time() + seconds) * 1000))
+        rotates(home)
+        other.communicate(b"\n")
+
+
+@linux
+@pytest.mark.parametrize("seconds", [-30, 0, 30])
+def test_a_minute_more_or_less_is_the_same_process(home: Home, seconds: int) -> None:
+    with subprocess.Popen([sys.executable, "-I", "-S", "-c", "input()"], stdin=-1) as other:
+        register(home, other.pid, startedAt=int((time.time() + seconds) * 1000))
+        refused(home, f"process {other.pid} runs the session", error=InUseError)
+        other.communicate(b"\n")
+
+
+@linux
+def test_the_exact_start_counts_where_a_client_tells_it(home: Home) -> None:
+    register(home, os.getpid(), startedAt=0, procStart=ticks(os.getpid()))
+    refused(home, f"process {os.getpid()} runs the session", error=InUseError)
+    register(home, os.getpid(), procStart=str(int(ticks(os.getpid())) + 1))
+    rotates(home)
+
+
+@linux
+def test_a_registration_from_before_the_machines_start_is_stale(
+    home: Home, dead: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registered, "_is_outermost", lambda: False)
+    monkeypatch.setattr(registered, "_OF_A_CONTAINER", set())
+    file = register(home, dead)
+    refused(home, f"process {dead} may run the session", error=InUseError)
+    os.utime(file, (0, 0))
+    rotates(home)
+
+
+# ── clients that cannot be seen ──────────────────────────────────────────────────────────────
+
+
+@linux
+def test_a_client_of_another_namespace_counts_until_its_file_goes(home: Home, dead: int) -> None:
+    file = register(home, dead, pidDomain="linux::pid:[4026532999]")
+    refused(home, str(file), "has ended", "container", "--live", error=InUseError)
+    file.unlink()
+    rotates(home)
+
+
+@linux
+def test_a_client_of_our_own_namespace_that_is_gone_does_not_count(
+    home: Home, dead: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registered, "_is_outermost", lambda: False)
+    machine = Path("/etc/machine-id")
+    told = machine.read_text().strip() if machine.exists() else ""
+    register(home, dead, pidDomain=f"linux:{told}:{Path('/proc/self/ns/pid').readlink()}")
+    rotates(home)
+
+
+@linux
+def test_from_within_a_container_an_end_cannot_be_proved(
+    home: Home, dead: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registered, "_is_outermost", lambda: False)
+    monkeypatch.setattr(registered, "_OF_A_CONTAINER", set())
+    file = register(home, dead)
+    refused(home, str(file), error=InUseError)
+
+
+@linux
+def test_on_a_network_an_end_cannot_be_proved(
+    home: Home, dead: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registered, "reach", lambda _file: (True, False))
+    file = register(home, dead)
+    os.utime(file, (0, 0))
+    refused(home, str(file), error=InUseError)
+
+
+@linux
+def test_a_client_in_a_container_is_seen_from_outside(
+    home: Home, dead: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The container's process has another number here, and tells both."""
+    with subprocess.Popen([sys.executable, "-I", "-S", "-c", "input()"], stdin=-1) as client:
+        fake = tmp_path / "proc"
+        for pid, inner in ((client.pid, f"{client.pid}\t{dead}"), (os.getpid(), f"{os.getpid()}")):
+            (fake / str(pid)).mkdir(parents=True)
+            (fake / str(pid) / "status").write_text(f"Name:\tx\nNSpid:\t{inner}\nNSsid:\t1\n")
+            (fake / str(pid) / "stat").write_text((Path("/proc") / str(pid) / "stat").read_text())
+        (fake / "stat").write_text(Path("/proc/stat").read_text())
+        (fake / "self").mkdir()
+        (fake / "self" / "mountinfo").write_text(Path("/proc/self/mountinfo").read_text())
+        monkeypatch.setattr(registered, "PROC", fake)
+        register(home, dead)
+        refused(home, f"process {dead} runs the session", error=InUseError)
+        client.communicate(b"\n")
+
+
+def test_without_proc_a_client_with_a_folder_of_this_system_is_one_of_it(
+    home: Home, dead: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(registered, "PROC", tmp_path / "no-proc")
+    register(home, os.getpid())
+    refused(home, f"process {os.getpid()} runs", error=InUseError)
+    (home.config / "sessions" / f"{os.getpid()}.json").unlink()
+    file = register(home, dead, cwd="/workspaces/of-a-virtual-machine")
+    refused(home, str(file), error=InUseError)
+    register(home, dead, cwd=str(tmp_path))
+    rotates(home)
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root may read everything")
+def test_what_another_user_registered_may_be_any_session_unprivileged(home: Home) -> None:
+    register(home, os.getpid()).chmod(0)
+    refused(home, "another user", error=InUseError)
+
+
+def test_what_another_user_registered_may_be_any_session(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Path.open
+
+    def denied(path: Path, *args: Any, **kwargs: Any) -> Any:
+        if path.parent.name == "sessions":
+            raise PermissionError(13, "Permission denied", str(path))
+        return real(path, *args, **kwargs)
+
+    file = register(home, os.getpid())
+    monkeypatch.setattr(Path, "open", denied)
+    with pytest.raises(InUseError, match="another user") as caught:
+        home.rotate()
+    assert str(file) in str(caught.value)
+
+
+# ── where a file can be reached from ─────────────────────────────────────────────────────────
+
+MOUNTS: Final = """\
+1 0 8:1 / / rw - ext4 /dev/a rw
+2 1 0:2 / /home rw shared:1 - nfs4 server:/home rw
+3 2 8:1 /x /home/u/.claude rw - ext4 /dev/a rw
+4 1 0:3 / /with\\040blank rw - virtiofs tag rw
+5 1 0:4 / /over rw - ext4 /dev/b rw
+6 1 0:5 / /over rw master:2 - overlay overlay rw
+7 1 0:6 / /sshfs rw - fuse.sshfs host: rw
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "reach"),
+    [
+        ("/sessions/1.json", (False, False)),
+        ("/home/1.json", (True, False)),
+        ("/homely/1.json", (False, False)),
+        ("/home/u/.claude/sessions/1.json", (False, False)),
+        ("/with blank/1.json", (True, False)),
+        ("/over/1.json", (False, True)),
+        ("/sshfs/1.json", (True, False)),
+    ],
+)
+def test_the_innermost_mount_tells_who_reaches_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, reach: tuple[bool, bool]
+) -> None:
+    write(tmp_path / "self" / "mountinfo", MOUNTS.encode())
+    monkeypatch.setattr(registered, "PROC", tmp_path)
+    assert registered.reach(Path(path)) == reach
+
+
+def test_registrations_are_found_once_each(home: Home) -> None:
+    def found() -> Iterator[Registration]:
+        return registered.registrations(home.where.registries)
+
+    register(home, 77)
+    (home.config / "sessions" / "77.abc.key").write_text("secret")
+    assert [told.pid for told in found()] == [77]
