@@ -18,7 +18,7 @@ from sessrotate import fs
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import InUseError, RefusedError, printable, storage
 from sessrotate.hook import claude_settings
-from sessrotate.system import executable
+from sessrotate.system import executable, ownership
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -116,6 +116,7 @@ def execute(change: Change) -> None:
     if change.is_nothing:
         return
     with storage("change the settings"):
+        ownership.check(change.target)
         if change.before is None:
             fs.create_folder(change.target.parent)
         if change.backup is not None and change.before is not None:

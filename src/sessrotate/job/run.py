@@ -18,7 +18,7 @@ from sessrotate.errors import SessrotateError, StorageError, storage
 from sessrotate.in_place import outcome
 from sessrotate.job import run_log
 from sessrotate.job.steps import STEPS, Job, Step
-from sessrotate.system import locks
+from sessrotate.system import locks, ownership, user_folders
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -100,6 +100,7 @@ def execute(settings: Settings, now: float, progress: Progress) -> Report:
 
 def _alone() -> AbstractContextManager[None]:
     """Hold the lock of runs, unless there is no client's folder to hold it in."""
+    ownership.check(user_folders.log_file())
     there = place.root().parent.is_dir()
     return locks.only_run(place.run_lock()) if there else nullcontext()
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from sessrotate import fs
 from sessrotate.errors import InUseError, printable, storage
+from sessrotate.system import ownership
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -69,6 +70,7 @@ def _held(path: Path, wait: float, taken: Callable[[], str]) -> Iterator[None]:
 
     lock = filelock.FileLock(path, mode=0o600, timeout=wait, fallback_to_soft=False)
     with storage("lock the session"):
+        ownership.check(path)
         fs.create_folder(path.parent)
         try:
             lock.acquire()

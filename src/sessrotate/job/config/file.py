@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from sessrotate import fs
 from sessrotate.errors import RefusedError, WrongUsageError, printable, storage
 from sessrotate.job.config import keys, parse
-from sessrotate.system import user_folders
+from sessrotate.system import ownership, user_folders
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -70,6 +70,7 @@ def init() -> Path:
     """Write the commented file and return its path; raise RefusedError if one exists."""
     path = user_folders.config_file()
     with storage("write the settings"):
+        ownership.check(path)
         fs.create_folder(path.parent)
         try:
             with fs.OutputFile(path) as file:

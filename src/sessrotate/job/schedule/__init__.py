@@ -20,7 +20,7 @@ from sessrotate import fs
 from sessrotate.errors import RefusedError, StorageError, printable, storage
 from sessrotate.job.schedule import cron, launchd, systemd
 from sessrotate.job.schedule.work import MARK, Work
-from sessrotate.system import executable, user_folders
+from sessrotate.system import executable, ownership, user_folders
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -160,6 +160,7 @@ def install(planned: Plan) -> tuple[Command, ...]:
     with storage("write the schedule"):
         for path, data in planned.files:
             if _content(path) != data:
+                ownership.check(path)
                 fs.create_folder(path.parent)
                 fs.create_file_at_once(path, data)
     return _run_all(planned.enable)
