@@ -18,7 +18,7 @@ from sessrotate import find
 from sessrotate.reports import discovery
 from sessrotate.retention import archive
 from sessrotate.system import in_use
-from support import command_line, fakes, homes
+from support import command_line, fakes, homes, processes
 from support.command_line import ID, assert_one_sentence, called, has_colour, piped, raw_controls
 from support.homes import Home
 
@@ -269,7 +269,7 @@ def test_on_a_terminal_each_session_is_one_line_that_fits(home: Home, columns: i
 
 
 def test_what_runs_is_marked(home: Home) -> None:
-    registered = {"sessionId": ID, "startedAt": int(time.time() * 1000)}
+    registered = {"sessionId": ID, "startedAt": processes.began(os.getpid())}
     path = home.config / "sessions" / f"{os.getpid()}.json"
     command_line.write(path, json.dumps(registered).encode())
     add(home, OTHER)

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from sessrotate.reports import listing
 from sessrotate.reports.session_info import SessionInfo
 from sessrotate.segments import scan
 from sessrotate.system import in_use
-from support import command_line, fakes, homes, oracle
+from support import command_line, fakes, homes, oracle, processes
 from support.command_line import ID
 from support.homes import PROJECT, Home
 
@@ -151,7 +150,7 @@ def test_sessions_of_another_client_are_listed_and_scanned(
 def test_running_is_who_says_so_and_who_writes(home: Home) -> None:
     for number in (1, 2, 3):
         command_line.write(home.live.with_name(f"{number}{OTHER[1:]}.jsonl"), DATA)
-    registered = {"sessionId": f"1{OTHER[1:]}", "startedAt": int(time.time() * 1000)}
+    registered = {"sessionId": f"1{OTHER[1:]}", "startedAt": processes.began(os.getpid())}
     command_line.write(
         home.config / "sessions" / f"{os.getpid()}.json", json.dumps(registered).encode()
     )

@@ -5,6 +5,7 @@ Rule: none is ended here, and none is waited for without a deadline.
 
 from __future__ import annotations
 
+import subprocess
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +19,14 @@ if TYPE_CHECKING:
 SECONDS: Final = 30.0
 
 needs_proc = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs /proc")
+
+
+def began(pid: int) -> int:
+    """Return when a process began, in milliseconds since 1970, as `ps` says; now if it is gone."""
+    told = subprocess.run(
+        ["ps", "-o", "etimes=", "-p", str(pid)], capture_output=True, check=False, text=True
+    ).stdout
+    return int((time.time() - int(told or 0)) * 1000)
 
 
 def workers(config: Path) -> list[int]:

@@ -13,7 +13,7 @@ import pytest
 
 from sessrotate.errors import InUseError
 from sessrotate.system import in_use, lease
-from support import command_line, homes
+from support import command_line, homes, processes
 from support.command_line import ID, row, write
 from support.homes import Home, refused
 
@@ -35,7 +35,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
 
 def register(home: Home, pid: int | str, **fields: Any) -> None:
     """Write what a client of 2.1.112 and later keeps in its folder while it runs."""
-    told = {"pid": pid, "sessionId": ID, "startedAt": int(time.time() * 1000), **fields}
+    started = processes.began(pid) if isinstance(pid, int) else 0
+    told = {"pid": pid, "sessionId": ID, "startedAt": started, **fields}
     write(home.config / "sessions" / f"{pid}.json", json.dumps(told).encode())
 
 

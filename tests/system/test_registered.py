@@ -16,7 +16,7 @@ import pytest
 from sessrotate.errors import InUseError
 from sessrotate.system import registered
 from sessrotate.system.registered import Evidence, verdict
-from support import command_line, homes
+from support import command_line, homes, processes
 from support.command_line import ID, write
 from support.homes import Home, refused
 
@@ -38,7 +38,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
 
 
 def register(home: Home, pid: int, **fields: Any) -> Path:
-    told = {"pid": pid, "sessionId": ID, "startedAt": int(time.time() * 1000), **fields}
+    told = {"pid": pid, "sessionId": ID, "startedAt": processes.began(pid), **fields}
     return write(home.config / "sessions" / f"{pid}.json", json.dumps(told).encode())
 
 
@@ -63,16 +63,14 @@ def ticks(pid: int) -> str:
 
 def test_only_proof_makes_a_registration_stale() -> None:
     some = (None, True, False)
-    for processes in itertools.chain.from_iterable(
-        itertools.product(some, repeat=n) for n in range(3)
-    ):
+    for began in itertools.chain.from_iterable(itertools.product(some, repeat=n) for n in range(3)):
         for is_ours, is_older, sees_all in itertools.product(
             (None, True, False), (True, False), (True, False)
         ):
             found = verdict(
-                Evidence(processes=processes, is_ours=is_ours, is_older=is_older, sees_all=sees_all)
+                Evidence(processes=began, is_ours=is_ours, is_older=is_older, sees_all=sees_all)
             )
-            if set(processes) - {False}:
+            if set(began) - {False}:
                 assert found == "runs"
             elif is_ours is True or is_older or (is_ours is None and sees_all):
                 assert found == "stale"
