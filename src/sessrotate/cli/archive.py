@@ -18,8 +18,6 @@ from sessrotate.render import archive as render_archive
 from sessrotate.retention import archive, compress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from sessrotate.archive.place import Place
 
 
@@ -55,7 +53,8 @@ def command(
             streams.message(f"{next(number)} of {len(wanted)}: {printable(where.session)}")
         with streams.progress("Compressing", 0, quiet=quiet) as progress:
             freed = archive.archive(where, wait, progress)
-            _compress_sealed(where, wait, progress)
+            if (where.archive / names.MANIFEST).exists():  # segments that were sealed before
+                compress.compress(where, wait, progress)
         return Outcome(where, "done", freed, archive.stored(where))
 
     outcomes = [*each(wanted, would if dry_run else act, "archive the session")]
@@ -68,9 +67,3 @@ def command(
     code = outcome.exit_code(outcomes, in_use_counts=bool(sessions))
     if code:
         raise typer.Exit(code)
-
-
-def _compress_sealed(where: Place, wait: float, progress: Callable[[int], None]) -> None:
-    """Compress the segments that were sealed before, too."""
-    if (where.archive / names.MANIFEST).exists():
-        compress.compress(where, wait, progress)

@@ -9,7 +9,7 @@ import typer
 from sessrotate.cli import archives, streams
 from sessrotate.cli.options import Every, Json, ManySessions, Quiet, Wait, whole
 from sessrotate.errors import DamagedError, SessrotateError
-from sessrotate.render import compress as render_compress
+from sessrotate.render import archive as render_archive
 from sessrotate.retention import compress
 from sessrotate.system import zstd
 
@@ -42,7 +42,7 @@ def command(
         else:
             errors += [DamagedError(problem) for problem in done[-1].problems]
             if not as_json:
-                streams.write(render_compress.line(done[-1]))
+                streams.write(render_archive.compressed(done[-1]))
     if as_json:
-        streams.write(render_compress.as_json(done))
+        streams.write(render_archive.compressed_json(done))
     archives.end(errors)

@@ -22,7 +22,6 @@ from sessrotate.reading.session import open_session
 from sessrotate.render import common, conversation
 
 if TYPE_CHECKING:
-    from sessrotate.model import Boundary
     from sessrotate.parsing.records import Record
     from sessrotate.reading.pair_tools import Viewed
     from sessrotate.reading.session import Session as Opened
@@ -30,10 +29,8 @@ if TYPE_CHECKING:
 BATCH: Final = 64 * 1024
 """Bytes to collect before writing; the first record, and what a search finds, go out at once."""
 
-
 NARROWEST: Final = 40
 """Columns that a line is given at least, however narrow the terminal."""
-
 
 _TOLD: Final = 64
 """Records between two looks at the progress bar."""
@@ -213,7 +210,8 @@ def _text(session: Opened, items: Iterator[Viewed], choice: select.Choice) -> It
     if choice.grep is not None and not choice.turns:
         lines = conversation.hits(items, choice.grep, style)
     else:
-        lines = conversation.conversation(paired(items), _boundaries(session), style)
+        boundaries = {info.index: info.boundary for info in session.segments if info.boundary}
+        lines = conversation.conversation(paired(items), boundaries, style)
     encoding = sys.stdout.encoding or "utf-8"
     return (f"{line}\n".encode(encoding, "replace") for line in lines)
 
@@ -235,10 +233,4 @@ def _markdown(session: Opened, items: Iterator[Viewed], _choice: select.Choice) 
     return markdown.document(session, items, session.id)
 
 
-_PIECES: Final[
-    dict[Format, Callable[[Opened, Iterator[Viewed], select.Choice], Iterator[bytes]]]
-] = {Format.TEXT: _text, Format.JSONL: _lines, Format.MARKDOWN: _markdown}
-
-
-def _boundaries(session: Opened) -> dict[int, Boundary]:
-    return {info.index: info.boundary for info in session.segments if info.boundary is not None}
+_PIECES: Final = {Format.TEXT: _text, Format.JSONL: _lines, Format.MARKDOWN: _markdown}

@@ -63,10 +63,7 @@ def command(
     if html is not None:
         _page(reports, html, quiet=quiet)
     if as_json:
-        document = report_json.session(reports[0])
-        if len(reports) > 1:
-            document = report_json.sessions(reports)
-        streams.write(common.as_json(document))
+        streams.write(common.as_json(report_json.sessions(reports)))
     elif html is None:
         for number, report in enumerate(reports):
             lines = render_report.session(report, _canvas())

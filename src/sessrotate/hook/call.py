@@ -17,7 +17,7 @@ import select
 import signal
 import stat
 import time
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -72,9 +72,6 @@ def _least(arguments: Sequence[str]) -> int | None:
             return None
 
 
-# ── the input ────────────────────────────────────────────────────────────────────────────────
-
-
 def read(fd: int) -> bytes:
     """Return the input up to its end; nothing if it is too long or comes too late."""
     pieces: list[bytes] = []
@@ -114,9 +111,6 @@ def wanted(data: bytes, least: int) -> Place | None:
     return where if where.session == session else None
 
 
-# ── the rotation ─────────────────────────────────────────────────────────────────────────────
-
-
 def rotate(where: Place, least: int) -> None:
     """Rotate a session; if that fails, leave a note for `doctor`."""
     from sessrotate.hook import notes  # noqa: PLC0415 - as above
@@ -124,9 +118,10 @@ def rotate(where: Place, least: int) -> None:
 
     with suppress(OSError):  # on a full disk, try all the same
         notes.write(where, least, None)
+    silent = nullcontext(lambda _done: None)
     problem: str | None
     try:
-        done = operations.rotate_session(where, _WAIT, _silent, live=True)
+        done = operations.rotate_session(where, _WAIT, lambda *_: silent, live=True)
         problem = None if done.refusal is None else str(done.refusal)
     except SessrotateError as error:
         problem = str(error)
@@ -137,10 +132,6 @@ def rotate(where: Place, least: int) -> None:
             notes.clear(where)
         else:
             notes.write(where, least, problem)
-
-
-def _silent(_what: str, _total: int) -> AbstractContextManager[Callable[[int], None]]:
-    return nullcontext(lambda _done: None)
 
 
 def _bug(error: Exception) -> str:

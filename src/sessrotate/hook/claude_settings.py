@@ -54,9 +54,6 @@ class _Found:
     ours: tuple[_Ours, ...]
 
 
-# ── our command ──────────────────────────────────────────────────────────────────────────────
-
-
 def command(program: str, least: str) -> str:
     """Return the shell command that calls the hook of `program` with a size."""
     return shlex.join([program, "hook", "--min-size", least])
@@ -89,9 +86,6 @@ def commands(text: str) -> list[str]:
 def is_disabled(text: str) -> bool:
     """Tell whether these settings, which are valid, turn all hooks off."""
     return json_edit.document(text).get("disableAllHooks") is True
-
-
-# ── installing and removing ─────────────────────────────────────────────────────────────────
 
 
 def install(text: str, line: str) -> str:
@@ -142,8 +136,11 @@ def remove(text: str, before: str | None) -> str:
 
 
 def is_empty(text: str) -> bool:
-    """Tell whether settings, which are valid, have no entry."""
-    return not json_edit.document(text)
+    """Tell whether settings have no entry; they have one if they cannot be understood."""
+    try:
+        return not json_edit.document(text)
+    except RefusedError:
+        return False
 
 
 def _husks(before: str) -> dict[str, str]:
@@ -165,9 +162,6 @@ def _without(text: str, ours: _Ours) -> str:
     if len(ours.entries.values) > 1:
         return json_edit.without(text, ours.entries, ours.number)
     return json_edit.without(text, ours.groups, ours.group)
-
-
-# ── reading ──────────────────────────────────────────────────────────────────────────────────
 
 
 def _look(text: str) -> _Found:

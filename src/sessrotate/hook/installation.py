@@ -106,7 +106,7 @@ def plan_remove() -> Change:
         known = None if first is None else first.decode(errors="replace")
         left = claude_settings.remove(text, known)
         is_ours_alone = left != text and claude_settings.is_empty(left) and not path.is_symlink()
-    if is_ours_alone and (known is None or not _is_empty(known)):
+    if is_ours_alone and (known is None or not claude_settings.is_empty(known)):
         return Change(path, target, before, None, None)
     return Change(path, target, before, left.encode(), None)
 
@@ -166,13 +166,6 @@ def _text(data: bytes) -> str:
         return data.decode()
     except UnicodeDecodeError:
         raise RefusedError("It is not UTF-8, which JSON must be: fix that first.") from None
-
-
-def _is_empty(text: str) -> bool:
-    try:
-        return claude_settings.is_empty(text)
-    except RefusedError:
-        return False
 
 
 def _backup(path: Path) -> Path:

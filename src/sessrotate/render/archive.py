@@ -1,6 +1,6 @@
-"""What `archive` and `unarchive` print. Pure.
+"""What `archive`, `unarchive` and `compress` print. Pure.
 
-Rule: a dry run and the run itself show the same table.
+Rule: a dry run and the run itself show the same table. Sizes are those of files on the disk.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sessrotate.in_place.outcome import Outcome
+    from sessrotate.retention.compress import Compressed
 
 _COLUMNS: Final = ("session", "leaves", "takes", "result")
 
@@ -65,4 +66,32 @@ def back(session: str, path: str, number: int, period: float, age: float) -> str
         f"{text}It was last changed {age / _DAY:,.0f} days ago, and its client deletes sessions "
         f"after {period / _DAY:,.0f} days, at its next start. To keep it, `touch` the file now or "
         "raise cleanupPeriodDays; next time, `unarchive --touch` does that for you.\n"
+    )
+
+
+def compressed(done: Compressed) -> str:
+    """Return what became of one archive."""
+    name = printable(done.where.session)
+    if not done.segments:
+        return f"{name}: nothing to compress.\n"
+    many = count(done.segments, "segment")
+    return f"{name}: {many}, {size(done.before)} became {size(done.after)}.\n"
+
+
+def compressed_json(done: Sequence[Compressed]) -> str:
+    """Return the same of all archives for programs."""
+    return common.as_json(
+        {
+            "sessions": [
+                {
+                    "session": entry.where.session,
+                    "segments": entry.segments,
+                    "bytes_before": entry.before,
+                    "bytes_after": entry.after,
+                }
+                for entry in done
+            ],
+            "bytes_before": sum(entry.before for entry in done),
+            "bytes_after": sum(entry.after for entry in done),
+        }
     )

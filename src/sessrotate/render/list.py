@@ -95,9 +95,6 @@ class _Column:
     empty: str | None = None
 
 
-# ── cells ────────────────────────────────────────────────────────────────────────────────────
-
-
 def _taken(number: int) -> str:
     return size(number) if number else "-"
 
@@ -158,9 +155,6 @@ _COLUMNS: Final = (
 """In the order in which they are shown."""
 
 
-# ── the table ────────────────────────────────────────────────────────────────────────────────
-
-
 def table(entries: Sequence[SessionInfo], names: Iterable[str], look: Look) -> Iterator[str]:
     """Yield the lines of the table, each with its newline.
 
@@ -187,14 +181,12 @@ def _line(row: Sequence[tuple[_Column, str, int, str]], room: dict[str, int], lo
     """Return a line of the table; each cell is a column, a text, its width, and a style."""
     parts = []
     for column, text, taken, style in row:
-        spaces = room[column.name] - taken
-        if spaces < 0:
+        spaces = " " * (room[column.name] - taken)
+        fitted = spaces + text if column.is_right else text + spaces
+        if taken > room[column.name]:
             cut = widths.cut_middle if column.cell is _project else widths.cut
-            fitted = widths.padded(
-                cut(text, room[column.name]), room[column.name], right=column.is_right
-            )
-        else:
-            fitted = " " * spaces + text if column.is_right else text + " " * spaces
+            fitted = cut(text, room[column.name])
+            fitted = widths.padded(fitted, room[column.name], right=column.is_right)
         parts.append(look.paint(style, fitted.rstrip() if column is row[-1][0] else fitted))
     return _GAP.join(parts).rstrip() + "\n"
 
@@ -254,9 +246,6 @@ def ago(then: float, now: float) -> str:
 
 def _moment(seconds: float) -> datetime:
     return datetime.fromtimestamp(min(max(seconds, _WRITABLE[0]), _WRITABLE[1]), UTC)
-
-
-# ── for programs ─────────────────────────────────────────────────────────────────────────────
 
 
 def as_json(entries: Iterable[SessionInfo]) -> Iterator[str]:

@@ -33,7 +33,6 @@ _SALIENT: Final = (
 )
 """Arguments that say best what a call is about; the first that is there is shown."""
 
-
 _SPEAKERS: Final[tuple[tuple[str, Callable[[View], bool]], ...]] = (
     ("Summary", lambda view: view.is_summary),
     ("Attachment", lambda view: view.kind == "attachment"),
@@ -45,7 +44,6 @@ _SPEAKERS: Final[tuple[tuple[str, Callable[[View], bool]], ...]] = (
     ("You", lambda view: view.kind == "user"),
 )
 """Who speaks: the first rule that matches."""
-
 
 _UPDATES: Final = frozenset({"checkpoint"})
 """Boundaries that are not always compactions: Gemini CLI writes one at each resume."""

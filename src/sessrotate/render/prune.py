@@ -118,7 +118,7 @@ def done(trashed: int, freed: int) -> str:
 def as_json(shown: Shown, trashed: int, freed: int, *, dry_run: bool) -> str:
     """Return the same for programs."""
     planned = shown.planned
-    document: dict[str, Any] = {
+    document = {
         "segments": [] if planned is None else decisions(planned),
         "policy": None if planned is None else policy.in_words(planned.policy),
         "bytes_trashed": trashed,

@@ -96,9 +96,6 @@ def machine(report: MachineReport, canvas: Canvas) -> Iterator[str]:
     yield from _worth(report, canvas)
 
 
-# ── one session ──────────────────────────────────────────────────────────────────────────────
-
-
 def _heading(report: SessionReport) -> str:
     parts = [
         f"{size(report.bytes)} in {count(report.lines, 'line')}",
@@ -170,9 +167,6 @@ def _advice(report: SessionReport, canvas: Canvas) -> Iterator[str]:
     else:
         yield f"{tail}; {freed} come before the last compaction. To cut it into segments:"
     yield canvas.paint("bold", f"  {safe_text.line(report.command)}")
-
-
-# ── what lines are ───────────────────────────────────────────────────────────────────────────
 
 
 def _contents(
@@ -248,9 +242,6 @@ def _growth(days: Sequence[Day], canvas: Canvas) -> Iterator[str]:
     if rows:
         yield ""
         yield from table(_GROWTH, rows[-_SEGMENTS:], canvas)
-
-
-# ── all sessions ─────────────────────────────────────────────────────────────────────────────
 
 
 def _totals(title: str, totals: Sequence[Total], canvas: Canvas) -> Iterator[str]:

@@ -43,8 +43,9 @@ def session(report: SessionReport) -> dict[str, Any]:
 
 
 def sessions(reports: list[SessionReport]) -> dict[str, Any]:
-    """Return the document of several sessions that were named."""
-    return {"sessions": [session(report) for report in reports]}
+    """Return the document of the sessions that were named: of one alone, its own."""
+    documents = [session(report) for report in reports]
+    return {"sessions": documents} if documents[1:] else documents[0]
 
 
 def machine(report: MachineReport) -> dict[str, Any]:

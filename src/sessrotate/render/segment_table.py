@@ -7,7 +7,7 @@ a session never goes where rich would take it for markup.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from sessrotate.errors import printable
 from sessrotate.render import common
@@ -28,6 +28,7 @@ _BAR_COLUMN: Final = ""
 _EXPENDABLE: Final = ("first", "last", _BAR_COLUMN, "share")
 """Columns that a narrow terminal does without, in this order."""
 
+_STYLES: Final = {"#": "dim", "first": "dim", "last": "dim", _BAR_COLUMN: "cyan"}
 _PADDING: Final = 2
 _BAR: Final = 12
 
@@ -100,27 +101,17 @@ def rich_table(rows: Sequence[Sequence[str]], shares: Sequence[float], width: in
     from rich.text import Text  # noqa: PLC0415
 
     largest = max(shares, default=0.0) or 1.0
-    table = dict(zip(COLUMNS, zip(*rows, strict=True), strict=True))
-    table[_BAR_COLUMN] = tuple(bar(share / largest, _BAR) for share in shares)
-    order = [*COLUMNS]
-    order.insert(order.index("share") + 1, _BAR_COLUMN)
-    kept = _fitting({column: table[column] for column in order}, width)
-    drawn = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, collapse_padding=True)
-    for column in kept:
-        drawn.add_column(
-            column,
-            justify="left" if column in _LEFT else "right",
-            no_wrap=True,
-            style={"#": "dim", "first": "dim", "last": "dim", _BAR_COLUMN: "cyan"}.get(column, ""),
-        )
-    for row in zip(*(table[column] for column in kept), strict=True):
-        drawn.add_row(*(Text(cell) for cell in row))
-    return drawn
-
-
-def _fitting(table: dict[str, tuple[str, ...]], width: int) -> list[str]:
-    widths = {column: max(map(len, (column, *cells))) + _PADDING for column, cells in table.items()}
-    for column in _EXPENDABLE:
+    cells = dict(zip(COLUMNS, zip(*rows, strict=True), strict=True))
+    cells[_BAR_COLUMN] = tuple(bar(share / largest, _BAR) for share in shares)
+    widths = {name: max(map(len, (name, *column))) + _PADDING for name, column in cells.items()}
+    for name in _EXPENDABLE:
         if sum(widths.values()) + _PADDING > width:
-            del widths[column]
-    return list(widths)
+            del widths[name]
+    kept = [name for name in (*COLUMNS[:3], _BAR_COLUMN, *COLUMNS[3:]) if name in widths]
+    drawn = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, collapse_padding=True)
+    for name in kept:
+        justify: Literal["left", "right"] = "left" if name in _LEFT else "right"
+        drawn.add_column(name, justify=justify, no_wrap=True, style=_STYLES.get(name, ""))
+    for row in zip(*(cells[name] for name in kept), strict=True):
+        drawn.add_row(*map(Text, row))
+    return drawn

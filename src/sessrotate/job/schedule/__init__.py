@@ -76,9 +76,6 @@ class Plan:
         return not any(os.path.lexists(path) for path, _ in self.files)
 
 
-# ── planning ──────────────────────────────────────────────────────────────────────────────────
-
-
 def plan(every: Every) -> Plan:
     """Return the schedule for this machine; raise RefusedError if it cannot hold a path."""
     carried = {name: os.environ[name] for name in _CARRIED if os.environ.get(name)}
@@ -140,9 +137,6 @@ _SYSTEMS: Final[dict[str, Callable[[Work], Plan]]] = {
 def found() -> Path | None:
     """Return the file of an installed schedule; None if none is found."""
     return next((path for path in (_units() / systemd.TIMER, _agent()) if path.is_file()), None)
-
-
-# ── executing ────────────────────────────────────────────────────────────────────────────────
 
 
 def install(planned: Plan) -> tuple[Command, ...]:
