@@ -11,13 +11,12 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
-from sessrotate import clients
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import DamagedError, storage
 from sessrotate.model import Boundary, Segment, Span
 from sessrotate.reading import pieces as history_pieces
 from sessrotate.segments import dating, first_line, plan, scan
-from sessrotate.segments.segment_set import SegmentFile, SegmentSet, beginning, body, unreadable
+from sessrotate.segments.segment_set import SegmentFile, SegmentSet, body, unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -106,16 +105,6 @@ def of_file(source: Source, client: Client) -> list[OpenSegment]:
     return list(_live(source, client, 0, 0, 0))
 
 
-def client_of(segments: SegmentSet) -> Client:
-    """Return the client that wrote a set: by its manifest, else by the first segment present."""
-
-    def head() -> bytes:
-        parts = (part for part in segments.parts if part.file is not None)
-        return next((beginning(segments.folder, part, clients.HEAD) for part in parts), b"")
-
-    return clients.of_set(segments.client, head)
-
-
 def of_set(segments: SegmentSet, client: Client) -> list[OpenSegment]:
     """Return the segments of a folder. Raises DamagedError if they are not a set."""
     problems = unreadable(segments)
@@ -164,12 +153,13 @@ def _live(
     """Yield the segments of a live file from offset `prefix` on: `start` in the history."""
     with storage("read the session"):
         parts = plan.spans(scan.scan(source, client, lambda _done: None), prefix)
-        times = list(dating.times(source, client, parts))
-    for number, ((span, boundary), (earliest, latest)) in enumerate(zip(parts, times, strict=True)):
-        offset = span.start - prefix + start
-        opening = replace(boundary, offset=offset) if boundary is not None else None
-        info = SegmentInfo(first + number, span.size, opening, earliest, latest, "live")
-        yield OpenSegment(info, partial(source.pieces, span))
+        segments = plan.segments(parts, dating.times(source, client, parts))
+    for segment in segments:
+        info = replace(_info(segment, None), index=first + segment.index, standing="live")
+        if segment.boundary is not None:
+            offset = segment.span.start - prefix + start
+            info = replace(info, boundary=replace(segment.boundary, offset=offset))
+        yield OpenSegment(info, partial(source.pieces, segment.span))
 
 
 def _merged(

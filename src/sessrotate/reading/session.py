@@ -22,7 +22,7 @@ from sessrotate.model import Span
 from sessrotate.parsing.records import Record, records, split
 from sessrotate.reading import holders, open_segments
 from sessrotate.reading.holders import WholeFile
-from sessrotate.segments.segment_set import SegmentSet
+from sessrotate.segments.segment_set import SegmentSet, client_of
 from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
@@ -261,13 +261,12 @@ class Session:
         """
         newest = self.newest
         for info in self.segments:
+            if info.index == newest and self._carried is not None:
+                yield from records(self._carried(), newest, is_carried=True)
             if info.standing == "live" or info.index == newest:
-                if info.index == newest and self._carried is not None:
-                    yield from records(self._carried(), newest, is_carried=True)
                 yield from self.segment(info.index)
             elif not info.index:
-                early = takewhile(lambda record: record.offset < edge, self.segment(0))
-                yield from early
+                yield from takewhile(lambda record: record.offset < edge, self.segment(0))
 
     def older(self) -> Iterator[Callable[[], Iterator[Record]]]:
         """Yield what holds records from before the newest segment, the nearest first."""
@@ -335,7 +334,7 @@ def _session(path: Path, holder: Holder, on_gap: OnGap | None) -> Session:
                     if on_gap is None:
                         raise DamagedError(problem.detail)
                     on_gap(problem.detail)
-            client = open_segments.client_of(holder)
+            client = client_of(holder.folder, holder.parts, holder.client)
             segments = open_segments.of_set(holder, client)
             return Session(client, identity, path, segments, on_gap=on_gap)
         case WholeFile(source=source, client=client):

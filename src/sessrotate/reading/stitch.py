@@ -36,6 +36,8 @@ _ALLOWABLE: Final = {
 }
 """Kinds of problems that a caller may accept, and how."""
 
+_OTHER: Final = "The digest of the whole session is not the one in manifest.json."
+
 
 # ── all bytes ────────────────────────────────────────────────────────────────────────────────
 
@@ -91,16 +93,14 @@ def _of_state(
 
 def _of_set(segments: SegmentSet, on_gap: OnGap | None) -> Iterator[memoryview]:
     _check(segments.problems, on_gap)
-    whole, is_whole = Fingerprint(), True
-    for part in segments.parts:
-        if part.pruned is not None:
-            is_whole = False
-            continue
+    whole = Fingerprint()
+    present = [part for part in segments.parts if part.pruned is None]
+    for part in present:
         for piece in body(segments, part):
             whole.update(piece)
             yield piece
-    if is_whole:
-        _check_whole(segments, whole)
+    if len(present) == len(segments.parts) and not _is_whole(segments, whole):
+        raise DamagedError(_OTHER)
 
 
 def _check(problems: Iterable[Problem], on_gap: OnGap | None) -> None:
@@ -113,9 +113,8 @@ def _check(problems: Iterable[Problem], on_gap: OnGap | None) -> None:
             raise DamagedError(problem.detail)
 
 
-def _check_whole(segments: SegmentSet, whole: Fingerprint) -> None:
-    if segments.source_digest not in (None, whole.digest):
-        raise DamagedError("The digest of the whole session is not the one in manifest.json.")
+def _is_whole(segments: SegmentSet, whole: Fingerprint) -> bool:
+    return segments.source_digest in (None, whole.digest)
 
 
 # ── whether all is well ──────────────────────────────────────────────────────────────────────
@@ -171,9 +170,7 @@ def _verify_set(segments: SegmentSet, progress: Progress) -> list[Problem]:
                     progress(done)
             except DamagedError as error:
                 problems.append(Problem("changed", str(error), part.index))
-    if all(problem.kind == "leftover" for problem in problems):  # nothing was pruned either
-        try:
-            _check_whole(segments, whole)
-        except DamagedError as error:
-            problems.append(Problem("manifest", str(error)))
+    was_read = all(problem.kind == "leftover" for problem in problems)  # nothing was pruned either
+    if was_read and not _is_whole(segments, whole):
+        problems.append(Problem("manifest", _OTHER))
     return problems

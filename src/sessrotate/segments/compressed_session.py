@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from contextlib import ExitStack
 from dataclasses import replace
 from io import FileIO
 from pathlib import Path
@@ -50,19 +51,15 @@ class CompressedSession(Source):
         super().__init__(path)
         self._compressed = self._fd
         self._was = super().identity()
-        try:
+        with ExitStack() as failed:
+            failed.callback(os.close, self._compressed)
             self._fd = _scratch(path.parent)
-            try:
-                with FileIO(self._compressed, "rb", closefd=False) as stream:
-                    for buffer, size in content(stream, "zstd"):
-                        with memoryview(buffer) as view, storage("decompress the session"):
-                            fs.write_all(self._fd, view[:size])
-            except BaseException:
-                os.close(self._fd)
-                raise
-        except BaseException:
-            os.close(self._compressed)
-            raise
+            failed.callback(os.close, self._fd)
+            with FileIO(self._compressed, "rb", closefd=False) as stream:
+                for buffer, size in content(stream, "zstd"):
+                    with memoryview(buffer) as view, storage("decompress the session"):
+                        fs.write_all(self._fd, view[:size])
+            failed.pop_all()
 
     def __exit__(self, *_: object) -> None:
         super().__exit__()

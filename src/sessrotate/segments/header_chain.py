@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from sessrotate import clients, names
+from sessrotate import names
 from sessrotate.errors import DamagedError, NotASessionError, WrongUsageError, printable, storage
 from sessrotate.model import CODECS, Codec, Layout
 from sessrotate.segments import first_line, header
@@ -21,8 +21,8 @@ from sessrotate.segments.segment_set import (
     Problem,
     SegmentFile,
     SegmentSet,
-    beginning,
     body_pieces,
+    client_of,
     content,
     describe,
     missing,
@@ -264,8 +264,7 @@ def _contradictions(claim: _Claim, parts: list[SegmentFile]) -> Iterator[Problem
             name = printable(file)
             yield Problem("header", f"Segment {index} ({name}) is one more than there were.", index)
     # Of whom the session is, its beginning tells; a later segment's first line may be torn.
-    told = next((part for part in parts if part.file is not None), parts[0])
-    client = clients.of_set(None, lambda: beginning(claim.folder, told, clients.HEAD))
+    client = client_of(claim.folder, parts)
     for part in parts[1:]:
         if part.file is None:
             continue

@@ -45,7 +45,7 @@ def load(folder: Path, file: str | None = None) -> SegmentSet:
         )
         return SegmentSet(folder, "", (), 0, None, (problem,))
     if names.MANIFEST in listing:
-        listed = manifest.parse(_manifest_bytes(folder))
+        listed = _manifest(folder)
         if file is None or _belongs(listed, file):
             return of_manifest(folder, listing, listed)
     return header_chain.from_headers(folder, listing, file)
@@ -81,7 +81,7 @@ def is_segment(folder: Path, file: str) -> bool:
     if names.MANIFEST in listing:
         # Any other program may have a file of that name: then it says nothing.
         with suppress(DamagedError):
-            if _belongs(manifest.parse(_manifest_bytes(folder)), file):
+            if _belongs(_manifest(folder), file):
                 return True
     own = header_chain.read_header(folder, file)
     if own.line or own.damage is not None:
@@ -108,8 +108,8 @@ def read_small(folder: Path, file: str, limit: int) -> bytes:
     return bytes(data)
 
 
-def _manifest_bytes(folder: Path) -> bytes:
-    return read_small(folder, names.MANIFEST, manifest.MAX_BYTES)
+def _manifest(folder: Path) -> manifest.Manifest:
+    return manifest.parse(read_small(folder, names.MANIFEST, manifest.MAX_BYTES))
 
 
 def _belongs(listed: manifest.Manifest, file: str) -> bool:

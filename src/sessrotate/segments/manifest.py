@@ -49,14 +49,8 @@ class Manifest:
 
 def dump(manifest: Manifest) -> bytes:
     """Return the manifest as the bytes of its file: JSON, with each segment on its own line."""
-    written = BytesIO()
-    written.write(_head_line(manifest))
-    for sealed in manifest.segments:
-        if sealed.segment.index:
-            written.write(b",\n")
-        written.write(_segment_line(manifest, sealed))
-    written.write(_END)
-    return written.getvalue()
+    lines = (_segment_line(manifest, sealed) for sealed in manifest.segments)
+    return _head_line(manifest) + b",\n".join(lines) + _END
 
 
 def _head_line(manifest: Manifest) -> bytes:
@@ -109,23 +103,18 @@ def parse(data: bytes) -> Manifest:
         manifest = msgspec.convert({**head, **source}, Manifest)
         # Whatever else it might say (an unknown key, a file name not ours) shows in a line that
         # is not the one that we would have written.
-        is_ours = first == _head_line(manifest)
-        more = True
-        while is_ours and more:
+        is_ours, end = first == _head_line(manifest), b",\n"
+        while is_ours and end == b",\n":
             line = lines.readline(_MAX_LINE)
-            more = line.endswith(b",\n")
-            segments.append(_sealed(json.loads(line[: -len(b",\n")] if more else line)))
-            is_ours = line == _segment_line(manifest, segments[-1]) + (b",\n" if more else b"\n")
+            end = b",\n" if line.endswith(b",\n") else b"\n"
+            segments.append(_sealed(json.loads(line.removesuffix(end))))
+            is_ours = line == _segment_line(manifest, segments[-1]) + end
+        manifest = replace(manifest, segments=tuple(segments))
+        if is_ours and b"\n" + lines.read() == _END and _is_sound(manifest):
+            return manifest
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        raise _damaged() from None
-    manifest = replace(manifest, segments=tuple(segments))
-    if not is_ours or b"\n" + lines.read() != _END or not _is_sound(manifest):
-        raise _damaged()
-    return manifest
-
-
-def _damaged() -> DamagedError:
-    return DamagedError(
+        pass
+    raise DamagedError(
         f"The {names.MANIFEST} is damaged. The segments prove themselves without it: "
         "move it away and try again."
     )

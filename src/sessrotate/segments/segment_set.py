@@ -14,6 +14,7 @@ from io import FileIO
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Final
 
+from sessrotate import clients
 from sessrotate.errors import DamagedError, StorageError, printable, storage
 from sessrotate.system.digest import Tally
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
+    from sessrotate.clients.protocol import Client
     from sessrotate.model import Codec, Pruned, Segment
 
 READ: Final = 256 * 1024
@@ -136,6 +138,16 @@ def beginning(folder: Path, part: SegmentFile, size: int) -> bytes:
             if len(found) == size:
                 break
     return bytes(found)
+
+
+def client_of(folder: Path, parts: Iterable[SegmentFile], name: str | None = None) -> Client:
+    """Return the client that wrote a set: the one its manifest names, else by the first segment."""
+
+    def head() -> bytes:
+        present = (part for part in parts if part.file is not None)
+        return next((beginning(folder, part, clients.HEAD) for part in present), b"")
+
+    return clients.of_set(name, head)
 
 
 def check(segments: SegmentSet, index: int) -> None:
