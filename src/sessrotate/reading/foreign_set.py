@@ -95,13 +95,10 @@ def _header(folder: Path, file: str) -> _ForeignHeader | None:
     line = header_chain.read_header(folder, file).line
     try:
         found: Any = json.loads(line)
-    except (ValueError, RecursionError):
+        root, kind = found["rootSession"], (found["type"], found["subtype"])
+    except (ValueError, TypeError, KeyError, RecursionError):
         return None
-    if not isinstance(found, dict):
-        return None
-    root = found.get("rootSession")
-    is_header = (found.get("type"), found.get("subtype")) == ("system", "segment_header")
-    if not is_header or not isinstance(root, str):
+    if kind != ("system", "segment_header") or not isinstance(root, str):
         return None
     parent = found.get("parentFile", found.get("parentSegment"))
     index = found.get("segmentIndex")

@@ -219,11 +219,7 @@ def pruned(parts: Iterable[SegmentFile]) -> Iterator[Problem]:
     """Yield a problem for each run of segments that were pruned at one time by one rule."""
     for stone, run in groupby(parts, key=lambda part: part.pruned):
         if stone is not None:
-            graves = [part.index for part in run]
-            named = (
-                f"Segment {graves[0]} was"
-                if len(graves) == 1
-                else f"Segments {graves[0]} to {graves[-1]} were"
-            )
+            first, *more = (part.index for part in run)
+            named = f"Segments {first} to {more[-1]} were" if more else f"Segment {first} was"
             detail = f"{named} pruned on {printable(stone.at[:10])} ({printable(stone.rule)})."
-            yield Problem("pruned", detail, graves[0])
+            yield Problem("pruned", detail, first)
