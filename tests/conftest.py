@@ -8,6 +8,7 @@ installs it where Debian's packages are.
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from support.export.browser import Browser
 
 register_profiles()
+
+# With PYTHONDONTWRITEBYTECODE each worker would rewrite the assertions of all modules anew: 6 s.
+sys.dont_write_bytecode = False
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -57,24 +57,6 @@ def check_one_recovery(image: Image, history: bytes) -> None:
         found.check_clean()
 
 
-@pytest.mark.parametrize("name", by_day(CHANGED, 1, "exhaustive"))
-def test_lines_that_come_to_either_file_after_a_crash_are_there_once_and_in_order(
-    name: str,
-) -> None:
-    of = scene(name)
-    both = 0
-    for found, client in killed_beside_a_client(of):
-        expected = appended_late(found, client, of.history)
-        if expected is None:
-            continue
-        both += client.is_replaced()
-        check_all_crashes(found.image(), expected)
-        of.run(found)
-        assert found.stitched() == expected
-        found.check_clean()
-    assert both > 2
-
-
 _CHECKED: set[tuple[Image, bytes]] = set()
 
 
@@ -94,14 +76,36 @@ def check_all_crashes(image: Image, history: bytes) -> None:
             assert found.recover() == "nothing"
 
 
-@pytest.mark.parametrize("name", by_day(CHANGED, 2, "exhaustive"))
-@pytest.mark.parametrize(
+once_or_again = pytest.mark.parametrize(
     "check",
     [
         pytest.param(check_one_recovery, id="recovered"),
         pytest.param(check_all_crashes, id="crashed again", marks=pytest.mark.exhaustive),
     ],
 )
+
+
+@pytest.mark.parametrize("name", by_day(CHANGED, 1, "exhaustive"))
+@once_or_again
+def test_lines_that_come_to_either_file_after_a_crash_are_there_once_and_in_order(
+    name: str, check: Callable[[Image, bytes], None]
+) -> None:
+    of = scene(name)
+    both = 0
+    for found, client in killed_beside_a_client(of):
+        expected = appended_late(found, client, of.history)
+        if expected is None:
+            continue
+        both += client.is_replaced()
+        check(found.image(), expected)
+        of.run(found)
+        assert found.stitched() == expected
+        found.check_clean()
+    assert both > 2
+
+
+@pytest.mark.parametrize("name", by_day(CHANGED, 2, "exhaustive"))
+@once_or_again
 def test_lines_that_come_between_two_crashes_are_there_once_and_last(
     name: str, check: Callable[[Image, bytes], None]
 ) -> None:

@@ -25,6 +25,7 @@ from sessrotate.system import in_use, lease
 from support import command_line, homes
 from support.command_line import ID, row
 from support.homes import Crash, Home, Killed
+from support.tiers import by_day
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -875,16 +876,18 @@ def test_a_folder_that_is_a_link_is_not_followed(home: Home) -> None:
     unchanged(home, DamagedError, "is not a folder|not in", away=True)
 
 
+@pytest.mark.parametrize("count", by_day([100, 1500], 1, "scale"))
 def test_thousands_of_files_go_and_come_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
     home = homes.home(tmp_path, monkeypatch, DATA)
     side = home.live.parent / ID / "subagents"
     side.mkdir(parents=True)
-    for number in range(1500):
-        (side / f"agent-{number}.jsonl").write_bytes(LONG if number < 600 else b"x")
+    long = count * 2 // 5
+    for number in range(count):
+        (side / f"agent-{number}.jsonl").write_bytes(LONG if number < long else b"x")
     before = whole(home)
     archive.archive(home.where, 1)
-    assert sum(name.endswith(".zst") for name in away(home)) == 601
+    assert sum(name.endswith(".zst") for name in away(home)) == long + 1
     unarchive.unarchive(home.where, 1)
     assert whole(home) == before
