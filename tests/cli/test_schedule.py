@@ -21,7 +21,6 @@ from support.command_line import (
     assert_one_sentence,
     called,
     names_in,
-    patched,
     piped,
     write,
 )
@@ -46,17 +45,10 @@ esac
 """
 BROKEN: Final = '#!/bin/sh\necho "Failed to connect to bus: \x1b[31mNo medium found" >&2\nexit 1\n'
 
-DARWIN: Final = patched("from sessrotate.job import schedule; schedule.PLATFORM = 'darwin'")
-"""The real command on a system that is said to be macOS."""
-
-NO_SYSTEMD: Final = patched(
-    "import pathlib\nfrom sessrotate.job import schedule\n"
-    "schedule.BOOTED = pathlib.Path('/nowhere')"
-)
-BOOTED: Final = patched(
-    "import pathlib; from sessrotate.job import schedule; schedule.BOOTED = pathlib.Path('/')"
-)
-"""The real command where systemd runs or not, whether or not its tools are found."""
+DARWIN: Final = {"PLATFORM": "darwin"}
+NO_SYSTEMD: Final = {"BOOTED": Path("/nowhere")}
+BOOTED: Final = {"BOOTED": Path("/")}
+"""What `schedule` is told of the system: macOS, or whether systemd runs, whatever tools it has."""
 
 
 class Machine:
@@ -74,8 +66,11 @@ class Machine:
     def tool(self, name: str, text: str) -> None:
         write(self.bin / name, text.encode()).chmod(0o700)
 
-    def run(self, *arguments: str, program: tuple[str, ...] = (COMMAND,)) -> Ended:
-        return piped("schedule", *arguments, env=self.env, program=program)
+    def run(self, *arguments: str, **system: object) -> Ended:
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in system.items():
+                patch.setattr(schedule, name, value)
+            return piped("schedule", *arguments, env=self.env)
 
     def calls(self) -> list[str]:
         path = self.home / "calls"
@@ -188,11 +183,11 @@ def test_a_unit_that_is_masked_is_left_alone(linux: Machine) -> None:
 
 
 def test_where_systemctl_is_not_found_a_person_is_told_what_to_run(machine: Machine) -> None:
-    ended = machine.run("install", program=BOOTED)
+    ended = machine.run("install", **BOOTED)
     assert ended.code == 0
     assert names_in(machine.units) == [systemd.SERVICE, systemd.TIMER]
     assert ended.err.splitlines()[1:] == [f"  {line}" for line in ENABLED]
-    ended = machine.run("remove", program=BOOTED)
+    ended = machine.run("remove", **BOOTED)
     assert ended.code == 0
     assert ended.err.splitlines()[1:] == [f"  {line}" for line in DISABLED]
     assert not machine.units.exists()
@@ -209,32 +204,32 @@ def test_a_manager_that_does_not_answer_is_an_error_that_says_what_to_do(machine
 
 
 def test_where_there_is_no_such_system_the_line_for_cron_is_shown(machine: Machine) -> None:
-    ended = machine.run("show", program=NO_SYSTEMD)
+    ended = machine.run("show", **NO_SYSTEMD)
     assert ended.code == 0
     variables = {
         name: machine.env[name]
         for name in ("CLAUDE_CONFIG_DIR", "XDG_CONFIG_HOME", "XDG_STATE_HOME")
     }
     assert ended.out.splitlines()[1] == cron.line(Work(COMMAND, variables, "daily"))
-    assert_one_sentence(machine.run("install", program=NO_SYSTEMD), 77)
-    assert machine.run("remove", program=NO_SYSTEMD).out == "Nothing to remove.\n"
+    assert_one_sentence(machine.run("install", **NO_SYSTEMD), 77)
+    assert machine.run("remove", **NO_SYSTEMD).out == "Nothing to remove.\n"
     assert not machine.xdg.exists()
 
 
 def test_on_macos_it_is_an_agent(mac: Machine) -> None:
     path = mac.home / "Library" / "LaunchAgents" / launchd.FILE
-    shown = mac.run("show", program=DARWIN)
+    shown = mac.run("show", **DARWIN)
     assert not path.exists()
-    assert mac.run("install", program=DARWIN).code == 0
+    assert mac.run("install", **DARWIN).code == 0
     assert path.read_text() in shown.out
     assert plistlib.loads(path.read_bytes())["ProgramArguments"] == [COMMAND, "run"]
     calls = mac.calls()
     assert [call.split()[1] for call in calls] == ["bootout", "bootstrap"]
     assert calls[1].endswith(str(path))
     before = snapshot(mac.home / "Library")
-    assert mac.run("install", program=DARWIN).out.startswith("Already installed")
+    assert mac.run("install", **DARWIN).out.startswith("Already installed")
     assert snapshot(mac.home / "Library") == before
-    assert mac.run("remove", program=DARWIN).code == 0
+    assert mac.run("remove", **DARWIN).code == 0
     assert not (mac.home / "loaded").exists()
     assert not path.exists()
     assert not mac.xdg.exists()
