@@ -9,6 +9,8 @@ import re
 from array import array
 from typing import TYPE_CHECKING, Any, Final
 
+from sessrotate.parsing import json_line
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
@@ -22,9 +24,17 @@ are read once more."""
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)")
 
 
+_DATED: Final[json_line.Shape] = {"timestamp": None}
+
+
 def iso_time(value: object) -> str | None:
     """Return a value that is a time as clients write them (ISO 8601), None of any other."""
     return value if isinstance(value, str) and _TIME.fullmatch(value) else None
+
+
+def timestamp(line: Iterable[bytes], size: int) -> str | None:
+    """Return the `timestamp` of one record, None if it has none."""
+    return iso_time((json_line.values(line, size, _DATED) or {}).get("timestamp"))
 
 
 def text(value: Any, name: str) -> str | None:

@@ -64,7 +64,7 @@ def _no_constant(name: str) -> None:
 
 def outermost(text: str) -> Box:
     """Return the object that sound JSON text is."""
-    return box(text, len(text) - len(text.lstrip(" \t\r\n")))
+    return box(text, text.index("{"))
 
 
 def box(text: str, start: int) -> Box:
@@ -120,13 +120,14 @@ def without(text: str, inside: Box, number: int) -> str:
 
 def including(text: str, inside: Box, key: str | None, value: object) -> str:
     """Return the text with one value more, last: on lines of its own where others have such."""
-    newline, unit = "\r\n" if "\r\n" in text else "\n", _unit(text)
     if inside.values:
         return _beside(text, inside, key, value)
-    opening, closing = text[inside.start], text[inside.end - 1]
+    opening, closing, unit = text[inside.start], text[inside.end - 1], _unit(text)
     if unit is None:
         return replaced(text, inside, opening + _written(key, value, None, "") + closing)
-    outer = newline + _indent_of_line(text, inside.start)
+    line = text[text.rfind("\n", 0, inside.start) + 1 : inside.start]
+    indent = line[: len(line) - len(line.lstrip(" \t"))]
+    outer = ("\r\n" if "\r\n" in text else "\n") + indent
     written = _written(key, value, unit, outer + unit)
     return replaced(text, inside, f"{opening}{outer}{unit}{written}{outer}{closing}")
 
@@ -160,8 +161,3 @@ def _unit(text: str) -> str | None:
         return None
     indent = text[top.start + 1 : top.values[0].begin].rpartition("\n")[2]
     return indent or _DEFAULT_INDENT
-
-
-def _indent_of_line(text: str, at: int) -> str:
-    line = text[text.rfind("\n", 0, at) + 1 : at]
-    return line[: len(line) - len(line.lstrip(" \t"))]

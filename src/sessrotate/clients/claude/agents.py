@@ -22,7 +22,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate.clients.claude.client import AGENT, SUFFIX
-from sessrotate.clients.claude.rows import Outcome, Shown, shown_of, started_of
+from sessrotate.clients.claude.rows import Outcome, Shown, Started, shown_of, started_of
 from sessrotate.clients.claude.titles import WARM_UP, asked, prompt
 from sessrotate.clients.common import listed, text
 from sessrotate.clients.preview import EDGE, Agent
@@ -114,13 +114,12 @@ def with_calls(agents: Iterable[Agent], history: Callable[[], Iterable[Record]])
     wanted = {agent.asked for agent in agents}
     for record in history():
         if any(marker in record.line for marker in _STARTED):
-            row = started_of.of(record)
-            if row is None:
-                continue
+            row = started_of.of(record) or Started()
             result = row.tool_use_result
             agent = result.agent_id if isinstance(result, Outcome) else None
-            if agent is not None and (call := _answered(row)) is not None:
-                by_agent[agent] = call
+            answered = next((text(each, "tool_use_id") for each in row.blocks("tool_result")), None)
+            if agent is not None and answered is not None:
+                by_agent[agent] = answered
             for call, said in _calls(row):
                 if said in wanted and call not in by_prompt.setdefault(said, []):
                     by_prompt[said].append(call)
@@ -205,10 +204,6 @@ def _meta(path: Path) -> dict[str, Any]:
             found = json.loads(source.read_at(0, min(_META_BYTES, source.size())))
         return found if isinstance(found, dict) else {}
     return {}
-
-
-def _answered(row: Shown) -> str | None:
-    return next((text(block, "tool_use_id") for block in row.blocks("tool_result")), None)
 
 
 def _calls(row: Shown) -> Iterator[tuple[str, str]]:

@@ -84,13 +84,13 @@ class Preserved:
     """The uuids of the rows from before it that a compaction's record says it preserved.
 
     `required` are needed (2.1.330 relinks all of them or none); of `listed`, which has those too,
-    one may be in no file. `ends` are the first and the last row of what is to be walked, backwards
-    by their parents, where there is no list.
+    one may be in no file. Where there is no list, `walked` has the last row of what is to be
+    walked, backwards by their parents, and behind it the row that the walk ends with.
     """
 
     required: frozenset[str] = frozenset()
     listed: frozenset[str] = frozenset()
-    ends: tuple[str, str] | None = None
+    walked: tuple[tuple[str, str], ...] = ()
 
 
 def preserved(compaction: Compaction) -> Preserved:
@@ -104,7 +104,7 @@ def preserved(compaction: Compaction) -> Preserved:
         return Preserved(required, required | _texts(messages.all_uuids))
     if segment is None or segment.head_uuid is None or segment.tail_uuid is None:
         return Preserved()
-    return Preserved(ends=(segment.head_uuid, segment.tail_uuid))
+    return Preserved(walked=((segment.tail_uuid, segment.head_uuid),))
 
 
 def _texts(values: list[Any] | None) -> frozenset[str]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate import names
+from sessrotate.clients import common
 from sessrotate.clients.claude.rows import dated_of
 from sessrotate.clients.common import count, has_row, iso_time, listed, text
 from sessrotate.model import Boundary
@@ -51,8 +52,6 @@ _BOUNDARY: Final[json_line.Shape] = {
     "timestamp": None,
     "compactMetadata": {"trigger": None, "preTokens": None},
 }
-
-_DATED: Final[json_line.Shape] = {"timestamp": None}
 
 # A row of any version names its kind in `type` and belongs to a session, a message or a leaf.
 _ROW: Final[json_line.Shape] = dict.fromkeys(
@@ -98,7 +97,7 @@ def timestamp(line: Iterable[bytes], size: int) -> str | None:
             return iso_time(dated_of.fast(data).timestamp)
         except DECLINED:
             line = [data]
-    return iso_time((json_line.values(line, size, _DATED) or {}).get("timestamp"))
+    return common.timestamp(line, size)
 
 
 def recognise(head: bytes, *, is_whole: bool) -> bool:

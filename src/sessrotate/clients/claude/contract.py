@@ -184,8 +184,7 @@ def _preserved(source: Source, boundary: Span) -> tuple[_Needs, bool]:
     if compaction is None:
         raise _RefusedError("The last compaction's record cannot be read.")
     told = preserved(compaction)
-    walked = {} if told.ends is None else {told.ends[1]: told.ends[0]}
-    needs = _Needs(preserved=set(told.listed), required=set(told.required), walked=walked)
+    needs = _Needs({*told.listed}, {*told.required}, walked=dict(told.walked))
     return needs, not (needs.preserved or needs.walked)
 
 

@@ -54,14 +54,11 @@ def needed_by(tail: Iterable[Record]) -> Needed:
         if not number and (compaction := compaction_of.of(record)) is not None:
             kept = preserved(compaction)
             wanted.listed |= kept.listed
-            if kept.ends is not None:
-                first, last = kept.ends
-                wanted.walked[last] = first
+            wanted.walked.update(kept.walked)
         if row.uuid is not None:
             own.add(row.uuid)
-        parent = row.parent_uuid
-        if parent is not None and parent not in own:
-            wanted.chained.add(parent)
+        if row.parent_uuid is not None and row.parent_uuid not in own:
+            wanted.chained.add(row.parent_uuid)
     wanted.chained -= own
     wanted.listed -= own
     return wanted

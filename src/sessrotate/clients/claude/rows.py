@@ -36,8 +36,7 @@ class Row(Struct, rename="camel", gc=False):
 
     type: str | None = None
     """`user`, `assistant`, `system`, `attachment`, or one of some forty types of metadata."""
-    uuid: str | None = None
-    """Of rows of the conversation only."""
+    uuid: str | None = None  # of rows of the conversation only
     parent_uuid: str | None = None
     """The row that this one follows; null where a conversation begins, as at a compaction."""
     session_id: Name = None
@@ -45,8 +44,7 @@ class Row(Struct, rename="camel", gc=False):
     """The row whose files a `file-history-snapshot` or `file-history-delta` has (2.1.112)."""
     leaf_uuid: Name = None
     """The last row of what a `summary` is of (2.0.28), or a `last-prompt` (2.1.260)."""
-    organization_uuid: Name = None
-    """Of a `hybrid-organization` (in the code of 2.1.330)."""
+    organization_uuid: Name = None  # of a `hybrid-organization` (in the code of 2.1.330)
 
 
 # ── messages ─────────────────────────────────────────────────────────────────────────────────
@@ -59,25 +57,18 @@ class Source(Struct, gc=False):
 class Block(Struct, gc=False):
     """A block of a message, of the Anthropic API as the client writes it down."""
 
-    type: str | None = None
-    """`text`, `thinking`, `tool_use`, `tool_result`, `image` and others."""
-    id: str | None = None
-    """Of a `tool_use`: the call's."""
-    name: str | None = None
-    """Of a `tool_use`: the tool's."""
-    tool_use_id: str | None = None
-    """Of a `tool_result`: the call's whose result it is."""
-    content: Raw = NOTHING
-    """Of a `tool_result`: a text, or a list of blocks."""
-    source: Source | None = None
-    """Of an `image` or a `document`."""
+    type: str | None = None  # `text`, `thinking`, `tool_use`, `tool_result`, `image` and others
+    id: str | None = None  # of a `tool_use`: the call's
+    name: str | None = None  # of a `tool_use`: the tool's
+    tool_use_id: str | None = None  # of a `tool_result`: the call's whose result it is
+    content: Raw = NOTHING  # of a `tool_result`: a text, or a list of blocks
+    source: Source | None = None  # of an `image` or a `document`
 
 
 class Message(Struct, gc=False):
     """What a `user` or `assistant` row has in `message`."""
 
-    id: str | None = None
-    """Of the model's: the answer that all its rows are parts of."""
+    id: str | None = None  # of the model's: the answer that all its rows are parts of
     content: str | list[Block] | None = None
 
 
@@ -88,8 +79,7 @@ class Turn(Row, rename="camel", gc=False):
     """Of a `system` row: `compact_boundary`, `local_command`, `stop_hook_summary` and others."""
     timestamp: str | None = None
     """ISO 8601 in UTC, in milliseconds. Metadata has none."""
-    is_sidechain: bool = False
-    """It is an agent's."""
+    is_sidechain: bool = False  # it is an agent's
     message: Message | None = None
 
 
@@ -120,21 +110,14 @@ class Shown(Row, rename="camel"):
     subtype: str | None = None
     timestamp: str | None = None
     is_sidechain: bool = False
-    is_meta: bool = False
-    """The client says it in the user's name."""
-    is_compact_summary: bool = False
-    """It is what a compaction left of the conversation."""
-    is_visible_in_transcript_only: bool = False
-    """It is not sent to the model."""
-    agent_id: str | None = None
-    """The agent whose transcript this is."""
+    is_meta: bool = False  # the client says it in the user's name
+    is_compact_summary: bool = False  # it is what a compaction left of the conversation
+    is_visible_in_transcript_only: bool = False  # it is not sent to the model
+    agent_id: str | None = None  # the agent whose transcript this is
     message: Said | None = None
-    content: Any = None
-    """Of a `system` row: a text."""
-    attachment: Any = None
-    """Of an `attachment` (2.1.112): an object that has a type."""
-    rendered: Any = None
-    """Of an `attachment` (2.1.300): what the model was told of it, as messages."""
+    content: Any = None  # of a `system` row: a text
+    attachment: Any = None  # of an `attachment` (2.1.112): an object that has a type
+    rendered: Any = None  # of an `attachment` (2.1.300): what the model was told of it, as messages
 
     def blocks(self, kind: str) -> Iterator[dict[str, Any]]:
         """Yield the blocks of its message that have this type."""
@@ -147,21 +130,16 @@ class Shown(Row, rename="camel"):
 class Titled(Shown, rename="camel"):
     """A row that may give its session a title."""
 
-    custom_title: str | None = None
-    """Of a `custom-title`: the user's own (2.1.80)."""
-    ai_title: str | None = None
-    """Of an `ai-title`: the model's (2.1.80)."""
-    last_prompt: str | None = None
-    """Of a `last-prompt` (2.1.112)."""
-    summary: str | None = None
-    """Of a `summary` (2.0.28)."""
+    custom_title: str | None = None  # of a `custom-title`: the user's own (2.1.80)
+    ai_title: str | None = None  # of an `ai-title`: the model's (2.1.80)
+    last_prompt: str | None = None  # of a `last-prompt` (2.1.112)
+    summary: str | None = None  # of a `summary` (2.0.28)
 
 
 class Outcome(Struct, rename="camel"):
     """What the client noted of a tool's result, for its own display."""
 
-    agent_id: str | None = None
-    """The agent that the call started."""
+    agent_id: str | None = None  # the agent that the call started
 
 
 class Started(Shown, rename="camel"):
@@ -181,8 +159,7 @@ class PreservedSegment(Struct, rename="camel"):
 
     head_uuid: str | None = None
     tail_uuid: str | None = None
-    anchor_uuid: str | None = None
-    """The row that they follow from now on: the summary."""
+    anchor_uuid: str | None = None  # the row that they follow from now on: the summary
 
 
 class PreservedMessages(Struct, rename="camel"):

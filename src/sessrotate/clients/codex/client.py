@@ -12,12 +12,13 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
+from sessrotate.clients import common
 from sessrotate.clients.common import count, has_row, iso_time, listed
 from sessrotate.model import Boundary
 from sessrotate.parsing import json_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Reversible
+    from collections.abc import Iterator, Reversible
 
     from sessrotate.model import Span
 
@@ -47,8 +48,6 @@ _NAME: Final = re.compile(
 
 _DEEPEST: Final = 3
 """Folders between `sessions` and a rollout: year, month, day."""
-
-_DATED: Final[json_line.Shape] = {"timestamp": None}
 
 _BOUNDARY: Final[json_line.Shape] = {
     "type": None,
@@ -162,9 +161,8 @@ def _by_its_ends(line: Reversible[bytes], span: Span) -> Boundary | Literal[True
 # ── rows and files ───────────────────────────────────────────────────────────────────────────
 
 
-def timestamp(line: Iterable[bytes], size: int) -> str | None:
-    """Return the time of one record; bare rows (0.20 to 0.29) have none, but for the first."""
-    return iso_time((json_line.values(line, size, _DATED) or {}).get("timestamp"))
+timestamp: Final = common.timestamp
+"""Bare rows (0.20 to 0.29) have none, but for the first."""
 
 
 def recognise(head: bytes, *, is_whole: bool) -> bool:

@@ -160,14 +160,10 @@ def side_bytes_of(live: Path, session: str) -> int:
         own = f"{PREFIX}{session}"
         found += _size(project / "logs" / f"{own}.jsonl")
         found += _size(project / "tool-outputs" / own) + _size(project / session)
-    newest = max((path.name for path in listed(live.parent) if _is_session(path)), default="")
-    if live.name == newest:
+    beside = (path for path in listed(live.parent) if path.suffix in SUFFIXES)
+    if live.name == max((each.name for each in beside if each.name.startswith(PREFIX)), default=""):
         found += sum(_size(path) for path in listed(project) if _is_shared(path.name))
     return found
-
-
-def _is_session(path: Path) -> bool:
-    return path.name.startswith(PREFIX) and path.suffix in SUFFIXES
 
 
 def _is_shared(name: str) -> bool:
