@@ -158,7 +158,9 @@ class _Tree:
         Of rows of one time that is the first in the file; it is not on the way yet.
         """
         if self.by_time is None:
-            self.by_time = sorted(self.spoken, key=self._when)
+            self.by_time = sorted(
+                self.spoken, key=lambda each: (self.times[each], -self.numbers[each])
+            )
         time = self.times[node]
         at = bisect_right(self.by_time, time, key=self.times.__getitem__)
         while at and self.by_time[at - 1] in seen:
@@ -168,9 +170,6 @@ class _Tree:
             at and self.times[before] > 0 and round(1000 * (time - self.times[before])) <= _NEAR
         )
         return before if is_near else _NOWHERE
-
-    def _when(self, node: int) -> tuple[float, int]:
-        return self.times[node], -self.numbers[node]
 
     def _beside(self, way: list[int]) -> dict[int, list[int]]:
         """Return what belongs beside the way: node → the nodes that follow it.

@@ -39,11 +39,7 @@ _HISTORY: Final = ("payload", "replacement_history")
 
 
 def live(session: Reading) -> Iterator[Record]:
-    """Yield what a resume would load, in the order of the file.
-
-    That is the session's first row, then the last compaction that carries its history, the items
-    of that history, and everything after the compaction.
-    """
+    """Yield the session's first row, the last compaction with its history, and all after it."""
     base = _base(session)
     rows = session.segment(base)
     if base:
