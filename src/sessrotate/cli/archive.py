@@ -64,6 +64,4 @@ def command(
         streams.write(render_archive.outcomes(outcomes, dry_run=dry_run))
     if len(wanted) == 1 and outcomes[0].error is not None and sessions:
         raise outcomes[0].error
-    code = outcome.exit_code(outcomes, in_use_counts=bool(sessions))
-    if code:
-        raise typer.Exit(code)
+    raise typer.Exit(outcome.exit_code(outcomes, in_use_counts=bool(sessions)))

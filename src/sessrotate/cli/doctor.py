@@ -29,6 +29,6 @@ def command(*, as_json: Json = False) -> None:
     else:
         lines = [f"{setting.name}: {printable(setting.value)}" for setting in settings]
         lines += [f"{printable(finding.path)}: {finding.detail}" for finding in found]
-        streams.write("\n".join([*lines, *([] if found else ["No problems found."])]) + "\n")
+        streams.write_lines(lines if found else [*lines, "No problems found."])
     if found:
         raise typer.Exit(1)

@@ -47,7 +47,7 @@ def run(path: Path, options: Options) -> None:
     elif options.dry_run:
         _show(where, done, seconds)
     elif done.refusal is None:
-        streams.write("\n".join(render_in_place.done(done)) + "\n")
+        streams.write_lines(render_in_place.done(done))
     if done.refusal is not None:
         raise done.refusal
 
@@ -69,7 +69,7 @@ def _show(where: Place, planned: operations.Rotated, seconds: float) -> None:
     streams.write(render_in_place.heading(planned.plan) + "\n")
     streams.show_table(*render_in_place.table(planned.plan))
     room = fs.free_bytes(where.config)
-    streams.write("\n".join(render_in_place.would(planned.plan, seconds, room)) + "\n")
+    streams.write_lines(render_in_place.would(planned.plan, seconds, room))
 
 
 def progress(*, quiet: bool) -> operations.Progress:
@@ -92,6 +92,4 @@ def run_all(least: int, options: Options) -> None:
         streams.write(render_in_place.outcomes_json(outcomes))
     else:
         streams.write(render_in_place.outcomes(outcomes))
-    code = outcome.exit_code(outcomes, in_use_counts=options.live)
-    if code:
-        raise typer.Exit(code)
+    raise typer.Exit(outcome.exit_code(outcomes, in_use_counts=options.live))

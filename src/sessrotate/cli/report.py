@@ -19,8 +19,6 @@ from sessrotate.reports import machine_report, session_report
 from sessrotate.reports.counting import Counts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from sessrotate.reports.model import MachineReport, SessionReport, UnreadSession
 
 
@@ -67,7 +65,7 @@ def command(
     elif html is None:
         for number, report in enumerate(reports):
             lines = render_report.session(report, _canvas())
-            _write(("", "", *lines) if number else lines)
+            streams.write_lines(("", "", *lines) if number else lines)
 
 
 def _one(name: str, *, kinds: bool, quiet: bool) -> SessionReport:
@@ -93,7 +91,7 @@ def _all(*, kinds: bool, as_json: bool, html: Path | None, quiet: bool) -> None:
     if as_json:
         streams.write_all(common.json_parts(report_json.machine(report)))
     elif html is None:
-        _write(render_report.machine(report, _canvas()))
+        streams.write_lines(render_report.machine(report, _canvas()))
     failure = worst(errors.failures)
     if failure is not None:
         raise typer.Exit(failure.exit_code)
@@ -110,7 +108,3 @@ def _complain(unread: UnreadSession) -> None:
 
 def _canvas() -> Canvas:
     return Canvas(streams.terminal_width(), pager.colours())
-
-
-def _write(lines: Iterable[str]) -> None:
-    streams.write_all(f"{line}\n" for line in lines)

@@ -43,5 +43,4 @@ def command(
         streams.warn(sentence)
     if report.unlogged is not None:
         streams.warn(report.unlogged)
-    if report.code:
-        raise typer.Exit(report.code)
+    raise typer.Exit(report.code)

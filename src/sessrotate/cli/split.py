@@ -142,9 +142,7 @@ def _to_folder(
             streams.message(f"sessrotate: {name} is compressed; its content is split.")
         with streams.progress("Reading", source.size(), quiet=quiet) as progress:
             planned = split.prepare(source, progress, layout=layout, codec=codec)
-        folder = out or Path(f"{planned.session}.segments")
-        if ".." in folder.parts:  # what it leads through need not exist
-            folder = Path(os.path.abspath(folder))  # noqa: PTH100 - resolve() follows links
+        folder = _straight(out or Path(f"{planned.session}.segments"))
         try:
             left = len(split.check_folder(planned, folder))
         except RequestError as error:
@@ -162,11 +160,18 @@ def _to_folder(
             render_split.as_json(planned, path, folder, dry_run=dry_run, refusal=refusal)
         )
     elif not dry_run:
-        streams.write("\n".join(render_split.done(planned, folder)) + "\n")
+        streams.write_lines(render_split.done(planned, folder))
     else:
         streams.write(render_split.heading(planned) + "\n")
         streams.show_table(*render_split.table(planned))
-        would = render_split.would(planned, folder, fs.free_bytes(folder), left)
-        streams.write("" if refusal else "\n".join(would) + "\n")
     if refusal is not None:
         raise refusal
+    if dry_run and not as_json:
+        room = fs.free_bytes(folder)
+        streams.write_lines(render_split.would(planned, folder, room, left))
+
+
+def _straight(folder: Path) -> Path:
+    """Return a path without `..`: what one leads through need not exist."""
+    # resolve() follows links
+    return Path(os.path.abspath(folder)) if ".." in folder.parts else folder  # noqa: PTH100

@@ -50,6 +50,11 @@ def write_all(parts: Iterable[str]) -> None:
         sys.stdout.flush()
 
 
+def write_lines(lines: Iterable[str]) -> None:
+    """Write a result to standard output, line by line."""
+    write_all(f"{line}\n" for line in lines)
+
+
 def write_data(data: bytes | memoryview) -> None:
     """Write bytes to standard output as they are, now."""
     with _to_a_reader():

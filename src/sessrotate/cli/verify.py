@@ -18,7 +18,7 @@ from sessrotate.render import common
 from sessrotate.segments.segment_set import Problem, SegmentSet
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterator, Sequence
 
     from sessrotate.reading.holders import Holder
 
@@ -46,7 +46,7 @@ def command(
             for problem in found
         ]
         if not as_json:
-            streams.write(_lines(path, found, summary))
+            streams.write_lines(_lines(path, found, summary))
     is_well = all(problem["kind"] == "pruned" for problem in problems)
     if as_json:
         streams.write(common.as_json({"ok": is_well, "problems": problems}))
@@ -79,9 +79,9 @@ def _summary(holder: Holder, size: int) -> str:
             return "one file that was never split: nothing to check"
 
 
-def _lines(path: Path, problems: Iterable[Problem], summary: str) -> str:
+def _lines(path: Path, problems: Sequence[Problem], summary: str) -> Iterator[str]:
     name = printable(str(path))
-    lines = [f"{name}: {problem.detail}" for problem in problems]
+    for problem in problems:
+        yield f"{name}: {problem.detail}"
     if all(problem.kind == "pruned" for problem in problems):
-        lines.append(f"{name}: {summary}")
-    return "\n".join(lines) + "\n"
+        yield f"{name}: {summary}"

@@ -106,20 +106,14 @@ def _prompt(number: int, part: Utterance) -> Iterator[str]:
     title = safe_text.clipped(words, _HEADING)
     yield f"## {number}. {inline(title)}\n"
     if part.view.time:
-        yield f"**You** · {_details(part.view)}\n"
+        yield " · ".join(["**You**", *map(inline, phrases.details(part.view))]) + "\n"
     if words.strip() != title:
         yield fenced(words)
 
 
 def _speaker(view: View) -> str:
     who = f"**{inline(safe_text.clipped(phrases.speaker(view), 60))}**"
-    details = _details(view)
-    return f"{who} · {details}\n" if details else f"{who}\n"
-
-
-def _details(view: View) -> str:
-    details = [phrases.model(view), view.time and common.time(view.time)]
-    return " · ".join(inline(safe_text.clipped(each, 60)) for each in details if each)
+    return " · ".join([who, *map(inline, phrases.details(view))]) + "\n"
 
 
 def _said(part: Utterance) -> Iterator[str]:

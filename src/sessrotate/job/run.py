@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -69,7 +69,8 @@ class Report:
     @property
     def code(self) -> int:
         """The exit code of the worst failure."""
-        return _code(self.stages)
+        found = (each for stage in self.stages for each in stage.outcomes)
+        return outcome.exit_code(found, in_use_counts=False)
 
 
 def plan(settings: Settings, now: float, progress: Progress) -> Report:
@@ -94,8 +95,9 @@ def execute(settings: Settings, now: float, progress: Progress) -> Report:
             if not isinstance(ending, Exception):
                 _log(now, time.monotonic() - begun, INTERRUPTED, stages)
             raise
-        unlogged = _log(now, time.monotonic() - begun, _code(stages), stages)
-    return Report(dry_run=False, stages=tuple(stages), planned=job.planned, unlogged=unlogged)
+        report = Report(dry_run=False, stages=tuple(stages), planned=job.planned)
+        unlogged = _log(now, time.monotonic() - begun, report.code, stages)
+    return replace(report, unlogged=unlogged)
 
 
 def _alone() -> AbstractContextManager[None]:
@@ -117,11 +119,6 @@ def _outcomes(step: Step, job: Job) -> Iterator[Outcome]:
             yield from step.deed(job)
     except SessrotateError as error:
         yield outcome.failure(None, error)
-
-
-def _code(stages: list[Stage] | tuple[Stage, ...]) -> int:
-    found = (each for stage in stages for each in stage.outcomes)
-    return outcome.exit_code(found, in_use_counts=False)
 
 
 def _log(now: float, seconds: float, code: int, stages: list[Stage]) -> StorageError | None:

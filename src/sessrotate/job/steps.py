@@ -53,11 +53,6 @@ class Job:
         """Return the archives of sessions that did not fail."""
         return [where for where in place.archives() if where not in self.failed]
 
-    @property
-    def success(self) -> Result:
-        """What a session becomes where all goes well."""
-        return "planned" if self.dry_run else "done"
-
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -83,7 +78,8 @@ def _each(
 
     def act(job: Job, where: Place) -> Outcome:
         freed = would(job, where) if job.dry_run else does(job, where)
-        return Outcome(where, job.success if freed else "nothing to do", freed, detail=detail)
+        success: Result = "planned" if job.dry_run else "done"
+        return Outcome(where, success if freed else "nothing to do", freed, detail=detail)
 
     def deed(job: Job) -> Iterator[Outcome]:
         found = each(which(job), partial(act, job))

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from sessrotate.retention.compress import Compressed
 
 _COLUMNS: Final = ("session", "leaves", "takes", "result")
-
 _DAY: Final = 86_400.0
 
 

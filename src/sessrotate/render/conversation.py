@@ -89,8 +89,7 @@ def hits(items: Iterable[Viewed], grep: re.Pattern[str], style: Style) -> Iterat
 
 def _heading(view: View, style: Style) -> str:
     who = phrases.speaker(view)
-    details = (phrases.model(view), view.time and common.time(view.time))
-    rest = "".join(f" · {safe_text.clipped(word, 60)}" for word in details if word)
+    rest = "".join(f" · {word}" for word in phrases.details(view))
     shown = style.paint("you" if who == "You" else "bold", safe_text.clipped(who, 60))
     return shown + style.paint("dim", rest)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
+from sessrotate import safe_text
 from sessrotate.clients.prompts import is_of_client
 from sessrotate.clients.view import Image, Text, Thinking, ToolResult
 from sessrotate.render import common
@@ -58,6 +59,12 @@ def speaker(view: View) -> str:
 def model(view: View) -> str | None:
     """Return the model that speaks, None for what the client wrote itself (`<synthetic>`)."""
     return view.model if view.model and not view.model.startswith("<") else None
+
+
+def details(view: View) -> list[str]:
+    """Return which model speaks, and when, each cut to 60 characters, as far as that is known."""
+    known = (model(view), view.time and common.time(view.time))
+    return [safe_text.clipped(word, 60) for word in known if word]
 
 
 def compaction(part: Compaction, boundary: Boundary | None) -> str:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from sessrotate import safe_text
-from sessrotate.render import common
+from sessrotate.render import common, segment_table
 from sessrotate.render.columns import Canvas, Columns, Row, table
 from sessrotate.render.common import count, size
 from sessrotate.render.widths import cut, cut_middle, width
@@ -119,7 +119,7 @@ def _segments(segments: Sequence[SegmentRow], canvas: Canvas) -> Iterator[str]:
                 str(segment.index),
                 size(segment.bytes),
                 "-" if segment.lines is None else f"{segment.lines:,}",
-                *_compaction(segment),
+                *segment_table.compaction(segment.boundary),
                 safe_text.clipped(common.time(segment.last_timestamp), 19),
                 "live tail"
                 if segment.state == "live" and segment is segments[-1]
@@ -141,18 +141,6 @@ def _segments(segments: Sequence[SegmentRow], canvas: Canvas) -> Iterator[str]:
     for segment in segments:
         if segment.problem is not None:
             yield canvas.paint("wrong", safe_text.line(segment.problem))
-
-
-def _compaction(segment: SegmentRow) -> tuple[str, str, str]:
-    boundary = segment.boundary
-    if boundary is None:
-        return "-", "-", "-"
-    tokens = "-" if boundary.pre_tokens is None else f"{boundary.pre_tokens:,}"
-    return (
-        safe_text.clipped(common.time(boundary.timestamp), 19),
-        safe_text.clipped(boundary.trigger or "-", 12),
-        tokens,
-    )
 
 
 def _advice(report: SessionReport, canvas: Canvas) -> Iterator[str]:

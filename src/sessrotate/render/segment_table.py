@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from sessrotate.errors import printable
+from sessrotate import safe_text
 from sessrotate.render import common
 from sessrotate.render.columns import bar
 from sessrotate.render.common import size, time
@@ -72,18 +72,23 @@ def rows(segments: Sequence[Segment], whole: int) -> tuple[list[tuple[str, ...]]
 
 
 def _row(segment: Segment, share: float) -> tuple[str, ...]:
-    boundary = segment.boundary
-    tokens = boundary.pre_tokens if boundary else None
     return (
         str(segment.index),
         size(segment.span.size),
         f"{share:.1%}",
-        time(boundary.timestamp) if boundary else "-",
-        printable((boundary and boundary.trigger) or "-", 12),
-        "-" if tokens is None else f"{tokens:,}",
+        *compaction(segment.boundary),
         time(segment.first_timestamp),
         time(segment.last_timestamp),
     )
+
+
+def compaction(boundary: Boundary | None) -> tuple[str, str, str]:
+    """Return when a session was compacted, by what, and how many tokens it had, as cells."""
+    if boundary is None:
+        return "-", "-", "-"
+    tokens = "-" if boundary.pre_tokens is None else f"{boundary.pre_tokens:,}"
+    when = safe_text.clipped(time(boundary.timestamp), 19)
+    return when, safe_text.clipped(boundary.trigger or "-", 12), tokens
 
 
 def plain_table(rows: Sequence[Sequence[str]]) -> str:

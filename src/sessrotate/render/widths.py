@@ -78,15 +78,14 @@ def _end(text: str, columns: int) -> str:
         used += _columns(text[number - 1])
         if used > columns:
             # What stands above the character that is left out would go above the ellipsis.
-            return text[number:].lstrip("".join(filter(_is_above, text[number:])))
+            kept = text[number:]
+            return kept.lstrip("".join(c for c in kept if unicodedata.category(c) in _ABOVE))
     return text
 
 
 @lru_cache(maxsize=4096)
 def _columns(character: str) -> int:
-    if character.isascii():
-        return 1
-    if character == _EMOJI:
+    if character.isascii() or character == _EMOJI:
         return 1
     category = unicodedata.category(character)
     if category in _ABOVE:
@@ -97,7 +96,3 @@ def _columns(character: str) -> int:
         or any(first <= ord(character) <= last for first, last in _WIDER)
     )
     return 2 if is_wide else 1
-
-
-def _is_above(character: str) -> bool:
-    return unicodedata.category(character) in _ABOVE

@@ -197,7 +197,8 @@ def commented() -> str:
         lines += [f"[{table}]", *_comment(about)]
         for key in KEYS:
             if key.table == table:
-                lines += ["", *_comment(f"{key.means} {default(key)}")]
+                default = "Off by default" if key.is_off else f"Default: {literal(key.default)}"
+                lines += ["", *_comment(f"{key.means} {default}.")]
                 shown = key.example if key.is_off else key.default
                 lines.append(f"#{key.name} = {literal(shown)}")
         lines.append("")
@@ -206,8 +207,3 @@ def commented() -> str:
 
 def _comment(text: str) -> list[str]:
     return textwrap.wrap(text, 98, initial_indent="# ", subsequent_indent="# ")
-
-
-def default(key: Key) -> str:
-    """Return the sentence about the default of a setting."""
-    return "Off by default." if key.is_off else f"Default: {literal(key.default)}."
