@@ -42,7 +42,30 @@ def write(
     names are not yet. Raises InUseError if the source is not as long as planned any more, OSError
     as the system reports it.
     """
-    return _Writer(plan, source, folder, progress).write()
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - a dry run needs none
+
+    writer = _Writer(plan, source, folder, progress)
+    sealed: list[SealedSegment] = []
+    # What is on its way to the disk, and the file that is open for it meanwhile.
+    waiting: deque[tuple[Future[None], fs.NewFile | None]] = deque()
+    parent_digest = ZERO
+    with ThreadPoolExecutor(_WORKERS) as pool:
+        try:
+            for segment in plan.segments:
+                tally, finish, file = writer.begin(segment, parent_digest)
+                waiting.append((pool.submit(finish), file))
+                parent_digest = tally.digest
+                sealed.append(SealedSegment(segment, tally.digest, tally.lines, plan.codec))
+                if len(waiting) > _AT_A_TIME:
+                    waiting.popleft()[0].result()
+            while waiting:
+                waiting.popleft()[0].result()
+        finally:
+            pool.shutdown(cancel_futures=True)
+            for _, file in waiting:
+                if file is not None:
+                    file.close()
+    return tuple(sealed), writer.whole.digest
 
 
 def file_name(plan: SplitPlan, segment: Segment) -> str:
@@ -51,11 +74,12 @@ def file_name(plan: SplitPlan, segment: Segment) -> str:
 
 
 class _Writer:
-    """Writes the segments one after the other, and lets them reach the disk side by side."""
+    """Writes segments one after the other; what is left to do of each may be done side by side."""
 
     def __init__(
         self, plan: SplitPlan, source: Source, folder: Path, progress: Callable[[int], None]
     ) -> None:
+        self.whole = Fingerprint()
         self._plan = plan
         self._progress = progress
         self._done = 0
@@ -63,35 +87,6 @@ class _Writer:
         self._source = source
         self._folder = folder
         self._buffer = bytearray(BUFFER)
-        self._whole = Fingerprint()
-
-    def write(self) -> tuple[tuple[SealedSegment, ...], str]:
-        """Return the segments as written, and the digest of all of them together."""
-        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - a dry run needs none
-
-        sealed: list[SealedSegment] = []
-        # What is on its way to the disk, and the file that is open for it meanwhile.
-        waiting: deque[tuple[Future[None], fs.NewFile | None]] = deque()
-        parent_digest = ZERO
-        with ThreadPoolExecutor(_WORKERS) as pool:
-            try:
-                for segment in self._plan.segments:
-                    tally, finish, file = self._begin(segment, parent_digest)
-                    waiting.append((pool.submit(finish), file))
-                    parent_digest = tally.digest
-                    sealed.append(
-                        SealedSegment(segment, tally.digest, tally.lines, self._plan.codec)
-                    )
-                    if len(waiting) > _AT_A_TIME:
-                        waiting.popleft()[0].result()
-                while waiting:
-                    waiting.popleft()[0].result()
-            finally:
-                pool.shutdown(cancel_futures=True)
-                for _, file in waiting:
-                    if file is not None:
-                        file.close()
-        return tuple(sealed), self._whole.digest
 
     def _advance(self, size: int) -> None:
         # Called by both workers where segments are compressed.
@@ -99,7 +94,7 @@ class _Writer:
             self._done += size
             self._progress(self._done)
 
-    def _begin(
+    def begin(
         self, segment: Segment, parent_digest: str
     ) -> tuple[Tally, Callable[[], None], fs.NewFile | None]:
         """Fingerprint a segment; return that, what is left to do, and the file open for it.
@@ -133,7 +128,7 @@ class _Writer:
         with memoryview(self._buffer) as view:
             for size in self._read(segment, self._buffer):
                 tally.update(self._buffer, size)
-                self._whole.update(view[:size])
+                self.whole.update(view[:size])
                 use(view[:size])
         return tally
 
