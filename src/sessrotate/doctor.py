@@ -10,7 +10,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sessrotate.archive import archived_file, place, state
+from sessrotate.archive import archived_file, place, restored, state
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import RequestError, SessrotateError, printable
 from sessrotate.hook import installation, notes
@@ -33,7 +33,8 @@ class Finding:
 
     Kinds: interrupted (an unfinished rotation, restoration, prune, compression or archiving),
     orphan (an archive whose session is gone), doubled (an archived session has a live file again),
-    damaged, trash (it has files that were never pruned), hook (a rotation that the hook began
+    overwritten (a restored live file is the short one again), damaged, trash (it has files that
+    were never pruned), hook (a rotation that the hook began
     failed), settings (nothing can be rotated, or the hook cannot be called; `session` is empty).
     """
 
@@ -53,13 +54,30 @@ def findings() -> Iterator[Finding]:
     for path in claude.sessions():
         lost = place.of(path)
         if lost is not None and not lost.archive.exists() and _is_rotated(lost):
+            yield _without_archive(lost)
+    for trashed in restored.every():
+        if trashed.at is None:
             yield Finding(
-                lost.session,
-                str(lost.archive),
-                "damaged",
-                f"{printable(str(path))} continues this archive, which is missing: put it back, "
-                "or start a new one with `sessrotate split --in-place --unsafe-adopt`.",
+                "",
+                str(trashed.folder),
+                "trash",
+                "This is in the trash of restored sessions, and nothing says whose it is: move or "
+                "remove it.",
             )
+
+
+def _without_archive(lost: Place) -> Finding:
+    with state.opened(lost) as found:
+        if found.trashed is not None:
+            folder = str(found.trashed.folder)
+            return Finding(lost.session, folder, "overwritten", str(found.problem))
+    return Finding(
+        lost.session,
+        str(lost.archive),
+        "damaged",
+        f"{printable(str(lost.live))} continues this archive, which is missing: put it back, "
+        "or start a new one with `sessrotate split --in-place --unsafe-adopt`.",
+    )
 
 
 def _hook() -> Iterator[Finding]:
@@ -219,6 +237,10 @@ def settings() -> Iterator[Setting]:
     yield Setting("archive", str(place.root()))
     yield Setting("archives", str(sum(1 for _ in place.archives())))
     yield Setting("archives put aside", str(len(place.aside())))
+    trashed = [*restored.every()]
+    held = sum(entry.bytes for entry in trashed)
+    yield Setting("archives of restored sessions in the trash", f"{len(trashed)}, {held:,} bytes")
+    yield Setting("restored sessions, rotated by name only", str(sum(1 for _ in restored.marked())))
     yield Setting("hook", _installed())
     timer = schedule.found()
     yield Setting("schedule", "none found" if timer is None else str(timer))

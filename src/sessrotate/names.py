@@ -36,6 +36,9 @@ ARCHIVED: Final = "archived"
 ARCHIVED_NOTE: Final = "archived.json"
 """In an archive: says that its session is archived, or on its way there or back."""
 
+RESTORED_NOTE: Final = "restored.json"
+"""In the archive of a restored session: whose it was, and when it went to the trash."""
+
 PARTIAL: Final = ".partial"
 """The end of the name of an unfinished file."""
 

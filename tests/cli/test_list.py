@@ -92,6 +92,7 @@ def test_json_says_what_is_on_the_disk(home: Home) -> None:
         "live_tail_bytes": path.stat().st_size,
         "modified": "2026-02-25T06:13:20.500Z",
         "running": False,
+        "restored": False,
         "live": True,
         "title": "Mend it",
         "title_source": "first prompt",

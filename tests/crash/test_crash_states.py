@@ -169,7 +169,7 @@ TOGETHER: Final = (
 
 
 def shown(text: str) -> str:
-    return text.replace(ID, "ID")
+    return text.replace(ID, "ID").replace("20270115T080000.000000Z", "TIME")
 
 
 def place_of(run: Recorded, at: int) -> tuple[str, str]:
@@ -339,8 +339,22 @@ def test_an_archive_does_not_go_before_the_session_is_restored() -> None:
         (GONE, "link live.partial to ID.jsonl"),
     ):
         run = recording(name)
-        begun, swapped = positions(run, "unlink ID.1.jsonl", swapping)
-        assert JUDGE.first_fault(moved(run, range(begun, begun + 2), swapped)) is not None
+        begun, gone, swapped = positions(run, "create trash", "rename ID to TIME", swapping)
+        assert JUDGE.first_fault(moved(run, range(begun, gone + 3), swapped)) is not None
+
+
+def test_an_archive_goes_to_the_trash_whole() -> None:
+    """Of its segments nothing is removed, written or moved: their folder gets another name."""
+    for name in (RESTORE, GONE):
+        changes = [shown(event.text) for event in recording(name).trace.events]
+        touched = {text for text in changes if ".jsonl" in text and "ID" in text}
+        assert touched <= {
+            "rename live.partial to ID.jsonl",
+            "link live.partial to ID.jsonl",
+            "link ID.jsonl to pack",
+            "fsync ID.jsonl",
+            "fsync live.partial",
+        }, touched
 
 
 def test_a_swap_does_not_come_before_its_intent() -> None:

@@ -37,6 +37,7 @@ def entry(session: str = "5e55107a-0000-4000-a000-000000000001", **fields: Any) 
         "modified": NOW,
         "last_used": NOW,
         "is_running": False,
+        "is_restored": False,
         "standing": "session",
         "title": titled("A title"),
         "branch": "main",

@@ -9,13 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sessrotate import names
-from sessrotate.archive import archived_file
+from sessrotate.archive import archived_file, restored
 from sessrotate.archive.intent import Mark
 from sessrotate.archive.late_lines import is_at
 from sessrotate.errors import printable
 from sessrotate.model import Span
 from sessrotate.segments import live_header
-from sessrotate.system.digest import ZERO
 
 if TYPE_CHECKING:
     from sessrotate.archive.found_files import FoundFiles
@@ -50,9 +49,7 @@ def _misfit(found: FoundFiles, live: Source, listed: Manifest | None) -> str | N
     if listed is None:
         again = f"its {names.MANIFEST} is gone; the next rotation or restoration makes it again"
         return again if found.listing else f"{printable(str(found.place.archive))} is gone"
-    last = listed.segments[-1].digest if listed.segments else ZERO
-    told = (header.index, header.start, header.parent_digest)
-    if told != (len(listed.segments), listed.source_bytes, last):
+    if not restored.fits(listed, header):
         return "its header is from another time"
     begin = len(live_header.line(header))
     if not is_at(live, begin, Mark(header.carried_bytes, header.carried_digest)):

@@ -103,6 +103,7 @@ class Intent:
     until then; `manifest` is what the archive's will be. A restoration ends with no archive, and
     `manifest` is what it was. Behind either, `late` lines may be left; "late" says that nothing
     else is, and "insert" that a live file with them is to take the place of the one without.
+    `is_restored`: that was behind a restoration, so the archive still has to go.
     """
 
     operation: Operation
@@ -110,6 +111,7 @@ class Intent:
     first: int
     manifest: Manifest
     late: Late | None = None
+    is_restored: bool = False
 
     @property
     def start(self) -> int:
@@ -148,6 +150,7 @@ def _line(intent: Intent) -> bytes:
             "behind": _told(late.edge),
             "end": late.end,
         },
+        "restored": intent.is_restored,
     }
     return json.dumps(fields).encode() + b"\n"
 
@@ -174,6 +177,7 @@ def parse(data: bytes) -> Intent:
             first=_number(found["first"]),
             manifest=manifest.parse(data[len(first) :]),
             late=None if found["late"] is None else _late(found["late"]),
+            is_restored=found["restored"],
         )
     except (ValueError, TypeError, KeyError, RecursionError, DamagedError):
         raise _damaged() from None
@@ -189,10 +193,11 @@ def _is_sound(intent: Intent) -> bool:
     is_kept = late is None or late.end > 0
     moved = intent.manifest.source_bytes - intent.start
     if intent.operation == "rotate":
-        return is_kept and moved > 0 and swap.cut >= moved
+        return is_kept and moved > 0 and swap.cut >= moved and intent.is_restored is False
     if intent.operation == "restore":
-        return is_kept and moved == 0 and swap.prefix == intent.manifest.source_bytes
-    if late is None or moved:
+        is_whole = moved == 0 and swap.prefix == intent.manifest.source_bytes
+        return is_kept and is_whole and intent.is_restored is False
+    if late is None or moved or type(intent.is_restored) is not bool:
         return False
     if intent.operation == "late":
         return swap == NO_SWAP and not late.end

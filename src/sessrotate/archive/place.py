@@ -36,7 +36,13 @@ ASIDE: Final = "aside"
 HOOK: Final = "hook"
 """What rotations by the client's hook came to, of which nobody saw what they said."""
 
-OURS: Final = {LOCKS, ASIDE, HOOK}
+TRASH: Final = "trash"
+"""Archives of sessions that were restored, until their grace time is over."""
+
+RESTORED: Final = "restored"
+"""Which sessions their owner restored, so that nothing rotates them by itself."""
+
+OURS: Final = {LOCKS, ASIDE, HOOK, TRASH, RESTORED}
 """What is beside the folders of archives, and no project's."""
 
 _NO_NAMES: Final = {"", ".", ".."}
@@ -74,6 +80,16 @@ class Place:
     def note(self) -> Path:
         """The file that says how a rotation by the client's hook failed."""
         return self.config.joinpath(FOLDER, HOOK, self.project, f"{self.session}.json")
+
+    @property
+    def trash(self) -> Path:
+        """Where archives go when a session of this id is restored, of whatever project."""
+        return self.config.joinpath(FOLDER, TRASH, self.session)
+
+    @property
+    def restored(self) -> Path:
+        """The file that says that the owner restored this session."""
+        return self.config.joinpath(FOLDER, RESTORED, self.project, self.session)
 
     @property
     def pack(self) -> Path:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from sessrotate import names
 from sessrotate.archive import archived_file, continuity, history, intent, recovery_table
+from sessrotate.archive import restored as restorations
 from sessrotate.archive.found_files import FoundFiles
 from sessrotate.archive.history import HistorySpan
 from sessrotate.archive.late_lines import Residue, end_of_lines, is_at, residue
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from sessrotate.archive.intent import Intent, Late
     from sessrotate.archive.place import Place
     from sessrotate.archive.recovery_table import Deed, Match, Sign, Standing
+    from sessrotate.archive.restored import Trashed
     from sessrotate.segments.manifest import Manifest
 
 _LOOKS: Final = 10
@@ -52,6 +54,7 @@ class State(FoundFiles):
     * `pending`: the late lines that have a file of their own and are not in the live file yet;
       they belong at its offset `late_at`.
     * `residue`: what of the pack the live file has yet to get, and has no file of its own.
+    * `trashed`: the archive in the trash of restored sessions that the live file goes on from.
     * `problem`: why the live file does not go on from its archive, None if it does. No live file
       at all goes on from anything: what is archived is all there is.
     """
@@ -66,6 +69,7 @@ class State(FoundFiles):
     late_at: int
     residue: Residue
     problem: str | None
+    trashed: Trashed | None
 
     @property
     def is_rotated(self) -> bool:
@@ -106,6 +110,8 @@ def _judged(found: FoundFiles) -> State:
     listed = _listed(found, was_swapped=was_swapped)
     pending = _pending(found, is_dropped=is_dropped, was_swapped=was_swapped)
     rest = _residue(found) if was_swapped and pending is None else _NO_RESIDUE
+    is_lost = found.header is not None and not found.listing
+    trashed = restorations.fitting(found.place, found.header) if is_lost else None
     is_pack_known = (
         begun is not None and found.pack is not None and (is_at(found.pack, 0, begun.swap.old))
     )
@@ -129,7 +135,9 @@ def _judged(found: FoundFiles) -> State:
         late_at=_late_at(found, pending),
         residue=rest,
         problem=_problem_of_late(found, pending, rest, is_pack_known=is_pack_known)
+        or (trashed and restorations.overwritten(found.place, trashed))
         or continuity.problem(found, listed, "before" if row is None else row.standing),
+        trashed=trashed,
     )
 
 
@@ -183,6 +191,8 @@ def _listed(found: FoundFiles, *, was_swapped: bool) -> Manifest | None:
             return found.intent.manifest
         if found.intent.operation == "restore":
             return None
+    if found.intent is not None and found.intent.is_restored and found.header is None:
+        return None
     return found.manifest
 
 

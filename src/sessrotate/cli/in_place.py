@@ -52,13 +52,13 @@ def run(path: Path, options: Options) -> None:
         raise done.refusal
 
 
-def _rotated(where: Place, options: Options) -> operations.Rotated:
+def _rotated(where: Place, options: Options, *, by_itself: bool = False) -> operations.Rotated:
     """Rotate one session, or only plan it."""
-    shown = progress(quiet=options.quiet)
+    shown, live, adopt = progress(quiet=options.quiet), options.live, options.adopt
     if options.dry_run:
-        return operations.plan_session(where, shown, live=options.live, adopt=options.adopt)
+        return operations.plan_session(where, shown, live=live, adopt=adopt, by_itself=by_itself)
     return operations.rotate_session(
-        where, options.wait, shown, live=options.live, adopt=options.adopt
+        where, options.wait, shown, live=live, adopt=adopt, by_itself=by_itself
     )
 
 
@@ -85,7 +85,7 @@ def run_all(least: int, options: Options) -> None:
     def action(where: Place) -> operations.Rotated:
         if not options.quiet and not options.as_json:
             streams.message(f"{next(number)} of {len(wanted)}: {printable(where.session)}")
-        return _rotated(where, options)
+        return _rotated(where, options, by_itself=True)
 
     outcomes = [*fleet.rotate(wanted, action, live=options.live)]
     if options.as_json:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sessrotate.archive import restored
 from sessrotate.cli import archives, streams
 from sessrotate.cli.options import (
     DryRun,
@@ -98,7 +99,8 @@ def command(
     def empty(where: Place) -> Outcome:
         return Outcome(where, "done", trash.empty(where, grace, now, wait))
 
-    found += each(wanted if empty_trash else (), look)
+    trashes = dict.fromkeys([*wanted, *(restored.places() if every else ())])
+    found += each(trashes if empty_trash else (), look)
     due = sum(due.bytes for due in dues)
     if grace == 0 and planned is not None:
         due += planned.bytes_trashed  # in the trash by then
@@ -113,7 +115,7 @@ def command(
     is_going = not dry_run and (yes or not shown.is_anything or _confirmed(question))
     if is_going:
         pruned = [*prune.execute(planned, wait)] if planned is not None else []
-        emptied = [*each(wanted if empty_trash else (), empty)]
+        emptied = [*each(trashes if empty_trash else (), empty)]
         found += pruned + emptied
         trashed, freed = (sum(each.freed for each in done) for done in (pruned, emptied))
     if as_json:

@@ -20,7 +20,9 @@ def command(
 ) -> None:
     """Put a session's full history back into its live file.
 
-    The archive is verified as it is read, and removed once the live file is whole again.
+    The archive is verified as it is read. Once the live file is whole again, the archive goes to
+    the trash for 7 days, or what the settings say. Nothing rotates the session again by itself
+    until you rotate it by name.
     """
     where = find.live_of(find.path_of(session))
     if dry_run:
@@ -29,3 +31,5 @@ def command(
     else:
         planned = operations.restore_session(where, wait, progress(quiet=quiet))
     streams.write(render_in_place.restored(where.session, planned, dry_run=dry_run) + "\n")
+    if dry_run and planned is not None:
+        restore.check_room(planned)

@@ -121,8 +121,10 @@ def rotate(where: Place, least: int) -> None:
     silent = nullcontext(lambda _done: None)
     problem: str | None
     try:
-        done = operations.rotate_session(where, _WAIT, lambda *_: silent, live=True)
+        done = operations.rotate_session(where, _WAIT, lambda *_: silent, live=True, by_itself=True)
         problem = None if done.refusal is None else str(done.refusal)
+    except operations.RestoredError:
+        problem = None  # as its owner wants it
     except SessrotateError as error:
         problem = str(error)
     except Exception as error:  # noqa: BLE001 - nobody else would report it

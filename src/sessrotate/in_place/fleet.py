@@ -1,6 +1,7 @@
 """Rotating every large session of the machine, one after the other.
 
-Rule: a session that a client runs is passed over; nobody waits for it.
+Rule: a session that a client runs is passed over; nobody waits for it. So is one whose owner
+restored it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from sessrotate.archive import place
 from sessrotate.clients.claude import client as claude
+from sessrotate.in_place.operations import RestoredError
 from sessrotate.in_place.outcome import Outcome, each, failure
 from sessrotate.system import in_use
 
@@ -47,7 +49,10 @@ def rotate(
         before = sizes[where]
         if not live and any(in_use.clients(where)):
             return Outcome(where, "in use", size=before)
-        done = action(where)
+        try:
+            done = action(where)
+        except RestoredError as error:
+            return Outcome(where, "nothing to do", size=before, detail=str(error))
         if done.refusal is not None:
             return failure(where, done.refusal)
         if done.plan.live is None:

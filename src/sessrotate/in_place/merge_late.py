@@ -17,7 +17,7 @@ from sessrotate.archive.intent import HEAD, NO_SWAP, Intent, Late, Mark, Swap
 from sessrotate.archive.late_file import Counted
 from sessrotate.archive.late_lines import find
 from sessrotate.errors import DamagedError, RefusedError, SessrotateError, printable
-from sessrotate.in_place import swap
+from sessrotate.in_place import retire, swap
 from sessrotate.in_place.obstacles import obstacles
 from sessrotate.model import Span
 from sessrotate.system.source import Source
@@ -67,23 +67,23 @@ def _edge(live: Source, at: int) -> Mark:
     return Mark.of(live.read_at(at - size, size))
 
 
-def close(found: State, *files: str) -> None:
-    """Remove what is not needed any more after a swap, with these files.
+def close(found: State) -> None:
+    """Remove what is not needed any more after a swap.
 
-    The intent goes last; or stays, if late lines wait to be inserted.
+    The intent goes last; or stays, if late lines wait to be inserted. Behind a restoration, the
+    archive goes with it.
     """
     folder, begun, pending = found.place.archive, found.intent, found.pending
     partial = sorted(name for name in found.listing if name.endswith(names.PARTIAL))
     is_named = begun is not None and begun.late
     late = [names.LATE] if pending is None and (is_named or _is_superfluous(found)) else []
-    fs.remove_files(folder, [*files, names.PACK, names.DRAFT, *late, *partial])
+    fs.remove_files(folder, [names.PACK, names.DRAFT, *late, *partial])
     if begun is not None and pending is not None:
         swap.write_intent(found.place, _waiting(begun, pending))
-        return
-    fs.remove_files(folder, [names.INTENT])
-    if begun is not None and begun.operation != "rotate":
-        fs.remove_folder(folder / names.TRASH)
-        fs.remove_folder(folder)
+    elif begun is not None and (begun.operation == "restore" or begun.is_restored):
+        retire.retire(found)
+    else:
+        fs.remove_files(folder, [names.INTENT])
 
 
 def _is_superfluous(found: State) -> bool:
@@ -104,6 +104,7 @@ def _waiting(begun: Intent, late: Late) -> Intent:
         len(begun.manifest.segments),
         begun.manifest,
         replace(late, end=0),
+        is_restored=begun.is_restored or begun.operation == "restore",
     )
 
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from sessrotate.archive import state
+from sessrotate.archive import restored, state
 from sessrotate.errors import (
     RefusedError,
     RequestError,
@@ -19,7 +19,7 @@ from sessrotate.errors import (
     printable,
     storage,
 )
-from sessrotate.in_place import aside, recover, restore, rotate, seal
+from sessrotate.in_place import aside, recover, restore, retire, rotate, seal
 from sessrotate.in_place.seal import NotQuietError
 from sessrotate.system import locks
 
@@ -35,6 +35,10 @@ if TYPE_CHECKING:
 
     Progress = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
     """Given what is being done and how many bytes there are, shows how many are done."""
+
+
+class RestoredError(RefusedError):
+    """The owner restored the session: only a rotation by its name moves its history away again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +57,19 @@ class Rotated:
 
 
 def plan_session(
-    where: Place, progress: Progress, *, live: bool = False, adopt: bool = False
+    where: Place,
+    progress: Progress,
+    *,
+    live: bool = False,
+    adopt: bool = False,
+    by_itself: bool = False,
 ) -> Rotated:
     """Return what `rotate_session` would do, and what would keep it from that; change nothing.
 
-    `recovered` says what it would do first. Raises as `rotate.prepare` and `recover.plan` do.
+    `recovered` says what it would do first. Raises as `rotate.prepare` and `recover.plan` do, and
+    RestoredError as `rotate_session` does.
     """
+    _check_wanted(where, by_itself=by_itself)
     with storage("read the session"), state.opened(where) as found:
         _check_here(found)
         recovery = recover.plan(found)
@@ -73,17 +84,25 @@ def plan_session(
 
 
 def rotate_session(
-    where: Place, wait: float, progress: Progress, *, live: bool = False, adopt: bool = False
+    where: Place,
+    wait: float,
+    progress: Progress,
+    *,
+    live: bool = False,
+    adopt: bool = False,
+    by_itself: bool = False,
 ) -> Rotated:
     """Move a session's history to its archive.
 
     `wait` is how many seconds to wait for another sessrotate, and for a moment without a writer;
-    `live` is as in `rotate.check`, `adopt` as in `rotate.prepare`. Raises as `rotate.prepare`,
-    `rotate.execute` and `recover` do, but for what keeps the plan from being carried out, which
-    is returned with it.
+    `live` is as in `rotate.check`, `adopt` as in `rotate.prepare`; `by_itself` is whether nobody
+    named this session. Raises as `rotate.prepare`, `rotate.execute` and `recover` do, but for what
+    keeps the plan from being carried out, which is returned with it; RestoredError if it rotates
+    `by_itself` what its owner restored.
     """
     with locks.alone(where, wait):
         recovered = _recover(where, wait, progress)
+        _check_wanted(where, by_itself=by_itself)
         with state.opened(where) as found:
             _check_here(found)
             size = found.live.size() if found.live is not None else 0
@@ -93,6 +112,8 @@ def rotate_session(
                 return Rotated(planned, recovered)
             try:
                 rotate.check(planned, where, live=live)
+                with storage("rotate the session"):
+                    retire.forget(where)
                 with _aside(where, planned), progress("Checking", planned.end) as checking:
                     seconds = rotate.execute(planned, found, wait, checking, live=live)
             except RequestError as error:
@@ -135,6 +156,14 @@ def recover_session(where: Place, wait: float, progress: Progress) -> Recovery:
     """
     with locks.alone(where, wait):
         return _recover(where, wait, progress)
+
+
+def _check_wanted(where: Place, *, by_itself: bool) -> None:
+    if by_itself and restored.is_marked(where):
+        name = printable(where.session)
+        raise RestoredError(
+            f"Its owner restored it: it stays whole until `sessrotate split --in-place {name}`."
+        )
 
 
 def _check_here(found: State) -> None:

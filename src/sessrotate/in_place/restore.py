@@ -1,7 +1,7 @@
 """The inverse of a rotation: the full history is the live file again.
 
-Rule: the same swap as a rotation's, with an intent of its own, and the archive goes only after
-it. Every byte is verified on its way into the new file.
+Rule: the same swap as a rotation's, with an intent of its own, and the archive goes to the trash
+only after it. Every byte is verified on its way into the new file.
 """
 
 from __future__ import annotations
@@ -54,7 +54,10 @@ class RestorePlan:
 
     @property
     def size(self) -> int:
-        """How large the live file will be, in bytes; so many must be free."""
+        """How large the live file will be, in bytes; so many must be free.
+
+        The archive keeps its own until the trash is emptied.
+        """
         return self.manifest.source_bytes + self.tail
 
 
@@ -64,6 +67,8 @@ def prepare(found: State) -> RestorePlan | None:
     Raises RefusedError if the live file does not go on from its archive.
     """
     problem = found.problem
+    if found.trashed is not None:
+        raise RefusedError(str(problem))
     if problem is not None:
         raise RefusedError(
             f"{problem} Put the right file back, or go on with this one by `split --in-place "
@@ -84,6 +89,15 @@ def prepare(found: State) -> RestorePlan | None:
     return RestorePlan(found.listed, found.prefix, tail, fs.free_bytes(found.place.archive))
 
 
+def check_room(planned: RestorePlan) -> None:
+    """Raise StorageError if the disk has no room for the whole history."""
+    if planned.room is not None and planned.room < planned.size:
+        raise StorageError(
+            f"The history needs {planned.size:,} bytes, since the archive keeps its own in the "
+            f"trash, and {planned.room:,} are free: nothing was changed."
+        )
+
+
 def execute(
     planned: RestorePlan, found: State, wait: float, progress: Callable[[int], None]
 ) -> None:
@@ -92,11 +106,7 @@ def execute(
     Raises as `rotate.execute` does, and DamagedError if the archive is not what it was.
     """
     place = found.place
-    if planned.room is not None and planned.room < planned.size:
-        raise StorageError(
-            f"The history needs {planned.size:,} bytes and {planned.room:,} are free: nothing was "
-            "changed."
-        )
+    check_room(planned)
     with storage("restore the session"):
         if found.live is None:
             _bring_back(planned, found, progress)

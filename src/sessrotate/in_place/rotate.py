@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 BUFFER: Final = 256 * 1024
 
 _LATER: Final = "This usually resolves itself at the next compaction: try again after it."
+_ADOPT: Final = "--unsafe-adopt puts that archive aside and starts a new one."
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +98,7 @@ def prepare(found: State, progress: Callable[[int], None], *, adopt: bool = Fals
     """
     source = _source(found)
     identity = source.identity()
-    with storage("read the session"):
-        problem = found.problem
+    problem = found.problem
     archived = found.listed.segments if found.listed is not None and problem is None else ()
     prefix = 0 if problem is not None else found.prefix
     with storage("read the session"):
@@ -121,8 +121,8 @@ def prepare(found: State, progress: Callable[[int], None], *, adopt: bool = Fals
             f"{reason} {_LATER}" for reason in (*contract.refusals, *_copied(archived, segments))
         ]
         problem = problem or _strangers(found, segments[:-1])
-    if problem is not None and not adopt:
-        refusals.append(f"{problem} --unsafe-adopt puts that archive aside and starts a new one.")
+    if problem and not adopt:
+        refusals.append(problem if found.trashed else f"{problem} {_ADOPT}")
     return RotationPlan(
         session=found.place.session,
         client=claude.NAME,

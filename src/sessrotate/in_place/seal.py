@@ -3,7 +3,8 @@
 Rule: a run that crashed anywhere in here can be repeated. A segment is on the disk under its name
 before the pack loses its bytes. The pack is cut from its end, so that what is still in it stays
 where it was. The intent goes when nothing is left to do. After a restoration, nothing is sealed and
-the archive goes. Late lines go where they belong: before all that came to the new file since.
+the archive goes to the trash. Late lines go where they belong: before all that came to the new
+file since.
 """
 
 from __future__ import annotations
@@ -21,8 +22,7 @@ from sessrotate.archive.late_lines import is_at
 from sessrotate.errors import DamagedError, InUseError, printable
 from sessrotate.fs import replacing
 from sessrotate.fs.replacing import Replacement
-from sessrotate.in_place import merge_late
-from sessrotate.in_place.aside import put_aside
+from sessrotate.in_place import merge_late, retire
 from sessrotate.in_place.swap import write_intent
 from sessrotate.model import Span
 from sessrotate.segments import header, load, manifest
@@ -82,7 +82,8 @@ def finish(place: Place, wait: float, progress: Callable[[int], None]) -> None:
             if found.intent is None:
                 return
             if found.intent.operation == "restore":
-                _remove_archive(found)
+                retire.check(found)  # before the pack goes, which may be all that is left
+                merge_late.close(found)
             elif found.intent.operation == "rotate":
                 _seal(found, found.intent, wait, progress)
             elif found.standing == "after":
@@ -305,23 +306,3 @@ def _copied(found: State, span: Span, file: fs.NewFile) -> str:
             copied.update(view[:size])
             file.append(view[:size])
     return copied.digest
-
-
-def _remove_archive(found: State) -> None:
-    """Remove the archive of a session that is whole again, what says so last.
-
-    If the live file does not hold what would go, the archive is put aside instead.
-    """
-    begun = found.intent
-    listed = () if begun is None else begun.manifest.segments
-    for entry in listed:
-        mark = Mark(entry.segment.span.size, entry.digest)
-        if found.live is None or not is_at(found.live, entry.segment.span.start, mark):
-            name, aside = printable(str(found.place.live)), put_aside(found.place)
-            raise DamagedError(
-                f"{name} is not the history that was put there: its archive is kept in "
-                f"{printable(str(aside))}."
-            )
-    segments = [_name(found, entry) for entry in listed]
-    codecs = [f"{name}{suffix}" for name in segments for suffix in names.CODEC_SUFFIX.values()]
-    merge_late.close(found, *codecs, names.MANIFEST)

@@ -245,7 +245,7 @@ def undo(place: Place) -> None:
 
 def is_leftover(name: str) -> bool:
     """Tell whether a file of an archive is there only while something is being done."""
-    return name in {names.PACK, names.INTENT} or name.endswith(names.PARTIAL)
+    return name in {names.PACK, names.INTENT, names.RESTORED_NOTE} or name.endswith(names.PARTIAL)
 
 
 def _is_live(place: Place, old: Source) -> bool:

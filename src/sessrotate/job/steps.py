@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from sessrotate.archive import place, state
+from sessrotate.archive import place, restored, state
 from sessrotate.errors import DamagedError, storage
 from sessrotate.in_place import fleet, operations, recover
 from sessrotate.in_place.outcome import Outcome, each
@@ -122,8 +122,10 @@ def _rotate(job: Job) -> Iterator[Outcome]:
 
     def action(where: Place) -> operations.Rotated:
         if job.dry_run:
-            return operations.plan_session(where, job.progress, live=rule.live)
-        return operations.rotate_session(where, job.wait, job.progress, live=rule.live)
+            return operations.plan_session(where, job.progress, live=rule.live, by_itself=True)
+        return operations.rotate_session(
+            where, job.wait, job.progress, live=rule.live, by_itself=True
+        )
 
     return fleet.rotate(wanted, action, live=rule.live)
 
@@ -177,6 +179,11 @@ def _prune(job: Job) -> Iterator[Outcome]:
     yield from planned.expected() if job.dry_run else prune.execute(planned, job.wait)
 
 
+def _trashes(job: Job) -> list[Place]:
+    there = [where for where in restored.places() if where not in job.failed]
+    return [*dict.fromkeys([*job.archives(), *there])]
+
+
 def _due(job: Job, where: Place) -> int:
     return trash.due(where, job.settings.trash.grace or 0.0, job.now).bytes
 
@@ -213,7 +220,7 @@ STEPS: Final = (
         "empty the trash of",
         "emptied the trash of",
         lambda given: given.trash.grace is not None,
-        _each(Job.archives, _due, _empty, "freed from the trash"),
+        _each(_trashes, _due, _empty, "freed from the trash"),
     ),
 )
 """In this order: unfinished work first, and what deletes for good last."""

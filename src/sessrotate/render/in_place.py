@@ -178,8 +178,9 @@ def restored(session: str, plan: RestorePlan | None, *, dry_run: bool) -> str:
         free = "" if plan.room is None else f"; {size(plan.room)} are free"
         return (
             f"Would put {what} of {name} back: the live file would have {size(plan.size)}, and "
-            f"the archive would go. Needs that much free space{free}."
+            "the archive would go to the trash, where it keeps its own bytes. Needs "
+            f"{size(plan.size)} of free space{free}."
         )
-    later = plan.pending and f"its archive goes later: {plan.pending}"
-    gone = later or "the archive is gone."
+    later = plan.pending and f"its archive goes to the trash later: {plan.pending}"
+    gone = later or "the archive is in the trash."
     return f"Put {what} of {name} back: the live file has {size(plan.size)}, {gone}"

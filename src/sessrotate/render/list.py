@@ -222,11 +222,13 @@ def total(shown: Sequence[SessionInfo], hidden: int, look: Look) -> str:
     archived = sum(entry.archived_disk_bytes for entry in shown)
     beside = sum(entry.side_bytes for entry in shown)
     running = sum(entry.is_running for entry in shown)
+    restored = sum(entry.is_restored for entry in shown)
     parts = (
         f"{count(len(shown), 'session')}: {size(sum(entry.bytes for entry in shown))} live",
         f"{size(archived)} archived" if archived else "",
         f"{size(beside)} beside" if beside else "",
         f"{running:,} running" if running else "",
+        f"{restored:,} restored and rotated by name only" if restored else "",
         f"{hidden:,} unused hidden" if hidden else "",
     )
     told = ", ".join(filter(None, parts))
@@ -269,6 +271,7 @@ def _document(entry: SessionInfo) -> dict[str, Any]:
         "live_tail_bytes": entry.live_tail_bytes,
         "modified": _iso(entry.modified),
         "running": entry.is_running,
+        "restored": entry.is_restored,
         "live": entry.is_live,
         "title": entry.title.text,
         "title_source": entry.title.source,

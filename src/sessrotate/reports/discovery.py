@@ -55,6 +55,7 @@ class FoundSession:
     archived_bytes: int | None
     """History in the archive, uncompressed; None if its manifest cannot be read."""
     archived_disk_bytes: int
+    """The archive's files, and what a restoration left of it in the trash."""
     segments: int
     """How many segments are archived."""
     side_bytes: int
@@ -181,7 +182,7 @@ def of_place(where: Place, folder: ProjectFolder, unread: Unread) -> FoundSessio
         preview=seen,
         bytes=here.size if here is not None else None,
         archived_bytes=held.content_bytes,
-        archived_disk_bytes=held.disk_bytes,
+        archived_disk_bytes=held.disk_bytes + folder.trashed[where.session],
         segments=len(held.segments),
         side_bytes=side,
         compactions=compactions,

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import clients, units
+from sessrotate.archive import restored
 from sessrotate.errors import SessrotateError
 from sessrotate.reports import continuing, discovery
 from sessrotate.reports.session_info import SessionInfo, unambiguous
@@ -79,6 +80,7 @@ def _info(found: FoundSession, *, is_running: bool) -> SessionInfo:
         modified=modified,
         last_used=modified if ended is None else ended,
         is_running=is_running,
+        is_restored=found.place is not None and restored.is_marked(found.place),
         standing=sight.standing,
         title=sight.title,
         branch=sight.branch,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import names
-from sessrotate.archive import place
+from sessrotate.archive import place, restored
 from sessrotate.clients.claude import agents, preview
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import DamagedError
@@ -35,7 +35,8 @@ _INDEX: Final = "sessions-index.json"
 class ProjectFolder:
     """Ids of sessions with a live file, with a folder beside it, and with an archive.
 
-    `agents` are the bytes of agents' transcripts by session, `titles` those of the client's index.
+    `agents` are the bytes of agents' transcripts by session, `titles` those of the client's index,
+    `trashed` the bytes of what a restoration left in the trash, by session.
     """
 
     live: set[str] = field(default_factory=set)
@@ -43,6 +44,7 @@ class ProjectFolder:
     archives: set[str] = field(default_factory=set)
     agents: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     titles: dict[str, Title] = field(default_factory=dict)
+    trashed: dict[str, int] = field(default_factory=lambda: defaultdict(int))
 
     def places(self, projects: Path, name: str) -> Iterator[Place]:
         """Yield the places of the project's sessions, in the order of their ids."""
@@ -59,6 +61,8 @@ def projects(live: Path, archives: Path, unread: Unread) -> list[str]:
 def read(folder: Path, archives: Path, unread: Unread) -> ProjectFolder:
     """Return what the folder of a project holds; `archives` is the folder of its archives."""
     found = ProjectFolder(archives={each.name for each in _archives(archives, unread)})
+    for session, size in _trashed(archives):
+        found.trashed[session] += size
     for entry in _entries(folder, unread):
         name = entry.name
         with suppress(OSError):
@@ -77,6 +81,13 @@ def read(folder: Path, archives: Path, unread: Unread) -> ProjectFolder:
             else:
                 found.live.add(names.session_of(name))
     return found
+
+
+def _trashed(archives: Path) -> Iterator[tuple[str, int]]:
+    """Yield what restorations left in the trash of a project's sessions: the session, its bytes."""
+    for entry in restored.every():
+        if entry.project == archives.name:
+            yield entry.folder.parent.name, entry.bytes
 
 
 def _archives(folder: Path, unread: Unread) -> Iterator[os.DirEntry[str]]:

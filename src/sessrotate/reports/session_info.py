@@ -46,7 +46,7 @@ class SessionInfo:
     archived_bytes: int | None
     """Bytes of history in the archive, uncompressed; None if the archive does not say."""
     archived_disk_bytes: int
-    """What the archive's files take on the disk."""
+    """What the archive's files take on the disk, those in the trash among them."""
     side_bytes: int
     """Agents' transcripts and long tool results, which the client keeps in files beside it."""
     segments: int
@@ -61,6 +61,8 @@ class SessionInfo:
     """The time of the last record, or else `modified`: seconds since 1970."""
     is_running: bool
     """Whether a client has the session open."""
+    is_restored: bool
+    """Whether its owner restored it, so that it is rotated by its name only."""
     standing: Standing
     """`session`, or what it is instead: `empty`, a `warm-up`, or rows of an `agent` only."""
     title: Title

@@ -1,7 +1,8 @@
-"""The trash of an archive: what is due to be freed, freeing it, and bringing segments back.
+"""Both trashes, of pruned segments and of restored sessions: what is due, and the ways back.
 
-Rule: only what a tombstone in the manifest lists is ever freed or brought back. Other files in the
-trash stay, and are reported.
+Rule: only what a tombstone in the manifest lists, or a note of ours says, is ever freed or brought
+back. Other files in the trash stay, and are reported. An archive that a live file goes on from is
+never freed.
 """
 
 from __future__ import annotations
@@ -9,14 +10,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from sessrotate import fs, units
-from sessrotate.archive import state
+from sessrotate import fs, names, units
+from sessrotate.archive import restored, state
 from sessrotate.errors import RefusedError, printable, storage
 from sessrotate.retention import transaction
 from sessrotate.retention.transaction import Unsettled
+from sessrotate.system import locks
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from sessrotate.archive.place import Place
+    from sessrotate.archive.restored import Trashed
     from sessrotate.segments.manifest import Manifest
 
 GRACE: Final = 7 * 86_400.0
@@ -25,10 +30,11 @@ GRACE: Final = 7 * 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """What can be freed of an archive's trash now, and how many bytes that is.
+    """What can be freed of a session's trash now, and how many bytes that is.
 
-    `strangers` are files in the trash that were never pruned; `left` is what an interrupted run
-    left to be settled.
+    `files` are pruned segments, `restored` the archives of the session as it was before it was
+    restored. `strangers` are files in the trash that were never pruned; `left` is what an
+    interrupted run left to be settled.
     """
 
     where: Place
@@ -36,6 +42,7 @@ class Due:
     bytes: int
     strangers: tuple[str, ...]
     left: Unsettled
+    restored: tuple[Trashed, ...] = ()
 
 
 def due(where: Place, grace: float, now: float) -> Due:
@@ -46,14 +53,23 @@ def due(where: Place, grace: float, now: float) -> Due:
     """
     with state.opened(where) as found, storage("look into the trash"):
         there = transaction.in_trash(where)
+        whole = () if found.trashed else tuple(_over(where, grace, now))
+        freed = sum(entry.bytes for entry in whole)
         if found.manifest is None:
-            return Due(where, (), 0, tuple(sorted(there)), Unsettled())
+            return Due(where, (), freed, tuple(sorted(there)), Unsettled(), whole)
         listed = found.manifest
         left = transaction.unsettled(listed, found.listing, there)
     pruned = _pruned(listed)
     files = tuple(name for name, at in pruned.items() if name in there and _is_over(at, now, grace))
     strangers = tuple(sorted(there.keys() - pruned.keys() - set(left.risen)))
-    return Due(where, files, sum(there[name] for name in files), strangers, left)
+    freed += sum(there[name] for name in files)
+    return Due(where, files, freed, strangers, left, whole)
+
+
+def _over(where: Place, grace: float, now: float) -> Iterator[Trashed]:
+    for entry in restored.of(where):
+        if entry.at is not None and _is_over(entry.at, now, grace):
+            yield entry
 
 
 def empty(where: Place, grace: float, now: float, wait: float) -> int:
@@ -62,14 +78,37 @@ def empty(where: Place, grace: float, now: float, wait: float) -> int:
     Raises as `transaction.begin` does.
     """
     before = due(where, grace, now)
+    freed = _empty_restored(where, grace, now, wait) if before.restored else 0
     if not before.files and not before.left:
-        return 0
+        return freed
     with transaction.begin(where, wait) as listed:
         there, pruned = transaction.in_trash(where), _pruned(listed)
         files = [name for name in before.files if name in there and name in pruned]
         fs.remove_files(transaction.trash(where), files)
         fs.remove_folder(transaction.trash(where))
-    return sum(there[name] for name in files)
+    return freed + sum(there[name] for name in files)
+
+
+def _empty_restored(where: Place, grace: float, now: float, wait: float) -> int:
+    with locks.alone(where, wait), storage("empty the trash"):
+        found = due(where, grace, now)
+        there, freed = found.restored, sum(entry.bytes for entry in found.restored)
+        for entry in there:
+            folder, session = entry.folder, where.session
+            ours = [
+                path.name
+                for path in folder.iterdir()
+                if path.name.endswith(names.SUFFIXES)
+                and session in names.possible_sessions(path.name)
+            ]
+            # First what makes it an archive, so that half of one is never brought back; last what
+            # says that it may go.
+            for files in ([names.MANIFEST], [*ours, names.INTENT], [names.RESTORED_NOTE]):
+                fs.remove_files(folder, files)
+            fs.remove_folder(folder / names.TRASH)
+            fs.remove_folder(folder)
+        fs.remove_folder(where.trash)
+    return freed
 
 
 def undelete(where: Place, index: int | None, wait: float) -> list[int]:

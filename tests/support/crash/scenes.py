@@ -108,6 +108,11 @@ class Session:
             count = len(found) - 1
             expected = {names.segment_file(ID, "numbered", number) for number in range(count)}
             assert found == {*expected, names.MANIFEST}
+        for trashed in self.root.glob("sessrotate/trash/*/*"):
+            whole = {entry.name for entry in trashed.iterdir()} - {names.INTENT}
+            count = len(whole) - 2
+            expected = {names.segment_file(ID, "numbered", number) for number in range(count)}
+            assert whole == {*expected, names.MANIFEST, names.RESTORED_NOTE}
         beside = {entry.name for entry in self.where.live.parent.iterdir()}
         assert beside <= {self.where.live.name}
         for file in (*archive.glob("*"), *self.where.live.parent.glob("*")):

@@ -3,8 +3,8 @@
 Rule: weaker than any file system that is in use. Of what was written to a file since its last
 fsync there may be nothing, half, zeros or all, and a truncation may have happened or not. Of the
 names that changed in a folder since its last fsync any are there, each by itself. Only two things
-are relied on: a rename never loses the file (its new name is there, or its old one, or both),
-which journals promise; and what was synced stays.
+are relied on: a rename never loses the file (its new name is there, or its old one, or both; of a
+folder never both), which journals promise; and what was synced stays.
 
 Modes, owners and times are left out: nothing is decided by them where there are leases.
 """
@@ -258,6 +258,9 @@ class Disk:
             names = _copied(self.synced)
             for change in chosen:
                 change.apply(names)
+            held = [node for entries in names.values() for node in entries.values()]
+            if any(held.count(folder) > 1 for folder in names):
+                continue  # no file system gives a folder two names
             folders, files = _reached(names)
             dirty = sorted({node for node in files.values() if self.data.get(node)})
             for contents in self._contents(dirty):

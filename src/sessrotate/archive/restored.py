@@ -1,0 +1,165 @@
+"""What is left of a restoration: the archive in its trash, and the mark that its owner wants it so.
+
+Rule: only reads. An archive in the trash is no archive: nothing finds it by a session's name. It is
+told whose it is by its own note, since two projects may have a session of the same id.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from sessrotate import names, units
+from sessrotate.archive import place
+from sessrotate.clients.claude import client as claude
+from sessrotate.clients.common import listed
+from sessrotate.errors import DamagedError, SessrotateError, printable
+from sessrotate.segments import load, manifest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sessrotate.archive.place import Place
+    from sessrotate.segments.live_header import LiveHeader
+    from sessrotate.segments.manifest import Manifest
+
+FORMAT: Final = 1
+
+_LARGEST: Final = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Trashed:
+    """The archive of a restored session in the trash: where it is, whose, and since when.
+
+    `project` and `at` (ISO 8601, UTC) are None if its note cannot be read. Then nobody knows whose
+    it is, and it stays.
+    """
+
+    folder: Path
+    project: str | None = None
+    at: str | None = None
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes its files have."""
+        return sum(size for _, size in self.files())
+
+    @property
+    def since(self) -> float | None:
+        """When it went to the trash, in seconds since 1970; None if nobody knows."""
+        return units.seconds(self.at)
+
+    def files(self) -> Iterator[tuple[Path, int]]:
+        """Yield the files and their sizes in bytes."""
+        for folder, _, held in os.walk(self.folder):
+            for name in held:
+                path = Path(folder, name)
+                with suppress(OSError):
+                    yield path, path.lstat().st_size
+
+
+def note(where: Place, at: str) -> bytes:
+    """Return what the note of an archive on its way to the trash holds."""
+    document = {"format": FORMAT, "project": where.project, "session": where.session, "at": at}
+    return json.dumps(document).encode() + b"\n"
+
+
+def every() -> Iterator[Trashed]:
+    """Yield every archive in the trash of restored sessions, by session and time."""
+    for session in listed(place.root() / place.TRASH):
+        yield from _in(session)
+
+
+def places() -> Iterator[Place]:
+    """Yield the place of every session with an archive in that trash, each once."""
+    projects = claude.projects_folder().resolve()
+    told = ((found.project, found.folder.parent.name) for found in every())
+    for project, session in dict.fromkeys(told):
+        where = None if project is None else place.named(projects, project, session)
+        if where is not None:
+            yield where
+
+
+def of(where: Place) -> list[Trashed]:
+    """Return the archives of one session in that trash, oldest first."""
+    return [found for found in _in(where.trash) if found.project == where.project]
+
+
+def _in(folder: Path) -> Iterator[Trashed]:
+    for found in listed(folder):
+        if not found.is_symlink() and listed(found):  # else a crash left it, empty
+            yield _read(found)
+
+
+def _read(folder: Path) -> Trashed:
+    try:
+        told: Any = json.loads(load.read_small(folder, names.RESTORED_NOTE, _LARGEST))
+        project, at = told["project"], told["at"]
+        is_ours = told["format"] == FORMAT and told["session"] == folder.parent.name
+    except (SessrotateError, ValueError, TypeError, KeyError, RecursionError):
+        return Trashed(folder)
+    is_told = is_ours and isinstance(project, str) and isinstance(at, str)
+    return Trashed(folder, project, at) if is_told else Trashed(folder)
+
+
+# ── the way back ─────────────────────────────────────────────────────────────────────────────
+
+
+def fitting(where: Place, header: LiveHeader | None) -> Trashed | None:
+    """Return the archive in the trash that a live file with this header goes on from.
+
+    Of several with the same segments it is the newest; None if they differ, or there is none.
+    """
+    found = []
+    for trashed in of(where):
+        with suppress(DamagedError):
+            told = manifest_of(trashed)
+            if header is not None and fits(told, header):
+                found.append((trashed, [entry.digest for entry in told.segments]))
+    is_one = found and all(digests == found[0][1] for _, digests in found)
+    return found[-1][0] if is_one else None
+
+
+def manifest_of(trashed: Trashed) -> Manifest:
+    """Return the manifest of an archive in the trash; raise DamagedError if it has none."""
+    data = load.read_small(trashed.folder, names.MANIFEST, manifest.MAX_BYTES)
+    return manifest.parse(data)
+
+
+def fits(there: Manifest, header: LiveHeader) -> bool:
+    """Tell whether a live file's header says that it goes on from these segments."""
+    last = there.segments[-1].digest
+    told = (header.index, header.start, header.parent_digest)
+    return told == (len(there.segments), there.source_bytes, last)
+
+
+def overwritten(where: Place, trashed: Trashed) -> str:
+    """Say what happened to a live file whose archive is in the trash, and what helps."""
+    return (
+        f"{printable(str(where.live))} was restored on {printable(str(trashed.at))}, and a program "
+        "has written the short file from before back over it. Its history is in the trash: "
+        f"`sessrotate undelete {printable(where.session)}` makes it the archive again."
+    )
+
+
+# ── whose owner wants it whole ───────────────────────────────────────────────────────────────
+
+
+def is_marked(where: Place) -> bool:
+    """Tell whether the owner restored a session and has not rotated it by name since."""
+    return os.path.lexists(where.restored)
+
+
+def marked() -> Iterator[Place]:
+    """Yield the place of every session that is marked so, in order."""
+    projects = claude.projects_folder().resolve()
+    for project in listed(place.root() / place.RESTORED):
+        for mark in listed(project):
+            where = place.named(projects, project.name, mark.name)
+            if where is not None:
+                yield where
