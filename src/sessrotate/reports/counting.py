@@ -122,10 +122,7 @@ class Tally:
         """
         counts, days = Counts(), Days()
         shares, is_new = counts.kinds, self._known.is_new_line
-        # What is no larger than the largest of earlier segments is not kept.
-        largest = self.counts.largest
-        smallest = floor = largest[-1].bytes if len(largest) == LARGEST else -1
-        reader = self._reader
+        reader, smallest = self._reader, -1
         told = (
             self._by_gist(reader.gist, pieces, index)
             if isinstance(reader, Quick)
@@ -148,7 +145,7 @@ class Tally:
             if size > smallest:
                 counts.keep(LargeLine(self._session, index, start + at, at, size, kind, tool))
                 if len(counts.largest) == LARGEST:
-                    smallest = max(floor, counts.largest[-1].bytes)
+                    smallest = counts.largest[-1].bytes
         self.counts.add(counts)
         self._days.extend(days)
         return sum(share[0] for share in shares.values()), sum(
