@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from sessrotate import open_session
 from sessrotate.clients.claude import agents as claude_agents
-from sessrotate.clients.claude.agents import standing, with_calls
+from sessrotate.clients.claude.agents import with_calls
+from sessrotate.clients.claude.preview import standing
 from sessrotate.clients.preview import Agent
 from sessrotate.parsing.records import Record, records
 from support.command_line import ID

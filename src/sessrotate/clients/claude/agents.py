@@ -17,13 +17,12 @@ import os
 import re
 from contextlib import suppress
 from dataclasses import replace
-from io import BytesIO
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate.clients.claude.client import AGENT, SUFFIX
+from sessrotate.clients.claude.preview import WARM_UP, asked
 from sessrotate.clients.claude.rows import Outcome, Shown, Started, shown_of, started_of
-from sessrotate.clients.claude.titles import WARM_UP, asked, prompt
 from sessrotate.clients.common import listed, text
 from sessrotate.clients.preview import EDGE, Agent
 from sessrotate.errors import SessrotateError
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-    from sessrotate.clients.preview import Standing
     from sessrotate.parsing.records import Record
 
 AGENTS: Final = "subagents"
@@ -131,31 +129,6 @@ def with_calls(agents: Iterable[Agent], history: Callable[[], Iterable[Record]])
         return told or (same[0] if len(same) == 1 and agent.asked in asked_once else None)
 
     return [replace(agent, call=call_of(agent)) for agent in agents]
-
-
-def standing(head: bytes, *, is_whole: bool) -> Standing:
-    """Tell by the first `EDGE` bytes of a file whether it is a session that somebody used.
-
-    2.0.x leaves an empty file for each start, and warms up its agents before anybody asks
-    anything; a file of agents' rows only is no session of its own either. In doubt it is one.
-    """
-    sidechains = warm_ups = False
-    for line in BytesIO(head):  # mostly the first few say it
-        row = shown_of(line)
-        if row is None or row.type not in {"user", "assistant"}:
-            continue
-        if row.is_sidechain:
-            sidechains = True
-        elif row.type == "assistant":
-            if not warm_ups:
-                return "session"
-        elif row.is_compact_summary or (prompt(row) or WARM_UP) != WARM_UP:
-            return "session"
-        else:
-            warm_ups = warm_ups or prompt(row) == WARM_UP
-    if not is_whole and not (sidechains or warm_ups):
-        return "session"
-    return "warm-up" if warm_ups else "agent" if sidechains else "empty"
 
 
 # ── inside ───────────────────────────────────────────────────────────────────────────────────
