@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Final
 
 from sessrotate import fs
 from sessrotate.errors import SessrotateError, StorageError, printable, storage
-from sessrotate.render import segment_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -63,6 +62,8 @@ def write_data(data: bytes | memoryview) -> None:
 
 def show_table(rows: Sequence[Sequence[str]], shares: Sequence[float]) -> None:
     """Show a table of segments: drawn on a terminal, as text elsewhere."""
+    from sessrotate.render import segment_table  # noqa: PLC0415 - no other result needs it
+
     width = terminal_width()
     if width is None:
         write(segment_table.plain_table(rows))
