@@ -18,7 +18,6 @@ from sessrotate.reports.model import (
     SessionReport,
     Share,
     Total,
-    WorthRotating,
 )
 
 START: Final = datetime(2026, 1, 12, 8, 30, tzinfo=UTC)
@@ -230,15 +229,7 @@ def totalled(sessions: list[SessionReport]) -> MachineReport:
         projects=totals(sessions, "folder"),
         growth=(Day(None, 3 * MIB), *(Day(day, bytes_) for day, bytes_ in sorted(growth.items()))),
         worth=tuple(
-            WorthRotating(
-                each.id,
-                each.client,
-                each.folder,
-                each.title,
-                each.bytes,
-                each.would_free,
-                each.command,
-            )
+            each
             for each in sorted(sessions, key=lambda each: -each.would_free)
             if each.would_free > 8 * MIB and each.command
         ),

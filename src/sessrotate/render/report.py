@@ -27,7 +27,6 @@ if TYPE_CHECKING:
         SessionReport,
         Share,
         Total,
-        WorthRotating,
     )
 
 Each = TypeVar("Each")
@@ -252,9 +251,10 @@ def _worth(report: MachineReport, canvas: Canvas) -> Iterator[str]:
         yield "No session is worth rotating: it would free little or nothing."
         return
 
-    def cells(each: WorthRotating) -> tuple[str, ...]:
+    def cells(each: SessionReport) -> tuple[str, ...]:
         title = cut(safe_text.line(each.title), _TITLE // 2)
-        return size(each.would_free), size(each.bytes), title, safe_text.line(each.command)
+        freed, live = size(each.would_free), size(each.live_bytes or 0)
+        return freed, live, title, safe_text.line(each.command or "")
 
     yield from _largest(_WORTH, report.worth, cells, lambda each: each.would_free, canvas)
     freed = size(sum(each.would_free for each in report.worth))

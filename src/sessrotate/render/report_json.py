@@ -21,11 +21,9 @@ if TYPE_CHECKING:
         SessionReport,
         Share,
         Total,
-        WorthRotating,
     )
 
 _KEYS: Final = {
-    "folder": "project",
     "would_free": "would_free_bytes",
     "within": "segment_offset",
 }
@@ -59,7 +57,7 @@ def machine(report: MachineReport) -> dict[str, Any]:
         "clients": [_renamed(total) for total in report.clients],
         "projects": [_renamed(total) for total in report.projects],
         "growth": [asdict(day) for day in report.growth],
-        "worth_rotating": [_renamed(worth) for worth in report.worth],
+        "worth_rotating": [_worth(each) for each in report.worth],
         "unreadable": [asdict(each) for each in report.unread],
         **_contents(report.contents),
     }
@@ -118,10 +116,22 @@ def _contents(contents: Contents | None) -> dict[str, Any]:
     }
 
 
+def _worth(report: SessionReport) -> dict[str, Any]:
+    return {
+        "session": report.id,
+        "client": report.client,
+        "project": report.folder,
+        "title": report.title,
+        "bytes": report.live_bytes or 0,
+        "would_free_bytes": report.would_free,
+        "command": report.command,
+    }
+
+
 def _shares(shares: tuple[Share, ...]) -> dict[str, Any]:
     return {share.name: {"lines": share.lines, "bytes": share.bytes} for share in shares}
 
 
-def _renamed(row: Total | WorthRotating | LargeLine) -> dict[str, Any]:
+def _renamed(row: Total | LargeLine) -> dict[str, Any]:
     """Return the fields of a row, under the keys of the contract and in their order."""
     return {_KEYS.get(name, name): value for name, value in asdict(row).items()}

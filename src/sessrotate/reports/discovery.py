@@ -48,18 +48,9 @@ class FoundSession:
     client: str
     session: str
     path: Path
-    place: Place | None
     preview: Sight
     bytes: int | None
     """Size of the live file, None if it is gone."""
-    archived_bytes: int | None
-    """History in the archive, uncompressed; None if its manifest cannot be read."""
-    archived_disk_bytes: int
-    """The archive's files, and what a restoration left of it in the trash."""
-    segments: int
-    """How many segments are archived."""
-    side_bytes: int
-    """Agents' transcripts and tools' results beside it."""
     compactions: int | None
     """None where only a scan tells."""
     live_tail: int | None
@@ -67,7 +58,16 @@ class FoundSession:
     modified: int
     file: tuple[int, int] | None
     """Device and inode of the live file, None if it cannot be read."""
-    boundaries: frozenset[str]
+    place: Place | None = None
+    archived_bytes: int | None = 0
+    """History in the archive, uncompressed; None if its manifest cannot be read."""
+    archived_disk_bytes: int = 0
+    """The archive's files, and what a restoration left of it in the trash."""
+    segments: int = 0
+    """How many segments are archived."""
+    side_bytes: int = 0
+    """Agents' transcripts and tools' results beside it."""
+    boundaries: frozenset[str] = frozenset()
     """The uuids of the compactions that open archived segments."""
 
 
@@ -138,18 +138,12 @@ def _of_file(
         client=client.NAME,
         session=client.session_of(path.name),
         path=path,
-        place=None,
         preview=seen,
         bytes=here.size,
-        archived_bytes=0,
-        archived_disk_bytes=0,
-        segments=0,
-        side_bytes=0,
         compactions=count,
         live_tail=tail,
         modified=here.modified,
         file=here.file,
-        boundaries=frozenset(),
     )
     return found, troubles
 

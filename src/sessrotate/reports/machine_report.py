@@ -14,7 +14,7 @@ from sessrotate.errors import SessrotateError, StorageError
 from sessrotate.reports import discovery, growth, session_report
 from sessrotate.reports.counting import Counts
 from sessrotate.reports.in_parallel import mapped
-from sessrotate.reports.model import MachineReport, Total, UnreadSession, WorthRotating
+from sessrotate.reports.model import MachineReport, Total, UnreadSession
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -94,7 +94,7 @@ def of_machine(
         clients=_totals(sessions, lambda session: session.client),
         projects=_totals(sessions, lambda session: session.folder or ""),
         growth=growth.together(session.growth for session in sessions),
-        worth=tuple(_worth(sessions)),
+        worth=_worth(sessions),
         unread=errors.unread,
         contents=None if counts is None else counts.contents(),
     )
@@ -104,26 +104,22 @@ def _reports(
     listed: Sequence[FoundSession], progress: Callable[[int], None], counts: Counts | None
 ) -> Iterator[SessionReport | SessrotateError]:
     """Yield the report of each session, or why there is none."""
-    if counts is None:
-        yield from mapped(partial(_report, _nobody, None), listed, WORTH_TWO)
+    if counts is None:  # no progress within a session: most take milliseconds
+        yield from mapped(lambda each: _report(each, lambda _done: None, None), listed, WORTH_TWO)
         return
     before = 0  # what is counted is counted in this process, and takes long
     for each in listed:
-        yield _report(partial(_onward, progress, before), counts, each)
+        yield _report(each, partial(_onward, progress, before), counts)
         before += size([each], kinds=True)
 
 
 def _report(
-    progress: Callable[[int], None], counts: Counts | None, found: FoundSession
+    found: FoundSession, progress: Callable[[int], None], counts: Counts | None
 ) -> SessionReport | SessrotateError:
     try:
         return session_report.of_found(found, progress, kinds=counts)
     except SessrotateError as error:
         return error
-
-
-def _nobody(_done: int) -> None:
-    """Report no progress within a session: most take milliseconds."""
 
 
 def _onward(progress: Callable[[int], None], before: int, done: int) -> None:
@@ -151,16 +147,7 @@ def _totals(
     return tuple(sorted(totals, key=lambda total: (-total.bytes, total.name, total.client)))
 
 
-def _worth(sessions: Iterable[SessionReport], least: int = LEAST) -> Iterable[WorthRotating]:
-    """Yield the sessions whose rotation would free at least `least` bytes, most first."""
-    for session in sorted(sessions, key=lambda session: (-session.would_free, session.path)):
-        if session.would_free >= least and session.command is not None:
-            yield WorthRotating(
-                session=session.id,
-                client=session.client,
-                folder=session.folder,
-                title=session.title,
-                bytes=session.live_bytes or 0,
-                would_free=session.would_free,
-                command=session.command,
-            )
+def _worth(sessions: Iterable[SessionReport]) -> tuple[SessionReport, ...]:
+    """Return the sessions whose rotation would free at least `LEAST` bytes, most first."""
+    freeing = (each for each in sessions if each.would_free >= LEAST and each.command is not None)
+    return tuple(sorted(freeing, key=lambda each: (-each.would_free, each.path)))

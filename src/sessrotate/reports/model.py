@@ -167,19 +167,6 @@ class Total:
 
 
 @dataclass(frozen=True, slots=True)
-class WorthRotating:
-    """A session worth rotating: how many bytes that frees, and the command that does it."""
-
-    session: str
-    client: str
-    folder: str | None
-    title: str
-    bytes: int
-    would_free: int
-    command: str
-
-
-@dataclass(frozen=True, slots=True)
 class UnreadSession:
     """A session that could not be read, and why, as a sentence."""
 
@@ -189,8 +176,9 @@ class UnreadSession:
 
 @dataclass(frozen=True, slots=True)
 class MachineReport:
-    """The report of all sessions, largest first everywhere but in `growth`.
+    """The report of all sessions, largest first everywhere but in `growth` and `worth`.
 
+    `worth` are the sessions that are worth rotating, those first where it frees most.
     `contents` are the sums over all sessions, None without kinds. Duplicates are those within a
     session; lines copied from another session (by a resumed clone) are not counted.
     """
@@ -199,7 +187,7 @@ class MachineReport:
     clients: tuple[Total, ...]
     projects: tuple[Total, ...]
     growth: tuple[Day, ...]
-    worth: tuple[WorthRotating, ...]
+    worth: tuple[SessionReport, ...]
     unread: tuple[UnreadSession, ...]
     contents: Contents | None = None
 
