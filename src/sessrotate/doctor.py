@@ -15,6 +15,7 @@ from sessrotate.clients.claude import client as claude
 from sessrotate.errors import RequestError, SessrotateError, printable
 from sessrotate.hook import installation, notes
 from sessrotate.in_place import recover, swap
+from sessrotate.in_place.obstacles import disk
 from sessrotate.job import run_log, schedule
 from sessrotate.retention import transaction, trash
 from sessrotate.segments import live_header
@@ -34,8 +35,9 @@ class Finding:
     Kinds: interrupted (an unfinished rotation, restoration, prune, compression or archiving),
     orphan (an archive whose session is gone), doubled (an archived session has a live file again),
     overwritten (a restored live file is the short one again), damaged, trash (it has files that
-    were never pruned), hook (a rotation that the hook began
-    failed), settings (nothing can be rotated, or the hook cannot be called; `session` is empty).
+    were never pruned), hook (a rotation that the hook began failed), kept (a file that was saved
+    while its session was replaced), settings (nothing can be rotated, or the hook cannot be called;
+    `session` is empty).
     """
 
     session: str
@@ -48,6 +50,7 @@ def findings() -> Iterator[Finding]:
     """Yield everything to deal with: the machine first, then archive by archive."""
     yield from _obstacles()
     yield from _hook()
+    yield from _kept()
     for where in place.archives():
         for kind, detail in _look(where):
             yield Finding(where.session, str(where.archive), kind, detail)
@@ -105,6 +108,19 @@ def _hook() -> Iterator[Finding]:
             f"{printable(problem, 1000)} Try again with `sessrotate split --in-place "
             f"{printable(note.where.session)}`.",
         )
+
+
+def _kept() -> Iterator[Finding]:
+    """Yield the files that two programs wrote at the same moment."""
+    for path in place.aside():
+        if path.is_file():
+            yield Finding(
+                path.name.rpartition(".")[0].rpartition(".")[0],
+                str(path),
+                "kept",
+                "Another program saved the session while sessrotate replaced it, and this is the "
+                "file that did not stay: compare it with the session, then remove it.",
+            )
 
 
 def _is_rotated(where: Place) -> bool:
@@ -204,13 +220,14 @@ def _obstacles() -> Iterator[Finding]:
     if not projects.is_dir():
         return
     above = next(folder for folder in (root, *root.parents) if folder.exists())
-    if above.stat().st_dev != projects.resolve().stat().st_dev:
+    if disk(above.resolve()) != disk(projects.resolve()):
         yield Finding(
             "",
             str(root),
             "settings",
-            "This is on another file system than the sessions, and files cannot be moved there "
-            "atomically: make it a folder on the same file system.",
+            "This is on another file system than the sessions, or in another mount of it, and "
+            "files cannot be moved there atomically: make it a folder on the same file system, "
+            "or mount the client's whole folder.",
         )
     if not os.access(above, os.W_OK):
         yield Finding(

@@ -12,11 +12,13 @@ import stat
 import subprocess
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
 from sessrotate.errors import InUseError
+from sessrotate.fs import exact
 from sessrotate.hook import installation
 from sessrotate.system import locks
 from support import command_line, homes, processes
@@ -549,14 +551,17 @@ def test_settings_that_come_at_the_last_moment_are_not_replaced(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     change = installation.plan_install("50M")
-    for name in ("link", "rename"):
-        real = getattr(os, name)
+    form = exact.FORM
 
-        def late(*paths: Any, real: Callable[..., None] = real) -> None:
+    def late(call: Callable[..., bool]) -> Callable[..., bool]:
+        def calling(*paths: Path) -> bool:
             settings_of(home).write_bytes(b'{"a": 1}')
-            real(*paths)
+            return call(*paths)
 
-        monkeypatch.setattr(os, name, late)
+        return calling
+
+    late_form = SimpleNamespace(exchange=late(form.exchange), move=late(form.move))
+    monkeypatch.setattr(exact, "FORM", late_form)
     with pytest.raises(InUseError):
         installation.execute(change)
     assert settings_of(home).read_bytes() == b'{"a": 1}'

@@ -31,6 +31,11 @@ ARCHIVE: Final = f"sessrotate/p/{ID}"
 
 FIRST, SECOND, RESTORE, INSERT, _, GONE = NAMES
 
+EXCHANGE: Final = "exchange live.partial and ID.jsonl"
+
+SWAP: Final = 4
+"""Changes of a swap: the exchange, the old file's name in the archive goes, both folders' fsync."""
+
 
 # ── the runs ─────────────────────────────────────────────────────────────────────────────────
 
@@ -79,15 +84,9 @@ def never_synced() -> Recorded:
     node = folders[folders[folders[ROOT]["projects"]]["p"]][f"{ID}.jsonl"]
     files = {**run.trace.files, node: b""}
     written = Event("data", node, "all that was written", data=OPENING)
-    swapped = next(
-        event for event in run.trace.events if event.name == "live.partial" and is_rename(event)
-    )
+    swapped = next(event for event in run.trace.events if shown(event.text) == EXCHANGE)
     trace = replace(run.trace, files=files, events=(written, *run.trace.events))
     return replace(run, trace=trace, judged_from=swapped)
-
-
-def is_rename(event: Event) -> bool:
-    return event.kind == "rename"
 
 
 def with_a_whole_pack() -> Recorded:
@@ -144,8 +143,7 @@ REDUNDANT: Final[dict[tuple[str, str], str]] = {
     ("fsync ID", "fsync intent.json.partial"): AGAIN,
     ("fsync ID", "fsync late.partial"): AGAIN,
     ("fsync ID", "rename late.partial to late"): AGAIN,
-    ("fsync p", "rename live.partial to ID.jsonl"): EITHER,
-    ("fsync ID", "fsync p"): EITHER,
+    ("fsync p", "unlink live.partial"): EITHER,
     ("fsync ID", "fsync pack"): AGAIN,
     ("fsync ID", "rename pack to ID.jsonl"): AGAIN,
     ("fsync ID", "fsync manifest.json.partial"): AGAIN,
@@ -157,7 +155,7 @@ REDUNDANT: Final[dict[tuple[str, str], str]] = {
 """The fsyncs that may be left out, each by itself, by what was changed before it."""
 
 TOGETHER: Final = (
-    (("fsync p", "rename live.partial to ID.jsonl"), ("fsync ID", "fsync p")),
+    (("fsync p", "unlink live.partial"), ("fsync ID", "fsync p")),
     (
         ("fsync ID", "rename pack to ID.jsonl"),
         ("fsync ID", "fsync manifest.json.partial"),
@@ -254,6 +252,7 @@ def test_a_fsync_after_the_change_that_it_is_there_for_is_noticed() -> None:
 
 
 AT_ONCE: Final = {
+    ("fsync ID", "fsync p"),  # after a swap: the old file's second name goes before the pack
     ("fsync intent.json.partial", "write intent.json.partial"),
     ("fsync ID", "rename intent.json.partial to intent.json"),
     ("fsync ID.1.jsonl.partial", "write ID.1.jsonl.partial"),
@@ -289,17 +288,17 @@ def test_a_pack_does_not_lose_its_tail_before_late_lines_have_a_file_of_their_ow
 
 def test_late_lines_are_kept_until_the_swap() -> None:
     run = recording(INSERT)
-    gone, swapped = positions(run, "unlink late", "rename live.partial to ID.jsonl")
+    gone, swapped = positions(run, "unlink late", EXCHANGE)
     assert JUDGE.first_fault(moved(run, range(gone, gone + 2), swapped)) is not None
 
 
 def test_an_insertion_does_not_come_before_its_intent() -> None:
     run = recording(INSERT)
     events = [shown(event.text) for event in run.trace.events]
-    swapped = events.index("rename live.partial to ID.jsonl")
+    swapped = events.index(EXCHANGE)
     begun = events.index("create intent.json.partial", events.index("link ID.jsonl to pack"))
     assert begun < swapped
-    assert JUDGE.first_fault(moved(run, range(swapped, swapped + 3), begun)) is not None
+    assert JUDGE.first_fault(moved(run, range(swapped, swapped + SWAP), begun)) is not None
 
 
 def test_an_intent_does_not_go_before_the_manifest_is_in_place() -> None:
@@ -316,7 +315,7 @@ def test_a_manifest_does_not_come_before_the_swap() -> None:
             run,
             "create manifest.json.partial",
             "rename manifest.json.partial to manifest.json",
-            "rename live.partial to ID.jsonl",
+            EXCHANGE,
         )
         assert JUDGE.first_fault(moved(run, range(begun, done + 2), swapped)) is not None
 
@@ -328,14 +327,14 @@ def test_a_manifest_may_come_before_the_sealing_since_the_intent_is_what_counts(
         run,
         "create manifest.json.partial",
         "rename manifest.json.partial to manifest.json",
-        "rename live.partial to ID.jsonl",
+        EXCHANGE,
     )
-    assert JUDGE.first_fault(moved(run, range(begun, done + 2), swapped + 3)) is None
+    assert JUDGE.first_fault(moved(run, range(begun, done + 2), swapped + SWAP)) is None
 
 
 def test_an_archive_does_not_go_before_the_session_is_restored() -> None:
     for name, swapping in (
-        (RESTORE, "rename live.partial to ID.jsonl"),
+        (RESTORE, EXCHANGE),
         (GONE, "link live.partial to ID.jsonl"),
     ):
         run = recording(name)
@@ -359,8 +358,8 @@ def test_an_archive_goes_to_the_trash_whole() -> None:
 
 def test_a_swap_does_not_come_before_its_intent() -> None:
     run = recording(FIRST)
-    begun, swapped = positions(run, "create intent.json.partial", "rename live.partial to ID.jsonl")
-    assert JUDGE.first_fault(moved(run, range(swapped, swapped + 3), begun)) is not None
+    begun, swapped = positions(run, "create intent.json.partial", EXCHANGE)
+    assert JUDGE.first_fault(moved(run, range(swapped, swapped + SWAP), begun)) is not None
 
 
 # ── mutants: other code ──────────────────────────────────────────────────────────────────────
@@ -376,7 +375,7 @@ def test_without_a_second_name_the_old_file_is_lost(monkeypatch: pytest.MonkeyPa
     monkeypatch.undo()
     fault = Judge().first_fault(run)
     assert fault is not None
-    assert "after rename live.partial" in fault
+    assert f", after {EXCHANGE}" in shown(fault)
 
 
 def test_late_lines_are_not_told_by_whether_the_same_are_there(

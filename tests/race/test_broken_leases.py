@@ -24,7 +24,8 @@ from support.homes import Home
 from support.race.writers import append, take_back
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 pytestmark: Final = pytest.mark.skipif(
     not sys.platform.startswith("linux"), reason="only Linux has leases"
@@ -202,10 +203,10 @@ def test_whoever_opens_the_session_for_reading_and_writing_in_the_swap_has_to_wa
         else:
             told.append(f"{moment}: has it")
 
-    def renaming(draft: Path, path: Path) -> None:
+    def renaming(draft: Path, path: Path, is_it: Callable[[Path], bool]) -> None:
         if path == home.live:
             tried("before")
-        real(draft, path)
+        real(draft, path, is_it)
         if path == home.live:
             tried("after")
 

@@ -112,11 +112,11 @@ class Between:
             self.is_second_held = fcntl.fcntl(fd, fcntl.F_GETLEASE) == fcntl.F_WRLCK
             return answer
 
-        def renaming(draft: Path, path: Path) -> None:
+        def renaming(draft: Path, path: Path, is_it: Callable[[Path], bool]) -> None:
             if path == self.where.live and self.done is None:
                 self.done = pool.submit(self._append)
                 until(lambda: lease.is_wanted(self.old))
-            rename(draft, path)
+            rename(draft, path, is_it)
             self.is_swapped = self.is_swapped or path == self.where.live
 
         def releasing(fd: int) -> None:

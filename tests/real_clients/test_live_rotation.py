@@ -270,11 +270,11 @@ def rotating_around(running: Running, monkeypatch: pytest.MonkeyPatch) -> thread
         locks = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
         return any("BREAKING" in lock and lock[-3].endswith(f":{old}") for lock in locks)
 
-    def take_place(draft: Path, live_file: Path) -> None:
+    def take_place(draft: Path, live_file: Path, is_it: Callable[[Path], bool]) -> None:
         if live_file == running.path:
             may_write.set()
             until(is_waited_for)
-        replace(draft, live_file)
+        replace(draft, live_file, is_it)
 
     def rotating() -> None:
         where = place_of(running.client, running.path)

@@ -505,7 +505,7 @@ def test_sessions_are_wanted_by_their_last_record_or_by_when_they_would_be_delet
 
 
 def test_what_an_interrupted_run_began_is_wanted_first(home: Home) -> None:
-    def killed(*_: object) -> None:
+    def killed(*_: object, **__: object) -> None:
         raise Killed
 
     with pytest.MonkeyPatch.context() as patch:

@@ -31,6 +31,9 @@ METHODS: Final = {
 }  # fmt: skip
 """Methods of paths and open files that do; whatever they are called on."""
 
+LIBC: Final = {"renameat2", "renameatx_np", "renamex_np", "syscall"}
+"""Functions of the C library that move files, past Python; whether named or called."""
+
 WRITES: Final = {"O_WRONLY", "O_RDWR", "O_CREAT", "O_TRUNC", "O_APPEND", "O_TMPFILE"}
 
 WAYS: Final = (
@@ -61,6 +64,9 @@ WAYS: Final = (
     "os.ftruncate(fd, 0)",
     "os.pwrite(fd, data, 0)",
     "os.setxattr(a, b, c)",
+    "ctypes.CDLL(None).renameat2(a, b, c, d, 1)",
+    "getattr(libc, 'renameatx_np')",
+    "libc.syscall(316)",
 )
 """Ways to change the disk; each must be seen."""
 
@@ -78,14 +84,15 @@ HARMLESS: Final = (
     "when.replace(tzinfo=UTC)",
     "shutil.get_terminal_size()",
     "os.stat(a)",
+    "ctypes.CDLL(None).memmem",
 )
 
 
 def changes(tree: ast.Module) -> set[str]:
     """Return what in a module may change the disk, each as it is written."""
-    found = set()
     words = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     words |= {str(node.value) for node in ast.walk(tree) if isinstance(node, ast.Constant)}
+    found = words & LIBC
     reads = "O_RDONLY" in words and words.isdisjoint(WRITES)
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

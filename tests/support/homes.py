@@ -9,16 +9,19 @@ import contextlib
 import json
 import os
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
 from sessrotate.archive import place, state
 from sessrotate.errors import RefusedError, SessrotateError
+from sessrotate.fs import exact
 from sessrotate.in_place import operations
 from sessrotate.reading import stitch
 from sessrotate.system import lease
 from support.command_line import ID, write
+from support.crash.changes import TWO_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -231,6 +234,9 @@ class Crash:
     def install(self, patch: pytest.MonkeyPatch) -> None:
         for name in CHANGING:
             patch.setattr(os, name, self._wrapped(name, getattr(os, name)))
+        form = exact.FORM
+        calls = {name: self._wrapped(name, getattr(form, name)) for name in TWO_NAMES}
+        patch.setattr(exact, "FORM", SimpleNamespace(**calls))
 
     def _wrapped(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:

@@ -15,15 +15,21 @@ if TYPE_CHECKING:
 Standing = Literal["before", "after", "unknown"]
 
 Match = Literal["new", "old", "pack", "other", "absent"]
-"""What the live file is: it begins like the new file, or like the old one; the file that the pack
-names, too (told for a merge, whose two files begin alike); any other; or there is none."""
+"""What the live file is: it begins like the new file, or like the old one; it is the file that the
+pack names, too; any other; or there is none."""
+
+Drafted = Literal["absent", "old", "live", "new", "stranger", "unread"]
+"""What has the draft's name: nothing; the file that the pack names, too; the live file; all that
+the new file is to hold; or any other file, which another program saved while names were exchanged.
+"unread" is one of the last two, and only whoever holds the lock looks which."""
 
 Sign = Literal["done", "none", "no pack"]
 """What else tells: something that happens only after the swap ("done": a segment is sealed, or the
-pack is shortened; of a merge, the draft has gone), or nothing, with a pack or without one."""
+pack is shortened), or nothing, with a pack or without one."""
 
-Deed = Literal["undo", "finish", "refuse"]
-"""What the next run does: remove what was made for the swap; do the rest; or touch nothing."""
+Deed = Literal["undo", "take back", "finish", "refuse", "put back"]
+"""What the next run does: remove what was made for the swap; do that, and begin the merge again; do
+the rest; touch nothing; or give the live file's name back to the stranger, and decide again."""
 
 MATCHES: Final[dict[Match, str]] = {
     "new": "the new file",
@@ -31,6 +37,15 @@ MATCHES: Final[dict[Match, str]] = {
     "pack": "the pack itself",
     "other": "neither",
     "absent": "gone",
+}
+
+DRAFTED: Final[dict[Drafted, str]] = {
+    "absent": "gone",
+    "old": "the pack itself",
+    "live": "the live file itself",
+    "new": "all of the new file",
+    "stranger": "another program's",
+    "unread": "not looked into",
 }
 
 SIGNS: Final[dict[Sign, str]] = {
@@ -46,55 +61,86 @@ class Row:
 
     operations: tuple[Operation, ...]
     live: Match | None
+    drafted: Drafted | None
     sign: Sign | None
     standing: Standing
     deed: Deed
     why: str
 
-    def fits(self, operation: Operation, live: Match, sign: Sign) -> bool:
+    def fits(self, operation: Operation, live: Match, drafted: Drafted, sign: Sign) -> bool:
         """Tell whether this row is about such a case."""
         return (
-            operation in self.operations and self.live in {None, live} and self.sign in {None, sign}
+            operation in self.operations
+            and self.live in {None, live}
+            and self.drafted in {None, drafted}
+            and self.sign in {None, sign}
         )
 
 
 _SWAPS: Final[tuple[Operation, ...]] = ("rotate", "restore")
 
+_INSERT: Final[tuple[Operation, ...]] = ("insert",)
+
 ROWS: Final = (
-    Row(_SWAPS, "new", None, "after", "finish", "The rename took place."),
+    Row(_SWAPS, None, None, "done", "after", "finish", "The rest has begun already."),
+    Row(_SWAPS, "pack", None, None, "before", "undo", "The names were not exchanged."),
+    Row(_SWAPS, None, "old", None, "after", "finish", "The old file came out of the exchange."),
+    Row(_SWAPS, None, "live", None, "after", "finish", "The draft has its new name as well."),
+    Row(_SWAPS, "new", "stranger", None, "unknown", "put back", "It was saved last."),
+    Row(_SWAPS, "new", None, None, "after", "finish", "The names were exchanged."),
+    Row(_SWAPS, "old", None, None, "before", "undo", "The exchange did not last."),
+    Row(("restore",), "absent", None, None, "before", "undo", "There was no old file."),
+    Row(_SWAPS, "other", None, "no pack", "unknown", "undo", "Without a pack nothing follows."),
+    Row(_SWAPS, None, "new", None, "before", "undo", "The new file has no other name."),
+    Row(_SWAPS, None, "stranger", None, "before", "undo", "The live file was saved last."),
+    Row(_SWAPS, None, None, None, "unknown", "refuse", "The pack has everything."),
     Row(
-        _SWAPS, None, "done", "after", "finish", "The live file is not ours any more: told as such."
+        _INSERT,
+        "absent",
+        None,
+        None,
+        "before",
+        "take back",
+        "The pack becomes the live file.",
     ),
-    Row(_SWAPS, "old", None, "before", "undo", "The rename did not take place."),
-    Row(("restore",), "absent", None, "before", "undo", "A session that was gone has no old file."),
-    Row(_SWAPS, "other", "no pack", "unknown", "undo", "Without a pack no rename follows."),
-    Row(_SWAPS, None, None, "unknown", "refuse", "The pack has everything."),
-    Row(("insert",), "absent", None, "before", "finish", "The pack becomes the live file again."),
-    Row(("insert",), "pack", None, "before", "finish", "The rename did not take place."),
-    Row(("insert",), None, "done", "after", "finish", "Nobody but us moves the draft away."),
-    Row(("insert",), "new", None, "after", "finish", "The lines are in their place."),
-    Row(("insert",), "old", None, "before", "finish", "The lines are not in their place."),
-    Row(("insert",), None, "no pack", "unknown", "finish", "Without a pack no rename follows."),
-    Row(("insert",), None, None, "unknown", "refuse", "The pack has everything."),
-    Row(("late",), None, None, "before", "finish", "A merge that has yet to begin."),
+    Row(_INSERT, "pack", None, None, "before", "take back", "The names were not exchanged."),
+    Row(_INSERT, None, "old", None, "after", "finish", "The old file came out of the exchange."),
+    Row(_INSERT, None, "live", None, "after", "finish", "The draft has its new name as well."),
+    Row(_INSERT, None, "absent", None, "after", "finish", "It goes before the pack only if done."),
+    Row(_INSERT, None, None, "no pack", "before", "take back", "The pack goes first only if not."),
+    Row(_INSERT, None, "new", None, "before", "take back", "The new file has no other name."),
+    Row(_INSERT, "new", "stranger", None, "unknown", "put back", "It was saved last."),
+    Row(_INSERT, None, "stranger", None, "before", "take back", "The live file was saved last."),
+    Row(_INSERT, "new", None, None, "after", "finish", "The lines are in their place."),
+    Row(_INSERT, "old", None, None, "before", "take back", "The lines are not in their place."),
+    Row(_INSERT, None, None, None, "unknown", "refuse", "The pack has everything."),
+    Row(("late",), None, None, None, "before", "finish", "A merge that has yet to begin."),
 )
 
 
-def decided(operation: Operation, live: Match, sign: Sign) -> Row:
+def decided(operation: Operation, live: Match, drafted: Drafted, sign: Sign) -> Row:
     """Return what counts for an interrupted operation."""
-    return next(row for row in ROWS if row.fits(operation, live, sign))
+    return next(row for row in ROWS if row.fits(operation, live, drafted, sign))
 
 
 def table() -> str:
     """Return the rows as a table of Markdown."""
-    lines = ["| interrupted | the live file is | else | so the swap | the next run | because |"]
-    lines.append("|---|---|---|---|---|---|")
+    heads = ("interrupted", "the live file is", "`live.partial` is", "else")
+    lines = [f"| {' | '.join(heads)} | so the swap | the next run | because |"]
+    lines.append("|---|---|---|---|---|---|---|")
     for row in ROWS:
         live = "anything" if row.live is None else MATCHES[row.live]
+        drafted = "" if row.drafted is None else DRAFTED[row.drafted]
         sign = "" if row.sign is None else SIGNS[row.sign]
         done = {"before": "was not done", "after": "was done", "unknown": "is in doubt"}
-        deeds = {"undo": "undoes", "finish": "finishes", "refuse": "touches nothing: exit 74"}
+        deeds = {
+            "undo": "undoes",
+            "take back": "undoes, and merges again",
+            "finish": "finishes",
+            "refuse": "touches nothing: exit 74",
+            "put back": "puts it back",
+        }
         operations = ", ".join(f"`{operation}`" for operation in row.operations)
-        cells = (operations, live, sign, done[row.standing], deeds[row.deed], row.why)
+        cells = (operations, live, drafted, sign, done[row.standing], deeds[row.deed], row.why)
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import names
-from sessrotate.archive import archived_file, continuity, history, intent, recovery_table
+from sessrotate.archive import archived_file, continuity, history, intent, recovery_table, signs
 from sessrotate.archive import restored as restorations
 from sessrotate.archive.found_files import FoundFiles
 from sessrotate.archive.history import HistorySpan
@@ -30,9 +30,9 @@ from sessrotate.system.source import Source
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sessrotate.archive.intent import Intent, Late
+    from sessrotate.archive.intent import Late
     from sessrotate.archive.place import Place
-    from sessrotate.archive.recovery_table import Deed, Match, Sign, Standing
+    from sessrotate.archive.recovery_table import Deed, Drafted, Match, Sign, Standing
     from sessrotate.archive.restored import Trashed
     from sessrotate.segments.manifest import Manifest
 
@@ -45,8 +45,9 @@ _NO_RESIDUE: Final = Residue(Span(0, 0), 0)
 class State(FoundFiles):
     """What was found, and what follows from it.
 
+    * `match`, `drafted`, `sign`: what the table in `recovery_table` decides by.
     * `standing`: whether the intent's swap was done; `deed`: what the next run does about it. Both
-      are from the table in `standing`; without an intent, "before" and None.
+      are from that table; without an intent, "before" and None.
     * `listed`: the manifest that the live file goes on from, None if it is the whole history.
     * `sealed`: the numbers of the intent's new segments whose files are there.
     * `is_dropped`: the pack has its tail no more: nothing can come late to it, and all is kept.
@@ -59,6 +60,9 @@ class State(FoundFiles):
       at all goes on from anything: what is archived is all there is.
     """
 
+    match: Match
+    drafted: Drafted
+    sign: Sign
     standing: Standing
     deed: Deed | None
     listed: Manifest | None
@@ -102,10 +106,12 @@ class State(FoundFiles):
 
 
 def _judged(found: FoundFiles) -> State:
-    sealed, is_dropped = _sealed(found), _is_dropped(found)
+    sealed, is_dropped, begun = signs.sealed(found), signs.is_dropped(found), found.intent
+    match: Match = "other" if begun is None else signs.match(found, begun)
+    drafted, sign = signs.drafted(found), signs.sign(found, sealed)
     row = None
-    if (begun := found.intent) is not None:
-        row = recovery_table.decided(begun.operation, *_signs(found, begun, sealed))
+    if begun is not None:
+        row = recovery_table.decided(begun.operation, match, drafted, sign)
     was_swapped = row is not None and row.standing == "after"
     listed = _listed(found, was_swapped=was_swapped)
     pending = _pending(found, is_dropped=is_dropped, was_swapped=was_swapped)
@@ -125,6 +131,9 @@ def _judged(found: FoundFiles) -> State:
         intent=found.intent,
         manifest=found.manifest,
         is_gone=found.is_gone,
+        match=match,
+        drafted=drafted,
+        sign=sign,
         standing="before" if row is None else row.standing,
         deed=None if row is None else row.deed,
         listed=listed,
@@ -139,50 +148,6 @@ def _judged(found: FoundFiles) -> State:
         or continuity.problem(found, listed, "before" if row is None else row.standing),
         trashed=trashed,
     )
-
-
-def _signs(found: FoundFiles, begun: Intent, sealed: frozenset[int]) -> tuple[Match, Sign]:
-    """Return what the live file is, and what else tells whether the swap was done."""
-    live, pack, swap = found.live, found.pack, begun.swap
-    no_sign: Sign = "no pack" if pack is None else "none"
-    if begun.operation == "late":
-        return "other", no_sign
-    if begun.operation == "insert":
-        # Both files begin alike, and what is put in may stand in the old one as well. A client may
-        # take back what was put in, but not bring the draft back.
-        sign: Sign = no_sign if names.DRAFT in found.listing else "done"
-        if live is None:
-            return "absent", sign
-        if pack is not None and pack.identity().is_same_file(live.identity()):
-            return "pack", sign
-        new = swap.cut
-    else:
-        # Only after the swap anything is sealed, or the tail dropped from the pack.
-        is_shorter = pack is not None and _is_dropped(found)
-        sign, new = ("done" if sealed or is_shorter else no_sign), 0
-        if live is None:
-            return "absent", sign
-    if is_at(live, new, swap.new):
-        return "new", sign
-    return ("old" if is_at(live, 0, swap.old) else "other"), sign
-
-
-def _sealed(found: FoundFiles) -> frozenset[int]:
-    begun = found.intent
-    if begun is None or begun.operation == "restore":
-        return frozenset()
-    return frozenset(
-        entry.segment.index
-        for entry in begun.manifest.segments[begun.first :]
-        if names.segment_file(found.place.session, "numbered", entry.segment.index) in found.listing
-    )
-
-
-def _is_dropped(found: FoundFiles) -> bool:
-    begun = found.intent
-    if begun is None or found.pack is None:
-        return True
-    return begun.operation == "rotate" and found.pack.size() <= begun.swap.cut
 
 
 def _listed(found: FoundFiles, *, was_swapped: bool) -> Manifest | None:

@@ -5,8 +5,8 @@ the new one. In come paths, descriptors and bytes; out comes their effect. May i
 of sessrotate.
 
 Rule: nothing is overwritten but our own unfinished files, and what counts as done is on the disk
-before the next step begins. Files are created with mode 0600 and folders with 0700, whatever the
-umask.
+before the next step begins. A file that other programs may rename is only moved by `exact`. Files
+are created with mode 0600 and folders with 0700, whatever the umask.
 
 What is not promised: a disk that reports a write as done and loses it; a file system without
 working `fsync` or `link`. Functions here raise plain `OSError`; callers say what was being done.
@@ -23,8 +23,10 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+from itertools import count
 from typing import TYPE_CHECKING, Final
 
+from sessrotate.fs.exact import ReplacedError, give_back, put, same_as, take_away, take_place
 from sessrotate.fs.files import (
     FILE_MODE,
     Draft,
@@ -51,25 +53,30 @@ __all__ = [
     "NewFile",
     "OutputDevice",
     "OutputFile",
+    "ReplacedError",
     "add_name",
     "append",
     "create_file",
     "create_file_at_once",
     "create_folder",
     "free_bytes",
+    "give_back",
     "held",
     "move_files",
     "move_folder",
     "output",
+    "put",
     "remove_files",
     "remove_folder",
     "rename_files",
     "rewrite",
+    "same_as",
     "scratch",
     "set_time",
     "shorten",
     "sync_data",
     "sync_folder",
+    "take_away",
     "take_place",
     "write_all",
 ]
@@ -112,36 +119,51 @@ def rewrite(path: Path, before: bytes | None, after: bytes | None) -> bool:
     """Change at once what a small file of somebody else's holds, unless that is not `before` now.
 
     None stands for no file. Mode, owner and extended attributes stay. Returns whether it was
-    done; then it is on the disk. Not promised: what another process writes between the last look
-    and the rename, a moment later, is lost; its writers take no lock.
+    done; then it is on the disk. Raises ReplacedError if a file that another program saved
+    meanwhile is kept beside it. Not promised: what is written in the moment that `exact` names.
     """
-    if after is None:
-        if _content(path) != before:
-            return False
-        path.unlink()
-        sync_folder(path.parent)
-        return True
-    draft = path.with_name(f".{path.name}.{os.getpid()}{_PARTIAL}")
-    draft.unlink(missing_ok=True)
+
+    def is_it(name: Path) -> bool:
+        return _content(name) == before
+
+    drafts = (path.with_name(f".{path.name}.{number}{_PARTIAL}") for number in count(1))
+    # One that is there may be another program's file, which a crash left.
+    draft = next(draft for draft in drafts if not os.path.lexists(draft))
     try:
-        with Draft(draft) as file:
-            file.append(after)
-            if before is not None:
-                with path.open("rb") as like:
-                    file.become_like(like.fileno())
-            file.sync()
-        if _content(path) != before:
-            return False
-        if before is None:
-            os.link(draft, path)  # a rename would replace what has just come there
-        else:
-            os.rename(draft, path)  # noqa: PTH104 - as in the rest of this module
+        if after is None:
+            take_away(path, draft, is_it)
+            draft.unlink()
+            sync_folder(path.parent)
+            return True
+        with _written(draft, after, path if before is not None else None):
+            if before is None:
+                put(draft, path)
+            else:
+                take_place(draft, path, is_it)
+    except ReplacedError as error:
+        if error.kept is not None:
+            raise
+        return False
     except (FileExistsError, FileNotFoundError):
         return False
-    finally:
-        draft.unlink(missing_ok=True)
-    sync_folder(path.parent)
     return True
+
+
+@contextlib.contextmanager
+def _written(draft: Path, data: bytes, like: Path | None) -> Iterator[None]:
+    """Write a draft, which is to be another file's successor; no name of it outlives a failure."""
+    with Draft(draft) as file:
+        is_ours = same_as(os.fstat(file.fd))
+        try:
+            file.append(data)
+            if like is not None:
+                with like.open("rb") as older:
+                    file.become_like(older.fileno())
+            file.sync()
+            yield
+        finally:
+            if is_ours(draft):
+                draft.unlink()
 
 
 def _content(path: Path) -> bytes | None:
@@ -157,18 +179,10 @@ def add_name(path: Path, name: Path) -> None:
     sync_folder(name.parent)
 
 
-def take_place(draft: Path, path: Path) -> None:
-    """Let a file take the name, and the place, of another, on the disk when this returns."""
-    os.rename(draft, path)  # noqa: PTH104 - as in the rest of this module: one call, one name
-    sync_folder(path.parent)
-    if draft.parent != path.parent:
-        sync_folder(draft.parent)
-
-
 def rename_files(names: Mapping[Path, Path]) -> None:
     """Give files other names on the same file system, all on the disk when this returns."""
     for old, new in names.items():
-        os.rename(old, new)  # noqa: PTH104 - as above
+        os.rename(old, new)  # noqa: PTH104 - as in the rest of this module: one call, one name
     for folder in sorted({path.parent for path in (*names.values(), *names)}):
         sync_folder(folder)
 
@@ -209,9 +223,7 @@ def sync_data(fd: int) -> None:
 def move_folder(path: Path, name: Path) -> None:
     """Move a folder to a name that nothing has, on the disk when this returns."""
     create_folder(name.parent)
-    os.rename(path, name)  # noqa: PTH104 - as above
-    sync_folder(name.parent)
-    sync_folder(path.parent)
+    put(path, name)
 
 
 def set_time(path: Path, modified_ns: int) -> None:

@@ -7,6 +7,7 @@ have a file of their own, which the intent names and readers use.
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -109,7 +110,11 @@ def _waiting(begun: Intent, late: Late) -> Intent:
 
 
 def take_back(found: State) -> None:
-    """Remove what was made for an insertion that did not take place; the late lines stay."""
+    """Remove what was made for an insertion that did not take place; the late lines stay.
+
+    The pack goes first where another program replaced the live file: from then on the draft's name,
+    which is still there, tells that nothing was exchanged.
+    """
     place, begun = found.place, found.intent
     if begun is None or begun.late is None:
         return
@@ -117,6 +122,8 @@ def take_back(found: State) -> None:
         fs.create_folder(place.live.parent)
         fs.add_name(place.pack, place.live)
     if begun.operation == "insert":
+        if found.match != "pack" and names.DRAFT in found.listing:
+            fs.remove_files(place.archive, [names.PACK])
         swap.write_intent(place, _waiting(begun, begun.late))
     files = {name for name in found.listing if name.endswith(names.PARTIAL)}
     fs.remove_files(place.archive, sorted(files | ({names.PACK} & found.listing)))
@@ -144,9 +151,12 @@ def execute(place: Place, wait: float) -> bool:
         was = source.identity()
 
         def taking_back(_place: Place) -> None:
-            fs.remove_files(place.archive, [names.DRAFT])  # a full disk needs the room
+            if fs.same_as(os.fstat(source.fd))(place.live):
+                fs.shorten(place.draft, 0)  # a full disk needs the room
+            else:
+                fs.remove_files(place.archive, [names.PACK])  # as in `take_back`
             swap.write_intent(place, begun)
-            fs.remove_files(place.archive, [names.PACK])
+            fs.remove_files(place.archive, [names.PACK, names.DRAFT])
 
         with swap.undone_unless_swapped(place, source, taking_back), fs.Draft(place.draft) as draft:
             doing = _write(found, begun, begun.late, source, draft)

@@ -6,6 +6,8 @@ Rule: each reason says what to do about it.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sessrotate.errors import printable
@@ -27,17 +29,34 @@ def obstacles(place: Place, source: Source, names: int) -> Iterator[str]:
         yield f"{name} has another name (a hard link): remove that, or put a copy in its place."
     if hasattr(os, "geteuid") and status.st_uid != os.geteuid():
         yield f"{name} belongs to another user: run this as that user."
-    if _device(place) != status.st_dev:
-        yield (
-            f"{printable(str(place.archive))} would be on another file system than the session, "
-            "where a file cannot be moved at once: make it a folder on the same one."
-        )
+    folder = next(above for above in (place.archive, *place.archive.parents) if above.is_dir())
+    if disk(folder) != disk_of(source.fd):
+        yield elsewhere(place)
 
 
-def _device(place: Place) -> int:
-    folder = place.archive
-    while True:
-        try:
-            return folder.stat().st_dev
-        except (FileNotFoundError, NotADirectoryError):
-            folder = folder.parent
+def elsewhere(place: Place) -> str:
+    """Return the reason that a session and its archive are on two file systems, or two mounts."""
+    return (
+        f"{printable(str(place.archive))} would be on another file system than the session, or "
+        "in another mount of it, and a file cannot be moved there at once: make it a folder on "
+        "the same one. Where folders are mounted one by one (a container's volumes), mount the "
+        "client's whole folder."
+    )
+
+
+def disk(path: Path) -> tuple[int, str]:
+    """Return the device and the mount that a path is on; a link is not followed."""
+    flags = [getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOFOLLOW", "O_PATH")]
+    fd = os.open(path, os.O_RDONLY | sum(flags))
+    try:
+        return disk_of(fd)
+    finally:
+        os.close(fd)
+
+
+def disk_of(fd: int) -> tuple[int, str]:
+    """Return the same of an open file. Only Linux tells the mount: elsewhere it is empty."""
+    mount = ""
+    with suppress(OSError):
+        mount = Path(f"/proc/self/fdinfo/{fd}").read_text().partition("mnt_id:")[2].split()[0]
+    return os.fstat(fd).st_dev, mount

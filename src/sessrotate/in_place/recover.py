@@ -7,23 +7,25 @@ it holds the session's lock.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from sessrotate import fs, names
-from sessrotate.archive import state
+from sessrotate.archive import recovery_table, state
 from sessrotate.errors import DamagedError, printable
-from sessrotate.in_place import rebuild_manifest, seal, swap
-from sessrotate.model import Span
+from sessrotate.in_place import aside, drafted, merge_late, rebuild_manifest, seal, swap
 from sessrotate.segments import manifest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from sessrotate.archive.place import Place
+    from sessrotate.archive.recovery_table import Row
     from sessrotate.archive.state import State
 
-Deed = Literal["nothing", "undo", "finish", "rebuild"]
+Deed = Literal["nothing", "undo", "finish", "take back", "rebuild", "put back"]
 
 _MERGE: Final = "merge of late lines"
 
@@ -37,11 +39,15 @@ _WHAT: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """What is to be done, and how that is said before and after; empty where it is nothing."""
+    """What is to be done, and how that is said before and after; empty where it is nothing.
+
+    `kept` are the files that stay until a person removes them: two programs wrote at one moment.
+    """
 
     deed: Deed
     sentence: str = ""
     past: str = ""
+    kept: tuple[Path, ...] = ()
 
 
 def plan(found: State) -> Recovery:
@@ -50,21 +56,30 @@ def plan(found: State) -> Recovery:
     Raises DamagedError if that cannot be told.
     """
     if found.intent is not None:
-        what = _WHAT[found.intent.operation]
-        if found.deed == "refuse":
+        what, name = _WHAT[found.intent.operation], printable(str(found.place.live))
+        row, kept = _decided(found)
+        if row.deed == "put back":
+            return Recovery(
+                "put back",
+                f"A {what} was interrupted while another program saved {name}: the next run puts "
+                "the saved file back.",
+                f"Put {name} back as another program had saved it.",
+            )
+        if row.deed == "refuse":
             raise DamagedError(
-                f"A {what} was interrupted, and {printable(str(found.place.live))} is neither the "
-                "file from before nor the new one: nothing is touched. "
+                f"A {what} was interrupted, and {name} is neither the file from before nor the "
+                "new one: nothing is touched. "
                 f"{printable(str(found.place.archive))} has both."
             )
-        if found.standing != "after":
+        if row.standing != "after" and found.place.pack not in kept:
             _check_superfluous(found)
-        if found.deed == "undo":
-            return _undo(what)
+        if row.deed == "undo":
+            return replace(_undo(what), kept=kept)
         return Recovery(
-            "finish",
+            "take back" if row.deed == "take back" else "finish",
             f"A {what} was interrupted: the next run finishes it.",
             f"Finished a {what} that was interrupted.",
+            kept,
         )
     leftovers = [name for name in found.listing if swap.is_leftover(name)]
     if not leftovers and rebuild_manifest.is_lost(found):
@@ -79,6 +94,19 @@ def plan(found: State) -> Recovery:
     return _undo("run")
 
 
+def _decided(found: State) -> tuple[Row, tuple[Path, ...]]:
+    """Return the row that counts, and which files are to be kept whatever it says."""
+    if found.intent is None:
+        raise ValueError
+    what = drafted.judged(found)
+    row = recovery_table.decided(found.intent.operation, found.match, what, found.sign)
+    if row.standing == "after" or what not in {"new", "stranger"}:
+        return row, ()
+    # Another program replaced the live file, so that the pack has its last name.
+    kept = () if what == "new" else (found.place.draft,)
+    return row, kept if _is_superfluous(found) else (*kept, found.place.pack)
+
+
 def _undo(what: str) -> Recovery:
     return Recovery(
         "undo",
@@ -89,25 +117,21 @@ def _undo(what: str) -> Recovery:
 
 def _check_superfluous(found: State) -> None:
     """Raise DamagedError if the pack may hold a byte that the live file does not."""
+    if not _is_superfluous(found):
+        raise DamagedError(
+            f"{printable(str(found.place.pack))} is there, and is not the live file: look at it, "
+            "and move it away if it is not needed."
+        )
+
+
+def _is_superfluous(found: State) -> bool:
     live, pack = found.live, found.pack
-    if pack is None:
-        return
-    if live is not None:
-        here, there = live.identity(), pack.identity()
-        if here.is_same_file(there):
-            return
-        # A backup may have made two files of the two names.
-        size = there.size
-        if here.size >= size and all(
-            one == other
-            for one, other in zip(
-                live.pieces(Span(0, size)), pack.pieces(Span(0, size)), strict=True
-            )
-        ):
-            return
-    raise DamagedError(
-        f"{printable(str(found.place.pack))} is there, and is not the live file: look at it, and "
-        "move it away if it is not needed."
+    if pack is None or found.match == "pack":
+        return True
+    # Without an intent it may be the live file, too; and a backup makes two files of two names.
+    return live is not None and (
+        live.identity().is_same_file(pack.identity())
+        or drafted.is_beginning(live, pack, pack.identity().size)
     )
 
 
@@ -116,19 +140,47 @@ def recover(place: Place, wait: float, progress: Callable[[int], None]) -> Recov
 
     Raises as `plan` and `seal.finish` do.
     """
+    said = [*_put_back(place)]
     with state.opened(place) as found:
         todo = plan(found)
         is_gone = found.is_gone and found.pack is not None
+        said += [todo.past, *_kept(place, todo.kept)]
         if todo.deed == "rebuild":
             data = manifest.dump(rebuild_manifest.manifest(found))
             fs.create_file_at_once(place.archive / names.MANIFEST, data)
+        elif todo.deed == "take back":
+            merge_late.take_back(found)
+        elif found.drafted in {"old", "live"}:  # it goes before the pack, by which it is known
+            fs.remove_files(place.archive, [names.DRAFT])
     if todo.deed == "undo":
         if is_gone:  # the pack is the live file that was there before
             fs.create_folder(place.live.parent)
             fs.add_name(place.pack, place.live)
         swap.undo(place)
-    elif todo.deed == "finish":
+    elif todo.deed in {"finish", "take back"}:
         seal.finish(place, wait, progress)
     elif not found.listing:
         fs.remove_folder(place.archive)  # empty: the last step of a restoration did not happen
-    return todo
+    return replace(todo, past=" ".join(filter(None, said)))
+
+
+def _put_back(place: Place) -> Iterator[str]:
+    """Give the live file's name back to a file that another program saved; say so."""
+    with state.opened(place) as found:
+        todo = plan(found)
+        if todo.deed != "put back" or found.live is None:
+            return
+        fs.give_back(place.draft, place.live, os.fstat(found.live.fd))
+    with state.opened(place) as found:
+        if plan(found).deed != "put back":
+            yield todo.past
+            return
+    # Two names cannot be exchanged here; or there are two such files, and one of them stays.
+    yield from _kept(place, (place.draft,))
+    fs.remove_files(place.archive, [names.DRAFT])
+
+
+def _kept(place: Place, files: tuple[Path, ...]) -> Iterator[str]:
+    for path in files:
+        kept = printable(str(aside.keep(place, path)))
+        yield f"{kept} has what was written besides: compare it with the session, then remove it."

@@ -216,7 +216,7 @@ def _seal(found: State, begun: Intent, wait: float, progress: Callable[[int], No
             if not is_at(found.pack, start, Mark(end - start, batch[0].digest)):
                 raise _changed(batch[0])
             fs.shorten(place.pack, end)
-            fs.take_place(place.pack, folder / _name(found, batch[0]))
+            fs.rename_files({place.pack: folder / _name(found, batch[0])})
         else:
             _copy(found, begun, batch)
             if may_shorten:

@@ -1,15 +1,17 @@
 """Replacing a live file by another with the same tail, while its client may be running.
 
 Rule: the client's path always names a file, and that file lacks no line. The old file first gets a
-second name (the pack), so that a line that is still written to it is not lost. The rename is the
-one moment that counts. A lease on the old file proves that nobody has it open for writing, and
-makes new writers wait; a lease on the new file keeps their lines behind those that came late.
+second name (the pack), so that a line that is still written to it is not lost. The exchange of the
+two names is the one moment that counts, and is undone if it was another file that came out. A lease
+on the old file proves that nobody has it open for writing, and makes new writers wait; a lease on
+the new file keeps their lines behind those that came late.
 
 The order of writes, each on the disk before the next, is in docs/internals/protocol.md.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from contextlib import contextmanager, suppress
@@ -20,13 +22,16 @@ from sessrotate import fs, names
 from sessrotate.archive import intent as intents
 from sessrotate.archive.intent import Batch, Intent, Mark
 from sessrotate.archive.late_lines import common, is_at
-from sessrotate.errors import InUseError, RefusedError
+from sessrotate.errors import InUseError, RefusedError, printable
+from sessrotate.in_place import aside
+from sessrotate.in_place.obstacles import elsewhere
 from sessrotate.model import Span
 from sessrotate.system import in_use, lease
 from sessrotate.system.digest import Fingerprint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from sessrotate.archive.place import Place
     from sessrotate.model import FileIdentity
@@ -45,9 +50,15 @@ def begin(place: Place, old: Source, intent: Intent) -> None:
 
     Until here, and after, up to the rename, all there is to undo is our own files.
     """
-    fs.add_name(place.live, place.pack)
-    linked = place.pack.lstat()
-    if (linked.st_dev, linked.st_ino) != (old.identity().device, old.identity().inode):
+    try:
+        fs.add_name(place.live, place.pack)
+    except FileNotFoundError:
+        raise _changed() from None
+    except OSError as error:
+        if error.errno == errno.EXDEV:
+            raise RefusedError(elsewhere(place)) from None
+        raise
+    if not _is_file(place.pack, old):
         raise _changed()
     if len(intents.dump(intent)) > intents.MAX_BYTES - _SPARE:
         raise RefusedError(
@@ -101,9 +112,13 @@ class _Swap:
                 raise _changed()
         now = self._old.identity()
         is_edited = now.size == was.size and now.modified_ns != was.modified_ns
-        if is_edited or not _is_live(self._place, self._old):
+        if is_edited:
             raise _changed()
-        fs.take_place(self._place.draft, self._place.live)
+        is_it = fs.same_as(os.fstat(self._old.fd))
+        try:
+            fs.take_place(self._place.draft, self._place.live, is_it)
+        except fs.ReplacedError as error:
+            raise self._replaced(error) from None
         if answer == "taken":
             with suppress(OSError):  # what is left to do is found again, and done, by sealing
                 self._drain()
@@ -111,6 +126,23 @@ class _Swap:
         else:
             lease.settled(self._old.fd, answer)
         return time.monotonic() - begun
+
+    def _replaced(self, error: fs.ReplacedError) -> InUseError:
+        """Return the error that another program has just saved the live file.
+
+        Our file may have had its name for a moment. If a client found it there, it stays.
+        """
+        lease.release(self._draft.fd)  # who waits for it gets it now
+        time.sleep(lease.GRACE)
+        is_unwritten = self._draft.size == self._size() and lease.write(self._draft.fd) != "busy"
+        if error.kept is None and is_unwritten:
+            return _changed()
+        kept = printable(str(aside.keep(self._place, self._place.draft)))
+        return InUseError(
+            f"Another program saved {printable(str(self._place.live))} at the moment when it was "
+            f"to be replaced. It was left as saved; what else was written then is in {kept}: "
+            "compare the two, then remove that."
+        )
 
     def _catch_up(self) -> bool:
         """Make the new file's tail the same as the old one's; tell whether it was not."""
@@ -224,21 +256,31 @@ def _changed() -> InUseError:
 def undone_unless_swapped(
     place: Place, old: Source, taking_back: Callable[[Place], None] | None = None
 ) -> Iterator[None]:
-    """Remove what the block made, if it fails before the live file was replaced."""
+    """Remove what the block made, if it fails before the live file was replaced.
+
+    An InUseError says that it is as another program left it. After anything else, only what has
+    the live file's name can tell: if that is not the old file, the next run finds out.
+    """
     try:
         yield
-    except BaseException:
+    except BaseException as error:
         with suppress(OSError):
-            if os.path.lexists(place.draft) or _is_live(place, old):
+            is_undone = isinstance(error, InUseError) and os.path.lexists(place.draft)
+            if is_undone or _is_file(place.live, old):
                 (taking_back or undo)(place)
         raise
 
 
 def undo(place: Place) -> None:
-    """Remove what was made for a swap that did not take place; the intent goes last."""
+    """Remove what was made for a swap that did not take place; the intent goes last.
+
+    The pack goes first: what is then under the draft's name is ours, since nothing was exchanged.
+    """
     with suppress(FileNotFoundError):
         leftovers = {entry.name for entry in place.archive.iterdir() if is_leftover(entry.name)}
-        fs.remove_files(place.archive, sorted(leftovers - {names.INTENT}))
+        last = {names.PACK, names.INTENT}
+        fs.remove_files(place.archive, sorted(leftovers & {names.PACK}))
+        fs.remove_files(place.archive, sorted(leftovers - last))
         fs.remove_files(place.archive, [names.INTENT])
         fs.remove_folder(place.archive)
 
@@ -248,6 +290,5 @@ def is_leftover(name: str) -> bool:
     return name in {names.PACK, names.INTENT, names.RESTORED_NOTE} or name.endswith(names.PARTIAL)
 
 
-def _is_live(place: Place, old: Source) -> bool:
-    here, there = old.identity(), place.live.lstat()
-    return (there.st_dev, there.st_ino) == (here.device, here.inode)
+def _is_file(path: Path, source: Source) -> bool:
+    return fs.same_as(os.fstat(source.fd))(path)

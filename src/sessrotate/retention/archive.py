@@ -12,6 +12,7 @@ after the last. The live file leaves last, under a lease, while nobody writes to
 from __future__ import annotations
 
 import os
+import stat
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -29,16 +30,17 @@ from sessrotate.errors import (
     storage,
 )
 from sessrotate.in_place import recover
-from sessrotate.in_place.obstacles import obstacles
+from sessrotate.in_place.obstacles import disk, disk_of, obstacles
 from sessrotate.model import Span
 from sessrotate.retention import archive_files, transaction
-from sessrotate.retention.unarchive import bring_back, listing, move
+from sessrotate.retention.unarchive import bring_back, listing
 from sessrotate.segments import dating
 from sessrotate.system import in_use, lease, locks
 from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from pathlib import Path
 
     from sessrotate.archive.archived_note import Note
     from sessrotate.archive.place import Place
@@ -94,12 +96,12 @@ def stored(where: Place) -> int:
         return archive_files.size(archive_files.folder(where))
 
 
-def _bytes(where: Place, items: list[str]) -> int:
+def _bytes(where: Place, items: Iterable[str]) -> int:
     return sum(archive_files.size(where.live.parent / name) for name in items)
 
 
-def _checked(found: State) -> tuple[Source, list[str]]:
-    """Return the live file and the names of what is to be moved, the live file's last.
+def _checked(found: State) -> tuple[Source, dict[str, os.stat_result]]:
+    """Return the live file, and by its name what is to be moved, the live file last.
 
     Raises InUseError if somebody uses the session, RefusedError if it cannot be moved safely.
     """
@@ -111,25 +113,26 @@ def _checked(found: State) -> tuple[Source, list[str]]:
         )
     archived_file.check_single(where)
     in_use.check_unused(where, source.identity(), or_live=False)
-    items = agents.beside(where.live, where.session)
+    beside = agents.beside(where.live, where.session)
+    items = {name: (where.live.parent / name).lstat() for name in beside}
     if reasons := [*_obstacles(where, source, items)]:
         raise RefusedError(" ".join(reasons))
     if os.path.lexists(where.live):  # or a crash came right after the last move
-        items.append(where.live.name)
+        items[where.live.name] = os.fstat(source.fd)
     return source, items
 
 
-def _obstacles(where: Place, source: Source, items: list[str]) -> Iterator[str]:
+def _obstacles(where: Place, source: Source, items: Mapping[str, os.stat_result]) -> Iterator[str]:
     """Yield the reasons why a session cannot be moved, and moved back, safely."""
     folder, away = archive_files.folder(where), archived_file.away(where)
     yield from obstacles(where, source, int(away is not None and os.path.lexists(where.live)))
-    for name in items:
+    for name, status in items.items():
         path, moved = where.live.parent / name, folder / name
-        status, shown = path.lstat(), printable(str(path))
-        if path.is_symlink():
+        shown = printable(str(path))
+        if stat.S_ISLNK(status.st_mode):
             yield f"{shown} is a symbolic link: put the folder itself in its place."
-        elif status.st_dev != os.fstat(source.fd).st_dev:
-            yield f"{shown} is on another file system than its session."
+        elif disk(path) != disk_of(source.fd):
+            yield f"{shown} is on another file system than its session, or in another mount of it."
         elif hasattr(os, "geteuid") and status.st_uid != os.geteuid():
             yield f"{shown} belongs to another user: run this as that user."
         elif os.path.lexists(moved) and not os.path.samestat(status, moved.lstat()):
@@ -157,16 +160,39 @@ def _move_all(where: Place, wait: float) -> tuple[int, Note]:
             fs.create_folder(archive_files.folder(where))
             answer = in_use.lease_from_writers(source, wait)
             is_same = source.identity() == here
-            for name in items if is_same else ():
-                move(where.live.parent / name, archive_files.folder(where) / name)
+            for name, status in items.items() if is_same else ():
+                _move(where.live.parent / name, archive_files.folder(where) / name, status)
             # Somebody who came by the old name may still write to the live file.
             if not (is_same and lease.settled(source.fd, answer) and source.identity() == here):
                 raise InUseError("A client writes to the session: close it, then try again.")
+            if os.path.lexists(where.live):
+                raise _saved(where)
             return freed, archive_files.write_standing(where, "archived")
-        except BaseException:
+        except BaseException as error:
+            kept = None
             with suppress(OSError, DamagedError):
-                bring_back(where)
+                kept = bring_back(where, keeps=True)
+            if kept is not None or isinstance(error, fs.ReplacedError):
+                raise _saved(where, kept) from error
             raise
+
+
+def _move(path: Path, to: Path, status: os.stat_result) -> None:
+    """Move what was identified, and nothing else, to the archive."""
+    if fs.same_as(status)(to):
+        fs.remove_files(to.parent, [to.name])  # a power loss kept both names
+    fs.take_away(path, to, fs.same_as(status))
+
+
+def _saved(where: Place, kept: Path | None = None) -> InUseError:
+    """Return the error that another program saved a file of the session just now."""
+    name = printable(where.session)
+    if kept is None:
+        return InUseError(f"Another program has just saved a file of {name}: try again.")
+    return InUseError(
+        f"Another program saved {printable(str(where.live))} while it was archived, and that file "
+        f"stays. {printable(str(kept))} has the one from before: compare the two, then remove it."
+    )
 
 
 # ── which ────────────────────────────────────────────────────────────────────────────────────

@@ -7,7 +7,6 @@ clients clean up files that belong to no live file (2.1.330).
 
 from __future__ import annotations
 
-import errno
 import os
 from typing import TYPE_CHECKING, Final
 
@@ -15,7 +14,7 @@ from sessrotate import fs, names
 from sessrotate.archive import archived_file
 from sessrotate.clients.claude import agents
 from sessrotate.errors import InUseError, RefusedError, printable, storage
-from sessrotate.in_place import recover
+from sessrotate.in_place import aside, recover
 from sessrotate.retention import archive_files
 from sessrotate.system import locks
 
@@ -63,30 +62,31 @@ def unarchive(
     return size
 
 
-def bring_back(where: Place) -> None:
-    """Move everything that was archived back; the note goes last."""
+def bring_back(where: Place, *, keeps: bool = False) -> Path | None:
+    """Move everything that was archived back; the note goes last.
+
+    Raises FileExistsError if something has one of the names. With `keeps`, the archived live file
+    is kept aside if that is its name; returns where.
+    """
+    kept = None
     for name in _ours(where):
+        away, back = archive_files.folder(where) / name, where.live.parent / name
         fs.create_folder(where.live.parent)
-        move(archive_files.folder(where) / name, where.live.parent / name)
+        if fs.same_as(away.lstat())(back):
+            fs.remove_files(away.parent, [name])  # a power loss kept both names
+            continue
+        try:
+            fs.put(away, back)
+        except FileExistsError:
+            if not keeps or back != where.live:
+                raise
+            kept = aside.keep(where, away)
+            fs.remove_files(away.parent, [name])
     fs.remove_folder(archive_files.folder(where))
     fs.remove_files(where.archive, [f"{names.ARCHIVED_NOTE}{names.PARTIAL}"])
     fs.remove_files(where.archive, [names.ARCHIVED_NOTE])
     fs.remove_folder(where.archive)
-
-
-def move(path: Path, to: Path) -> None:
-    """Move a file or folder to a name that is free; a crash may have left both names.
-
-    Raises FileExistsError if something else has the name.
-    """
-    if os.path.lexists(to) and not os.path.samestat(path.lstat(), to.lstat()):
-        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(to))
-    if path.is_dir():
-        fs.move_folder(path, to)
-        return
-    if not os.path.lexists(to):
-        fs.add_name(path, to)  # a rename would replace what has just come there
-    fs.remove_files(path.parent, [path.name])
+    return kept
 
 
 def listing(folder: Path) -> list[str]:

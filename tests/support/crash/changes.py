@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pytest
+
+from sessrotate.fs import exact
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -52,6 +55,9 @@ CHANGING: Final = (
     "mkfifo",
 )
 
+TWO_NAMES: Final = ("exchange", "move")
+"""What `sessrotate.fs.exact` has the system do with two names, past Python."""
+
 
 class Killed(BaseException):
     """Stands for SIGKILL: nothing after it may change the disk."""
@@ -74,6 +80,9 @@ class Watch:
             for name in CHANGING:
                 if hasattr(os, name):
                     patch.setattr(os, name, self._wrapped(name, getattr(os, name)))
+            form = exact.FORM
+            calls = {name: self._wrapped(name, getattr(form, name)) for name in TWO_NAMES}
+            patch.setattr(exact, "FORM", SimpleNamespace(**calls))
             yield
 
     def _wrapped(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:

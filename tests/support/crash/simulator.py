@@ -2,9 +2,10 @@
 
 Rule: weaker than any file system that is in use. Of what was written to a file since its last
 fsync there may be nothing, half, zeros or all, and a truncation may have happened or not. Of the
-names that changed in a folder since its last fsync any are there, each by itself. Only two things
+names that changed in a folder since its last fsync any are there, each by itself. Only three things
 are relied on: a rename never loses the file (its new name is there, or its old one, or both; of a
-folder never both), which journals promise; and what was synced stays.
+folder never both), and an exchange of two names is there whole or not at all, which journals
+promise; and what was synced stays.
 
 Modes, owners and times are left out: nothing is decided by them where there are leases.
 """
@@ -18,13 +19,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from support.crash.changes import Watch
+from support.crash.changes import TWO_NAMES, Watch
 from support.crash.disk import LOCKS, Image
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-Kind = Literal["data", "cut", "sync", "add", "remove", "rename"]
+Kind = Literal["data", "cut", "sync", "add", "remove", "rename", "exchange"]
 
 ROOT: Final = 0
 """The number of the folder that everything is in."""
@@ -111,9 +112,11 @@ class Recorder(Watch):
         folder, entry = self._named(args[0])
         if folder < 0:  # a lock's
             return real(*args, **kwargs)
-        target = self._named(args[1]) if name in {"link", "rename"} else (0, "")
+        target = self._named(args[1]) if name in {"link", "rename", *TWO_NAMES} else (0, "")
         is_new = name == "mkdir" or (name == "open" and not os.path.lexists(args[0]))
         result = real(*args, **kwargs)
+        if result is False:  # the system cannot, and a portable way follows
+            return result
         if is_new:
             made = os.stat(args[0]).st_ino  # noqa: PTH116 - as the others
             self._numbers.pop(made, None)
@@ -129,7 +132,10 @@ class Recorder(Watch):
             node = self._number(os.stat(args[0]).st_ino)  # noqa: PTH116
             text = f"link {entry} to {target[1]}"
             self._add("add", target[0], text, name=target[1], other=node)
-        elif name == "rename":
+        elif name == "exchange":
+            text = f"exchange {entry} and {target[1]}"
+            self._add("exchange", folder, text, name=entry, other=target[0], other_name=target[1])
+        elif name in {"rename", "move"}:
             text = f"rename {entry} to {target[1]}"
             self._add("rename", folder, text, name=entry, other=target[0], other_name=target[1])
         elif name in {"unlink", "rmdir"}:
@@ -181,7 +187,7 @@ class _Change:
     name: str
     node: int
     is_added: bool
-    needs: _Change | None = None
+    needs: _Change | None = field(default=None, repr=False)
 
     def apply(self, names: dict[int, dict[str, int]]) -> None:
         entries = names[self.folder]
@@ -225,11 +231,21 @@ class Disk:
             node = self.now[event.node].get(event.name)
             if node is not None:  # else it is a mutant that removes what is not there yet
                 self._change(_Change(event.node, event.name, node, is_added=False))
+        elif event.kind == "exchange":
+            self._exchange((event.node, event.name), (event.other, event.other_name))
         elif event.name in self.now[event.node]:
             node = self.now[event.node][event.name]
             added = _Change(event.other, event.other_name, node, is_added=True)
             self._change(added)
             self._change(_Change(event.node, event.name, node, is_added=False, needs=added))
+
+    def _exchange(self, one: tuple[int, str], other: tuple[int, str]) -> None:
+        here, there = (self.now[folder].get(name) for folder, name in (one, other))
+        if here is not None and there is not None:  # else it is a mutant, as above
+            first = _Change(*one, there, is_added=True)
+            first.needs = _Change(*other, here, is_added=True, needs=first)
+            self._change(first)
+            self._change(first.needs)
 
     def _change(self, change: _Change) -> None:
         change.apply(self.now)

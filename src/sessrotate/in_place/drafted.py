@@ -1,0 +1,67 @@
+"""What has the draft's name after a crash that came in the middle of a swap.
+
+While two names exchange their files, a crash may leave any of three files under the draft's name:
+the new live file, the one that was replaced, or one that another program saved at that very moment.
+The last is the newest of all, and nothing else has it.
+
+Rule: told by identity and by all that the file holds. What is not surely ours is not removed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sessrotate.archive.intent import Mark
+from sessrotate.archive.late_lines import is_at
+from sessrotate.archive.state import first_line
+from sessrotate.model import Span
+from sessrotate.segments import live_header
+from sessrotate.system import lease
+from sessrotate.system.source import Source
+
+if TYPE_CHECKING:
+    from sessrotate.archive.intent import Intent
+    from sessrotate.archive.recovery_table import Drafted
+    from sessrotate.archive.state import State
+
+
+def judged(found: State) -> Drafted:
+    """Return what has the draft's name, having looked into it where that matters.
+
+    It matters where neither that nor the live file is the one that was to be replaced.
+    """
+    if found.drafted != "unread" or found.match == "pack" or found.pack is None:
+        return found.drafted
+    if found.intent is None or found.intent.operation == "late":
+        return found.drafted
+    with Source(found.place.draft) as draft:
+        # Somebody may have found it under the live file's name, and write to it only now.
+        is_free = lease.write(draft.fd) != "busy"
+        return "new" if is_free and _is_ours(found, found.intent, draft) else "stranger"
+
+
+def is_beginning(one: Source | None, other: Source, size: int) -> bool:
+    """Tell whether both files have so many bytes, and begin with the same."""
+    if one is None or min(one.size(), other.size()) < size:
+        return False
+    span = Span(0, size)
+    return all(
+        here == there for here, there in zip(one.pieces(span), other.pieces(span), strict=True)
+    )
+
+
+def _is_ours(found: State, begun: Intent, draft: Source) -> bool:
+    """Tell whether a file holds all that the new one of a swap did, and nothing else."""
+    swap, size = begun.swap, draft.size()
+    if size != swap.prefix + swap.tail.size or not is_at(draft, swap.prefix, swap.tail):
+        return False
+    if begun.operation == "insert":
+        return is_at(draft, swap.cut, swap.new) and is_beginning(found.pack, draft, swap.cut)
+    if begun.operation == "restore":
+        return all(
+            is_at(draft, part.segment.span.start, Mark(part.segment.span.size, part.digest))
+            for part in begun.manifest.segments
+        )
+    head = live_header.parse(first_line(draft), found.place.session)
+    carried = None if head is None else Mark(head.carried_bytes, head.carried_digest)
+    return is_at(draft, 0, swap.new) and bool(carried and is_at(draft, swap.new.size, carried))

@@ -1,0 +1,285 @@
+"""Another program saves the session by rename at the worst moment, and its save is not lost.
+
+The oracle is the saves: the last one has the live file's name, and every other is in some file.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from sessrotate import doctor, fs
+from sessrotate.archive import place
+from sessrotate.errors import InUseError, RefusedError
+from sessrotate.fs import exact
+from sessrotate.retention import archive, unarchive
+from sessrotate.system import in_use, lease
+from support import command_line, homes
+from support.command_line import boundary, row
+from support.homes import Home, crashed
+from support.newcomers import Newcomers, saved
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+DATA: Final = command_line.session(boundaries=2)
+MORE: Final = row(90) + boundary(91) + row(92)
+SAVED: Final = DATA + row(400)
+OTHER: Final = b'{"type":"user","uuid":"somebody began anew"}\n'
+EARLIER: Final = DATA + row(401)
+
+
+@pytest.fixture(autouse=True)
+def _nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(in_use, "writers", lambda *_: iter(()))
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    return homes.home(tmp_path, monkeypatch, DATA)
+
+
+def rotate(home: Home) -> object:
+    return home.rotate()
+
+
+def restore(home: Home) -> object:
+    return home.restore()
+
+
+def put_away(home: Home) -> object:
+    return archive.archive(home.where, 0.2)
+
+
+def to_rotate(home: Home) -> None:
+    """Leave the session as it is, before its first rotation."""
+    assert home.live.read_bytes() == DATA
+
+
+def to_restore(home: Home) -> None:
+    home.rotate()
+    home.append(MORE)
+
+
+def to_merge(home: Home) -> None:
+    """Leave lines for the next run that belong in the middle of the live file."""
+    crashed(home.rotate, "sessrotate.in_place.seal.finish")
+    with home.pack.open("ab") as file:
+        file.write(row(300))
+    home.append(row(301))
+
+
+DEEDS: Final = pytest.mark.parametrize(
+    ("prepare", "deed"),
+    [
+        pytest.param(to_rotate, rotate, id="rotate"),
+        pytest.param(to_restore, restore, id="restore"),
+        pytest.param(to_merge, rotate, id="merge"),
+        pytest.param(to_rotate, put_away, id="archive"),
+        pytest.param(to_restore, put_away, id="archive what was rotated"),
+    ],
+)
+
+
+def kept() -> list[Path]:
+    """Return the files that wait for a person."""
+    return [path for path in place.aside() if path.is_file()]
+
+
+# ── while it is done ─────────────────────────────────────────────────────────────────────────
+
+
+@DEEDS
+@pytest.mark.parametrize("data", [SAVED, OTHER, b""], ids=["a line more", "another", "empty"])
+def test_what_is_saved_at_the_last_moment_stays(
+    home: Home, prepare: Callable[[Home], None], deed: Callable[[Home], object], data: bytes
+) -> None:
+    prepare(home)
+    newcomers = Newcomers(home.live, [data])
+    with newcomers.coming(), pytest.raises(InUseError):
+        deed(home)
+    assert newcomers.came == [data]
+    assert home.live.read_bytes() == data
+    assert home.live.stat().st_nlink == 1
+    assert kept() == []
+    assert not home.pack.exists()
+    assert not (home.archive / "live.partial").exists()
+
+
+@DEEDS
+def test_of_several_saves_at_the_last_moment_the_last_stays_and_none_is_lost(
+    home: Home, prepare: Callable[[Home], None], deed: Callable[[Home], object]
+) -> None:
+    prepare(home)
+    with Newcomers(home.live, [EARLIER, SAVED]).coming(), pytest.raises(InUseError) as caught:
+        deed(home)
+    assert home.live.read_bytes() == SAVED
+    (path,) = kept()
+    assert path.read_bytes() == EARLIER
+    assert str(path) in str(caught.value)
+    findings = [found for found in doctor.findings() if found.kind == "kept"]
+    assert [(found.session, found.path) for found in findings] == [(command_line.ID, str(path))]
+    path.unlink()
+    assert not [found for found in doctor.findings() if found.kind == "kept"]
+
+
+@DEEDS
+def test_a_session_that_is_deleted_at_the_last_moment_does_not_come_back(
+    home: Home, prepare: Callable[[Home], None], deed: Callable[[Home], object]
+) -> None:
+    prepare(home)
+    with Newcomers(home.live, [None]).coming(), pytest.raises(InUseError):
+        deed(home)
+    assert not home.live.exists()
+
+
+def test_what_was_saved_at_the_last_moment_is_rotated_by_the_next_run(home: Home) -> None:
+    with Newcomers(home.live, [SAVED]).coming(), pytest.raises(InUseError):
+        home.rotate()
+    home.rotate()
+    assert home.stitched() == SAVED
+
+
+def test_a_line_that_a_client_wrote_to_our_file_before_it_was_taken_back_is_kept(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client came by the name in the moment in which it was ours."""
+    real = exact.give_back
+
+    def found_it(hand: Path, path: Path, ours: object) -> bool:
+        with path.open("ab") as file:  # a lease would have it wait
+            file.write(row(500))
+        return real(hand, path, ours)  # type: ignore[arg-type]  # as it came
+
+    monkeypatch.setattr(exact, "give_back", found_it)
+    monkeypatch.setattr("sessrotate.system.lease.write", lambda _fd: "none")
+    monkeypatch.setattr("sessrotate.system.lease.read", lambda _fd: "none")
+    with Newcomers(home.live, [SAVED]).coming(), pytest.raises(InUseError) as caught:
+        home.rotate()
+    assert home.live.read_bytes() == SAVED
+    (path,) = kept()
+    assert path.read_bytes().endswith(row(500))
+    assert str(path) in str(caught.value)
+
+
+def test_a_client_that_waited_for_our_file_may_still_write_to_it(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = iter(["taken", "busy"])
+    monkeypatch.setattr("sessrotate.system.lease.write", lambda _fd: next(answers))
+    with Newcomers(home.live, [SAVED]).coming(), pytest.raises(InUseError):
+        home.rotate()
+    assert len(kept()) == 1
+
+
+# ── putting away, and back ───────────────────────────────────────────────────────────────────
+
+
+def test_what_is_saved_while_a_session_is_put_away_stays_beside_what_was_before(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The live file has left already when another program saves."""
+    settled = lease.settled
+
+    def saving(fd: int, answer: lease.Answer) -> bool:
+        saved(home.live, SAVED)
+        return settled(fd, answer)
+
+    monkeypatch.setattr(lease, "settled", saving)
+    with pytest.raises(InUseError) as caught:
+        put_away(home)
+    assert home.live.read_bytes() == SAVED
+    (path,) = kept()
+    assert path.read_bytes() == DATA
+    assert str(path) in str(caught.value)
+    assert not home.archive.exists()
+
+
+def test_what_is_saved_before_a_session_comes_back_stays(home: Home) -> None:
+    put_away(home)
+    with Newcomers(home.live, [SAVED]).coming(), pytest.raises(InUseError):
+        unarchive.unarchive(home.where, 0.2)
+    assert home.live.read_bytes() == SAVED
+    home.live.rename(home.live.with_suffix(".mine"))
+    unarchive.unarchive(home.where, 0.2)
+    assert home.live.read_bytes() == DATA
+
+
+def test_a_file_beside_the_session_that_is_saved_at_the_last_moment_stays(home: Home) -> None:
+    agent = home.live.parent / "agent-0a.jsonl"
+    line = b'{"sessionId":"%s","type":"user","uuid":"1"}\n' % command_line.ID.encode()
+    agent.write_bytes(line)
+    with Newcomers(agent, [line * 2]).coming(), pytest.raises(InUseError):
+        put_away(home)
+    assert agent.read_bytes() == line * 2
+    assert home.live.read_bytes() == DATA
+    put_away(home)
+    assert not agent.exists()
+    unarchive.unarchive(home.where, 0.2)
+    assert agent.read_bytes() == line * 2
+
+
+# ── settings ─────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("after", [b"ours", None], ids=["changed", "removed"])
+def test_settings_that_are_saved_at_the_last_moment_stay(
+    tmp_path: Path, after: bytes | None
+) -> None:
+    path = tmp_path / "settings.json"
+    path.write_bytes(b"before")
+    with Newcomers(path, [b"theirs"]).coming():
+        assert not fs.rewrite(path, b"before", after)
+    assert path.read_bytes() == b"theirs"
+    assert [*tmp_path.iterdir()] == [path]
+    assert fs.rewrite(path, b"theirs", after)
+    assert (path.read_bytes() if path.exists() else None) == after
+
+
+@pytest.mark.parametrize("after", [b"ours", None], ids=["changed", "removed"])
+def test_settings_that_are_saved_again_and_again_are_all_there(
+    tmp_path: Path, after: bytes | None
+) -> None:
+    path = tmp_path / "settings.json"
+    path.write_bytes(b"before")
+    with Newcomers(path, [b"1", b"2"]).coming(), pytest.raises(OSError, match="earlier") as caught:
+        fs.rewrite(path, b"before", after)
+    assert path.read_bytes() == b"2"
+    (other,) = (file for file in tmp_path.iterdir() if file != path)
+    assert other.read_bytes() == b"1"
+    assert str(other) in str(caught.value)
+
+
+def test_settings_that_appear_at_the_last_moment_are_not_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    with Newcomers(path, [b"theirs"]).coming():
+        assert not fs.rewrite(path, None, b"ours")
+    assert path.read_bytes() == b"theirs"
+    assert [*tmp_path.iterdir()] == [path]
+
+
+def test_an_edit_in_place_at_the_last_moment_is_not_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "settings.json"
+    path.write_bytes(b"before")
+    exchange = exact.FORM.exchange
+
+    class Late(exact.System):
+        def exchange(self, one: Path, other: Path) -> bool:
+            if path.read_bytes() == b"before":
+                path.write_bytes(b"edited")
+            return exchange(one, other)
+
+    monkeypatch.setattr(exact, "FORM", Late())
+    assert not fs.rewrite(path, b"before", b"ours")
+    assert path.read_bytes() == b"edited"
+    assert [*tmp_path.iterdir()] == [path]
+
+
+def test_a_session_that_is_gone_when_it_is_to_be_changed_is_refused(home: Home) -> None:
+    home.live.unlink()
+    with pytest.raises(RefusedError):
+        put_away(home)
