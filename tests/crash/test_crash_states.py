@@ -348,7 +348,7 @@ def test_an_archive_goes_to_the_trash_whole() -> None:
         changes = [shown(event.text) for event in recording(name).trace.events]
         touched = {text for text in changes if ".jsonl" in text and "ID" in text}
         assert touched <= {
-            "rename live.partial to ID.jsonl",
+            EXCHANGE,
             "link live.partial to ID.jsonl",
             "link ID.jsonl to pack",
             "fsync ID.jsonl",
