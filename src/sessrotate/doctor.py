@@ -7,6 +7,7 @@ folders.
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from sessrotate.hook import installation, notes
 from sessrotate.in_place import recover, swap
 from sessrotate.in_place.obstacles import disk
 from sessrotate.job import run_log, schedule
-from sessrotate.retention import transaction, trash
+from sessrotate.retention import clock_check, transaction, trash
 from sessrotate.segments import live_header
 from sessrotate.system.source import Source
 
@@ -35,8 +36,9 @@ class Finding:
     Kinds: interrupted (an unfinished rotation, restoration, prune, compression or archiving),
     orphan (an archive whose session is gone), doubled (an archived session has a live file again),
     overwritten (a restored live file is the short one again), damaged, trash (it has files that
-    were never pruned), hook (a rotation that the hook began failed), kept (a file that was saved
-    while its session was replaced), settings (nothing can be rotated, or the hook cannot be called;
+    were never pruned), clock (it is not believed, so nothing is pruned or freed), hook (a rotation
+    that the hook began failed), kept (a file that was saved while its session was replaced),
+    settings (nothing can be rotated, or the hook cannot be called;
     `session` is empty).
     """
 
@@ -51,6 +53,7 @@ def findings() -> Iterator[Finding]:
     yield from _obstacles()
     yield from _hook()
     yield from _kept()
+    yield from _clock()
     for where in place.archives():
         for kind, detail in _look(where):
             yield Finding(where.session, str(where.archive), kind, detail)
@@ -81,6 +84,13 @@ def _without_archive(lost: Place) -> Finding:
         f"{printable(str(lost.live))} continues this archive, which is missing: put it back, "
         "or start a new one with `sessrotate split --in-place --unsafe-adopt`.",
     )
+
+
+def _clock() -> Iterator[Finding]:
+    """Yield why nothing goes by age, where anything could."""
+    verdict = clock_check.look(trash.GRACE, time.time(), run_log.last_at())
+    if verdict.doubt and clock_check.is_at_stake():
+        yield Finding("", str(place.clock_file()), "clock", verdict.doubt)
 
 
 def _hook() -> Iterator[Finding]:

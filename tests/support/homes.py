@@ -135,6 +135,14 @@ def home(folder: Path, patch: pytest.MonkeyPatch, data: bytes | None = None) -> 
     return made
 
 
+def believe(now: float) -> None:
+    """Let the clock be one that has run on for a month up to `now`, in seconds since 1970."""
+    path = place.clock_file()
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    times = {"first": now - 30 * 86_400, "last": now, "newest": now, "highest": now}
+    path.write_text(json.dumps({"format": 1} | {name: float(at) for name, at in times.items()}))
+
+
 def another(home: Home, name: str, data: bytes) -> None:
     """Make a second session of the same client, with these bytes and its own id, and rotate it."""
     path = write(home.live.with_name(f"{name}.jsonl"), data.replace(ID.encode(), name.encode()))

@@ -79,7 +79,7 @@ def judge(
     found = Seen(first, now, max(newest, now), seen.highest)
     if now - first < DAY:
         again = _said(first + DAY)
-        wait = f"Nothing goes by age before {again} by this clock: if it is right, try again then."
+        wait = f"Nothing goes by age before {again} by this clock: if it is right, wait for that."
         return Verdict(found, f"{doubt or _unsteady(first)} {wait}")
     return Verdict(replace(found, highest=max(seen.highest, now)))
 
@@ -94,7 +94,7 @@ def _jumped(known: float, now: float) -> str:
 
 
 def _unsteady(first: float) -> str:
-    return f"The clock was set to another time, and has only run on since {_said(first)}."
+    return f"The clock stepped at {_said(first)}: it was set, or nothing ran for long."
 
 
 def _said(time: float) -> str:

@@ -9,8 +9,7 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from sessrotate.archive import clock
-from sessrotate.system import user_folders
+from sessrotate.archive import clock, place
 
 _LARGEST: Final = 4096
 
@@ -18,7 +17,7 @@ _LARGEST: Final = 4096
 def read() -> clock.Seen | None:
     """Return what is remembered; None if that is nothing, or cannot be read."""
     try:
-        with user_folders.clock_file().open("rb") as file:
+        with place.clock_file().open("rb") as file:
             return clock.parse(file.read(_LARGEST))
     except OSError:
         return None

@@ -192,6 +192,11 @@ def run_lock() -> Path:
     return root() / LOCKS / "run.lock"
 
 
+def clock_file() -> Path:
+    """Return where it is remembered when the clock was seen last."""
+    return root() / LOCKS / "clock.json"
+
+
 def archives(prefix: str = "") -> Iterator[Place]:
     """Yield the place of every archive whose session's id begins with `prefix`, in order."""
     projects = claude.projects_folder().resolve()

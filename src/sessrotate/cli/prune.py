@@ -22,10 +22,11 @@ from sessrotate.cli.options import (
     flag,
     sized,
 )
-from sessrotate.errors import WrongUsageError
-from sessrotate.in_place.outcome import Outcome, each
+from sessrotate.errors import RefusedError, WrongUsageError
+from sessrotate.in_place.outcome import Outcome, each, failure
+from sessrotate.job import run_log
 from sessrotate.render import prune as render_prune
-from sessrotate.retention import prune, trash
+from sessrotate.retention import clock_check, prune, trash
 from sessrotate.retention.policy import Policy
 
 if TYPE_CHECKING:
@@ -106,6 +107,8 @@ def command(
         due += planned.bytes_trashed  # in the trash by then
     is_seen = streams.terminal_width() is not None
     shown = render_prune.Shown(planned, due if empty_trash else 0, is_due=empty_trash)
+    by_age = bool((empty_trash and grace and due) or (max_age is not None and shown.trashed))
+    found += _check_clock(grace, now, by_age=by_age, dry_run=dry_run)
     if not as_json:
         streams.write(render_prune.plan(shown, is_short=is_seen))
     for sentence in render_prune.strangers(dues):
@@ -123,6 +126,25 @@ def command(
     elif is_going:
         streams.write(render_prune.done(trashed, freed))
     archives.end({str(each.error): each.error for each in found if each.error}.values())
+
+
+def _check_clock(grace: float, now: float, *, by_age: bool, dry_run: bool) -> list[Outcome]:
+    """Raise RefusedError if something would go by its age and the clock is not believed.
+
+    Of a dry run, which shows its plan all the same, that is returned as what it would come to.
+    """
+    clock = clock_check.look(grace, now, run_log.last_at())
+    if not dry_run:
+        clock_check.remember(clock)
+    if not (clock.doubt and by_age):
+        return []
+    refusal = RefusedError(
+        f"Nothing was changed. {clock.doubt} Two things go by no clock: `--empty-trash --grace 0`, "
+        "and rules without --max-age."
+    )
+    if not dry_run:
+        raise refusal
+    return [failure(None, refusal)]
 
 
 def _confirmed(total: str) -> bool:

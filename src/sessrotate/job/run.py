@@ -18,12 +18,14 @@ from sessrotate.errors import SessrotateError, StorageError, storage
 from sessrotate.in_place import outcome
 from sessrotate.job import run_log
 from sessrotate.job.steps import STEPS, Job, Step
+from sessrotate.retention import clock_check, trash
 from sessrotate.system import locks, ownership, user_folders
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
+    from sessrotate.archive.clock import Verdict
     from sessrotate.in_place.operations import Progress
     from sessrotate.in_place.outcome import Outcome, Result
     from sessrotate.job.config.parse import Settings
@@ -59,11 +61,16 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a run did, or would do; `unlogged` is why its line in the log could not be written."""
+    """What a run did, or would do.
+
+    `doubt` is why nothing goes by age in it: the clock is not believed. `unlogged` is why its line
+    in the log could not be written.
+    """
 
     dry_run: bool
     stages: tuple[Stage, ...]
     planned: PrunePlan | None
+    doubt: str = ""
     unlogged: StorageError | None = None
 
     @property
@@ -75,8 +82,9 @@ class Report:
 
 def plan(settings: Settings, now: float, progress: Progress) -> Report:
     """Return what a run would do now; change nothing. `now` is in seconds since 1970."""
-    job = Job(settings, now, WAIT, progress, dry_run=True)
-    return Report(dry_run=True, stages=tuple(_stages(job)), planned=job.planned)
+    doubt = _clock(settings, now).doubt
+    job = Job(settings, now, WAIT, progress, dry_run=True, doubt=doubt)
+    return Report(dry_run=True, stages=tuple(_stages(job)), planned=job.planned, doubt=doubt)
 
 
 def execute(settings: Settings, now: float, progress: Progress) -> Report:
@@ -84,10 +92,12 @@ def execute(settings: Settings, now: float, progress: Progress) -> Report:
 
     Raises InUseError, and logs nothing, if another run is in progress.
     """
-    job = Job(settings, now, WAIT, progress, dry_run=False)
     stages: list[Stage] = []
     begun = time.monotonic()
     with _alone():
+        clock = _clock(settings, now)  # before this run changes a file, which would be a sign
+        clock_check.remember(clock)
+        job = Job(settings, now, WAIT, progress, dry_run=False, doubt=clock.doubt)
         try:
             for stage in _stages(job):
                 stages.append(stage)  # noqa: PERF402 - an interrupt logs those that are done
@@ -95,9 +105,14 @@ def execute(settings: Settings, now: float, progress: Progress) -> Report:
             if not isinstance(ending, Exception):
                 _log(now, time.monotonic() - begun, INTERRUPTED, stages)
             raise
-        report = Report(dry_run=False, stages=tuple(stages), planned=job.planned)
+        report = Report(dry_run=False, stages=tuple(stages), planned=job.planned, doubt=clock.doubt)
         unlogged = _log(now, time.monotonic() - begun, report.code, stages)
     return replace(report, unlogged=unlogged)
+
+
+def _clock(settings: Settings, now: float) -> Verdict:
+    grace = settings.trash.grace
+    return clock_check.look(trash.GRACE if grace is None else grace, now, run_log.last_at())
 
 
 def _alone() -> AbstractContextManager[None]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate import fs
-from sessrotate.errors import storage
+from sessrotate.errors import StorageError, storage
 from sessrotate.system import user_folders
 
 if TYPE_CHECKING:
@@ -73,6 +73,15 @@ def _tail(path: Path) -> bytes | None:
             return file.read(MOST_BYTES)
     except FileNotFoundError:
         return None
+
+
+def last_at() -> str | None:
+    """Return when the newest run began (ISO 8601, UTC), None if there is none to be read."""
+    try:
+        found = last()
+    except StorageError:
+        return None
+    return None if found is None else found.at
 
 
 def last() -> LastRun | None:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 class Job:
     """What the steps of one run share; `now` is in seconds since 1970, `wait` in seconds.
 
+    `doubt` is why the clock is not believed, so that nothing goes by age; empty if it is.
     The steps fill in `failed`, the sessions that later steps leave alone, and `planned`, the plan
     of the pruning.
     """
@@ -46,6 +47,7 @@ class Job:
     wait: float
     progress: operations.Progress
     dry_run: bool
+    doubt: str = ""
     failed: set[Place] = field(default_factory=set)
     planned: PrunePlan | None = None
 
@@ -172,6 +174,8 @@ def _archive(job: Job, where: Place) -> int:
 
 
 def _prune(job: Job) -> Iterator[Outcome]:
+    if job.doubt:
+        return
     with storage("look at the archives"), job.progress("Verifying", 0) as verifying:
         planned = prune.prepare(job.archives(), job.settings.prune, job.now, verifying)
     job.planned = planned
@@ -180,6 +184,8 @@ def _prune(job: Job) -> Iterator[Outcome]:
 
 
 def _trashes(job: Job) -> list[Place]:
+    if job.doubt and job.settings.trash.grace:
+        return []
     there = [where for where in restored.places() if where not in job.failed]
     return [*dict.fromkeys([*job.archives(), *there])]
 

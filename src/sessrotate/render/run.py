@@ -71,8 +71,9 @@ def _part(stage: Stage, *, dry_run: bool) -> str:
 
 
 def failures(report: Report) -> list[str]:
-    """Return a sentence for each session that failed or was in use."""
-    return [
+    """Return a sentence for each session that failed or was in use, and for a doubted clock."""
+    doubt = [f"Nothing was pruned or freed. {report.doubt}"] if report.doubt else []
+    return doubt + [
         f"{stage.step.name} {printable(each.session)}: {each.error}".replace(" :", ":")
         for stage in report.stages
         for each in stage.outcomes
@@ -86,6 +87,7 @@ def as_json(report: Report, loaded: Loaded) -> str:
         "dry_run": report.dry_run,
         "code": report.code,
         "config": str(loaded.path) if loaded.is_there else None,
+        "clock": report.doubt or None,
         "steps": [
             {
                 "name": stage.step.name,

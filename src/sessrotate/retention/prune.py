@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from sessrotate import fs
-from sessrotate.archive import state
+from sessrotate.archive import clock_record, state
 from sessrotate.errors import (
     InputError,
     InUseError,
@@ -152,7 +152,8 @@ def execute(planned: PrunePlan, wait: float) -> Iterator[Outcome]:
     `wait` is how many seconds to wait for each lock. An archive that changed since it was planned,
     or whose session a client runs by now, is in use, and nothing of it is removed.
     """
-    at = datetime.fromtimestamp(planned.now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    stamp = clock_record.stamp(planned.now)
+    at = datetime.fromtimestamp(stamp, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     for holding in planned.holdings:
         gone = planned.removed(holding)
         if not gone and not holding.is_unsettled:

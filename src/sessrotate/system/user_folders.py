@@ -31,11 +31,6 @@ def log_file(platform: str = sys.platform) -> Path:
     return _home("XDG_STATE_HOME", ".local/state", platform) / NAME / "runs.jsonl"
 
 
-def clock_file(platform: str = sys.platform) -> Path:
-    """Return where it is remembered when the clock was seen last."""
-    return log_file(platform).with_name("clock.json")
-
-
 def config_home(platform: str = sys.platform) -> Path:
     """Return the folder of all programs' settings."""
     return _home("XDG_CONFIG_HOME", ".config", platform)

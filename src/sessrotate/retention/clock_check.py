@@ -1,0 +1,70 @@
+"""The clock, held against everything that is known, before anything is pruned or freed.
+
+Rule: `archive.clock` decides; here is only where its evidence comes from, and what is remembered.
+Whoever goes by age asks `look` first, and removes nothing if the clock is doubted.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from sessrotate import fs, units
+from sessrotate.archive import clock, clock_record, place, restored, state
+from sessrotate.clients.claude import client as claude
+from sessrotate.errors import SessrotateError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from sessrotate.archive.clock import Verdict
+    from sessrotate.archive.place import Place
+
+
+def look(grace: float, now: float, last_run: str | None) -> Verdict:
+    """Return whether the clock is believed at `now`, in seconds since 1970; change nothing.
+
+    `grace` is in seconds; `last_run` is when the last run was logged (ISO 8601), None if none was.
+    """
+    seen, run, archives = clock_record.read(), units.seconds(last_run), [*place.archives()]
+    trashed = min(_trashed(archives), default=None) if seen is None else None
+    known = [] if run is None else [run]
+    if archives or seen or known or trashed:  # else nothing of ours is there that could go
+        known += _modified(*claude.sessions(), *(where.archive for where in archives))
+    return clock.judge(seen, known, trashed, now, grace)
+
+
+def remember(verdict: Verdict) -> None:
+    """Write down what was seen of the clock. Where that cannot be done, nothing is remembered."""
+    path = place.clock_file()
+    if not place.root().parent.is_dir():
+        return  # no client, so nothing that could go
+    with suppress(OSError):
+        fs.create_folder(path.parent)
+        fs.create_file_at_once(path, clock.dump(verdict.seen))
+
+
+def is_at_stake() -> bool:
+    """Tell whether anything was ever put into a trash, or the clock was looked at before."""
+    return clock_record.read() is not None or any(_trashed(place.archives()))
+
+
+def _modified(*paths: Path) -> Iterator[float]:
+    """Yield when these files and folders were changed last, if they are there."""
+    for path in paths:
+        with suppress(OSError):
+            yield path.stat().st_mtime
+
+
+def _trashed(archives: Iterable[Place]) -> Iterator[float]:
+    """Yield when things came into the trash of these archives, and of restored sessions."""
+    for entry in restored.every():
+        if entry.since is not None:
+            yield entry.since
+    for where in archives:
+        with suppress(SessrotateError), state.opened(where) as found:
+            for sealed in found.manifest.segments if found.manifest is not None else ():
+                at = None if sealed.pruned is None else units.seconds(sealed.pruned.at)
+                if at is not None:
+                    yield at
