@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sessrotate.archive import archived_file, place, restored, state
+from sessrotate.archive import archived_file, continued, place, restored, state
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import RequestError, SessrotateError, printable
 from sessrotate.hook import installation, notes
@@ -136,7 +136,7 @@ def _kept() -> Iterator[Finding]:
 def _is_rotated(where: Place) -> bool:
     try:
         with Source(where.live) as source:
-            return live_header.parse(state.first_line(source), where.session) is not None
+            return live_header.parse(continued.first_line(source), where.session) is not None
     except (SessrotateError, OSError):
         return False
 
@@ -157,14 +157,7 @@ def _look(where: Place) -> Iterator[tuple[str, str]]:
                     ),
                 )
             elif found.is_gone and found.is_rotated:
-                name = printable(str(where.live))
-                yield (
-                    "orphan",
-                    (
-                        f"{name} is gone, and its archive is still here: bring the session back "
-                        "with `sessrotate restore`, or remove this folder."
-                    ),
-                )
+                yield _gone(where)
             elif (problem := found.problem) is not None:
                 yield (
                     "damaged",
@@ -177,6 +170,21 @@ def _look(where: Place) -> Iterator[tuple[str, str]]:
                 yield from _sealed(where)
     except SessrotateError as error:
         yield "damaged", str(error)
+
+
+def _gone(where: Place) -> tuple[str, str]:
+    """Return what to say of an archive whose live file is gone."""
+    name, session = printable(str(where.live)), printable(where.session)
+    others = [printable(str(path)) for path in place.live_files(where)]
+    if others:
+        return "doubled", (
+            f"{name} is gone, and its history is that of {' or '.join(others)}: move all but the "
+            "one that you use out of the folder of projects."
+        )
+    return "orphan", (
+        f"{name} is gone, and its archive is still here: bring the session back with `sessrotate "
+        f"restore {session}`. If you deleted it for good, remove this folder."
+    )
 
 
 def _sealed(where: Place) -> Iterator[tuple[str, str]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import clients
-from sessrotate.archive import place
+from sessrotate.archive import copies, place
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import RefusedError, SessrotateError, WrongUsageError, printable
 from sessrotate.segments import compressed_session
@@ -71,6 +71,16 @@ def _identity(path: Path) -> object:
     except OSError:
         return path
     return status.st_dev, status.st_ino
+
+
+def archived_of(path: Path) -> Place:
+    """Return the place of a session that may have an archive, which is to be changed.
+
+    Raises RefusedError as `place.of_archived` does, or if the file is a copy.
+    """
+    where = place.of_archived(path)
+    copies.check_owner(where)
+    return where
 
 
 def live_of(path: Path) -> Place:

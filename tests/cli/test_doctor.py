@@ -63,7 +63,7 @@ FINDINGS: Final = [
     (interrupted_before, "interrupted", "the next run removes its leftovers", True),
     (interrupted_after, "interrupted", "the next run finishes it", True),
     (restoration_interrupted, "interrupted", "A restoration was interrupted", True),
-    (orphan, "orphan", "bring the session back with `sessrotate restore`", False),
+    (orphan, "orphan", f"bring the session back with `sessrotate restore {ID}`", False),
     (damaged, "damaged", "--unsafe-adopt", False),
     (manifest_damaged, "damaged", "manifest.json", False),
     (intent_damaged, "damaged", "intent.json", False),

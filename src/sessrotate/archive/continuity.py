@@ -9,12 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sessrotate import names
-from sessrotate.archive import archived_file, restored
-from sessrotate.archive.intent import Mark
-from sessrotate.archive.late_lines import is_at
+from sessrotate.archive import archived_file, continued
 from sessrotate.errors import printable
-from sessrotate.model import Span
-from sessrotate.segments import live_header
 
 if TYPE_CHECKING:
     from sessrotate.archive.found_files import FoundFiles
@@ -49,13 +45,6 @@ def _misfit(found: FoundFiles, live: Source, listed: Manifest | None) -> str | N
     if listed is None:
         again = f"its {names.MANIFEST} is gone; the next rotation or restoration makes it again"
         return again if found.listing else f"{printable(str(found.place.archive))} is gone"
-    if not restored.fits(listed, header):
+    if not continued.ends_at(listed, header):
         return "its header is from another time"
-    begin = len(live_header.line(header))
-    if not is_at(live, begin, Mark(header.carried_bytes, header.carried_digest)):
-        return "the lines carried along were changed"
-    start = begin + header.carried_bytes
-    line = Span(start, min(live.line_end(start, live.size()) + 1, live.size()))
-    if not is_at(live, start, Mark(line.size, header.boundary_digest)):
-        return "it does not go on with the compaction that it was cut at"
-    return None
+    return continued.misfit(header, live)

@@ -13,10 +13,11 @@ names it, which need not be the one that holds the projects.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import names
+from sessrotate.archive import continued
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import listed
 from sessrotate.errors import RefusedError, printable, storage
@@ -108,7 +109,16 @@ class Place:
 
 
 def of(path: Path) -> Place | None:
-    """Return the place of a live file, or of an archive or file in one; None outside of both."""
+    """Return the place of a live file, or of an archive or file in one; None outside of both.
+
+    Its archive may be that of another project, which was renamed: see `located`.
+    """
+    where = by_name(path)
+    return None if where is None else located(where)
+
+
+def by_name(path: Path) -> Place | None:
+    """Return the place that a path names, wherever its archive is; None outside of both."""
     with storage("look at the folder of projects"):
         projects = claude.projects_folder().resolve()
         folder = path.parent.resolve()
@@ -151,6 +161,75 @@ def all_named(projects: Path, project: str, sessions: Iterable[str]) -> Iterator
         if session not in _NO_NAMES:
             live = folder / names.segment_file(session, "numbered", 0)
             yield Place(config, project, session, live)
+
+
+# ── a project that was moved ─────────────────────────────────────────────────────────────────
+
+
+def located(where: Place) -> Place:
+    """Return the place of a session by both its live file and the archive that this continues.
+
+    Where a project's folder was renamed, or a session moved to another project, its archive is
+    still in the old one: the live file has no archive of its own, or the archive no live file, and
+    exactly one fits (`continued`). Else it is `where` itself.
+    """
+    if _holds_something(where.archive):
+        is_here = os.path.lexists(where.live)
+        if is_here or os.path.lexists(where.archive / names.ARCHIVED_NOTE):
+            return where
+        found = [
+            replace(where, live=live)
+            for live in live_files(where)
+            if continued.fits(live, where.archive)
+        ]
+    elif continued.may_be(where.live):
+        found = [
+            replace(where, project=archive.parent.name)
+            for archive in archives_of(where.config, where.session)
+            if continued.fits(where.live, archive)
+        ]
+    else:
+        return where
+    return found[0] if len(found) == 1 else where
+
+
+def home(where: Place) -> Place:
+    """Return the place whose archive belongs to the project that the live file is in."""
+    project = _project(claude.projects_folder().resolve(), where.live.parent)
+    return where if project is None else replace(where, project=project)
+
+
+def live_file(projects: Path, project: str, session: str) -> Path:
+    """Return where the live file of a project's session is looked for."""
+    return next(all_named(projects, project, (session,))).live
+
+
+def live_files(where: Place) -> Iterator[Path]:
+    """Yield the files of all projects that are called like a session's live file."""
+    projects = claude.projects_folder().resolve()
+    for project in claude.distinct(listed(projects)):
+        live = live_file(projects, project.name, where.session)
+        if live.is_file() and not live.is_symlink():
+            yield live
+
+
+def archives_of(config: Path, session: str) -> Iterator[Path]:
+    """Yield the archives of all projects that are called like a session."""
+    for project in listed(config / FOLDER):
+        archive = project / session
+        is_link = project.is_symlink() or archive.is_symlink()
+        if project.name not in OURS and not is_link and archive.is_dir():
+            yield archive
+
+
+def _holds_something(folder: Path) -> bool:
+    try:
+        return bool(os.listdir(folder))  # noqa: PTH208 - asked for each of thousands
+    except OSError:
+        return False
+
+
+# ── places that must be there ────────────────────────────────────────────────────────────────
 
 
 def of_live(path: Path) -> Place:
@@ -198,15 +277,17 @@ def clock_file() -> Path:
 
 
 def archives(prefix: str = "") -> Iterator[Place]:
-    """Yield the place of every archive whose session's id begins with `prefix`, in order."""
+    """Yield the place of every archive whose session's id begins with `prefix`, in order.
+
+    Its live file may be another project's: see `located`.
+    """
     projects = claude.projects_folder().resolve()
     for project in listed(root()):
         if project.name in OURS or not project.is_dir():
             continue
         found = [each.name for each in listed(project) if each.is_dir()]
-        yield from all_named(
-            projects, project.name, (name for name in found if name.startswith(prefix))
-        )
+        wanted = (name for name in found if name.startswith(prefix))
+        yield from map(located, all_named(projects, project.name, wanted))
 
 
 def check_own(place: Place) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate import names, units
-from sessrotate.archive import place
+from sessrotate.archive import continued, place
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import listed
 from sessrotate.errors import DamagedError, SessrotateError, printable
@@ -119,7 +119,7 @@ def fitting(where: Place, header: LiveHeader | None) -> Trashed | None:
     for trashed in of(where):
         with suppress(DamagedError):
             told = manifest_of(trashed)
-            if header is not None and fits(told, header):
+            if header is not None and continued.ends_at(told, header):
                 found.append((trashed, [entry.digest for entry in told.segments]))
     is_one = found and all(digests == found[0][1] for _, digests in found)
     return found[-1][0] if is_one else None
@@ -129,13 +129,6 @@ def manifest_of(trashed: Trashed) -> Manifest:
     """Return the manifest of an archive in the trash; raise DamagedError if it has none."""
     data = load.read_small(trashed.folder, names.MANIFEST, manifest.MAX_BYTES)
     return manifest.parse(data)
-
-
-def fits(there: Manifest, header: LiveHeader) -> bool:
-    """Tell whether a live file's header says that it goes on from these segments."""
-    last = there.segments[-1].digest
-    told = (header.index, header.start, header.parent_digest)
-    return told == (len(there.segments), there.source_bytes, last)
 
 
 def overwritten(where: Place, trashed: Trashed) -> str:

@@ -15,7 +15,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import names
-from sessrotate.archive import archived_file, continuity, history, intent, recovery_table, signs
+from sessrotate.archive import (
+    archived_file,
+    continued,
+    continuity,
+    history,
+    intent,
+    recovery_table,
+    signs,
+)
 from sessrotate.archive import restored as restorations
 from sessrotate.archive.found_files import FoundFiles
 from sessrotate.archive.history import HistorySpan
@@ -24,7 +32,6 @@ from sessrotate.archive.place import check_own
 from sessrotate.errors import DamagedError, InUseError, WrongUsageError, printable, storage
 from sessrotate.model import Span
 from sessrotate.segments import live_header, load, manifest
-from sessrotate.segments.header import MAX_LINE
 from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
@@ -274,7 +281,9 @@ def _look(
     found = FoundFiles(
         place=place,
         live=source,
-        header=None if source is None else live_header.parse(first_line(source), place.session),
+        header=None
+        if source is None
+        else live_header.parse(continued.first_line(source), place.session),
         pack=pack,
         late=late,
         listing=listing,
@@ -301,12 +310,6 @@ def _is_of_one_moment(found: State) -> bool:
     # Sealing and restoring take files away; new ones of a sealing do no harm.
     is_sealing = found.intent is not None and found.intent.operation in {"rotate", "restore"}
     return is_sealing or found.listing == _listing(found.place)
-
-
-def first_line(source: Source) -> bytes:
-    """Return the first line of a file, newline included, or what would be too much for a header."""
-    end = min(MAX_LINE, source.size())
-    return source.read_at(0, min(source.line_end(0, end) + 1, end))
 
 
 def _read(place: Place, file: str, limit: int) -> bytes:

@@ -25,7 +25,7 @@ def named(sessions: Sequence[str] | None, *, every: bool) -> list[Place]:
     one_of(sessions, every)
     if every:
         return list(place.archives())
-    return list(dict.fromkeys(place.of_archived(find.path_of(name)) for name in sessions or ()))
+    return list(dict.fromkeys(find.archived_of(find.path_of(name)) for name in sessions or ()))
 
 
 def end(errors: Collection[SessrotateError]) -> None:

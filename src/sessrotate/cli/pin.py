@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from sessrotate import find
-from sessrotate.archive import place
 from sessrotate.cli import streams
 from sessrotate.cli.options import Segment, Session, Wait
 from sessrotate.errors import printable
@@ -22,6 +21,6 @@ def command(
     wait: Wait = 10.0,
 ) -> None:
     """Keep a segment, whatever a policy says."""
-    where = place.of_archived(find.path_of(session))
+    where = find.archived_of(find.path_of(session))
     pin(where, segment, note, wait)
     streams.write(f"Pinned segment {segment} of {printable(where.session)}.\n")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sessrotate import find
-from sessrotate.archive import state
+from sessrotate.archive import copies, state
 from sessrotate.cli import streams
 from sessrotate.cli.in_place import progress
 from sessrotate.cli.options import DryRun, Quiet, Session, Wait
@@ -25,6 +25,7 @@ def command(
     until you rotate it by name.
     """
     where = find.live_of(find.path_of(session))
+    copies.check_owner(where)
     if dry_run:
         with state.opened(where) as found:
             planned = restore.prepare(found)

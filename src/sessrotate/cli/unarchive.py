@@ -6,7 +6,6 @@ import time
 from typing import Annotated
 
 from sessrotate import find
-from sessrotate.archive import place
 from sessrotate.cli import streams
 from sessrotate.cli.options import Quiet, Session, Wait, flag
 from sessrotate.clients.claude import client as claude
@@ -28,7 +27,7 @@ def command(
 
     Files that are there by now are never overwritten.
     """
-    where = place.of_archived(find.path_of(session))
+    where = find.archived_of(find.path_of(session))
     now = time.time()
     with streams.progress("Unpacking", 0, quiet=quiet) as progress:
         size = unarchive(where, wait, progress, touch=now if touch else None)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated
 
 from sessrotate import find
-from sessrotate.archive import place
 from sessrotate.cli import streams
 from sessrotate.cli.options import Session, Wait, counted
 from sessrotate.errors import printable
@@ -27,7 +26,7 @@ def command(
     Also the archive of a session that was restored, where a program has written the short file
     from before back: its live file then goes on from that archive again.
     """
-    where = place.of_archived(find.path_of(session))
+    where = find.archived_of(find.path_of(session))
     whole = retire.bring_back(where, wait) if segment is None else None
     if whole is not None:
         many = count(len(whole.segments), "segment")

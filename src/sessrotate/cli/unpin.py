@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from sessrotate import find
-from sessrotate.archive import place
 from sessrotate.cli import streams
 from sessrotate.cli.options import Segment, Session, Wait
 from sessrotate.errors import printable
@@ -12,6 +11,6 @@ from sessrotate.retention.pin import pin
 
 def command(session: Session, segment: Segment, *, wait: Wait = 10.0) -> None:
     """Let a policy decide on a pinned segment again."""
-    where = place.of_archived(find.path_of(session))
+    where = find.archived_of(find.path_of(session))
     pin(where, segment, None, wait)
     streams.write(f"Unpinned segment {segment} of {printable(where.session)}.\n")

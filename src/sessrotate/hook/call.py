@@ -113,9 +113,11 @@ def wanted(data: bytes, least: int) -> Place | None:
 
 def rotate(where: Place, least: int) -> None:
     """Rotate a session; if that fails, leave a note for `doctor`."""
+    from sessrotate.archive import place  # noqa: PLC0415 - as above
     from sessrotate.hook import notes  # noqa: PLC0415 - as above
     from sessrotate.in_place import operations  # noqa: PLC0415 - as above
 
+    where = place.home(where)  # a rotation brings its archive, and the note with it, there
     with suppress(OSError):  # on a full disk, try all the same
         notes.write(where, least, None)
     silent = nullcontext(lambda _done: None)

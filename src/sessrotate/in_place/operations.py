@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from sessrotate.archive import restored, state
+from sessrotate.archive import copies, place, restored, state
 from sessrotate.errors import (
     RefusedError,
     RequestError,
@@ -19,9 +19,8 @@ from sessrotate.errors import (
     printable,
     storage,
 )
-from sessrotate.in_place import aside, recover, restore, retire, rotate, seal
+from sessrotate.in_place import aside, homecoming, recover, restore, retire, rotate, seal
 from sessrotate.in_place.seal import NotQuietError
-from sessrotate.system import locks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -69,6 +68,10 @@ def plan_session(
     `recovered` says what it would do first. Raises as `rotate.prepare` and `recover.plan` do, and
     RestoredError as `rotate_session` does.
     """
+    with storage("read the session"):
+        if not adopt:
+            copies.check_owner(where)
+        where = place.home(where) if adopt else where
     _check_wanted(where, by_itself=by_itself)
     with storage("read the session"), state.opened(where) as found:
         _check_here(found)
@@ -100,10 +103,10 @@ def rotate_session(
     keeps the plan from being carried out, which is returned with it; RestoredError if it rotates
     `by_itself` what its owner restored.
     """
-    with locks.alone(where, wait):
-        recovered = _recover(where, wait, progress)
-        _check_wanted(where, by_itself=by_itself)
-        with state.opened(where) as found:
+    with homecoming.alone(where, wait, adopt=adopt) as home:
+        recovered = _recover(home, wait, progress)
+        _check_wanted(home, by_itself=by_itself)
+        with state.opened(home) as found:
             _check_here(found)
             size = found.live.size() if found.live is not None else 0
             with progress("Reading", size) as reading:
@@ -111,17 +114,17 @@ def rotate_session(
             if planned.live is None and not planned.refusals:
                 return Rotated(planned, recovered)
             try:
-                rotate.check(planned, where, live=live)
+                rotate.check(planned, home, live=live)
                 with storage("rotate the session"):
-                    retire.forget(where)
-                with _aside(where, planned), progress("Checking", planned.end) as checking:
+                    retire.forget(home)
+                with _aside(home, planned), progress("Checking", planned.end) as checking:
                     seconds = rotate.execute(planned, found, wait, checking, live=live)
             except RequestError as error:
                 return Rotated(planned, recovered, refusal=error)
         moved = sum(segment.span.size for segment in planned.segments)
         try:
             with _after_the_swap(), progress("Sealing", moved) as sealing:
-                seal.finish(where, wait, sealing)
+                seal.finish(home, wait, sealing)
         except NotQuietError as error:
             return Rotated(planned, recovered, seconds, pending=str(error))
         return Rotated(planned, recovered, seconds)
@@ -132,9 +135,9 @@ def restore_session(where: Place, wait: float, progress: Progress) -> RestorePla
 
     Raises as `restore.prepare`, `restore.execute` and `recover` do.
     """
-    with locks.alone(where, wait):
-        _recover(where, wait, progress)
-        with state.opened(where) as found:
+    with homecoming.alone(where, wait) as home:
+        _recover(home, wait, progress)
+        with state.opened(home) as found:
             _check_here(found)
             planned = restore.prepare(found)
             if planned is None:
@@ -143,7 +146,7 @@ def restore_session(where: Place, wait: float, progress: Progress) -> RestorePla
                 restore.execute(planned, found, wait, writing)
         try:
             with _after_the_swap():
-                seal.finish(where, wait, lambda _done: None)
+                seal.finish(home, wait, lambda _done: None)
         except NotQuietError as error:
             return replace(planned, pending=str(error))
         return planned
@@ -154,8 +157,8 @@ def recover_session(where: Place, wait: float, progress: Progress) -> Recovery:
 
     Raises as `recover` does.
     """
-    with locks.alone(where, wait):
-        return _recover(where, wait, progress)
+    with homecoming.alone(where, wait) as home:
+        return _recover(home, wait, progress)
 
 
 def _check_wanted(where: Place, *, by_itself: bool) -> None:

@@ -11,18 +11,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sessrotate import clients
-from sessrotate.archive import place, state
+from sessrotate.archive import continued, copies, place, state
 from sessrotate.archive.state import State
+from sessrotate.clients.claude import client as claude
+from sessrotate.errors import DamagedError, printable
 from sessrotate.reading import foreign_set
 from sessrotate.segments import compressed_session, load
 from sessrotate.segments.segment_set import SegmentSet
+from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from sessrotate.clients.protocol import Client
-    from sessrotate.system.source import Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +48,27 @@ def opened(path: Path) -> Iterator[Holder]:
     """Open whatever holds the session that `path` stands for.
 
     A path is that of a session file, of a folder of segments, of a segment in one, or of an
-    archive. Raises NotASessionError if it is none, WrongUsageError if a folder holds several
-    sessions, DamagedError if a manifest or an archive cannot be read, InUseError if the session was
-    replaced meanwhile, StorageError if the system reports an error.
+    archive. A copy of a rotated live file stands for its session, whose archive is looked for.
+    Raises NotASessionError if it is none, WrongUsageError if a folder holds several sessions,
+    DamagedError if a manifest or an archive cannot be read, InUseError if the session was replaced
+    meanwhile, StorageError if the system reports an error.
     """
-    where = place.of(path)
+    where = copies.of_copy(path) or place.of(path)
     with ExitStack() as stack:
         if where is not None:
             found = stack.enter_context(state.opened(where))
             if found.is_rotated:
                 yield found
                 return
+        if continued.begins_so(path):
+            if where is None:
+                raise DamagedError(
+                    f"{printable(str(path))} is a copy of a session's live tail that was changed: "
+                    "put an unchanged copy in its place, or read the session itself."
+                )
+            # A client forked a rotated session, and copied the header: this is all of the fork.
+            yield WholeFile(stack.enter_context(Source(path)), claude)
+            return
         # Before our own sets: these take whatever has a header for a segment of theirs.
         segments = foreign_set.find(path, look_around=where is None) or load.find(path)
         if segments is not None:

@@ -98,7 +98,25 @@ def _in_projects(unread: Unread) -> Iterator[FoundSession]:
     for name in project_folder.projects(projects, root, unread):
         folder = project_folder.read(projects / name, root / name, unread)
         places += ((where, folder) for where in folder.places(projects, name))
-    yield from _reported(mapped(_in_project, places, WORTH_TWO), unread)
+    yield from _reported(mapped(_in_project, _reunited(places), WORTH_TWO), unread)
+
+
+def _reunited(places: list[tuple[Place, ProjectFolder]]) -> list[tuple[Place, ProjectFolder]]:
+    """Return each session once, with its archive, if its project's folder was moved."""
+    orphans = {where.session for where, folder in places if where.session not in folder.live}
+    found, claimed = [], set()
+    for here, folder in places:
+        is_bare = here.session in folder.live and here.session not in folder.archives
+        where = place.located(here) if is_bare and here.session in orphans else here
+        if where != here:
+            folder.archives.add(where.session)
+            claimed.add((where.project, where.session))
+        found.append((where, folder))
+    return [
+        (where, folder)
+        for where, folder in found
+        if where.session in folder.live or (where.project, where.session) not in claimed
+    ]
 
 
 def _elsewhere(client: Client, known: Iterable[str], unread: Unread) -> Iterator[FoundSession]:

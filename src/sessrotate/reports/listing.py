@@ -62,7 +62,7 @@ def _info(found: FoundSession, *, is_running: bool) -> SessionInfo:
     sight = found.preview
     modified = found.modified / _NS
     ended = units.seconds(sight.ended)
-    fallback = found.place.project if found.place is not None else found.path.parent.name
+    fallback = found.path.parent.name
     return SessionInfo(
         id=found.session,
         name=sight.id or found.session,

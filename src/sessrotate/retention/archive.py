@@ -29,13 +29,13 @@ from sessrotate.errors import (
     printable,
     storage,
 )
-from sessrotate.in_place import recover
+from sessrotate.in_place import homecoming, recover
 from sessrotate.in_place.obstacles import disk, disk_of, obstacles
 from sessrotate.model import Span
 from sessrotate.retention import archive_files, transaction
 from sessrotate.retention.unarchive import bring_back, listing
 from sessrotate.segments import dating
-from sessrotate.system import in_use, lease, locks
+from sessrotate.system import in_use, lease
 from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
@@ -56,17 +56,17 @@ def archive(where: Place, wait: float, progress: Callable[[int], None] = lambda 
     cannot be moved safely; then everything is as it was. Raises StorageError as the system
     reports, and says so if the session is archived and only compressing it failed.
     """
-    with locks.alone(where, wait), storage("archive the session"):
-        recover.recover(where, wait, lambda _done: None)
-        note = archived_file.note(where)
+    with homecoming.alone(where, wait) as home, storage("archive the session"):
+        recover.recover(home, wait, lambda _done: None)
+        note = archived_file.note(home)
         freed = 0
         if note is None or note.standing != "archived":
-            freed, note = _move_all(where, wait)
-        archive_files.folder(where)
-        archived_file.check_away(where)
+            freed, note = _move_all(home, wait)
+        archive_files.folder(home)
+        archived_file.check_away(home)
         try:
             with storage("compress the session"):
-                archive_files.compress(where, note, progress)
+                archive_files.compress(home, note, progress)
         except SessrotateError as error:
             raise StorageError(
                 f"{error} The session is archived and nothing is lost: run `archive` again to "

@@ -21,6 +21,9 @@ FORMAT: Final = 1
 
 TYPE: Final = "segment_header"
 
+BEGIN: Final = b'{"type":"segment_header",'
+"""How the line of every such header begins, and no line of a client."""
+
 
 @dataclass(frozen=True, slots=True)
 class LiveHeader:
@@ -67,18 +70,19 @@ def prefix(header: LiveHeader) -> int:
     return len(line(header)) + header.carried_bytes
 
 
-def parse(text: bytes, session: str) -> LiveHeader | None:
+def parse(text: bytes, session: str | None = None) -> LiveHeader | None:
     """Return what a first line says, or None if it is no header of ours for `session`.
 
-    A fork of a rotated session begins with a copy of the other's header: that is none.
+    A fork of a rotated session begins with a copy of the other's header: that is none. Without a
+    `session`, the header of any one is returned, if that could be called so.
     """
-    if len(text) > MAX_LINE or not text.startswith(b'{"type":"segment_header",'):
+    if len(text) > MAX_LINE or not text.startswith(BEGIN):
         return None
     try:
         found: Any = json.loads(text)
         ours = found["sessrotate"]
         fields = {
-            "root": session,
+            "root": found["rootSession"] if session is None else session,
             "index": found["segmentIndex"],
             "timestamp": found["timestamp"],
             "start": ours["start"],
@@ -90,4 +94,5 @@ def parse(text: bytes, session: str) -> LiveHeader | None:
         header = msgspec.convert(fields, LiveHeader)
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
-    return header if header.index and line(header) == text else None
+    is_name = not {"/", "\\", "\0"} & {*header.root} and header.root not in {"", ".", ".."}
+    return header if is_name and header.index and line(header) == text else None

@@ -1,0 +1,118 @@
+"""Whether a file is the live tail of a rotated session, and which archive it goes on from.
+
+Rule: by content alone, never by a name. A header counts only with the lines that it was written
+for: a client copies it into a fork, and changes those. An archive fits if it ends where the header
+says that the file begins, with the same body before. Only reads.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from sessrotate import names
+from sessrotate.archive import intent
+from sessrotate.archive.intent import Mark
+from sessrotate.archive.late_lines import is_at
+from sessrotate.errors import SessrotateError
+from sessrotate.model import Span
+from sessrotate.segments import live_header, load, manifest
+from sessrotate.segments.header import MAX_LINE
+from sessrotate.system.source import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from sessrotate.segments.live_header import LiveHeader
+    from sessrotate.segments.manifest import Manifest
+
+
+def tail_header(path: Path) -> LiveHeader | None:
+    """Return the header of a live tail, whatever the file is called; None if it is no such file."""
+    try:
+        if not begins_so(path):
+            return None
+        with Source(path) as source:
+            header = live_header.parse(first_line(source))
+            return header if header is not None and misfit(header, source) is None else None
+    except (SessrotateError, OSError):
+        return None
+
+
+def may_be(path: Path) -> bool:
+    """Tell whether a file may belong to an archive that is not beside it: cheap, and often wrong.
+
+    An interrupted rotation has given the file a second name.
+    """
+    try:
+        return begins_so(path) or path.stat().st_nlink > 1
+    except OSError:
+        return False
+
+
+def begins_so(path: Path) -> bool:
+    """Tell whether a file begins like a rotated live file; one that cannot be read does not."""
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):  # opening a pipe would wait
+            return False
+        with path.open("rb") as file:
+            return file.read(len(live_header.BEGIN)) == live_header.BEGIN
+    except OSError:
+        return False
+
+
+def first_line(source: Source) -> bytes:
+    """Return the first line of a file, newline included, or what would be too much for a header."""
+    end = min(MAX_LINE, source.size())
+    return source.read_at(0, min(source.line_end(0, end) + 1, end))
+
+
+def misfit(header: LiveHeader, live: Source) -> str | None:
+    """Return what of a live file is not what its header says any more; None if all is."""
+    begin = len(live_header.line(header))
+    if not is_at(live, begin, Mark(header.carried_bytes, header.carried_digest)):
+        return "the lines carried along were changed"
+    start = begin + header.carried_bytes
+    line = Span(start, min(live.line_end(start, live.size()) + 1, live.size()))
+    if not is_at(live, start, Mark(line.size, header.boundary_digest)):
+        return "it does not go on with the compaction that it was cut at"
+    return None
+
+
+def ends_at(listed: Manifest, header: LiveHeader) -> bool:
+    """Tell whether an archive with this manifest ends where a live file begins."""
+    last = listed.segments[-1].digest if listed.segments else None
+    told = (header.index, header.start, header.parent_digest)
+    return told == (len(listed.segments), listed.source_bytes, last)
+
+
+def fits(live: Path, archive: Path) -> bool:
+    """Tell whether a live file goes on from an archive, or was about to be replaced for it."""
+    header = tail_header(live)
+    if header is None:
+        return _is_pack(live, archive)
+    return header.root == archive.name and any(
+        ends_at(listed, header) for listed in _manifests(archive)
+    )
+
+
+def _is_pack(live: Path, archive: Path) -> bool:
+    """Tell whether a file is the one that an interrupted rotation has given a second name."""
+    try:
+        return os.path.samestat(live.stat(), (archive / names.PACK).lstat())
+    except OSError:
+        return False
+
+
+def _manifests(archive: Path) -> Iterator[Manifest]:
+    """Yield the manifest of an archive, and the one that it will have after what was interrupted.
+
+    What cannot be read fits nothing.
+    """
+    with suppress(SessrotateError, OSError):
+        yield manifest.parse(load.read_small(archive, names.MANIFEST, manifest.MAX_BYTES))
+    with suppress(SessrotateError, OSError):
+        yield intent.parse(load.read_small(archive, names.INTENT, intent.MAX_BYTES)).manifest
