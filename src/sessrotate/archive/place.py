@@ -123,7 +123,7 @@ def by_name(path: Path) -> Place | None:
         projects = claude.projects_folder().resolve()
         folder = path.parent.resolve()
         if path.name.endswith(names.SUFFIX):
-            project = _project(projects, folder)
+            project = project_of(projects, folder)
             if project is not None:
                 return named(projects, project, names.session_of(path.name))
         archive = folder
@@ -134,8 +134,11 @@ def by_name(path: Path) -> Place | None:
     return named(projects, archive.parent.name, archive.name)
 
 
-def _project(projects: Path, folder: Path) -> str | None:
-    """Return the name of the project whose folder this is, links followed; None if it is none."""
+def project_of(projects: Path, folder: Path) -> str | None:
+    """Return the name of the project whose folder this is, links followed; None if it is none.
+
+    If several links lead to a folder outside, it is the first of them.
+    """
     if folder.parent == projects:
         return folder.name
     found = (each for each in listed(projects) if each.is_symlink())
@@ -195,7 +198,7 @@ def located(where: Place) -> Place:
 
 def home(where: Place) -> Place:
     """Return the place whose archive belongs to the project that the live file is in."""
-    project = _project(claude.projects_folder().resolve(), where.live.parent)
+    project = project_of(claude.projects_folder().resolve(), where.live.parent)
     return where if project is None else replace(where, project=project)
 
 

@@ -53,7 +53,7 @@ class ProjectFolder:
 
 def projects(live: Path, archives: Path, unread: Unread) -> list[str]:
     """Return the names of all projects that have sessions or archives, in order."""
-    found = {path.name for path in claude.distinct(live / e.name for e in _entries(live, unread))}
+    found = {entry.name for entry in _entries(live, unread) if entry.is_dir()}
     found |= {entry.name for entry in _archives(archives, unread)}
     return sorted(found - place.OURS)
 
@@ -63,7 +63,7 @@ def read(folder: Path, archives: Path, unread: Unread) -> ProjectFolder:
     found = ProjectFolder(archives={each.name for each in _archives(archives, unread)})
     for session, size in _trashed(archives):
         found.trashed[session] += size
-    for entry in _entries(folder, unread):
+    for entry in () if _is_alias(folder) else _entries(folder, unread):
         name = entry.name
         with suppress(OSError):
             if entry.is_dir():
@@ -88,6 +88,13 @@ def _trashed(archives: Path) -> Iterator[tuple[str, int]]:
     for entry in restored.every():
         if entry.project == archives.name:
             yield entry.folder.parent.name, entry.bytes
+
+
+def _is_alias(folder: Path) -> bool:
+    """Tell whether a project's folder is a link to one that has another name here."""
+    if not folder.is_symlink():
+        return False
+    return place.project_of(folder.parent, folder.resolve()) != folder.name
 
 
 def _archives(folder: Path, unread: Unread) -> Iterator[os.DirEntry[str]]:
