@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sessrotate.archive.continued import first_line
 from sessrotate.archive.intent import Mark
 from sessrotate.archive.late_lines import is_at
-from sessrotate.archive.state import first_line
 from sessrotate.model import Span
 from sessrotate.segments import live_header
 from sessrotate.system import lease
