@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from sessrotate.errors import printable
 from sessrotate.render import common, segment_table, split
+from sessrotate.render.columns import Canvas
 from support import sets
 from support.lines import BOUNDARY_LINE, row, session
 
@@ -48,19 +50,20 @@ def test_a_document_is_indented_by_two(document: object) -> None:
 def test_the_rows_of_a_plain_table_are_aligned(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     path.write_bytes(session(12))
-    table = segment_table.plain_table(split.table(sets.planned(path))[0])
-    lines = table.splitlines()
+    lines = [*segment_table.table(sets.planned(path).segments, Canvas())]
     assert len(lines) == 13
     assert len({line.index("auto") for line in lines[2:]}) == 1
     assert all(line[:2].strip().isdigit() for line in lines[1:])
-    assert "\x1b" not in table
+    assert "\x1b" not in "".join(lines)
 
 
 def test_shares_add_up_to_the_whole(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     path.write_bytes(session(3))
-    rows = split.table(sets.planned(path))[0]
-    assert abs(sum(float(row[2].rstrip("%")) for row in rows) - 100) <= 0.2
+    _, *rows = segment_table.table(sets.planned(path).segments, Canvas())
+    shares = re.findall(r" (\d+\.\d)%", "".join(rows))
+    assert len(shares) == 3
+    assert abs(sum(map(float, shares)) - 100) <= 0.2
 
 
 def test_no_control_character_of_a_session_is_shown(tmp_path: Path) -> None:
@@ -71,7 +74,7 @@ def test_no_control_character_of_a_session_is_shown(tmp_path: Path) -> None:
     text = "\n".join(
         [
             split.heading(plan),
-            segment_table.plain_table(split.table(plan)[0]),
+            *segment_table.table(plan.segments, Canvas(200)),
             *split.would(plan, tmp_path / "\x07", None, 3),
             *split.done(plan, tmp_path / "\x07"),
             *split.as_json(plan, path, tmp_path, dry_run=True),

@@ -14,6 +14,7 @@ from sessrotate.cli import streams
 from sessrotate.errors import printable
 from sessrotate.in_place import fleet, operations, outcome
 from sessrotate.render import in_place as render_in_place
+from sessrotate.render import segment_table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,7 +68,8 @@ def _show(where: Place, planned: operations.Rotated, seconds: float) -> None:
     if planned.recovered.sentence:
         streams.write(planned.recovered.sentence + "\n")
     streams.write(render_in_place.heading(planned.plan) + "\n")
-    streams.show_table(*render_in_place.table(planned.plan))
+    segments = (*planned.plan.segments, planned.plan.newest)
+    streams.write_lines(segment_table.table(segments, streams.canvas()))
     room = fs.free_bytes(where.config)
     streams.write_lines(render_in_place.would(planned.plan, seconds, room))
 

@@ -124,7 +124,7 @@ def _show(shown: list[SessionInfo], known: list[SessionInfo], now: float) -> Non
         streams.message(_nothing(known, hidden))
         return
     look = render_list.Look(
-        now=now, width=streams.terminal_width(), colour=pager.colours(), home=str(Path.home())
+        now=now, width=streams.terminal_width(), colour=streams.colours(), home=str(Path.home())
     )
     names = (name for each in known for name in (each.name, each.id))
     lines = chain(render_list.table(shown, names, look), (render_list.total(shown, hidden, look),))

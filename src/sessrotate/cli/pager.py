@@ -25,15 +25,6 @@ _NOT_RUN: Final = (126, 127)
 """Exit codes by which a shell says that it could not run a command."""
 
 
-def colours() -> bool:
-    """Return whether standard output is a terminal whose user wants colours."""
-    return (
-        sys.stdout.isatty()
-        and not os.environ.get("NO_COLOR")
-        and os.environ.get("TERM", "") not in {"", "dumb"}
-    )
-
-
 @contextmanager
 def output() -> Iterator[Write]:
     """Yield a function that shows bytes at once; raise WrongUsageError if the pager cannot run."""

@@ -203,7 +203,7 @@ def _text(session: Opened, items: Iterator[Viewed], choice: select.Choice) -> It
     columns = streams.terminal_width()
     style = conversation.Style(
         width=max(NARROWEST, columns or conversation.WIDEST),
-        colour=pager.colours(),
+        colour=streams.colours(),
         whole_tools="tools" in (choice.include or ()),
         wraps=columns is not None,
     )

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sessrotate import find
-from sessrotate.cli import pager, streams, to_file
+from sessrotate.cli import streams, to_file
 from sessrotate.cli.options import Json, ManySessions, Quiet, flag, one_of
 from sessrotate.errors import SessrotateError, printable, worst
 from sessrotate.render import common, report_json, report_page
 from sessrotate.render import report as render_report
-from sessrotate.render.columns import Canvas
 from sessrotate.reports import machine_report, session_report
 from sessrotate.reports.counting import Counts
 
@@ -64,7 +63,7 @@ def command(
         streams.write(common.as_json(report_json.sessions(reports)))
     elif html is None:
         for number, report in enumerate(reports):
-            lines = render_report.session(report, _canvas())
+            lines = render_report.session(report, streams.canvas())
             streams.write_lines(("", "", *lines) if number else lines)
 
 
@@ -91,7 +90,7 @@ def _all(*, kinds: bool, as_json: bool, html: Path | None, quiet: bool) -> None:
     if as_json:
         streams.write_all(common.json_parts(report_json.machine(report)))
     elif html is None:
-        streams.write_lines(render_report.machine(report, _canvas()))
+        streams.write_lines(render_report.machine(report, streams.canvas()))
     failure = worst(errors.failures)
     if failure is not None:
         raise typer.Exit(failure.exit_code)
@@ -104,7 +103,3 @@ def _page(report: MachineReport | list[SessionReport], path: Path, *, quiet: boo
 
 def _complain(unread: UnreadSession) -> None:
     streams.message(f"sessrotate: {printable(unread.path)}: {printable(unread.reason)}")
-
-
-def _canvas() -> Canvas:
-    return Canvas(streams.terminal_width(), pager.colours())

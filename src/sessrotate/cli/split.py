@@ -14,6 +14,7 @@ from sessrotate.cli import in_place as rotation
 from sessrotate.cli import streams
 from sessrotate.cli.options import DryRun, Json, Quiet, SessionOrNone, Wait, flag, sized
 from sessrotate.errors import RequestError, WrongUsageError, printable
+from sessrotate.render import segment_table
 from sessrotate.render import split as render_split
 from sessrotate.segments import compressed_session, split
 
@@ -163,7 +164,7 @@ def _to_folder(
         streams.write_lines(render_split.done(planned, folder))
     else:
         streams.write(render_split.heading(planned) + "\n")
-        streams.show_table(*render_split.table(planned))
+        streams.write_lines(segment_table.table(planned.segments, streams.canvas()))
     if refusal is not None:
         raise refusal
     if dry_run and not as_json:

@@ -19,7 +19,9 @@ from sessrotate import fs
 from sessrotate.errors import SessrotateError, StorageError, printable, storage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator
+
+    from sessrotate.render.columns import Canvas
 
 PATIENCE: Final = 0.5
 """Seconds of work before a progress bar appears."""
@@ -60,21 +62,6 @@ def write_data(data: bytes | memoryview) -> None:
         fs.write_all(sys.stdout.fileno(), memoryview(data))
 
 
-def show_table(rows: Sequence[Sequence[str]], shares: Sequence[float]) -> None:
-    """Show a table of segments: drawn on a terminal, as text elsewhere."""
-    from sessrotate.render import segment_table  # noqa: PLC0415 - no other result needs it
-
-    width = terminal_width()
-    if width is None:
-        write(segment_table.plain_table(rows))
-        return
-    from rich.console import Console  # noqa: PLC0415 - 30 ms at start-up, for terminals only
-
-    with _to_a_reader():
-        table = segment_table.rich_table(rows, shares, width)
-        Console(file=sys.stdout, highlight=False).print(table)
-
-
 def message(text: str) -> None:
     """Write a message to standard error."""
     with suppress(OSError):  # nobody reads it
@@ -96,6 +83,22 @@ def complain(text: str | None) -> None:
 def terminal_width() -> int | None:
     """Return how many columns the terminal at standard output has; None if it is not a terminal."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def colours() -> bool:
+    """Return whether standard output is a terminal whose user wants colours."""
+    return (
+        sys.stdout.isatty()
+        and not os.environ.get("NO_COLOR")
+        and os.environ.get("TERM", "") not in {"", "dumb"}
+    )
+
+
+def canvas() -> Canvas:
+    """Return what tables are drawn on."""
+    from sessrotate.render.columns import Canvas  # noqa: PLC0415 - no other result needs it
+
+    return Canvas(terminal_width(), colours())
 
 
 def is_file() -> bool:

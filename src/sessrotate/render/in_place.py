@@ -77,12 +77,6 @@ def heading(plan: RotationPlan) -> str:
     return line
 
 
-def table(plan: RotationPlan) -> tuple[list[tuple[str, ...]], list[float]]:
-    """Return the rows of a `segment_table` of the live file's segments, and the share of each."""
-    segments = (*plan.segments, plan.newest)
-    return segment_table.rows(segments, sum(each.span.size for each in segments) or 1)
-
-
 def would(plan: RotationPlan, seconds: float, room: int | None) -> list[str]:
     """Return the sentences of a dry run; `seconds` is how long the reading took."""
     if plan.live is None:

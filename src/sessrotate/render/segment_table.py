@@ -1,36 +1,29 @@
-"""Segments as rows: of a plain table, of one on a terminal, or of JSON.
+"""Segments as rows of a table or of JSON. Pure.
 
-Rule: the same columns in all of them. rich is loaded only for a terminal, and text that came out of
-a session never goes where rich would take it for markup.
+Rule: both say the same of a segment, and text from a session is made harmless and cut to size.
 """
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate import safe_text
-from sessrotate.render import common
-from sessrotate.render.columns import bar
+from sessrotate.render import columns
+from sessrotate.render.columns import Columns, Row
 from sessrotate.render.common import size, time
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from rich.table import Table
-
     from sessrotate.model import Boundary, Segment
+    from sessrotate.render.columns import Canvas
 
-COLUMNS: Final = ("#", "size", "share", "compacted", "by", "tokens before", "first", "last")
-
-_LEFT: Final = frozenset({"compacted", "by", "first", "last", ""})
-_BAR_COLUMN: Final = ""
-_EXPENDABLE: Final = ("first", "last", _BAR_COLUMN, "share")
-"""Columns that a narrow terminal does without, in this order."""
-
-_STYLES: Final = {"#": "dim", "first": "dim", "last": "dim", _BAR_COLUMN: "cyan"}
-_PADDING: Final = 2
-_BAR: Final = 12
+_COLUMNS: Final = Columns(
+    ("#", "size", "share", "compacted", "by", "tokens before", "first", "last"),
+    left=frozenset({"compacted", "by", "first", "last"}),
+    expendable=("first", "last", "share", "tokens before", "by", "compacted"),
+)
 
 
 def as_json(document: dict[str, Any], segments: Iterable[tuple[Segment, str]]) -> Iterator[str]:
@@ -65,13 +58,17 @@ def opening(boundary: Boundary | None) -> dict[str, Any] | None:
     }
 
 
-def rows(segments: Sequence[Segment], whole: int) -> tuple[list[tuple[str, ...]], list[float]]:
-    """Return segments as rows of `COLUMNS`, and the share that each has of `whole`, in bytes."""
-    shares = [segment.span.size / whole for segment in segments]
-    return [_row(*each) for each in zip(segments, shares, strict=True)], shares
+def table(segments: Sequence[Segment], canvas: Canvas) -> Iterator[str]:
+    """Yield the lines of a table of segments, each with its share of all of them."""
+    sizes = [segment.span.size for segment in segments]
+    whole, largest = sum(sizes) or 1, max(sizes) or 1
+    rows = [
+        Row(_cells(each, each.span.size / whole), each.span.size / largest) for each in segments
+    ]
+    return columns.table(_COLUMNS, rows, canvas)
 
 
-def _row(segment: Segment, share: float) -> tuple[str, ...]:
+def _cells(segment: Segment, share: float) -> tuple[str, ...]:
     return (
         str(segment.index),
         size(segment.span.size),
@@ -89,34 +86,3 @@ def compaction(boundary: Boundary | None) -> tuple[str, str, str]:
     tokens = "-" if boundary.pre_tokens is None else f"{boundary.pre_tokens:,}"
     when = safe_text.clipped(time(boundary.timestamp), 19)
     return when, safe_text.clipped(boundary.trigger or "-", 12), tokens
-
-
-def plain_table(rows: Sequence[Sequence[str]]) -> str:
-    """Return the table as aligned text."""
-    return common.plain_table(COLUMNS, rows, _LEFT)
-
-
-def rich_table(rows: Sequence[Sequence[str]], shares: Sequence[float], width: int) -> Table:
-    """Return the table for a terminal, with a bar for each row's share of the largest.
-
-    Columns that do not fit into `width` characters are left out.
-    """
-    from rich.box import SIMPLE_HEAD  # noqa: PLC0415 - 30 ms at start-up, for terminals only
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
-
-    largest = max(shares, default=0.0) or 1.0
-    cells = dict(zip(COLUMNS, zip(*rows, strict=True), strict=True))
-    cells[_BAR_COLUMN] = tuple(bar(share / largest, _BAR) for share in shares)
-    widths = {name: max(map(len, (name, *column))) + _PADDING for name, column in cells.items()}
-    for name in _EXPENDABLE:
-        if sum(widths.values()) + _PADDING > width:
-            del widths[name]
-    kept = [name for name in (*COLUMNS[:3], _BAR_COLUMN, *COLUMNS[3:]) if name in widths]
-    drawn = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, collapse_padding=True)
-    for name in kept:
-        justify: Literal["left", "right"] = "left" if name in _LEFT else "right"
-        drawn.add_column(name, justify=justify, no_wrap=True, style=_STYLES.get(name, ""))
-    for row in zip(*(cells[name] for name in kept), strict=True):
-        drawn.add_row(*map(Text, row))
-    return drawn

@@ -52,11 +52,6 @@ def heading(plan: SplitPlan) -> str:
     )
 
 
-def table(plan: SplitPlan) -> tuple[list[tuple[str, ...]], list[float]]:
-    """Return the rows of a `segment_table` of a plan's segments, and the share of each."""
-    return segment_table.rows(plan.segments, plan.source_bytes or 1)
-
-
 def would(plan: SplitPlan, out: Path, room: int | None, leftovers: int) -> list[str]:
     """Return the sentences of a dry run about what would be written, and whether it can be."""
     what = f"{count(len(plan.segments), 'segment')} and a {names.MANIFEST}"
