@@ -135,7 +135,7 @@ def _kept() -> Iterator[Finding]:
 
 def _is_rotated(where: Place) -> bool:
     try:
-        with Source(where.live) as source:
+        with Source.itself(where.live) as source:
             return live_header.parse(continued.first_line(source), where.session) is not None
     except (SessrotateError, OSError):
         return False

@@ -114,7 +114,8 @@ class Away(Source):
     """An archived live file, which does not have the name `live` any more."""
 
     def __init__(self, path: Path, live: Path) -> None:
-        super().__init__(path)
+        with Source.inside(path.parent, path.name) as source:
+            super().__init__(path, os.dup(source.fd))
         self._live = live
 
     def check_unreplaced(self) -> None:

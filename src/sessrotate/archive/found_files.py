@@ -1,18 +1,21 @@
 """The files of one session in place that are there, open, all of one moment.
 
-Rule: only what was read from them and nothing that follows from it, which is `state`'s.
+Rule: what was read from them, and whether it may be used; all else that follows is `state`'s.
 """
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sessrotate import names
+from sessrotate.errors import printable
 from sessrotate.segments import live_header
 
 if TYPE_CHECKING:
-    from sessrotate.archive.intent import Intent
+    from sessrotate.archive.intent import Intent, Late
+    from sessrotate.archive.late_lines import Residue
     from sessrotate.archive.place import Place
     from sessrotate.segments.live_header import LiveHeader
     from sessrotate.segments.manifest import Manifest
@@ -46,3 +49,33 @@ class FoundFiles:
     def prefix(self) -> int:
         """How many bytes of the live file are no part of the history."""
         return 0 if self.header is None else live_header.prefix(self.header)
+
+
+def problem_of_late(
+    found: FoundFiles, pending: Late | None, rest: Residue, *, is_pack_known: bool
+) -> str | None:
+    """Return why late lines cannot be had, None if they can or there are none."""
+    if pending is not None and (found.late is None or found.late.size() != pending.mark.size):
+        return f"{printable(str(found.place.late))} is not what it was."
+    if rest.span.size and not is_pack_known:
+        return f"{printable(str(found.place.pack))} is not the file that was replaced."
+    if rest.span.size and found.pack is not None and has_other_name(found.pack):
+        return other_name(found.place)
+    return None
+
+
+def has_other_name(pack: Source) -> bool:
+    """Tell whether a pack that is not the live file any more has a second name.
+
+    A rotation refuses a live file that has one. So it is a backup's, or somebody put another file
+    there, of which lines would get into the session.
+    """
+    return os.fstat(pack.fd).st_nlink > 1
+
+
+def other_name(place: Place) -> str:
+    """Return the sentence that a pack has a second name."""
+    return (
+        f"{printable(str(place.pack))} has another name (a hard link), so it may be any file: "
+        "remove the other name, and try again."
+    )

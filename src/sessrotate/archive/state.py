@@ -19,6 +19,7 @@ from sessrotate.archive import (
     archived_file,
     continued,
     continuity,
+    found_files,
     history,
     intent,
     recovery_table,
@@ -150,7 +151,7 @@ def _judged(found: FoundFiles) -> State:
         pending=pending,
         late_at=_late_at(found, pending),
         residue=rest,
-        problem=_problem_of_late(found, pending, rest, is_pack_known=is_pack_known)
+        problem=found_files.problem_of_late(found, pending, rest, is_pack_known=is_pack_known)
         or (trashed and restorations.overwritten(found.place, trashed))
         or continuity.problem(found, listed, "before" if row is None else row.standing),
         trashed=trashed,
@@ -190,16 +191,6 @@ def _residue(found: FoundFiles) -> Residue:
     if found.intent is None or found.pack is None or found.live is None:
         return _NO_RESIDUE
     return residue(found.intent.swap, found.pack, found.live)
-
-
-def _problem_of_late(
-    found: FoundFiles, pending: Late | None, rest: Residue, *, is_pack_known: bool
-) -> str | None:
-    if pending is not None and (found.late is None or found.late.size() != pending.mark.size):
-        return f"{printable(str(found.place.late))} is not what it was."
-    if rest.span.size and not is_pack_known:
-        return f"{printable(str(found.place.pack))} is not the file that was replaced."
-    return None
 
 
 # ── opening ──────────────────────────────────────────────────────────────────────────────────
@@ -245,7 +236,13 @@ def _listing(place: Place) -> frozenset[str]:
 
 
 def _live(place: Place, stack: ExitStack) -> Source | None:
-    return stack.enter_context(Source(place.live)) if os.path.lexists(place.live) else None
+    if not os.path.lexists(place.live):
+        return None
+    return stack.enter_context(Source.itself(place.live))
+
+
+def _inside(place: Place, file: str, stack: ExitStack) -> Source:
+    return stack.enter_context(Source.inside(place.archive, file))
 
 
 def _intent(place: Place, listing: frozenset[str]) -> bytes | None:
@@ -262,16 +259,18 @@ def _look(
     # The manifest after the intent, which stays until the manifest is the one that it announces.
     listed = _read(place, names.MANIFEST, manifest.MAX_BYTES) if names.MANIFEST in listing else None
     doing = None if begun is None else intent.parse(begun)
-    pack = stack.enter_context(Source(place.pack)) if names.PACK in listing else None
+    pack = _inside(place, names.PACK, stack) if names.PACK in listing else None
     if source is None and names.ARCHIVED_NOTE in listing:
         source = archived_file.opened(place)
         source = None if source is None else stack.enter_context(source)
     late = None
     if names.LATE in listing and doing is not None and doing.late is not None:
-        late = stack.enter_context(Source(place.late))
+        late = _inside(place, names.LATE, stack)
     is_gone = source is None
     if source is None and pack is not None and doing is not None:
         is_whole = doing.operation in {"late", "insert"} or pack.size() > doing.swap.cut
+        if is_whole and found_files.has_other_name(pack):  # it is to be a live file again
+            raise DamagedError(found_files.other_name(place))
         source = pack if is_whole else None
     # All of one moment; the pack first, or what goes from it to the live file would be in neither.
     # What goes from it to a file of its own is in an intent first, and that is looked at again.

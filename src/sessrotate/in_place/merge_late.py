@@ -91,7 +91,7 @@ def _is_superfluous(found: State) -> bool:
     """Tell whether late lines that no intent names are in the live file: a run died between."""
     if names.LATE not in found.listing or found.live is None:
         return False
-    with suppress(OSError, SessrotateError), Source(found.place.late) as late:
+    with suppress(OSError, SessrotateError), Source.inside(found.place.archive, names.LATE) as late:
         size, near = late.size(), max(0, found.live.size() - _NEAR)
         return 0 < size <= _NEAR and find(found.live, near, late.read_at(0, size)) is not None
     return False

@@ -228,7 +228,7 @@ def _is_begun(where: Place) -> bool:
 def _is_due(
     where: Place, older_than: float | None, before_cleanup: float | None, now: float
 ) -> bool:
-    with Source(where.live) as source:
+    with Source.itself(where.live) as source:
         identity = source.identity()
         if not identity.size:
             return False  # 2.0.x leaves an empty one for each agent

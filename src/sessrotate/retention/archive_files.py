@@ -121,7 +121,7 @@ def compress(place: Place, note: Note, progress: Callable[[int], None]) -> None:
 
     def write(entry: CompressedFile, draft: fs.Draft) -> CompressedFile | None:
         nonlocal done
-        compressed = _compressed(folder(place) / entry.file, entry, draft)
+        compressed = _compressed(folder(place), entry, draft)
         done += entry.size
         progress(done)
         return compressed
@@ -183,14 +183,14 @@ def _is_worth_it(place: Place, file: str, status: os.stat_result) -> bool:
     )
 
 
-def _compressed(path: Path, entry: CompressedFile, draft: fs.Draft) -> CompressedFile | None:
+def _compressed(top: Path, entry: CompressedFile, draft: fs.Draft) -> CompressedFile | None:
     """Compress a file into a draft, read that back, and return what it holds.
 
     None if it is of no use: it would not be smaller, somebody writes to the plain file, or it
-    cannot have the plain file's owner.
+    cannot have the plain file's owner, or must not be opened.
     """
     try:
-        with Source(path) as source:
+        with Source.inside(top, entry.file) as source:
             answer = lease.read(source.fd)
             if answer == "busy":
                 return None
@@ -201,7 +201,7 @@ def _compressed(path: Path, entry: CompressedFile, draft: fs.Draft) -> Compresse
             draft.take_times(source.fd)
             is_wanted = answer == "taken" and lease.is_wanted(source.fd)
             is_useful = is_smaller and not is_wanted and source.identity() == before
-    except PermissionError:
+    except (PermissionError, DamagedError):
         return None
     return compressed if is_useful else None
 
@@ -269,7 +269,7 @@ def decompress(place: Place, note: Note, progress: Callable[[int], None]) -> Non
 
     def write(entry: CompressedFile, draft: fs.Draft) -> CompressedFile:
         nonlocal done
-        with Source(folder(place) / f"{entry.file}{_ZST}") as source:
+        with Source.inside(folder(place), f"{entry.file}{_ZST}") as source:
             pieces = archived_file.decompressed(source.fd, entry)
             for piece in archived_file.verified(pieces, entry):
                 draft.append(piece)

@@ -8,11 +8,13 @@ Nothing else in the archive is touched.
 from __future__ import annotations
 
 from contextlib import contextmanager
+from io import FileIO
 from typing import TYPE_CHECKING
 
 from sessrotate import fs, names
 from sessrotate.errors import DamagedError
-from sessrotate.segments.segment_set import content, opened
+from sessrotate.segments.segment_set import content
+from sessrotate.system import inside
 from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
@@ -29,23 +31,25 @@ def sealed(folder: Path, session: str, entry: SealedSegment) -> Iterator[Source 
     Raises OSError if there is no room for what it is decompressed to.
     """
     file = names.segment_file(session, "numbered", entry.segment.index, entry.codec)
-    path = folder / file
-    if entry.pruned is not None or path.is_symlink() or not path.is_file():
+    try:
+        fd = None if entry.pruned is not None else inside.opened(folder, file)
+    except (DamagedError, FileNotFoundError):
+        fd = None
+    if fd is None:
         yield None
     elif entry.codec == "plain":
-        with Source(path) as source:
+        with Source(folder / file, fd) as source:
             yield source
     else:
-        with Source(path, fs.scratch(folder)) as source:
-            yield source if _decompressed(folder, file, source.fd) else None
+        with FileIO(fd, "rb") as stream, Source(folder / file, fs.scratch(folder)) as source:
+            yield source if _decompressed(stream, source.fd) else None
 
 
-def _decompressed(folder: Path, file: str, scratch: int) -> bool:
+def _decompressed(stream: FileIO, scratch: int) -> bool:
     try:
-        with opened(folder, file) as stream:
-            for buffer, size in content(stream, "zstd"):
-                with memoryview(buffer) as view:
-                    fs.write_all(scratch, view[:size])
+        for buffer, size in content(stream, "zstd"):
+            with memoryview(buffer) as view:
+                fs.write_all(scratch, view[:size])
     except DamagedError:
         return False
     return True

@@ -6,8 +6,6 @@ pipe in place of a segment is damage.
 
 from __future__ import annotations
 
-import os
-import stat
 from contextlib import suppress
 from dataclasses import dataclass
 from io import FileIO
@@ -16,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from sessrotate import clients
 from sessrotate.errors import DamagedError, StorageError, printable, storage
+from sessrotate.system import inside
 from sessrotate.system.digest import Tally
 
 if TYPE_CHECKING:
@@ -194,18 +193,11 @@ def content(stream: FileIO, codec: Codec) -> Iterator[tuple[bytes | bytearray, i
 
 
 def opened(folder: Path, file: str) -> FileIO:
-    """Open a file of the folder for reading; raise DamagedError if it is no regular file."""
-    flags = os.O_RDONLY
-    for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"):
-        flags |= getattr(os, name, 0)
+    """Open a file of the folder for reading; raise DamagedError as `inside.opened` does."""
     try:
-        fd = os.open(folder / file, flags)
+        return FileIO(inside.opened(folder, file), "rb")
     except OSError as error:
         raise DamagedError(f"it cannot be opened ({error.strerror})") from None
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
-        os.close(fd)
-        raise DamagedError("it is no regular file")
-    return FileIO(fd, "rb")
 
 
 def missing(parts: Iterable[SegmentFile]) -> Iterator[Problem]:

@@ -8,11 +8,21 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING, Final, Self
 
-from sessrotate.errors import InUseError, NotASessionError, WrongUsageError, printable, storage
+from sessrotate.errors import (
+    DamagedError,
+    InUseError,
+    NotASessionError,
+    RefusedError,
+    WrongUsageError,
+    printable,
+    storage,
+)
 from sessrotate.model import FileIdentity, Span
+from sessrotate.system import inside
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,12 +50,8 @@ class Source:
         file, StorageError if it cannot be opened.
         """
         self.path: Final = path
-        with storage("open the session"):
-            try:
-                self._fd = _open(path) if fd is None else fd
-            except (FileNotFoundError, NotADirectoryError):
-                name = printable(str(path))
-                raise WrongUsageError(f"There is no file {name}.") from None
+        with _opening(path):
+            self._fd = _open(path) if fd is None else fd
         self._lock = Lock()
         self._frozen: int | None = None
         mode = os.fstat(self._fd).st_mode
@@ -53,6 +59,32 @@ class Source:
             os.close(self._fd)
             kind = next((kind for matches, kind in _KINDS if matches(mode)), "no regular file")
             raise NotASessionError(f"{printable(str(path))} is {kind}, not a session file.")
+
+    @classmethod
+    def inside(cls, folder: Path, name: str) -> Self:
+        """Open a file of an archive, as `inside.opened` does.
+
+        Raises DamagedError with a sentence that names the file, WrongUsageError if there is none.
+        """
+        path = folder / name
+        shown = printable(str(path))
+        try:
+            with _opening(path):
+                return cls(path, inside.opened(folder, name))
+        except DamagedError as error:
+            raise DamagedError(f"{shown} is damaged: {error}.") from None
+
+    @classmethod
+    def itself(cls, path: Path) -> Self:
+        """Open a live file; raise RefusedError if it is a link, and as a `Source` does."""
+        shown = printable(str(path))
+        try:
+            with _opening(path):
+                return cls(path, inside.opened_at(path))
+        except DamagedError:
+            raise RefusedError(
+                f"{shown} is a symbolic link: put the file itself in its place."
+            ) from None
 
     def __enter__(self) -> Self:
         return self
@@ -171,6 +203,15 @@ class Pieces:
 
     def _piece(self, start: int) -> bytes:
         return self._source.read_at(start, min(PIECE, self._span.end - start))
+
+
+@contextmanager
+def _opening(path: Path) -> Iterator[None]:
+    with storage("open the session"):
+        try:
+            yield
+        except (FileNotFoundError, NotADirectoryError):
+            raise WrongUsageError(f"There is no file {printable(str(path))}.") from None
 
 
 def _open(path: Path) -> int:

@@ -1,0 +1,101 @@
+"""The one way to open a file of an archive: nothing else than that file is ever opened.
+
+Rule: no link below the folder is followed, and only a regular file of the folder's owner, or of the
+user, is opened. A pipe is never waited for. The folder itself is the caller's choice.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from typing import TYPE_CHECKING, Final
+
+from sessrotate.errors import DamagedError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HAS_DESCRIPTORS: Final = hasattr(os, "O_NOFOLLOW") and os.open in os.supports_dir_fd
+"""Whether the system opens a name in an open folder; otherwise a file is compared with its name."""
+
+_IN: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
+_LAST: Final = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+_NO_LINK: Final = getattr(os, "O_NOFOLLOW", 0)
+_NO_WAIT: Final = getattr(os, "O_NONBLOCK", 0)
+
+
+_IS_LINK: Final = {errno.ELOOP, errno.EMLINK}
+"""What Linux and macOS, and what FreeBSD answers to O_NOFOLLOW (open(2))."""
+
+LINK: Final = "it is a symbolic link"
+
+
+def opened(folder: Path, name: str) -> int:
+    """Open a file below a folder for reading; return its descriptor, which the caller closes.
+
+    `name` is a path below the folder, with "/". Raises DamagedError, with the end of a sentence
+    about the file, if it is not a regular file of the folder's owner or of the user, or is reached
+    by a link; OSError as the system reports.
+    """
+    parts = name.split("/")
+    if not {"", ".", ".."}.isdisjoint(parts) or "\0" in name:
+        raise DamagedError("it is outside of its folder")
+    if not HAS_DESCRIPTORS:
+        return _compared(folder, parts)
+    here = os.open(folder, _IN)
+    try:
+        owner = os.fstat(here).st_uid
+        for part in parts[:-1]:
+            below = os.open(part, _IN | _NO_LINK, dir_fd=here)
+            os.close(here)
+            here = below
+        return _checked(opened_at(parts[-1], here), owner)
+    finally:
+        os.close(here)
+
+
+def opened_at(path: str | Path, folder: int | None = None) -> int:
+    """Open a file for reading; raise DamagedError if it is a link, OSError as the system reports.
+
+    `folder` is the descriptor of the folder that `path` is in, if it is a name.
+    """
+    try:
+        # Not blocking: a pipe must be refused, not waited for.
+        return os.open(path, _LAST | _NO_LINK | _NO_WAIT, dir_fd=folder)
+    except BlockingIOError:  # a rotation holds it for some milliseconds (fcntl(2), leases)
+        return os.open(path, _LAST | _NO_LINK, dir_fd=folder)
+    except OSError as error:
+        if error.errno in _IS_LINK:
+            raise DamagedError(LINK) from None
+        raise
+
+
+def _checked(fd: int, owner: int) -> int:
+    status = os.fstat(fd)
+    problem = None
+    if not stat.S_ISREG(status.st_mode):
+        problem = "it is no regular file"
+    elif hasattr(os, "geteuid") and status.st_uid not in {owner, os.geteuid()}:
+        problem = "it belongs to another user"
+    if problem is not None:
+        os.close(fd)
+        raise DamagedError(problem)
+    return fd
+
+
+def _compared(folder: Path, parts: list[str]) -> int:
+    """Open a file where only paths can be opened: what was opened must be what was looked at."""
+    path = folder
+    for part in parts:
+        path = path / part
+        before = path.lstat()
+        if stat.S_ISLNK(before.st_mode):
+            raise DamagedError(LINK)
+    if not stat.S_ISREG(before.st_mode):
+        raise DamagedError("it is no regular file")
+    fd = _checked(os.open(path, _LAST), folder.stat().st_uid)
+    if not os.path.samestat(before, os.fstat(fd)):
+        os.close(fd)
+        raise DamagedError("it was replaced while it was opened")
+    return fd
