@@ -1,0 +1,189 @@
+"""Archives from somebody else in which a file is another's: no byte of it is read or changed.
+
+Rule: what is outside is a file of the same user, so that only its name tells that it is not ours.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from sessrotate.archive import intent
+from sessrotate.archive.intent import Intent, Mark, Swap
+from sessrotate.model import SealedSegment, Span
+from sessrotate.segments import header, live_header, manifest
+from sessrotate.system.digest import Tally
+from support import homes
+from support.command_line import ID, called, session, write
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from support.homes import Home
+
+DATA: Final = session(boundaries=3)
+SECRET: Final = b"-----BEGIN KEY-----\nTOPSECRET-1\nTOPSECRET-2\n"
+
+COMMANDS: Final = (
+    ("stitch", ID),
+    ("read", "--history", ID),
+    ("export", ID),
+    ("verify", ID),
+    ("list",),
+    ("report",),
+    ("report", ID),
+    ("doctor",),
+    ("run",),
+    ("split", "--in-place", "--wait", "0", ID),
+    ("archive", "--wait", "0", ID),
+    ("unarchive", "--wait", "0", ID),
+    ("restore", "--wait", "0", ID),
+)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    made = homes.home(tmp_path, monkeypatch, DATA)
+    write(tmp_path / "key", SECRET)
+    return made
+
+
+def symlink(path: Path, target: Path) -> None:
+    path.symlink_to(target)
+
+
+def hard_link(path: Path, target: Path) -> None:
+    path.hardlink_to(target)
+
+
+def withstood(home: Home) -> None:
+    """Run every command; check that none tells or copies anything of the key, or changes it."""
+    key = home.config.parent / "key"
+    before = key.lstat()
+    for command in COMMANDS:
+        ended = called(*command)
+        assert "TOPSECRET" not in ended.out + ended.err, command
+        assert "Traceback" not in ended.err
+    assert key.read_bytes() == SECRET
+    after = key.lstat()
+    assert (after.st_mode, after.st_mtime_ns) == (before.st_mode, before.st_mtime_ns)
+    assert not home.live.is_symlink()
+    assert not home.live.exists() or not home.live.samefile(key)
+    for path in home.config.rglob("*"):
+        if path.is_file() and not path.samefile(key):
+            assert b"TOPSECRET" not in path.read_bytes(), path
+
+
+def forged(home: Home, old: bytes) -> None:
+    """Let the archive say that a rotation was interrupted, and that its pack begins with `old`.
+
+    All of it fits together, so that whatever the pack has behind that counts as late lines.
+    """
+    home.rotate()
+    listed = manifest.parse((home.archive / "manifest.json").read_bytes())
+    first, second = listed.segments[:2]
+    tally = Tally()
+    tally.update(b"\n", 1)
+    span = Span(second.segment.span.start, second.segment.span.start + 1)
+    sealed = SealedSegment(replace(second.segment, span=span), tally.digest, tally.lines, "plain")
+    listed = replace(listed, source_bytes=span.end, segments=(first, sealed))
+    head = header.of(
+        sealed.segment,
+        session=ID,
+        layout="numbered",
+        digest=sealed.digest,
+        parent_digest=first.digest,
+        segments=None,
+        source_bytes=None,
+    )
+    (home.archive / f"{ID}.1.jsonl").write_bytes(head + b"\n")
+    line, _, rest = home.live.read_bytes().partition(b"\n")
+    said = live_header.parse(line + b"\n", ID)
+    assert said is not None
+    line = live_header.line(replace(said, start=span.end, index=2, parent_digest=sealed.digest))
+    home.live.write_bytes(line + rest)
+    doing = Intent(
+        operation="rotate",
+        swap=Swap(
+            old=Mark.of(old),
+            new=Mark.of(line),
+            cut=max(1, len(old)),
+            prefix=len(line + rest),
+            tail=Mark.of(b""),
+        ),
+        first=1,
+        manifest=listed,
+    )
+    (home.archive / "intent.json").write_bytes(intent.dump(doing))
+    (home.archive / "manifest.json").write_bytes(manifest.dump(listed))
+
+
+@pytest.mark.parametrize("place_it", [symlink, hard_link])
+@pytest.mark.parametrize("old", [b"", SECRET[:20]], ids=["anything", "known"])
+def test_a_pack_that_is_another_file_brings_no_line_into_the_session(
+    home: Home, place_it: Callable[[Path, Path], None], old: bytes
+) -> None:
+    forged(home, old)
+    place_it(home.archive / "pack", home.config.parent / "key")
+    withstood(home)
+
+
+@pytest.mark.parametrize("place_it", [symlink, hard_link])
+def test_a_pack_that_is_another_file_never_becomes_the_live_file(
+    home: Home, place_it: Callable[[Path, Path], None]
+) -> None:
+    forged(home, SECRET[:20])
+    home.live.unlink()
+    place_it(home.archive / "pack", home.config.parent / "key")
+    withstood(home)
+
+
+@pytest.mark.parametrize(
+    "file", ["manifest.json", "intent.json", "pack", "late", f"{ID}.jsonl", f"{ID}.1.jsonl"]
+)
+def test_a_link_in_an_archive_is_never_opened(home: Home, file: str) -> None:
+    home.rotate()
+    path = home.archive / file
+    path.unlink(missing_ok=True)
+    path.symlink_to(home.config.parent / "key")
+    withstood(home)
+
+
+@pytest.mark.parametrize("where", ["manifest", "trash", "archived"])
+def test_a_link_in_an_archived_session_is_never_opened(home: Home, where: str) -> None:
+    home.rotate()
+    assert called("archive", "--wait", "0", ID).code == 0
+    if where == "archived":
+        folder = home.archive / "archived"
+        (path,) = folder.iterdir()
+        path.unlink()
+        (folder / path.name).symlink_to(home.config.parent / "key")
+    elif where == "trash":
+        (home.archive / "trash").symlink_to(home.config.parent)
+    else:
+        (home.archive / "archived.json").unlink()
+        (home.archive / "archived.json").symlink_to(home.config.parent / "key")
+    withstood(home)
+
+
+def test_a_live_file_that_is_a_link_is_not_opened(home: Home) -> None:
+    home.rotate()
+    home.live.unlink()
+    home.live.symlink_to(home.config.parent / "key")
+    for command in COMMANDS:
+        ended = called(*command)
+        assert "TOPSECRET" not in ended.out + ended.err, command
+    assert (home.config.parent / "key").read_bytes() == SECRET
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes files of others")
+def test_a_file_of_another_user_in_an_archive_is_not_opened(home: Home) -> None:
+    home.rotate()
+    os.chown(home.archive / f"{ID}.1.jsonl", 12345, 12345)
+    ended = called("stitch", ID)
+    assert ended.code == 74
+    assert "it belongs to another user" in ended.err
