@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sessrotate import names
 from sessrotate.archive.continued import first_line
 from sessrotate.archive.intent import Mark
 from sessrotate.archive.late_lines import is_at
@@ -34,7 +35,7 @@ def judged(found: State) -> Drafted:
         return found.drafted
     if found.intent is None or found.intent.operation == "late":
         return found.drafted
-    with Source(found.place.draft) as draft:
+    with Source.inside(found.place.archive, names.DRAFT) as draft:
         # Somebody may have found it under the live file's name, and write to it only now.
         is_free = lease.write(draft.fd) != "busy"
         return "new" if is_free and _is_ours(found, found.intent, draft) else "stranger"
