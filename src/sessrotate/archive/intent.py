@@ -193,10 +193,7 @@ def _is_sound(intent: Intent) -> bool:
     is_kept = late is None or late.end > 0
     moved = intent.manifest.source_bytes - intent.start
     if intent.operation == "rotate":
-        # Without a beginning to know it by, any file could be the pack.
-        is_known = 0 < swap.old.size <= swap.cut and swap.new.size > 0
-        is_cut = moved > 0 and swap.cut >= moved
-        return is_kept and is_known and is_cut and intent.is_restored is False
+        return is_kept and moved > 0 and swap.cut >= moved and intent.is_restored is False
     if intent.operation == "restore":
         is_whole = moved == 0 and swap.prefix == intent.manifest.source_bytes
         return is_kept and is_whole and intent.is_restored is False
