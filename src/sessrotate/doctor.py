@@ -36,10 +36,10 @@ class Finding:
     Kinds: interrupted (an unfinished rotation, restoration, prune, compression or archiving),
     orphan (an archive whose session is gone), doubled (an archived session has a live file again),
     overwritten (a restored live file is the short one again), damaged, trash (it has files that
-    were never pruned), clock (it is not believed, so nothing is pruned or freed), hook (a rotation
-    that the hook began failed), kept (a file that was saved while its session was replaced),
-    settings (nothing can be rotated, or the hook cannot be called;
-    `session` is empty).
+    were never pruned), rebuilt (pins were lost with the manifest), clock (it is not believed, so
+    nothing is pruned or freed), hook (a rotation that the hook began failed), kept (a file that was
+    saved while its session was replaced), settings (nothing can be rotated, or the hook cannot be
+    called; `session` is empty).
     """
 
     session: str
@@ -191,6 +191,10 @@ def _sealed(where: Place) -> Iterator[tuple[str, str]]:
     """Yield what is wrong with an archive's sealed segments and its trash."""
     found = trash.due(where, 0, 0)
     name = printable(where.session)
+    if found.is_rebuilt:
+        lost = "The pins of this archive were lost with its manifest, so nothing of it is pruned"
+        agree = f"then agree with `sessrotate prune {name} --accept-rebuilt`"
+        yield "rebuilt", f"{lost} or freed. Pin again what should stay, {agree}."
     if found.left:
         yield (
             "interrupted",

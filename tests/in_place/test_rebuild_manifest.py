@@ -9,7 +9,8 @@ import pytest
 
 from sessrotate.errors import DamagedError, RefusedError
 from support import homes
-from support.lines import session
+from support.command_line import ID, assert_one_sentence, called
+from support.lines import BOUNDARY_LINE, row, session
 
 
 def without_manifest(tmp_path: Path, patch: pytest.MonkeyPatch) -> tuple[homes.Home, bytes, bytes]:
@@ -33,6 +34,13 @@ def known(manifest: bytes) -> dict[str, object]:
     return document
 
 
+def rebuilt(home: homes.Home) -> dict[str, object]:
+    """Return what a manifest says that was made again; it is marked so."""
+    document = known((home.archive / "manifest.json").read_bytes())
+    assert document.pop("rebuilt") is True
+    return document
+
+
 def test_what_reads_says_who_makes_it_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -45,7 +53,7 @@ def test_what_reads_says_who_makes_it_again(
 def test_the_next_rotation_makes_it_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home, data, lost = without_manifest(tmp_path, monkeypatch)
     assert home.rotate().recovered.deed == "rebuild"
-    assert known((home.archive / "manifest.json").read_bytes()) == known(lost)
+    assert rebuilt(home) == known(lost)
     assert home.stitched() == data
     assert home.problems() == []
 
@@ -74,3 +82,162 @@ def test_segments_that_do_not_prove_themselves_make_none(
         with pytest.raises((DamagedError, RefusedError)):
             home.rotate()
         assert homes.snapshot(tmp_path) == before
+
+
+# ── what a damaged one becomes ───────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("damage", ["half", "empty", "zeros", "other"])
+def test_a_damaged_manifest_is_kept_beside_the_one_that_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str
+) -> None:
+    home, data, lost = without_manifest(tmp_path, monkeypatch)
+    wrong = {"half": lost[: len(lost) // 2], "empty": b"", "zeros": bytes(900), "other": b"{}"}
+    (home.archive / "manifest.json").write_bytes(wrong[damage])
+    with pytest.raises(DamagedError, match="is damaged; the next rotation or restoration"):
+        home.stitched()
+    assert home.rotate().recovered.deed == "rebuild"
+    assert rebuilt(home) == known(lost)
+    assert (home.archive / "manifest.json.damaged.1").read_bytes() == wrong[damage]
+    assert home.stitched() == data
+    (home.archive / "manifest.json").write_bytes(b"again")
+    home.rotate()
+    assert (home.archive / "manifest.json.damaged.2").read_bytes() == b"again"
+    assert home.restore() is not None
+    assert home.live.read_bytes() == data
+
+
+def test_a_damaged_manifest_that_no_live_file_can_replace_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, _, lost = without_manifest(tmp_path, monkeypatch)
+    (home.archive / "manifest.json").write_bytes(lost[:-9])
+    home.live.unlink()
+    before = homes.snapshot(home.config)
+    with pytest.raises(DamagedError, match="damaged"):
+        home.restore()
+    assert homes.snapshot(home.config) == before
+
+
+def test_a_rotation_that_is_interrupted_over_a_damaged_manifest_is_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = homes.home(tmp_path, monkeypatch, data := session(5))
+    homes.crashed(home.rotate, "sessrotate.in_place.seal.finish")
+    (home.archive / "manifest.json").write_bytes(b"half")
+    home.rotate()
+    assert home.stitched() == data
+
+
+# ── what decides about deletion is lost with it ──────────────────────────────────────────────
+
+
+PRUNE = ("prune", ID, "--keep-last", "1", "--yes")
+
+
+def lost_again(home: homes.Home) -> None:
+    (home.archive / "manifest.json").unlink()
+    assert called("split", "--in-place", ID).code == 0
+
+
+def prunable(home: homes.Home) -> set[str]:
+    """Return the names of the segments that are in the archive's trash."""
+    folder = home.archive / "trash"
+    return {path.name for path in folder.iterdir()} if folder.exists() else set()
+
+
+@pytest.fixture
+def pinned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> homes.Home:
+    """Return a session with a pinned segment whose manifest was lost and made again."""
+    home = homes.home(tmp_path, monkeypatch, session(5))
+    home.rotate()
+    assert called("pin", ID, "0", "--note", "the design").code == 0
+    lost_again(home)
+    return home
+
+
+def test_nothing_is_pruned_by_a_manifest_that_was_made_again(
+    pinned: homes.Home, tmp_path: Path
+) -> None:
+    ended = called(*PRUNE)
+    assert ended.code == 0
+    assert "to agree, pass --accept-rebuilt" in ended.out
+    (tmp_path / "settings.toml").write_text("[prune]\nkeep_last = 1\n[trash]\ngrace = '0'\n")
+    assert called("run", "--config", str(tmp_path / "settings.toml")).code == 0
+    assert prunable(pinned) == set()
+    (finding,) = called("doctor", "--json").document()["findings"]
+    assert finding["kind"] == "rebuilt"
+    assert f"`sessrotate prune {ID} --accept-rebuilt`" in finding["detail"]
+
+
+def test_it_stays_unfit_when_the_session_is_rotated_again(pinned: homes.Home) -> None:
+    pinned.append(BOUNDARY_LINE.replace(b"000000000001", b"%012d" % 77) + b"\n" + row(780) + b"\n")
+    assert pinned.rotate().plan.live is not None
+    called(*PRUNE)
+    assert prunable(pinned) == set()
+
+
+def test_once_a_person_agreed_it_is_pruned_but_for_what_was_pinned_again(
+    pinned: homes.Home,
+) -> None:
+    assert called("pin", ID, "1").code == 0
+    ended = called("prune", ID, "--accept-rebuilt")
+    assert (ended.code, ended.out) == (0, "")
+    assert "may be pruned again" in ended.err
+    assert prunable(pinned) == set()
+    assert called("doctor").code == 0
+    assert "never lost its pins" in called("prune", ID, "--accept-rebuilt").err
+    assert called(*PRUNE).code == 0
+    assert prunable(pinned) == {f"{ID}.jsonl", f"{ID}.2.jsonl"}
+
+
+@pytest.mark.parametrize("how", [("--all",), (ID, "--dry-run")])
+def test_agreeing_takes_the_session_by_name(pinned: homes.Home, how: tuple[str, ...]) -> None:
+    before = homes.snapshot(pinned.config)
+    assert_one_sentence(called("prune", *how, "--accept-rebuilt"), 2)
+    assert homes.snapshot(pinned.config) == before
+
+
+def test_pruned_segments_are_known_by_the_trash_and_not_freed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = homes.home(tmp_path, monkeypatch, data := session(5))
+    home.rotate()
+    assert called(*PRUNE).code == 0
+    there = prunable(home)
+    assert there
+    lost_again(home)
+    assert prunable(home) == there
+    ended = called("stitch", ID)
+    assert ended.code == 74
+    assert "before its manifest was lost" in ended.err
+    assert called("prune", ID, "--empty-trash", "--grace", "0", "--yes").code == 0
+    assert prunable(home) == there
+    assert called("undelete", ID).code == 0
+    assert home.stitched() == data
+
+
+def test_segments_in_the_trash_that_do_not_prove_themselves_change_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = homes.home(tmp_path, monkeypatch, session(5))
+    home.rotate()
+    called(*PRUNE)
+    (home.archive / "trash" / f"{ID}.1.jsonl").write_bytes(b"{}\n")
+    (home.archive / "manifest.json").unlink()
+    before = homes.snapshot(home.config)
+    with pytest.raises((DamagedError, RefusedError)):
+        home.rotate()
+    assert homes.snapshot(home.config) == before
+
+
+@pytest.mark.parametrize("command", [("pin", ID, "1"), ("undelete", ID), ("compress", ID), PRUNE])
+def test_what_changes_an_archive_says_that_its_manifest_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    home, _, _ = without_manifest(tmp_path, monkeypatch)
+    before = homes.snapshot(home.config)
+    ended = called(*command)
+    assert ended.code == 74
+    assert "the next rotation or restoration makes it again" in ended.err
+    assert homes.snapshot(home.config) == before

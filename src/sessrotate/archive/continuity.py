@@ -43,7 +43,8 @@ def _misfit(found: FoundFiles, live: Source, listed: Manifest | None) -> str | N
     if header is None:
         return None if listed is None else "it does not begin with its header any more"
     if listed is None:
-        again = f"its {names.MANIFEST} is gone; the next rotation or restoration makes it again"
+        lost = "damaged" if names.MANIFEST in found.listing else "gone"
+        again = f"its {names.MANIFEST} is {lost}; the next rotation or restoration makes it again"
         return again if found.listing else f"{printable(str(found.place.archive))} is gone"
     if not continued.ends_at(listed, header):
         return "its header is from another time"

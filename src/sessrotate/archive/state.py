@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from sessrotate.archive.place import Place
     from sessrotate.archive.recovery_table import Deed, Drafted, Match, Sign, Standing
     from sessrotate.archive.restored import Trashed
+    from sessrotate.segments.live_header import LiveHeader
     from sessrotate.segments.manifest import Manifest
 
 _LOOKS: Final = 10
@@ -277,17 +278,17 @@ def _look(
     for file in (pack, source):
         if file is not None:
             file.freeze()
+    line = b"" if source is None else continued.first_line(source)
+    header = live_header.parse(line, place.session)
     found = FoundFiles(
         place=place,
         live=source,
-        header=None
-        if source is None
-        else live_header.parse(continued.first_line(source), place.session),
+        header=header,
         pack=pack,
         late=late,
         listing=listing,
         intent=doing,
-        manifest=None if listed is None else manifest.parse(listed),
+        manifest=_parsed(listed, header),
         is_gone=is_gone,
     )
     for told in (found.manifest, found.intent.manifest if found.intent else None):
@@ -297,6 +298,16 @@ def _look(
             folder = printable(str(place.archive))
             raise DamagedError(f"{folder} is not the archive of {printable(place.session)}.")
     return found
+
+
+def _parsed(listed: bytes | None, header: LiveHeader | None) -> Manifest | None:
+    """Return a manifest; None for a damaged one that a live file's header can replace."""
+    try:
+        return None if listed is None else manifest.parse(listed)
+    except DamagedError:
+        if header is None:
+            raise
+        return None
 
 
 def _is_of_one_moment(found: State) -> bool:

@@ -22,15 +22,20 @@ from sessrotate.cli.options import (
     flag,
     sized,
 )
-from sessrotate.errors import RefusedError, WrongUsageError
+from sessrotate.errors import RefusedError, WrongUsageError, printable
 from sessrotate.in_place.outcome import Outcome, each, failure
 from sessrotate.job import run_log
 from sessrotate.render import prune as render_prune
-from sessrotate.retention import clock_check, prune, trash
+from sessrotate.retention import clock_check, pin, prune, trash
 from sessrotate.retention.policy import Policy
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from sessrotate.archive.place import Place
+    from sessrotate.render.prune import Shown
+    from sessrotate.retention.prune import PrunePlan
+    from sessrotate.retention.trash import Due
 
 
 def command(
@@ -59,6 +64,10 @@ def command(
     grace: Annotated[
         float | None, aged("How long segments stay in the trash.", default="7d")
     ] = None,
+    accept_rebuilt: Annotated[
+        bool,
+        flag("--accept-rebuilt", "Prune an archive again whose pins were lost with its manifest."),
+    ] = False,
     wait: Wait = 10.0,
     dry_run: DryRun = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
@@ -70,8 +79,8 @@ def command(
     Removed segments move to the archive's trash, and `undelete` brings them back. Only
     --empty-trash deletes them, after the grace time. With keep rules alone, everything that they
     do not keep is removed; with --max-age or --max-size, only what those name. These segments
-    always stay: the newest of a session, pinned ones, damaged ones, and those of a running
-    session.
+    always stay: the newest of a session, pinned ones, damaged ones, those of a running session,
+    and those of an archive whose manifest was lost, until you agree with --accept-rebuilt.
     """
     wanted = archives.named(sessions, every=every)
     policy = Policy(
@@ -83,6 +92,10 @@ def command(
         max_age=max_age,
         max_size=max_size,
     )
+    if accept_rebuilt:
+        _accept(wanted, wait, every=every, dry_run=dry_run)
+        if policy.is_empty and not empty_trash:
+            return
     now = time.time()
     grace = trash.GRACE if grace is None else grace
     found: list[Outcome] = []
@@ -91,7 +104,7 @@ def command(
         with streams.progress("Verifying", 0, quiet=quiet) as progress:
             planned = prune.prepare(wanted, policy, now, progress)
         found += planned.failures
-    dues = []
+    dues: list[Due] = []
 
     def look(where: Place) -> Outcome:
         dues.append(trash.due(where, grace, now))
@@ -102,17 +115,13 @@ def command(
 
     trashes = dict.fromkeys([*wanted, *(restored.places() if every else ())])
     found += each(trashes if empty_trash else (), look)
-    due = sum(due.bytes for due in dues)
-    if grace == 0 and planned is not None:
-        due += planned.bytes_trashed  # in the trash by then
     is_seen = streams.terminal_width() is not None
-    shown = render_prune.Shown(planned, due if empty_trash else 0, is_due=empty_trash)
-    by_age = bool((empty_trash and grace and due) or (max_age is not None and shown.trashed))
+    shown = _shown(planned, dues if empty_trash else None, grace)
+    by_age = bool((grace and shown.due) or (max_age is not None and shown.trashed))
     found += _check_clock(grace, now, by_age=by_age, dry_run=dry_run)
     if not as_json:
         streams.write(render_prune.plan(shown, is_short=is_seen))
-    for sentence in render_prune.strangers(dues):
-        streams.message(sentence)
+    _tell(render_prune.strangers(dues))
     trashed, freed = shown.trashed, shown.due
     question = "" if is_seen and not as_json else render_prune.total(shown)
     is_going = not dry_run and (yes or not shown.is_anything or _confirmed(question))
@@ -126,6 +135,29 @@ def command(
     elif is_going:
         streams.write(render_prune.done(trashed, freed))
     archives.end({str(each.error): each.error for each in found if each.error}.values())
+
+
+def _tell(sentences: Iterator[str]) -> None:
+    for sentence in sentences:
+        streams.message(sentence)
+
+
+def _shown(planned: PrunePlan | None, dues: list[Due] | None, grace: float) -> Shown:
+    """Return what is about to happen; `dues` is None if the trash stays."""
+    due = sum(due.bytes for due in dues or ())
+    if dues is not None and grace == 0 and planned is not None:
+        due += planned.bytes_trashed  # in the trash by then
+    return render_prune.Shown(planned, due, is_due=dues is not None)
+
+
+def _accept(wanted: list[Place], wait: float, *, every: bool, dry_run: bool) -> None:
+    """Let these archives be pruned again, and say so of each."""
+    if every or dry_run:
+        raise WrongUsageError("--accept-rebuilt takes the SESSION by name, and no --dry-run.")
+    for where in wanted:
+        name, is_new = printable(where.session), pin.accept_rebuilt(where, wait)
+        said = "may be pruned again." if is_new else "never lost its pins."
+        streams.message(f"The archive of {name} {said}")
 
 
 def _check_clock(grace: float, now: float, *, by_age: bool, dry_run: bool) -> list[Outcome]:

@@ -1,55 +1,102 @@
-"""A lost manifest, made again from what the segments and the live file say of themselves.
+"""A lost or damaged manifest, made again from what the segments and the live file say.
 
 Rule: only what proves itself. Every segment's header must fit its neighbours, the live file's
-header must end the chain, and every body must have its digest; else there is no manifest.
+header must end the chain, and every body must have its digest; else there is no manifest. What only
+the lost one said (pins, notes, when segments were pruned) stays unknown, and it is marked as made
+again: nothing is pruned by it before its owner agrees.
 """
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from sessrotate import names
+from sessrotate import fs, names
+from sessrotate.archive import clock_record
 from sessrotate.clients.claude import client as claude
+from sessrotate.clients.common import listed
 from sessrotate.errors import DamagedError
-from sessrotate.model import Boundary, SealedSegment, Segment, Span
-from sessrotate.segments import first_line, header_chain
+from sessrotate.model import Boundary, Pruned, SealedSegment, Segment, Span
+from sessrotate.segments import first_line, header_chain, manifest
 from sessrotate.segments.manifest import Manifest
 from sessrotate.segments.segment_set import body
 from sessrotate.system.digest import Tally
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
     from sessrotate.archive.state import State
     from sessrotate.segments.segment_set import SegmentFile, SegmentSet
 
 
+RULE: Final = "before its manifest was lost"
+"""Of the tombstones of segments that are in the trash."""
+
+
 def is_lost(found: State) -> bool:
     """Tell whether a live file goes on from an archive that has lost its manifest."""
-    first = names.segment_file(found.place.session, "numbered", 0)
-    has_segments = any(
-        f"{first}{suffix}" in found.listing for suffix in names.CODEC_SUFFIX.values()
-    )
-    return (
-        found.header is not None
-        and found.intent is None
-        and found.manifest is None
-        and has_segments
-    )
+    is_whole = found.header is None or found.intent is not None or found.manifest is not None
+    return not is_whole and bool({*_segments(found, found.listing), *_trashed(found)})
 
 
-def manifest(found: State) -> Manifest:
+def _segments(found: State, listing: Iterable[str]) -> list[str]:
+    """Return the names of the session's segments among these."""
+    session = found.place.session
+    return [
+        name
+        for name in sorted(listing)
+        if name.endswith(names.SUFFIXES) and session in names.possible_sessions(name)
+    ]
+
+
+def _trashed(found: State) -> list[str]:
+    """Return the session's segments that are in the archive's trash and not in the archive."""
+    there = (path.name for path in listed(found.place.archive / names.TRASH) if path.is_file())
+    return [name for name in _segments(found, there) if name not in found.listing]
+
+
+def rebuild(found: State) -> None:
+    """Put a new manifest in the place of the one that was lost; a damaged one is kept beside it.
+
+    Segments in the trash get their tombstones back, as if they were pruned now. Raises DamagedError
+    and changes nothing if the segments do not prove themselves.
+    """
+    archive, pruned = found.place.archive, _trashed(found)
+    if pruned:
+        fs.move_files(archive / names.TRASH, pruned, archive)
+    try:
+        data = manifest.dump(_made(found, frozenset(pruned)))
+    except DamagedError:
+        fs.move_files(archive, pruned, archive / names.TRASH)
+        raise
+    path, number = archive / names.MANIFEST, 1
+    while os.path.lexists(kept := path.with_name(f"{path.name}.damaged.{number}")):
+        number += 1
+    if path.name in found.listing:
+        fs.rename_files({path: kept})
+    fs.create_file_at_once(path, data)
+    if pruned:
+        fs.move_files(archive, pruned, archive / names.TRASH)
+
+
+def _made(found: State, pruned: Collection[str]) -> Manifest:
     """Return the manifest that was lost; every segment is read for it.
 
-    What only a scan would tell (when a segment's last record was written) stays unknown. Raises
-    DamagedError if the segments do not prove themselves.
+    Those of these names were pruned. What only a scan would tell (when a segment's last record was
+    written) stays unknown. Raises DamagedError if the segments do not prove themselves.
     """
     place, header = found.place, found.header
     if header is None:
         raise DamagedError("Without the header of a live file nobody knows how many there were.")
     first = names.segment_file(place.session, "numbered", 0)
-    segments = header_chain.from_headers(place.archive, found.listing, first, header)
+    listing = found.listing.union(pruned)
+    segments = header_chain.from_headers(place.archive, listing, first, header)
     for problem in segments.problems:
         raise DamagedError(problem.detail)
+    at = datetime.fromtimestamp(clock_record.stamp(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     sealed: list[SealedSegment] = []
     for part in segments.parts:
         sealed.append(_sealed(segments, part, sealed[-1].segment.span.end if sealed else 0))
@@ -59,7 +106,11 @@ def manifest(found: State) -> Manifest:
         layout="numbered",
         source_bytes=header.start,
         source_digest=None,
-        segments=tuple(sealed),
+        segments=tuple(
+            replace(entry, pruned=Pruned(at, RULE)) if part.file in pruned else entry
+            for entry, part in zip(sealed, segments.parts, strict=True)
+        ),
+        is_rebuilt=True,
     )
 
 

@@ -15,7 +15,6 @@ from sessrotate import fs, names
 from sessrotate.archive import recovery_table, state
 from sessrotate.errors import DamagedError, printable
 from sessrotate.in_place import aside, drafted, merge_late, rebuild_manifest, seal, swap
-from sessrotate.segments import manifest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -85,7 +84,7 @@ def plan(found: State) -> Recovery:
     if not leftovers and rebuild_manifest.is_lost(found):
         return Recovery(
             "rebuild",
-            f"The {names.MANIFEST} of the archive is gone: the next run makes it again.",
+            f"The {names.MANIFEST} of the archive is gone or damaged: the next run makes it again.",
             f"Made the {names.MANIFEST} of the archive again, from its segments.",
         )
     if not leftovers:
@@ -146,8 +145,7 @@ def recover(place: Place, wait: float, progress: Callable[[int], None]) -> Recov
         is_gone = found.is_gone and found.pack is not None
         said += [todo.past, *_kept(place, todo.kept)]
         if todo.deed == "rebuild":
-            data = manifest.dump(rebuild_manifest.manifest(found))
-            fs.create_file_at_once(place.archive / names.MANIFEST, data)
+            rebuild_manifest.rebuild(found)
         elif todo.deed == "take back":
             merge_late.take_back(found)
         elif found.drafted in {"old", "live"}:  # it goes before the pack, by which it is known

@@ -110,10 +110,8 @@ def prepare(found: State, progress: Callable[[int], None], *, adopt: bool = Fals
         if scanned.boundaries and scanned.boundaries[-1].offset > prefix:
             start = scanned.boundaries[-1].offset
             line = Span(start, source.line_end(start, scanned.end))
-            history = segments[-1].span.end
-            contract = claude_contract.plan(
-                source, line, scanned.end, history, _older(found, archived)
-            )
+            history, older = segments[-1].span.end, _older(found, archived)
+            contract = claude_contract.plan(source, line, scanned.end, history, older)
             _check_unshifted(source, scanned.boundaries[-1], scanned.end)
         refusals = [*obstacles(found.place, source, int(found.pack is not None))]
     if contract is not None:
@@ -235,7 +233,7 @@ def execute(
         with swap.undone_unless_swapped(place, source):
             fs.create_folder(place.archive)
             with fs.Draft(place.draft) as draft:
-                begun = _write(planned, place, source, sealed, draft)
+                begun = _write(planned, found, source, sealed, draft)
                 swap.begin(place, source, begun)
                 return swap.swap(place, source, draft, begun, was=planned.source, wait=wait)
 
@@ -301,7 +299,7 @@ def _carried(planned: RotationPlan, place: Place, live_file: Source) -> Iterator
 
 def _write(
     planned: RotationPlan,
-    place: Place,
+    found: State,
     source: Source,
     sealed: tuple[SealedSegment, ...],
     draft: fs.Draft,
@@ -311,13 +309,13 @@ def _write(
     if contract is None:
         raise DamagedError("There is nothing to cut.")
     carried = Fingerprint()
-    for piece in _carried(planned, place, source):
+    for piece in _carried(planned, found.place, source):
         carried.update(piece)
     line = Span(contract.cut, source.line_end(contract.cut, planned.end) + 1)
     boundary = Mark.of(source.read_at(line.start, line.size))
     head = live_header.line(_header(planned, sealed[-1].digest, carried.digest, boundary.digest))
     draft.append(head)
-    for piece in _carried(planned, place, source):
+    for piece in _carried(planned, found.place, source):
         draft.append(piece)
     tail = Fingerprint()
     for piece in source.pieces(Span(contract.cut, planned.end)):
@@ -346,5 +344,6 @@ def _write(
             source_bytes=planned.newest.span.start,
             source_digest=None,
             segments=(*planned.archived, *sealed),
+            is_rebuilt=bool(planned.archived and found.listed and found.listed.is_rebuilt),
         ),
     )

@@ -1,4 +1,4 @@
-"""Pinning a segment, so that no policy removes it.
+"""Pinning a segment, so that no policy removes it, and agreeing that pins were lost.
 
 Rule: a pin is an entry in the manifest; it moves and changes no segment.
 """
@@ -14,6 +14,17 @@ from sessrotate.segments.manifest import MAX_NOTE
 
 if TYPE_CHECKING:
     from sessrotate.archive.place import Place
+
+
+def accept_rebuilt(where: Place, wait: float) -> bool:
+    """Let an archive whose manifest was made again be pruned; tell whether it was such a one.
+
+    `wait` is how many seconds to wait for the session's lock. The pins that it has by now count.
+    """
+    with transaction.begin(where, wait) as listed:
+        if listed.is_rebuilt:
+            transaction.replace_segments(where, replace(listed, is_rebuilt=False), {})
+    return listed.is_rebuilt
 
 
 def pin(where: Place, index: int, note: str | None, wait: float) -> None:

@@ -193,6 +193,7 @@ def _look(where: Place) -> Iterator[Holding]:
     """Yield an archive as it is now; nothing if it has no sealed segments."""
     with state.opened(where) as found:
         listed, listing = found.manifest, found.listing
+        transaction.check_listed(found)
         if listed is None:
             return
         held = None
@@ -202,6 +203,8 @@ def _look(where: Place) -> Iterator[Holding]:
             held = "a rotation of its session is unfinished"
         if any(in_use.clients(where)):
             held = "a client runs its session"
+        if listed.is_rebuilt:
+            held = transaction.REBUILT
     with storage("look into the trash"):
         left = transaction.unsettled(listed, listing, transaction.in_trash(where))
     segments = load.of_manifest(where.archive, listing, listed)

@@ -13,11 +13,12 @@ from __future__ import annotations
 import stat
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sessrotate import fs, names
 from sessrotate.archive import state
 from sessrotate.errors import DamagedError, InUseError, RefusedError, printable, storage
+from sessrotate.in_place import rebuild_manifest
 from sessrotate.segments import load, manifest
 from sessrotate.segments.segment_set import check
 from sessrotate.system import locks
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
     from sessrotate.archive.state import State
     from sessrotate.model import SealedSegment
     from sessrotate.segments.manifest import Manifest
+
+
+REBUILT: Final = "its pins were lost with its manifest: to agree, pass --accept-rebuilt"
+"""Why nothing of an archive is pruned or freed before its owner agrees."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +106,12 @@ def check_finished(found: State) -> None:
         )
 
 
+def check_listed(found: State) -> None:
+    """Raise DamagedError if the archive has lost its manifest."""
+    if rebuild_manifest.is_lost(found):
+        raise DamagedError(str(found.problem))
+
+
 @contextmanager
 def begin(where: Place, wait: float) -> Iterator[Manifest]:
     """Hold a session's lock in the block and yield the manifest of its archive, settled.
@@ -111,6 +122,7 @@ def begin(where: Place, wait: float) -> Iterator[Manifest]:
     with locks.alone(where, wait), storage("change the archive"):
         with state.opened(where) as found:
             check_finished(found)
+            check_listed(found)
             if found.manifest is None:
                 raise RefusedError(f"{printable(where.session)} has no archive.")
             listed, listing = found.manifest, found.listing

@@ -34,7 +34,8 @@ class Due:
 
     `files` are pruned segments, `restored` the archives of the session as it was before it was
     restored. `strangers` are files in the trash that were never pruned; `left` is what an
-    interrupted run left to be settled.
+    interrupted run left to be settled. `is_rebuilt`: the manifest was lost, so no pruned segment
+    is freed before its owner agrees.
     """
 
     where: Place
@@ -43,6 +44,7 @@ class Due:
     strangers: tuple[str, ...]
     left: Unsettled
     restored: tuple[Trashed, ...] = ()
+    is_rebuilt: bool = False
 
 
 def due(where: Place, grace: float, now: float) -> Due:
@@ -60,10 +62,14 @@ def due(where: Place, grace: float, now: float) -> Due:
         listed = found.manifest
         left = transaction.unsettled(listed, found.listing, there)
     pruned = _pruned(listed)
-    files = tuple(name for name, at in pruned.items() if name in there and _is_over(at, now, grace))
+    files = tuple(
+        name
+        for name, at in pruned.items()
+        if name in there and _is_over(at, now, grace) and not listed.is_rebuilt
+    )
     strangers = tuple(sorted(there.keys() - pruned.keys() - set(left.risen)))
     freed += sum(there[name] for name in files)
-    return Due(where, files, freed, strangers, left, whole)
+    return Due(where, files, freed, strangers, left, whole, listed.is_rebuilt)
 
 
 def _over(where: Place, grace: float, now: float) -> Iterator[Trashed]:

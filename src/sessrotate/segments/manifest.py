@@ -37,6 +37,7 @@ class Manifest:
     """A complete set: its session, what it was cut from, and its segments in order.
 
     An archive goes on growing at its live file, so nothing says the digest of it all: None.
+    `is_rebuilt`: it was lost and made again, without the pins and notes that it had.
     """
 
     session: str
@@ -45,6 +46,7 @@ class Manifest:
     source_bytes: int
     source_digest: str | None
     segments: tuple[SealedSegment, ...]
+    is_rebuilt: bool = False
 
 
 def dump(manifest: Manifest) -> bytes:
@@ -60,6 +62,7 @@ def _head_line(manifest: Manifest) -> bytes:
         "client": manifest.client,
         "layout": manifest.layout,
         "source": {"bytes": manifest.source_bytes, "digest": manifest.source_digest},
+        **({"rebuilt": True} if manifest.is_rebuilt else {}),
     }
     return json.dumps(head)[:-1].encode() + b', "segments": [\n'
 
@@ -100,7 +103,8 @@ def parse(data: bytes) -> Manifest:
     try:
         head = json.loads(first + b"]}")
         source = {f"source_{key}": value for key, value in head["source"].items()}
-        manifest = msgspec.convert({**head, **source}, Manifest)
+        rebuilt = {"is_rebuilt": head.get("rebuilt", False)}
+        manifest = msgspec.convert({**head, **source, **rebuilt}, Manifest)
         # Whatever else it might say (an unknown key, a file name not ours) shows in a line that
         # is not the one that we would have written.
         is_ours, end = first == _head_line(manifest), b",\n"
