@@ -22,7 +22,8 @@ def _nobody_to_wait_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sessrotate.fs.replacing._SYNCED", 1)
     monkeypatch.setattr("sessrotate.system.lease.PAUSE", 0)
     # A trash is named after the time: here it is always the same, so that states can be compared.
-    monkeypatch.setattr("sessrotate.archive.clock_record.stamp", lambda: 1_800_000_000.0)
+    stamp = "sessrotate.archive.clock_record.stamp"
+    monkeypatch.setattr(stamp, lambda now=1_800_000_000.0: now)
 
 
 @pytest.fixture(autouse=True)

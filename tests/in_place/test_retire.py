@@ -367,3 +367,55 @@ def test_a_restoration_that_fails_marks_nothing(home: Home) -> None:
     with pytest.raises((RefusedError, SessrotateError)):
         home.restore()
     assert not restored.is_marked(home.where)
+
+
+# ── links ────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("linked", ["trash", f"trash/{ID}"])
+def test_a_trash_that_is_a_link_is_refused_before_anything_is_changed(
+    home: Home, tmp_path: Path, linked: str
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    link = home.config / "sessrotate" / linked
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to(elsewhere)
+    before = snapshot(tmp_path)
+    with pytest.raises(RefusedError, match="symbolic link: remove the link"):
+        home.restore()
+    assert snapshot(tmp_path) == before
+
+
+@pytest.mark.parametrize("linked", ["trash", f"trash/{ID}", f"trash/{ID}/20260101T000000.000000Z"])
+def test_nothing_behind_a_link_is_freed_or_brought_back(
+    overwritten: Home, tmp_path: Path, linked: str
+) -> None:
+    """Whoever can write there may have put a link to an archive of their own, or of others."""
+    root, elsewhere = overwritten.config / "sessrotate", tmp_path / "elsewhere"
+    there = {
+        "trash": root / "trash",
+        f"trash/{ID}": root / "trash" / ID,
+    }.get(linked, trashes(overwritten)[0])
+    there.rename(elsewhere)
+    (root / linked).parent.mkdir(parents=True, exist_ok=True)
+    (root / linked).symlink_to(elsewhere)
+    before = snapshot(elsewhere)
+    overwritten.live.write_bytes(DATA)
+    assert empty(overwritten, 700, 0) == 0
+    assert called("prune", "--all", "--empty-trash", "--grace", "0", "--yes").code == 0
+    assert retire.bring_back(overwritten.where, 1) is None
+    assert snapshot(elsewhere) == before
+
+
+def test_a_link_in_it_is_neither_followed_nor_removed(home: Home, tmp_path: Path) -> None:
+    home.restore()
+    (kept,) = trashes(home)
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    write(outside / f"{ID}.jsonl", b"mine")
+    (kept / "trash").symlink_to(outside)
+    (kept / f"{ID}.9.jsonl").symlink_to(outside / f"{ID}.jsonl")
+    empty(home, 8)
+    assert contents(outside) == {f"{ID}.jsonl": b"mine"}
+    assert [path.name for path in kept.iterdir()] == ["trash"]

@@ -17,7 +17,7 @@ from sessrotate import names, units
 from sessrotate.archive import continued, place
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import listed
-from sessrotate.errors import DamagedError, SessrotateError, printable
+from sessrotate.errors import DamagedError, RefusedError, SessrotateError, printable
 from sessrotate.segments import load, manifest
 
 if TYPE_CHECKING:
@@ -90,7 +90,16 @@ def of(where: Place) -> list[Trashed]:
     return [found for found in _in(where.trash) if found.project == where.project]
 
 
+def check_own(where: Place) -> None:
+    """Raise RefusedError if the trash is reached by a link, which may lead anywhere."""
+    for folder in (where.trash.parent, where.trash):
+        if folder.is_symlink():
+            raise RefusedError(f"{printable(str(folder))} is a symbolic link: remove the link.")
+
+
 def _in(folder: Path) -> Iterator[Trashed]:
+    if folder.is_symlink() or folder.parent.is_symlink():
+        return  # `check_own` says so where it matters
     for found in listed(folder):
         if not found.is_symlink() and listed(found):  # else a crash left it, empty
             yield _read(found)

@@ -142,6 +142,7 @@ def restore_session(where: Place, wait: float, progress: Progress) -> RestorePla
             planned = restore.prepare(found)
             if planned is None:
                 return None
+            restored.check_own(where)
             with progress("Restoring", planned.manifest.source_bytes) as writing:
                 restore.execute(planned, found, wait, writing)
         try:

@@ -51,6 +51,7 @@ def retire(found: State) -> None:
     where = found.place
     if found.header is None:
         check(found)
+        restored.check_own(where)
         at = datetime.fromtimestamp(clock_record.stamp(), UTC)
         told = f"{at:%Y-%m-%dT%H:%M:%SZ}"
         # Nothing may rotate it again before its owner says so, so this comes first.

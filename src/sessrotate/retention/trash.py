@@ -111,8 +111,9 @@ def _empty_restored(where: Place, grace: float, now: float, wait: float) -> int:
             # says that it may go.
             for files in ([names.MANIFEST], [*ours, names.INTENT], [names.RESTORED_NOTE]):
                 fs.remove_files(folder, files)
-            fs.remove_folder(folder / names.TRASH)
-            fs.remove_folder(folder)
+            for emptied in (folder / names.TRASH, folder):
+                if emptied.is_dir() and not emptied.is_symlink():
+                    fs.remove_folder(emptied)
         fs.remove_folder(where.trash)
     return freed
 

@@ -132,11 +132,14 @@ def fast_folder() -> Path | None:
 def laid_out(image: Image) -> Iterator[Session]:
     """Yield the session that an image shows, in a folder of its own that goes in the end."""
     root = Path(tempfile.mkdtemp(prefix="sessrotate-", dir=fast_folder())).resolve()
-    try:
-        image.lay_out(root)
-        yield Session(root)
-    finally:
-        shutil.rmtree(root)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CLAUDE_CONFIG_DIR", str(root))  # whoever looks for other archives finds these
+        patch.delenv("CLAUDE_PROJECTS_DIR", raising=False)
+        try:
+            image.lay_out(root)
+            yield Session(root)
+        finally:
+            shutil.rmtree(root)
 
 
 @contextlib.contextmanager
