@@ -122,7 +122,7 @@ def test_every_kind_of_session_keeps_to_the_schema(home: Home) -> None:
     command_line.write(folder / "torn.jsonl", DATA[:100])
     add(home, OTHER, HOSTILE, cwd=HOSTILE, gitBranch="\x1b")
     archive.archive(
-        next(each.place for each in discovery.sessions() if each.place and each.session == OTHER), 1
+        next(each.place for each in discovery.sessions() if each.place and each.info.id == OTHER), 1
     )
     add(home, LARGE, "x" * 100_000)
     for arguments in ((), ("--deep",), ("--hidden",), ("--deep", "--hidden")):

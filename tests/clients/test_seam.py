@@ -131,11 +131,13 @@ def test_what_no_client_has_is_not_found() -> None:
 
 def test_the_sessions_of_all_clients_are_listed(fake: Path, home: Home) -> None:
     first, second = discovery.sessions()
-    assert (first.client, first.session, first.path) == ("claude", ID, home.live)
+    assert (first.info.client, first.info.id, first.info.path) == ("claude", ID, home.live)
     assert first.place == home.where
-    assert (second.client, second.session, second.path) == ("fake", "1234abcd", fake)
-    assert (second.place, second.bytes, second.segments) == (None, len(SESSION), 0)
-    assert second.modified == fake.stat().st_mtime_ns
+    assert second.place is None
+    told = second.info
+    assert (told.client, told.id, told.path) == ("fake", "1234abcd", fake)
+    assert (told.bytes, told.segments) == (len(SESSION), 0)
+    assert told.modified == fake.stat().st_mtime_ns / 1e9
 
 
 def test_a_session_that_goes_away_meanwhile_is_not_listed(
@@ -143,7 +145,7 @@ def test_a_session_that_goes_away_meanwhile_is_not_listed(
 ) -> None:
     gone = fake.with_name("fake-gone.txt.jsonl")
     monkeypatch.setattr(Fake, "sessions", lambda *_: iter([gone, fake]))
-    assert [each.path for each in discovery.sessions() if each.client == "fake"] == [fake]
+    assert [each.info.path for each in discovery.sessions() if each.info.client == "fake"] == [fake]
 
 
 # ── cut and read ─────────────────────────────────────────────────────────────────────────────

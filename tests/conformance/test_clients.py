@@ -184,8 +184,9 @@ def test_a_session_is_found_where_its_client_keeps_it(
     for wanted in (specimen.session, specimen.session[:-2]):
         assert find.path_of(wanted) == path
     assert list(specimen.client.sessions("no-such-session")) == []
-    (listed,) = discovery.sessions(hidden=True)
-    assert (listed.client, listed.session, listed.path, listed.bytes) == (
+    (found,) = discovery.sessions(hidden=True)
+    listed = found.info
+    assert (listed.client, listed.id, listed.path, listed.bytes) == (
         specimen.client.NAME,
         specimen.session,
         path,

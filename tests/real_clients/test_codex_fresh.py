@@ -164,9 +164,9 @@ def test_a_fresh_session_is_cut_at_its_compactions_and_comes_back(
 def test_a_fresh_session_is_found_listed_and_read(client: Codex) -> None:
     assert find.path_of(client.session[:13]) == client.path
     (listed,) = discovery.sessions()
-    assert (listed.client, listed.session) == ("codex", client.session)
-    assert listed.preview.title.text == TALK[0]
-    assert Path(listed.preview.folder or "").name == client.work.name
+    assert (listed.info.client, listed.info.id) == ("codex", client.session)
+    assert listed.sight.title.text == TALK[0]
+    assert Path(listed.sight.folder or "").name == client.work.name
     with open_session(client.session) as session:
         assert session.title().text == TALK[0]
         document = b"".join(markdown.pieces(session)).decode()

@@ -164,7 +164,7 @@ def test_it_is_found_by_its_uuid_and_refused_in_place(
         uuid = session.reader.sight(talked.path.read_bytes()[:60_000], b"", is_whole=False).id
     assert uuid is not None
     assert find.path_of(uuid) == find.path_of(uuid[:8]) == talked.path
-    listed = [each for each in discovery.sessions() if each.client == "gemini"]
-    assert [each.path for each in listed] == [talked.path]
+    listed = [each for each in discovery.sessions() if each.info.client == "gemini"]
+    assert [each.info.path for each in listed] == [talked.path]
     with pytest.raises(RefusedError, match="deletes session files"):
         find.live_of(talked.path)

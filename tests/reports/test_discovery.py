@@ -14,7 +14,7 @@ from sessrotate.archive import place
 from sessrotate.clients.preview import EDGE
 from sessrotate.in_place import aside
 from sessrotate.reports import continuing, discovery, file_edges
-from sessrotate.reports.discovery import FoundSession
+from sessrotate.reports.session_info import SessionInfo
 from sessrotate.retention import archive, compress, prune
 from sessrotate.retention.policy import Policy
 from sessrotate.segments import live_header
@@ -39,9 +39,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     return homes.home(tmp_path, monkeypatch, DATA)
 
 
-def only() -> FoundSession:
+def only() -> SessionInfo:
     (found,) = discovery.sessions()
-    return found
+    return found.info
 
 
 def test_a_live_session_is_listed_with_what_its_edges_say(home: Home) -> None:
@@ -54,36 +54,39 @@ def test_a_live_session_is_listed_with_what_its_edges_say(home: Home) -> None:
         user("Last", timestamp="2026-03-01T13:00:00.000Z", gitBranch="other"),
     ]
     live.write_bytes(lines(*rows))
-    found = only()
-    assert found.place == place.of(live)
+    (session,) = discovery.sessions()
+    assert session.place == place.of(live)
+    found, edges = session.info, session.sight
     assert (found.bytes, found.archived_bytes, found.segments) == (live.stat().st_size, 0, 0)
-    assert found.modified == live.stat().st_mtime_ns
-    edges = found.preview
+    assert found.modified == live.stat().st_mtime_ns / 1e9
     assert (str(edges.title), edges.folder, edges.first) == ("First", "/home/somebody/é", "u1")
     assert edges.branch == "other"
     assert (edges.started, edges.ended) == ("2026-03-01T12:00:00.000Z", "2026-03-01T13:00:00.000Z")
 
 
 def test_a_rotated_session_is_listed_as_it_was(home: Home) -> None:
-    before = only()
+    (before,) = discovery.sessions()
     home.rotate()
-    found = only()
+    (session,) = discovery.sessions()
     tail = oracle.bodies(DATA)[-1]
-    assert found.place == before.place
-    assert found.preview == before.preview
+    assert session.place == before.place
+    assert session.sight == before.sight
+    found = session.info
     assert found.bytes == home.live.stat().st_size
     assert found.archived_bytes == len(DATA) - len(tail)
     assert found.segments == 3
 
 
 def test_a_session_whose_live_file_is_gone_is_listed_by_its_archive(home: Home) -> None:
-    before = only()
+    (before,) = discovery.sessions()
     home.rotate()
     home.live.unlink()
-    found = only()
-    assert (found.place, found.bytes, found.segments) == (before.place, None, 3)
-    assert found.preview.title == before.preview.title
-    assert found.modified == home.archive.stat().st_mtime_ns
+    (session,) = discovery.sessions()
+    found = session.info
+    assert (session.place, session.file) == (before.place, None)
+    assert (found.is_live, found.bytes, found.segments) == (False, 0, 3)
+    assert found.title == before.info.title
+    assert found.modified == home.archive.stat().st_mtime_ns / 1e9
 
 
 def test_a_title_that_a_rotation_carried_is_the_sessions(home: Home) -> None:
@@ -92,7 +95,7 @@ def test_a_title_that_a_rotation_carried_is_the_sessions(home: Home) -> None:
     home.live.write_bytes(b"".join([first, rest[0], lines(title), *rest[1:]]))
     home.rotate()
     home.append(lines(*[user("x" * 2000)] * 40))
-    assert str(only().preview.title) == "A name"
+    assert str(only().title) == "A name"
 
 
 def test_what_nobody_used_is_hidden_unless_asked_for(home: Home) -> None:
@@ -103,8 +106,8 @@ def test_what_nobody_used_is_hidden_unless_asked_for(home: Home) -> None:
     (folder / "agent-1.jsonl").write_bytes(lines(user("Go")))
     (folder / "notes.txt").write_bytes(b"none")
     (folder / ".jsonl").write_bytes(DATA)
-    assert only().session == ID
-    told = {each.session: each.preview.standing for each in discovery.sessions(hidden=True)}
+    assert only().id == ID
+    told = {each.info.id: each.info.standing for each in discovery.sessions(hidden=True)}
     assert told == {ID: "session", "empty": "empty", "warm": "warm-up", "side": "agent"}
 
 
@@ -129,7 +132,7 @@ def test_a_manifest_that_cannot_be_read_hides_no_session(home: Home) -> None:
 def test_locks_and_what_was_put_aside_are_no_projects(home: Home) -> None:
     home.rotate()
     aside.put_aside(home.where)
-    assert [each.path.parent.name for each in discovery.sessions()] == [PROJECT]
+    assert [each.info.path.parent.name for each in discovery.sessions()] == [PROJECT]
 
 
 def test_a_folder_that_is_not_there_has_no_sessions(
@@ -152,7 +155,7 @@ def test_an_index_names_only_a_session_whose_own_file_does_not(home: Home) -> No
         None,
     ]
     (folder / "sessions-index.json").write_text(json.dumps({"version": 1, "entries": index}))
-    titles = {each.session: str(each.preview.title) for each in discovery.sessions()}
+    titles = {each.info.id: str(each.info.title) for each in discovery.sessions()}
     assert titles[OTHER] == "Of the index"
     assert titles[ID] not in {"", "Not this"}
 
@@ -160,7 +163,7 @@ def test_an_index_names_only_a_session_whose_own_file_does_not(home: Home) -> No
 @pytest.mark.parametrize("data", [b"", b"[]", b"{", b'{"entries":1}', b'{"entries":[[]]}'])
 def test_an_index_that_says_nothing_is_passed_over(home: Home, data: bytes) -> None:
     (home.live.parent / "sessions-index.json").write_bytes(data)
-    assert only().session == ID
+    assert only().id == ID
 
 
 # ── archives, and what is put away ───────────────────────────────────────────────────────────
@@ -180,7 +183,7 @@ def test_what_was_pruned_is_not_archived_any_more_but_takes_room_in_the_trash(ho
     assert found.archived_bytes == len(oracle.bodies(DATA)[2])
     assert found.archived_disk_bytes == disk_bytes(home.archive)
     assert (found.segments, found.compactions) == (before.segments, before.compactions)
-    assert found.preview.folder == before.preview.folder
+    assert found.project == before.project
 
 
 def test_a_compressed_archive_is_told_as_it_was_and_takes_less(home: Home) -> None:
@@ -204,14 +207,14 @@ def test_a_session_that_is_put_away_is_listed_by_what_it_says(
     if is_rotated:
         home.rotate()
     before = only()
-    assert before.bytes is not None
     assert before.archived_bytes is not None
     archive.archive(home.where, 0.2)
     found = only()
-    assert (found.session, found.bytes, found.live_tail) == (before.session, None, 0)
+    assert (found.id, found.is_live) == (before.id, False)
+    assert (found.bytes, found.live_tail_bytes) == (0, 0)
     assert found.archived_bytes == before.archived_bytes + before.bytes
     assert found.archived_disk_bytes == disk_bytes(home.archive)
-    assert found.preview.title == before.preview.title
+    assert found.title == before.title
     assert found.compactions in {None, 3}
     assert found.modified == before.modified
 
@@ -221,8 +224,9 @@ def test_an_archive_that_says_nothing_is_listed_all_the_same(home: Home) -> None
     home.live.unlink()
     (home.archive / "manifest.json").write_bytes(b"{}")
     told: dict[str, str] = {}
-    (found,) = discovery.sessions(unread=told.__setitem__)
-    assert (found.session, found.archived_bytes, found.preview.standing) == (ID, None, "session")
+    (session,) = discovery.sessions(unread=told.__setitem__)
+    found = session.info
+    assert (found.id, found.archived_bytes, found.standing) == (ID, None, "session")
     assert found.archived_disk_bytes == disk_bytes(home.archive)
     assert list(told) == [str(home.archive)]
 
@@ -243,7 +247,7 @@ def test_compactions_and_live_tails_are_exact_or_not_told(
     home.append(more)
     found = only()
     assert found.compactions == (4 if home.live.stat().st_size <= EDGE else None)
-    assert found.live_tail == len(more)
+    assert found.live_tail_bytes == len(more)
 
 
 def test_compactions_that_were_carried_are_not_counted_twice(home: Home) -> None:
@@ -257,7 +261,7 @@ def test_compactions_that_were_carried_are_not_counted_twice(home: Home) -> None
         live_header.line(replace(header, carried_bytes=len(carried))) + carried + bare
     )
     found = only()
-    assert (found.compactions, found.live_tail) == (3, len(bare))
+    assert (found.compactions, found.live_tail_bytes) == (3, len(bare))
 
 
 def test_a_live_file_that_does_not_go_on_from_its_archive_tells_no_compactions(home: Home) -> None:
@@ -265,8 +269,9 @@ def test_a_live_file_that_does_not_go_on_from_its_archive_tells_no_compactions(h
     header_line = home.live.read_bytes().partition(b"\n")[0]
     for data in (DATA, header_line):
         home.live.write_bytes(data)
-        (found,) = discovery.sessions(hidden=True)
-        assert (found.compactions, found.live_tail) == (None, None)
+        (session,) = discovery.sessions(hidden=True)
+        found = session.info
+        assert (found.compactions, found.live_tail_bytes) == (None, None)
 
 
 # ── unreadable, vanishing, growing ───────────────────────────────────────────────────────────
@@ -284,9 +289,10 @@ def test_what_cannot_be_read_is_shown_with_its_size_and_told(
 
     monkeypatch.setattr(os, "open", guarded)
     told: dict[str, str] = {}
-    (found,) = discovery.sessions(unread=told.__setitem__)
-    assert (found.session, found.bytes, found.preview.folder) == (ID, len(DATA), None)
-    assert (found.compactions, found.live_tail) == (None, None)
+    (session,) = discovery.sessions(unread=told.__setitem__)
+    found = session.info
+    assert (found.id, found.bytes, session.sight.folder) == (ID, len(DATA), None)
+    assert (found.compactions, found.live_tail_bytes) == (None, None)
     assert told == {str(home.live): "Permission denied"}
 
 
@@ -304,7 +310,7 @@ def test_a_folder_that_cannot_be_read_is_told_and_hides_no_other(
 
     monkeypatch.setattr(os, "scandir", guarded)
     told: dict[str, str] = {}
-    assert [each.session for each in discovery.sessions(unread=told.__setitem__)] == [ID]
+    assert [each.info.id for each in discovery.sessions(unread=told.__setitem__)] == [ID]
     assert told == {str(other): "Permission denied"}
 
 

@@ -56,11 +56,11 @@ def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_it_is_found_listed_and_read(session: Path) -> None:
     assert find.path_of(ID[:8]) == session
     (listed,) = discovery.sessions()
-    assert listed.session == ID
+    assert listed.info.id == ID
     with open_session(session) as opened:
         assert (opened.id, opened.client, len(opened.segments)) == (ID, "codex", 4)
         lines = [record.line for record in opened.history()]
-        assert str(opened.title()) == listed.preview.title.text != ""
+        assert str(opened.title()) == listed.info.title.text != ""
     assert b"".join(line + b"\n" for line in lines) == plain()
 
 

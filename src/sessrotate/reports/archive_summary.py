@@ -14,17 +14,15 @@ from typing import TYPE_CHECKING, Final
 from sessrotate import names
 from sessrotate.archive import archived_file
 from sessrotate.clients.preview import EDGE
-from sessrotate.errors import DamagedError, SessrotateError
+from sessrotate.errors import SessrotateError
 from sessrotate.reports import file_edges
 from sessrotate.reports.file_edges import Edges
 from sessrotate.segments import load, manifest
-from sessrotate.segments.segment_set import content, opened
+from sessrotate.segments.segment_set import SegmentFile, beginning
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from sessrotate.archive.place import Place
-    from sessrotate.model import Codec, Segment
+    from sessrotate.model import SealedSegment, Segment
     from sessrotate.reports.file_edges import Unread
     from sessrotate.segments.manifest import Manifest
 
@@ -107,11 +105,11 @@ def _listed(where: Place, listed: Manifest, found: ArchiveSummary) -> ArchiveSum
     kept = [sealed for sealed in listed.segments if sealed.pruned is None]
     head = tail = b""
     if kept:
-        first, last = kept[0], kept[-1]
-        head = _beginning(where.archive, _file(where, first.segment, first.codec))
+        first, last = _part(where, kept[0]), _part(where, kept[-1])
+        head = beginning(where.archive, first, EDGE)
         if last.codec == "plain":
             with suppress(OSError):
-                tail = file_edges.of(where.archive / _file(where, last.segment, last.codec)).tail
+                tail = file_edges.of(where.archive / last.name).tail
     return replace(
         found,
         content_bytes=sum(sealed.segment.span.size for sealed in kept),
@@ -142,17 +140,7 @@ def _away(where: Place, found: ArchiveSummary) -> ArchiveSummary:
     return replace(found, content_bytes=known + size, away=away)
 
 
-def _file(where: Place, segment: Segment, codec: Codec) -> str:
-    return names.segment_file(where.session, "numbered", segment.index, codec)
-
-
-def _beginning(folder: Path, file: str) -> bytes:
-    """Return the first bytes of a segment, compressed or not."""
-    data = b""
-    with suppress(DamagedError, OSError), opened(folder, file) as stream:
-        codec: Codec = "zstd" if file.endswith(names.CODEC_SUFFIX["zstd"]) else "plain"
-        for buffer, size in content(stream, codec):
-            data += buffer[: min(size, EDGE - len(data))]
-            if len(data) == EDGE:
-                break
-    return data
+def _part(where: Place, sealed: SealedSegment) -> SegmentFile:
+    index, codec = sealed.segment.index, sealed.codec
+    name = names.segment_file(where.session, "numbered", index, codec)
+    return SegmentFile(index, name, name, codec)

@@ -37,7 +37,7 @@ def _neighbours(projects: Path, name: str) -> dict[str, Neighbour]:
     for where in folder.places(projects, name):
         session = discovery.of_place(where, folder, ignored)
         if session is not None:
-            here = file_edges.seen(str(session.path), ignored)
+            here = file_edges.seen(str(where.live), ignored)
             uuids = preview.uuids(here.head, here.tail) if here is not None else frozenset()
-            found[where.session] = Neighbour(session.preview, uuids | session.boundaries)
+            found[where.session] = Neighbour(session.sight, uuids | session.boundaries)
     return found

@@ -11,14 +11,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from sessrotate import clients
+from sessrotate import clients, units
 from sessrotate.archive import place
 from sessrotate.clients.claude import agents as claude_agents
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.claude import preview
 from sessrotate.clients.protocol import Placing
 from sessrotate.reports import archive_summary, file_edges, project_folder
+from sessrotate.reports.archive_summary import NOTHING
 from sessrotate.reports.in_parallel import mapped
+from sessrotate.reports.session_info import SessionInfo
 from sessrotate.segments import compressed_session, live_header
 
 if TYPE_CHECKING:
@@ -38,37 +40,18 @@ WORTH_TWO: Final = 5_000
 
 @dataclass(frozen=True, slots=True)
 class FoundSession:
-    """What is cheap to know of a session. Sizes are in bytes.
+    """A session with what its first and last bytes say, and where its files are.
 
-    `path` is its live file, whether it is there or not; `place` is None for the clients whose
-    sessions are not rotated in place. `modified` is when the live file, or else the archive, last
-    changed, in nanoseconds since 1970.
+    `place` is None for the clients whose sessions are not rotated in place. `file` is the device
+    and inode of the live file, None if it cannot be read. `boundaries` are the uuids of the
+    compactions that open archived segments.
     """
 
-    client: str
-    session: str
-    path: Path
-    preview: Sight
-    bytes: int | None
-    """Size of the live file, None if it is gone."""
-    compactions: int | None
-    """None where only a scan tells."""
-    live_tail: int | None
-    """Bytes from the last compaction on, None where only a scan tells."""
-    modified: int
+    info: SessionInfo
+    sight: Sight
+    place: Place | None
     file: tuple[int, int] | None
-    """Device and inode of the live file, None if it cannot be read."""
-    place: Place | None = None
-    archived_bytes: int | None = 0
-    """History in the archive, uncompressed; None if its manifest cannot be read."""
-    archived_disk_bytes: int = 0
-    """The archive's files, and what a restoration left of it in the trash."""
-    segments: int = 0
-    """How many segments are archived."""
-    side_bytes: int = 0
-    """Agents' transcripts and tools' results beside it."""
-    boundaries: frozenset[str] = frozenset()
-    """The uuids of the compactions that open archived segments."""
+    boundaries: frozenset[str]
 
 
 def ignored(_path: str, _reason: str) -> None:
@@ -85,9 +68,9 @@ def sessions(*, hidden: bool = False, unread: Unread = ignored) -> Iterator[Foun
     for client in clients.clients():
         found = _in_projects(unread) if client is claude else _elsewhere(client, folders, unread)
         for session in found:
-            if session.preview.folder is not None:
-                folders[session.preview.folder] = None
-            if hidden or session.preview.standing == "session":
+            if session.sight.folder is not None:
+                folders[session.sight.folder] = None
+            if hidden or session.sight.standing == "session":
                 yield session
 
 
@@ -151,19 +134,8 @@ def _of_file(
     if seen.folder is None and isinstance(reader, Placing):
         seen = replace(seen, folder=reader.folder(path, here.head, known))
     is_compressed = compressed_session.is_session(path.name)
-    count, tail = (None, None) if is_compressed else file_edges.compactions(here, client, 0)
-    found = FoundSession(
-        client=client.NAME,
-        session=client.session_of(path.name),
-        path=path,
-        preview=seen,
-        bytes=here.size,
-        compactions=count,
-        live_tail=tail,
-        modified=here.modified,
-        file=here.file,
-    )
-    return found, troubles
+    told = (None, None) if is_compressed else file_edges.compactions(here, client, 0)
+    return _found(client, path, seen, here, told), troubles
 
 
 def _in_project(item: tuple[Place, ProjectFolder]) -> tuple[FoundSession | None, dict[str, str]]:
@@ -177,7 +149,7 @@ def of_place(where: Place, folder: ProjectFolder, unread: Unread) -> FoundSessio
     here = file_edges.seen(str(where.live), unread) if where.session in folder.live else None
     if here is None and held is None:
         return None
-    held = held or archive_summary.NOTHING
+    held = held or NOTHING
     newest = here or held.away
     seen = _preview(newest, held)
     if seen.title.source == "none" and where.session in folder.titles:
@@ -185,24 +157,63 @@ def of_place(where: Place, folder: ProjectFolder, unread: Unread) -> FoundSessio
     side = folder.agents.get(where.session, 0)
     if where.session in folder.folders:
         side += claude_agents.side_bytes(where.live.parent / where.session)
-    compactions, tail = _compactions(where, newest, held)
-    return FoundSession(
-        client=claude.NAME,
-        session=where.session,
-        path=where.live,
-        place=where,
-        preview=seen,
-        bytes=here.size if here is not None else None,
-        archived_bytes=held.content_bytes,
-        archived_disk_bytes=held.disk_bytes + folder.trashed[where.session],
-        segments=len(held.segments),
-        side_bytes=side,
-        compactions=compactions,
-        live_tail=tail if here is not None else 0,
-        modified=held.modified if newest is None else newest.modified,
-        file=here.file if here is not None else None,
-        boundaries=held.boundaries,
+    return _found(
+        claude,
+        where.live,
+        seen,
+        here,
+        _compactions(where, newest, held),
+        where=where,
+        held=held,
+        trashed=folder.trashed[where.session],
+        side=side,
     )
+
+
+def _found(
+    client: Client,
+    path: Path,
+    sight: Sight,
+    here: Edges | None,
+    told: tuple[int | None, int | None],
+    *,
+    where: Place | None = None,
+    held: ArchiveSummary = NOTHING,
+    trashed: int = 0,
+    side: int = 0,
+) -> FoundSession:
+    """Return a session; `told` are its compactions, and the bytes from the last one on."""
+    newest = here or held.away
+    modified = (held.modified if newest is None else newest.modified) / 1e9
+    ended = units.seconds(sight.ended)
+    session = client.session_of(path.name) if where is None else where.session
+    info = SessionInfo(
+        id=session,
+        name=sight.id or session,
+        client=client.NAME,
+        project=sight.folder or (path.parent.name if where is None else where.project),
+        path=path,
+        is_live=here is not None,
+        bytes=0 if here is None else here.size,
+        archived_bytes=held.content_bytes,
+        archived_disk_bytes=held.disk_bytes + trashed,
+        side_bytes=side,
+        segments=len(held.segments),
+        compactions=told[0],
+        live_tail_bytes=0 if here is None else told[1],
+        modified=modified,
+        last_used=modified if ended is None else ended,
+        is_running=False,
+        is_restored=False,
+        standing=sight.standing,
+        title=sight.title,
+        branch=sight.branch,
+        started=sight.started,
+        ended=sight.ended,
+        continues=sight.origin,
+    )
+    file = None if here is None else here.file
+    return FoundSession(info, sight, where, file, held.boundaries)
 
 
 def _preview(newest: Edges | None, held: ArchiveSummary) -> Sight:

@@ -7,22 +7,20 @@ session that cannot be scanned stays as it is, and the reason is reported.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from sessrotate import clients, units
+from sessrotate import clients
 from sessrotate.archive import restored
 from sessrotate.errors import SessrotateError
 from sessrotate.reports import continuing, discovery
-from sessrotate.reports.session_info import SessionInfo, unambiguous
+from sessrotate.reports.session_info import unambiguous
 from sessrotate.system import in_use
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from sessrotate.reports.discovery import FoundSession
     from sessrotate.reports.file_edges import Unread
-
-_NS: Final = 1_000_000_000
+    from sessrotate.reports.session_info import SessionInfo
 
 
 def sessions(
@@ -49,45 +47,14 @@ def _sessions(unread: Unread) -> list[SessionInfo]:
     places = {each.place.config: each.place for each in found if each.place is not None}
     running = {session for each in places.values() for session in in_use.running(each.registries)}
     written = in_use.written({each.file for each in found if each.file is not None})
-    return unambiguous(
-        _info(
-            each,
-            is_running=each.file in written or (each.place is not None and each.session in running),
-        )
-        for each in found
-    )
-
-
-def _info(found: FoundSession, *, is_running: bool) -> SessionInfo:
-    sight = found.preview
-    modified = found.modified / _NS
-    ended = units.seconds(sight.ended)
-    fallback = found.path.parent.name
-    return SessionInfo(
-        id=found.session,
-        name=sight.id or found.session,
-        client=found.client,
-        project=sight.folder or fallback,
-        path=found.path,
-        is_live=found.bytes is not None,
-        bytes=found.bytes or 0,
-        archived_bytes=found.archived_bytes,
-        archived_disk_bytes=found.archived_disk_bytes,
-        side_bytes=found.side_bytes,
-        segments=found.segments,
-        compactions=found.compactions,
-        live_tail_bytes=found.live_tail,
-        modified=modified,
-        last_used=modified if ended is None else ended,
-        is_running=is_running,
-        is_restored=found.place is not None and restored.is_marked(found.place),
-        standing=sight.standing,
-        title=sight.title,
-        branch=sight.branch,
-        started=sight.started,
-        ended=sight.ended,
-        continues=sight.origin,
-    )
+    listed = []
+    for each in found:
+        is_ours = each.place is not None and each.info.id in running
+        is_running = is_ours or each.file in written
+        is_restored = each.place is not None and restored.is_marked(each.place)
+        entry = replace(each.info, is_running=is_running, is_restored=is_restored)
+        listed.append(entry if is_running or is_restored else each.info)
+    return unambiguous(listed)
 
 
 def deepened(

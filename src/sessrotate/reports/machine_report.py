@@ -64,12 +64,12 @@ class Errors:
 def found(errors: Errors) -> list[FoundSession]:
     """Return all sessions of all clients, largest first, with those that nobody used."""
     listed = [*discovery.sessions(hidden=True, unread=errors.told)]
-    return sorted(listed, key=lambda each: (-(each.bytes or 0), each.path))
+    return sorted(listed, key=lambda each: (-each.info.bytes, each.info.path))
 
 
 def size(listed: Iterable[FoundSession], *, kinds: bool) -> int:
     """Return about how many bytes will be read."""
-    return sum((each.bytes or 0) + kinds * (each.archived_bytes or 0) for each in listed)
+    return sum(each.info.bytes + kinds * (each.info.archived_bytes or 0) for each in listed)
 
 
 def of_machine(

@@ -1,4 +1,4 @@
-"""The segments of a session with their lines, and what a rotation would free.
+"""The report of a session by its segments: their lines, and what a rotation would free.
 
 Rule: two ways to the same figures. For a session in its client's folder, the plan of a rotation has
 them, and reads the live file once. Whatever else holds a session is opened and counted.
@@ -6,28 +6,34 @@ them, and reads the live file once. Whatever else holds a session is opened and 
 
 from __future__ import annotations
 
+import shlex
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import clients
+from sessrotate.clients.claude import client as claude
 from sessrotate.clients.claude import reader
 from sessrotate.clients.preview import EDGE
 from sessrotate.errors import DamagedError, StorageError
 from sessrotate.model import Span
 from sessrotate.parsing.lines import count
 from sessrotate.reading import pieces
-from sessrotate.reports.model import SegmentRow
+from sessrotate.reports import growth
+from sessrotate.reports.model import SegmentRow, SessionReport
 from sessrotate.segments import segment_set
+from sessrotate.system import in_use
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from sessrotate.archive.place import Place
     from sessrotate.archive.state import State
     from sessrotate.clients.preview import Sight
     from sessrotate.in_place.rotate import RotationPlan
     from sessrotate.model import Segment
+    from sessrotate.reading.open_segments import SegmentInfo
     from sessrotate.reading.session import Session
     from sessrotate.reports.model import SegmentState
     from sessrotate.segments.segment_set import SegmentSet
@@ -39,43 +45,32 @@ _NOT_LIVE: Final = "Nothing of it is in a client's folder."
 _NOT_NOW: Final = "An operation on it was interrupted; the next run of sessrotate finishes that."
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentRows:
-    """A session's segments in order, what its first and last bytes say, and what a rotation frees.
-
-    `live_bytes` is the size of the file that the client reads, None where there is none; `kept`
-    is why nothing would be freed, None if something would.
-    """
-
-    segments: tuple[SegmentRow, ...]
-    sight: Sight
-    live_bytes: int | None
-    would_free: int
-    kept: str | None
-
-
 def of_plan(
     found: State, source: Source, planned: RotationPlan, seen: Sight | None, *, is_counted: bool
-) -> SegmentRows:
+) -> SessionReport:
     """Return what the plan of a rotation says; `source` is the session's live file.
 
     `seen` is what the first and last bytes say, None if they are to be read. With `is_counted`, the
     lines of the live file are counted.
     """
     archived, shift = pieces.archived(found), planned.prefix - planned.start
-    parts = [*_sealed(archived)] if archived is not None else []
+    rows = [*_sealed(archived)] if archived is not None else []
     for segment in (*planned.segments, planned.newest):
         span = Span(segment.span.start + shift, segment.span.end + shift)
         lines = count(source.pieces(span)) if is_counted else None
-        parts.append(_part(segment, lines, "live"))
+        rows.append(_row(segment, segment.span, lines, "live"))
     kept = " ".join(planned.refusals) or None
     if planned.live is None:
         kept = kept or (_NEVER if archived is None else _NOT_SINCE)
-    return SegmentRows(
-        segments=tuple(parts),
-        sight=seen or _in_place(archived, source, planned.end),
+    return _report(
+        found.place,
+        seen or _in_place(archived, source, planned.end),
+        rows,
+        session=found.place.session,
+        client=claude.NAME,
+        path=found.place.live,
         live_bytes=planned.end,
-        would_free=0 if kept is not None else planned.end - planned.bytes_after,
+        frees=planned.end - planned.bytes_after,
         kept=kept,
     )
 
@@ -83,29 +78,65 @@ def of_plan(
 def of_session(
     session: Session,
     where: Place | None,
-    known: SegmentRows | None,
+    known: SessionReport | None,
     seen: Sight | None,
     *,
     is_counted: bool,
-) -> SegmentRows:
-    """Return the segments of an open session; `known` is what a plan says of it, if there is one.
+) -> SessionReport:
+    """Return the report of an open session; `known` is what a plan says of it, if there is one.
 
     `seen` is what the first and last bytes say, None if they are to be read. With `is_counted`,
     lines are counted in segments whose manifest does not tell.
     """
-    parts = tuple(_opened(session, is_counted=is_counted))
+    rows = tuple(_opened(session, is_counted=is_counted))
     live = session.path.stat().st_size if session.path.is_file() else None
     if known is not None:
-        return replace(known, segments=parts, live_bytes=live)
+        return replace(known, segments=rows, live_bytes=live, growth=growth.spread(rows))
     kept = _kept(session, where)
-    if kept is None and len(parts) == 1:
+    if kept is None and len(rows) == 1:
         kept = _NEVER
-    return SegmentRows(
-        segments=parts,
-        sight=seen or _outside(session, parts),
+    return _report(
+        where,
+        seen or _outside(session, rows),
+        rows,
+        session=session.id,
+        client=session.client,
+        path=session.path,
         live_bytes=live,
-        would_free=0 if kept is not None else parts[-1].start,
+        frees=rows[-1].start,
         kept=kept,
+    )
+
+
+def _report(
+    where: Place | None,
+    sight: Sight,
+    rows: Sequence[SegmentRow],
+    *,
+    session: str,
+    client: str,
+    path: Path,
+    live_bytes: int | None,
+    frees: int,
+    kept: str | None,
+) -> SessionReport:
+    """Return a report; `frees` is what a rotation would free unless the session is `kept`."""
+    is_running = where is not None and any(in_use.clients(where))
+    how = ["--in-place", *(["--live"] if is_running else [])] if where is not None else []
+    named = session if where is not None else str(path)
+    return SessionReport(
+        id=session,
+        client=client,
+        path=str(path),
+        folder=sight.folder,
+        title=sight.title.text,
+        is_running=is_running,
+        live_bytes=live_bytes,
+        segments=tuple(rows),
+        would_free=frees if kept is None else 0,
+        command=shlex.join(["sessrotate", "split", *how, named]) if kept is None else None,
+        kept=kept,
+        growth=growth.spread(rows),
     )
 
 
@@ -116,23 +147,8 @@ def _sealed(archived: SegmentSet) -> Iterator[SegmentRow]:
     problems = segment_set.unreadable(archived)
     for part in archived.parts:
         if part.segment is not None:
-            yield _part(part.segment, part.lines, "sealed", problems.get(part.index))
-
-
-def _part(
-    segment: Segment, lines: int | None, state: SegmentState, problem: str | None = None
-) -> SegmentRow:
-    return SegmentRow(
-        index=segment.index,
-        start=segment.span.start,
-        bytes=segment.span.size,
-        lines=lines,
-        boundary=segment.boundary,
-        first_timestamp=segment.first_timestamp,
-        last_timestamp=segment.last_timestamp,
-        state=state if problem is None else "absent",
-        problem=problem,
-    )
+            problem = problems.get(part.index)
+            yield _row(part.segment, part.segment.span, part.lines, "sealed", problem)
 
 
 def _opened(session: Session, *, is_counted: bool) -> Iterator[SegmentRow]:
@@ -146,18 +162,29 @@ def _opened(session: Session, *, is_counted: bool) -> Iterator[SegmentRow]:
                 size = sum(sizes)
             except (DamagedError, StorageError) as error:
                 problem = str(error)
-        yield SegmentRow(
-            index=info.index,
-            start=start,
-            bytes=size or 0,
-            lines=lines,
-            boundary=info.boundary,
-            first_timestamp=info.first_timestamp,
-            last_timestamp=info.last_timestamp,
-            state=info.standing if problem is None else "absent",
-            problem=problem,
-        )
-        start += size or 0
+        span = Span(start, start + (size or 0))
+        yield _row(info, span, lines, info.standing, problem)
+        start = span.end
+
+
+def _row(
+    segment: Segment | SegmentInfo,
+    span: Span,
+    lines: int | None,
+    state: SegmentState,
+    problem: str | None = None,
+) -> SegmentRow:
+    return SegmentRow(
+        index=segment.index,
+        start=span.start,
+        bytes=span.size,
+        lines=lines,
+        boundary=segment.boundary,
+        first_timestamp=segment.first_timestamp,
+        last_timestamp=segment.last_timestamp,
+        state=state if problem is None else "absent",
+        problem=problem,
+    )
 
 
 def _measured(

@@ -11,14 +11,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sessrotate.archive import place, state
-from sessrotate.clients.claude import client as claude
 from sessrotate.errors import DamagedError, StorageError, storage
 from sessrotate.in_place import rotate
 from sessrotate.reading.session import open_session
-from sessrotate.reports import growth, segment_rows
+from sessrotate.reports import segment_rows
 from sessrotate.reports.counting import Counts, Tally
-from sessrotate.reports.model import SessionReport
-from sessrotate.system import in_use
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -28,8 +25,7 @@ if TYPE_CHECKING:
     from sessrotate.clients.preview import Sight
     from sessrotate.reading.session import Session
     from sessrotate.reports.discovery import FoundSession
-    from sessrotate.reports.model import SegmentRow
-    from sessrotate.reports.segment_rows import SegmentRows
+    from sessrotate.reports.model import SegmentRow, SessionReport
 
     Progress = Callable[[int], None]
     """Is called with the number of bytes done."""
@@ -51,30 +47,30 @@ def of_found(
 
     Otherwise as `of_session`.
     """
-    report = _of(path_of(found), found.place, found.preview, progress, kinds)
+    report = _of(path_of(found), found.place, found.sight, progress, kinds)
     return report if report.contents is None else replace(report, contents=None)
 
 
 def path_of(found: FoundSession) -> Path:
     """Return what a session that was found is opened by: its live file, or else its archive."""
-    return found.path if found.bytes is not None or found.place is None else found.place.archive
+    return found.info.path if found.info.is_live or found.place is None else found.place.archive
 
 
 def _of(
     path: Path, where: Place | None, seen: Sight | None, progress: Progress, kinds: Counts | None
 ) -> SessionReport:
     known = None if where is None else _in_place(where, seen, progress, is_counted=kinds is None)
-    if known is not None and where is not None and kinds is None:
-        return _report(where.session, claude.NAME, where.live, where, known)
+    if known is not None and kinds is None:
+        return known
     with open_session(path, on_gap=lambda _gap: None) as session:
         found = segment_rows.of_session(session, where, known, seen, is_counted=kinds is None)
         if kinds is None:
-            return _report(session.id, session.client, session.path, where, found)
+            return found
         tally = Tally(session.id, session.reader, session.bytes_of)
-        found = replace(found, segments=tuple(_tallied(session, found.segments, tally, progress)))
+        segments = tuple(_tallied(session, found.segments, tally, progress))
         kinds.add(tally.counts)
-        report = _report(session.id, session.client, session.path, where, found)
-        return replace(report, growth=tally.growth(), contents=tally.counts.contents())
+        contents = tally.counts.contents()
+        return replace(found, segments=segments, growth=tally.growth(), contents=contents)
 
 
 def by_path(report: SessionReport) -> SessionReport:
@@ -85,37 +81,9 @@ def by_path(report: SessionReport) -> SessionReport:
     return replace(report, command=shlex.join([*words, report.path]))
 
 
-def _command(session: str, path: Path, where: Place | None, *, is_running: bool) -> str:
-    if where is None:
-        return shlex.join(["sessrotate", "split", str(path)])
-    live = ["--live"] if is_running else []
-    return shlex.join(["sessrotate", "split", "--in-place", *live, session])
-
-
-def _report(
-    session: str, client: str, path: Path, where: Place | None, found: SegmentRows
-) -> SessionReport:
-    is_running = where is not None and any(in_use.clients(where))
-    command = _command(session, path, where, is_running=is_running)
-    return SessionReport(
-        id=session,
-        client=client,
-        path=str(path),
-        folder=found.sight.folder,
-        title=found.sight.title.text,
-        is_running=is_running,
-        live_bytes=found.live_bytes,
-        segments=found.segments,
-        would_free=found.would_free,
-        command=command if found.kept is None else None,
-        kept=found.kept,
-        growth=growth.spread(found.segments),
-    )
-
-
 def _in_place(
     where: Place, seen: Sight | None, progress: Progress, *, is_counted: bool
-) -> SegmentRows | None:
+) -> SessionReport | None:
     """Return what the plan of a rotation says; None if no plan can be made now.
 
     A plan needs a live file that continues its archive, and no unfinished operation.

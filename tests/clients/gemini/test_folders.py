@@ -253,7 +253,7 @@ def test_a_list_names_the_folder_that_a_session_was_run_in(
     (hashed / "session-2026-01-01T00-00-00000000.json").write_text(json.dumps(whole, indent=2))
 
     def shown() -> list[str]:
-        return sorted(str(each.preview.folder) for each in discovery.sessions())
+        return sorted(str(each.sight.folder) for each in discovery.sessions())
 
     assert shown() == [digest[:8], "gw1"]
     row = {"type": "user", "sessionId": "s", "uuid": "u", "cwd": ROOT, "message": {"content": "a"}}
