@@ -281,10 +281,10 @@ def test_a_session_that_cannot_be_read_is_told_and_the_others_are_counted(
     bad = beside(place, OTHER, session())
     real = Source.__init__
 
-    def refuse(self: Source, path: Path) -> None:
+    def refuse(self: Source, path: Path, fd: int | None = None) -> None:
         if path == bad:
             raise PermissionError(13, "Permission denied", str(path))
-        real(self, path)
+        real(self, path, fd)
 
     monkeypatch.setattr(Source, "__init__", refuse)
     ended = called("report", "--all", *options)
