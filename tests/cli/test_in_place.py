@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
@@ -262,9 +262,15 @@ def test_a_missing_segment_is_named_before_the_first_byte(home: Home) -> None:
     split(home)
     (home.archive / f"{ID}.1.jsonl").unlink()
     assert_one_sentence(called("stitch", ID, "-o", home.config / "out"), 74)
-    problems: list[dict[str, Any]] = called("verify", "--json", ID).document()["problems"]
-    assert [problem["detail"] for problem in problems] != []
-    assert "1.jsonl" in problems[0]["detail"]
+    checked = called("verify", "--json", ID)
+    assert checked.code == 1
+    assert checked.document()["problems"] == [
+        {
+            "source": str(home.live),
+            "kind": "missing",
+            "detail": f"Segment 1 ({ID}.1.jsonl) is missing.",
+        }
+    ]
 
 
 def test_no_message_quotes_the_session(home: Home) -> None:

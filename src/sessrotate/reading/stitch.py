@@ -14,7 +14,7 @@ from sessrotate.archive.state import State
 from sessrotate.errors import DamagedError
 from sessrotate.model import Span
 from sessrotate.reading import pieces
-from sessrotate.segments.segment_set import HARMLESS, Problem, SegmentSet, body, describe
+from sessrotate.segments.segment_set import HARMLESS, Problem, SegmentSet, body
 from sessrotate.system.digest import Fingerprint
 
 if TYPE_CHECKING:
@@ -79,16 +79,17 @@ def _of_state(
 ) -> Iterator[memoryview]:
     segments = pieces.archived(found)
     # Before the first byte: what goes into a pipe cannot be taken back.
-    if segments is not None:
-        _check((each for each in segments.problems if each.kind == "pruned"), on_gap)
-        for piece in history:
-            if piece.where == "sealed" and piece.index is not None:
-                part = segments.parts[piece.index]
-                if part.file is None:
-                    raise DamagedError(f"{describe(part)} is missing.")
+    _check(_known(segments, history), on_gap)
     for piece in history:
         if piece.where != "pruned":
             yield from pieces.read(found, piece, segments)
+
+
+def _known(segments: SegmentSet | None, history: tuple[HistorySpan, ...]) -> list[Problem]:
+    """Return what is wrong with an archive without reading on; what is in the pack is not lost."""
+    problems = () if segments is None else segments.problems
+    packed = {piece.index for piece in history if piece.where == "pack"}
+    return [each for each in problems if each.kind != "missing" or each.index not in packed]
 
 
 def _of_set(segments: SegmentSet, on_gap: OnGap | None) -> Iterator[memoryview]:
@@ -138,13 +139,13 @@ def _verify_state(found: State, progress: Progress) -> list[Problem]:
     reason = found.problem
     if reason is not None:
         return [Problem("live", reason)]
-    segments, done, problems = pieces.archived(found), 0, []
+    segments, history, done, problems = pieces.archived(found), found.history(), 0, []
     if found.intent is not None or found.pack is not None:
         problems.append(Problem("leftover", "A run was interrupted; the next one finishes it."))
-    if segments is not None:
-        problems += [each for each in segments.problems if each.kind in HARMLESS]
-    for piece in found.history():
-        if piece.where == "pruned":
+    problems += _known(segments, history)
+    lost = {each.index for each in problems if each.kind == "missing"}
+    for piece in history:
+        if piece.where == "pruned" or piece.index in lost:
             continue
         try:
             for data in pieces.read(found, piece, segments):

@@ -7,7 +7,7 @@ in none of them is always kept, as that client keeps what it does not know.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -79,33 +79,50 @@ LAST_WINS: Final[dict[str, tuple[Part, ...]]] = {
 the type."""
 
 
-@dataclass(frozen=True, slots=True)
-class Preserved:
-    """The uuids of the rows from before it that a compaction's record says it preserved.
+@dataclass(slots=True)
+class Needed:
+    """The rows from before a compaction that a resume needs, by uuid, as far as they are known yet.
 
-    `required` are needed (2.1.330 relinks all of them or none); of `listed`, which has those too,
-    one may be in no file. Where there is no list, `walked` has the last row of what is to be
-    walked, backwards by their parents, and behind it the row that the walk ends with.
+    Of what the compaction preserved, `required` are needed (2.1.330 relinks all of them or none);
+    of `listed`, which has those too, one may be in no file. Where there is no list, `walked` has
+    the last row of what is to be walked, backwards by the rows' parents, and the row that the walk
+    ends with. `chained` are the rows that others continue.
     """
 
-    required: frozenset[str] = frozenset()
-    listed: frozenset[str] = frozenset()
-    walked: tuple[tuple[str, str], ...] = ()
+    listed: set[str] = field(default_factory=set)
+    required: set[str] = field(default_factory=set)
+    walked: dict[str, str] = field(default_factory=dict)
+    chained: set[str] = field(default_factory=set)
+
+    def wanted(self) -> set[str]:
+        """Return the uuids to look for, found ones among them."""
+        return self.listed | self.chained | self.walked.keys()
+
+    def follow(self, uuid: str, parent: str | None) -> str | None:
+        """Note what a row that was found needs in its turn: its parent, or nothing. Return that."""
+        end = self.walked.get(uuid, uuid)
+        if parent is None or (uuid not in self.chained and end == uuid):
+            return None
+        if uuid in self.chained:
+            self.chained.add(parent)
+        if end != uuid:
+            self.walked[parent] = end
+        return parent
 
 
-def preserved(compaction: Compaction) -> Preserved:
+def preserved(compaction: Compaction) -> Needed:
     """Return what a compaction's record says it preserved, if anything."""
     metadata = compaction.compact_metadata
     if metadata is None:
-        return Preserved()
+        return Needed()
     messages, segment = metadata.preserved_messages, metadata.preserved_segment
     if messages is not None:
         required = _texts(messages.uuids)
-        return Preserved(required, required | _texts(messages.all_uuids))
+        return Needed(required | _texts(messages.all_uuids), required)
     if segment is None or segment.head_uuid is None or segment.tail_uuid is None:
-        return Preserved()
-    return Preserved(walked=((segment.tail_uuid, segment.head_uuid),))
+        return Needed()
+    return Needed(walked={segment.tail_uuid: segment.head_uuid})
 
 
-def _texts(values: list[Any] | None) -> frozenset[str]:
-    return frozenset(text for text in values or () if isinstance(text, str))
+def _texts(values: list[Any] | None) -> set[str]:
+    return {text for text in values or () if isinstance(text, str)}

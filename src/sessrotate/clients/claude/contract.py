@@ -10,7 +10,7 @@ whatever the lines are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from sys import getsizeof
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +19,7 @@ from sessrotate.clients.claude.carried_rows import (
     FILE_HISTORY,
     LAST_WINS,
     TRANSCRIPT,
+    Needed,
     preserved,
 )
 from sessrotate.clients.claude.rows import compaction_of
@@ -47,6 +48,8 @@ _PER_NAME: Final = 120
 _PER_LINE: Final = 350
 """What CPython takes for a uuid, or for a line to carry, with its share of sets and lists."""
 
+_PRESERVED: Final = "preserved by the compaction"
+_CONTINUED: Final = "continued by a row after the compaction"
 _HISTORY_OF_KEPT: Final = "file history of a message that stays"
 
 
@@ -80,14 +83,9 @@ class _RefusedError(Exception):
 
 
 @dataclass(slots=True)
-class _Needs:
+class _Needs(Needed):
     """Which rows from before the cut are needed, and which of them were found: their uuids."""
 
-    preserved: set[str] = field(default_factory=set)
-    required: set[str] = field(default_factory=set)
-    chained: set[str] = field(default_factory=set)
-    walked: dict[str, str] = field(default_factory=dict)
-    """Rows of a preserved segment still to be found → the row that the walk ends with."""
     found: dict[str, Carried] = field(default_factory=dict)
     hidden: int | None = None
     """The sealed segment that may have a row that is needed, but cannot be looked into."""
@@ -124,9 +122,9 @@ def _plan(source: Source, boundary: Span, end: int, history: int, older: Older) 
     survey = Survey(source, lines.WINDOW)
     needs, is_plain = _preserved(source, boundary)
     tail, parents = _continued(survey, Span(boundary.start, end), needs)
-    preserved_too = parents & (needs.preserved | set(needs.walked))
+    preserved_too = parents & (needs.listed | needs.walked.keys())
     needs.chained |= parents
-    missing = needs.chained | needs.preserved | needs.walked.keys()
+    missing = needs.wanted()
     _look_back(survey, boundary.start, needs, missing)
     archived = list(_look_further(older, needs, missing)) if missing & _wanted(needs) else []
     refusals = list(_refusals(needs, parents, tail))
@@ -184,8 +182,8 @@ def _preserved(source: Source, boundary: Span) -> tuple[_Needs, bool]:
     if compaction is None:
         raise _RefusedError("The last compaction's record cannot be read.")
     told = preserved(compaction)
-    needs = _Needs({*told.listed}, {*told.required}, walked=dict(told.walked))
-    return needs, not (needs.preserved or needs.walked)
+    needs = _Needs(told.listed, told.required, told.walked)
+    return needs, not needs.wanted()
 
 
 def _look_back(
@@ -197,8 +195,13 @@ def _look_back(
         if row is not None and uuid is not None and uuid in missing:
             missing.remove(uuid)
             parent = _name(row.parent_uuid)
-            more = _found(needs, Carried(Span(start, to), "", segment), uuid, parent)
-            missing |= {uuid for uuid in more if uuid not in needs.found}
+            needs.take(_PER_LINE + _PER_NAME + len(uuid) + len(parent or ""))
+            is_preserved = uuid in needs.listed or uuid in needs.walked
+            reason = _PRESERVED if is_preserved else _CONTINUED
+            needs.found[uuid] = Carried(Span(start, to), reason, segment)
+            needed = needs.follow(uuid, parent)
+            if needed is not None and needed not in needs.found:
+                missing.add(needed)
             if not missing:
                 return
 
@@ -228,24 +231,6 @@ def _look_further(older: Older, needs: _Needs, missing: set[str]) -> Iterator[Ca
                 yield Carried(Span(start, to), _HISTORY_OF_KEPT, index)
         if not missing & _wanted(needs):
             return
-
-
-def _found(needs: _Needs, found: Carried, uuid: str, parent: str | None) -> set[str]:
-    """Note where a needed row is; return the rows that are needed because of it."""
-    needs.take(_PER_LINE + _PER_NAME + len(uuid) + len(parent or ""))
-    more: set[str] = set()
-    walk_ends = needs.walked.get(uuid)
-    if uuid in needs.chained:
-        needs.found[uuid] = replace(found, reason="continued by a row after the compaction")
-        if parent is not None:
-            needs.chained.add(parent)
-            more.add(parent)
-    if uuid in needs.preserved or walk_ends is not None:
-        needs.found[uuid] = replace(found, reason="preserved by the compaction")
-        if walk_ends is not None and walk_ends != uuid and parent is not None:
-            needs.walked[parent] = walk_ends
-            more.add(parent)
-    return more
 
 
 def _refusals(needs: _Needs, parents: set[str], tail: set[str]) -> Iterator[str]:
