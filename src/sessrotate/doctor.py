@@ -11,7 +11,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sessrotate.archive import archived_file, continued, place, restored, state
+from sessrotate import names
+from sessrotate.archive import archived_file, continued, copies, place, restored, state
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import RequestError, SessrotateError, printable
 from sessrotate.hook import installation, notes
@@ -34,12 +35,13 @@ class Finding:
     """Something to deal with: where it is, its kind in one word, and a sentence for a person.
 
     Kinds: interrupted (an unfinished rotation, restoration, prune, compression or archiving),
-    orphan (an archive whose session is gone), doubled (an archived session has a live file again),
-    overwritten (a restored live file is the short one again), damaged, trash (it has files that
-    were never pruned), rebuilt (pins were lost with the manifest), clock (it is not believed, so
-    nothing is pruned or freed), hook (a rotation that the hook began failed), kept (a file that was
-    saved while its session was replaced), settings (nothing can be rotated, or the hook cannot be
-    called; `session` is empty).
+    orphan (an archive whose session is gone), doubled (an archived session has a live file again,
+    or an archive two), overwritten (a restored live file is the short one again), damaged, copy (a
+    copy of a session's live file, which is no session), trash (it has files that were never
+    pruned), rebuilt (pins were lost with the manifest), clock (it is not believed, so nothing is
+    pruned or freed), hook (a rotation that the hook began failed), kept (a file that was saved
+    while its session was replaced), settings (nothing can be rotated, or the hook cannot be called;
+    `session` is empty).
     """
 
     session: str
@@ -58,6 +60,10 @@ def findings() -> Iterator[Finding]:
         for kind, detail in _look(where):
             yield Finding(where.session, str(where.archive), kind, detail)
     for path in claude.sessions():
+        copied = copies.of_copy(path)
+        if copied is not None:
+            yield Finding(names.session_of(path.name), str(path), "copy", copies.told(copied))
+            continue
         lost = place.of(path)
         if lost is not None and not lost.archive.exists() and _is_rotated(lost):
             yield _without_archive(lost)
@@ -77,13 +83,7 @@ def _without_archive(lost: Place) -> Finding:
         if found.trashed is not None:
             folder = str(found.trashed.folder)
             return Finding(lost.session, folder, "overwritten", str(found.problem))
-    return Finding(
-        lost.session,
-        str(lost.archive),
-        "damaged",
-        f"{printable(str(lost.live))} continues this archive, which is missing: put it back, "
-        "or start a new one with `sessrotate split --in-place --unsafe-adopt`.",
-    )
+        return Finding(lost.session, str(lost.archive), "damaged", str(found.problem))
 
 
 def _clock() -> Iterator[Finding]:
@@ -159,17 +159,31 @@ def _look(where: Place) -> Iterator[tuple[str, str]]:
             elif found.is_gone and found.is_rotated:
                 yield _gone(where)
             elif (problem := found.problem) is not None:
-                yield (
-                    "damaged",
-                    (
-                        f"{problem} Put the right file back, or start a new archive with "
-                        "`sessrotate split --in-place --unsafe-adopt`."
-                    ),
-                )
+                yield "damaged", problem
+            elif lacking := _lacking(found):
+                yield "damaged", lacking
             if not todo.sentence:
                 yield from _sealed(where)
     except SessrotateError as error:
         yield "damaged", str(error)
+
+
+def _lacking(found: State) -> str | None:
+    """Return what to say of segments that nobody pruned, and that are not in their archive."""
+    if found.intent is not None or found.manifest is None:
+        return None
+    there = {*found.listing, *transaction.in_trash(found.place)}
+    entries = [entry for entry in found.manifest.segments if entry.pruned is None]
+    files = [transaction.file_of(found.manifest, entry) for entry in entries]
+    lost = [printable(file) for file in files if file not in there]
+    if not lost:
+        return None
+    more = f" and {len(lost) - 3:,} more" if len(lost) > 3 else ""  # noqa: PLR2004 - a sentence
+    return (
+        f"{', '.join(lost[:3])}{more} of this archive are missing, and nobody pruned them: put "
+        f"them back from a backup, then `sessrotate verify {printable(found.place.session)}` says "
+        "whether all is whole."
+    )
 
 
 def _gone(where: Place) -> tuple[str, str]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 DATA: Final = command_line.session(boundaries=2)
+MODE: Final = b'{"type":"mode","sessionId":"s","mode":"default"}\n'
 MORE: Final = row(90) + boundary(91) + row(92)
 LATER: Final = row(95) + boundary(96) + row(97)
 
@@ -82,19 +83,51 @@ def archive_gone(home: Home) -> None:
     shutil.rmtree(home.archive)
 
 
-MISFITS: Final[list[Callable[[Home], None]]] = [
-    without_header,
-    header_of_another_time,
-    carried_line_changed,
-    compaction_changed,
-    compaction_removed,
-    truncated,
-    emptied,
-    foreign,
-    archive_gone,
-]
+def older_whole(home: Home) -> None:
+    home.live.write_bytes(MODE + DATA)
 
-MODE: Final = b'{"type":"mode","sessionId":"s","mode":"default"}\n'
+
+def archive_older(home: Home) -> None:
+    older = home.config / "older"
+    shutil.copytree(home.archive, older)
+    home.append(LATER)
+    home.rotate()
+    shutil.rmtree(home.archive)
+    older.rename(home.archive)
+
+
+def archive_of_another(home: Home) -> None:
+    old = home.live.read_bytes()
+    home.live.write_bytes(MODE + DATA.replace(b"row", b"Row"))
+    shutil.rmtree(home.archive)
+    home.rotate()
+    home.live.write_bytes(old)
+
+
+def archive_emptied(home: Home) -> None:
+    for file in home.archive.iterdir():
+        file.unlink()
+
+
+RESTORE: Final = f"Move it away, then `sessrotate restore {ID}` brings back all that is archived."
+PUT_BACK: Final = "Put the file back as the last rotation left it."
+
+MISFITS: Final[dict[Callable[[Home], None], tuple[str, str]]] = {
+    without_header: ("does not begin with its header any more", PUT_BACK),
+    older_whole: ("is an older copy of the session, from before it was rotated", RESTORE),
+    header_of_another_time: ("it was made before the last rotation", RESTORE),
+    archive_older: ("is an older copy: it ends after", "Put the newer archive back."),
+    archive_of_another: ("it belongs to another one", "that belongs to it back"),
+    carried_line_changed: ("the lines carried along were changed", PUT_BACK),
+    compaction_changed: ("does not go on with the compaction", PUT_BACK),
+    compaction_removed: ("does not go on with the compaction", PUT_BACK),
+    truncated: ("the lines carried along were changed", PUT_BACK),
+    emptied: ("was emptied", f"Remove the empty file, then `sessrotate restore {ID}`"),
+    foreign: ("does not begin with its header any more", PUT_BACK),
+    archive_gone: ("is only the live tail", "Copy that folder back"),
+    archive_emptied: ("is only the live tail", "Copy that folder back"),
+}
+"""What can happen to a live file or its archive, what that is called, and what helps first."""
 
 
 @pytest.fixture
@@ -125,13 +158,47 @@ def test_a_live_file_that_does_not_go_on_from_its_archive_is_refused(
     rotated: Home, misfit: Callable[[Home], None]
 ) -> None:
     misfit(rotated)
-    refused(rotated, "does not go on from its archive", "--unsafe-adopt puts that archive aside")
+    told, helps = MISFITS[misfit]
+    refused(rotated, told, helps)
     with pytest.raises(SessrotateError) as caught, state.opened(rotated.where) as found:
         found.history()
     assert caught.value.exit_code == 74
+    text = str(caught.value)
+    assert text.index(told) < text.index(helps) < text.index(f"--unsafe-adopt {ID}")
+    for command in ("stitch", "export", "verify", "restore"):
+        ended = command_line.called(command, ID)
+        assert ended.code in {1, 74, 77}
+        assert text in ended.out + ended.err
+    (finding,) = command_line.called("doctor", "--json").document()["findings"]
+    assert finding["detail"] == text
 
 
-@pytest.mark.parametrize("misfit", [m for m in MISFITS if m is not archive_gone])
+@pytest.mark.parametrize("misfit", [older_whole, header_of_another_time, emptied])
+def test_what_a_misfit_is_said_to_need_brings_the_archive_back(
+    rotated: Home, misfit: Callable[[Home], None]
+) -> None:
+    misfit(rotated)
+    segments = sorted(rotated.archive.glob("*.jsonl"))
+    assert len(segments) >= 2
+    rotated.live.rename(rotated.config / "away")
+    assert command_line.called("restore", ID).code == 0
+    restored = rotated.live.read_bytes()
+    assert (MODE + DATA + LATER).startswith(restored)
+    assert restored.count(b"\n") >= 7
+
+
+def test_of_an_archive_in_part_the_missing_segments_are_named(rotated: Home) -> None:
+    (rotated.archive / f"{ID}.jsonl").unlink()
+    (finding,) = command_line.called("doctor", "--json").document()["findings"]
+    assert (finding["kind"], finding["session"]) == ("damaged", ID)
+    assert f"{ID}.jsonl of this archive are missing" in finding["detail"]
+    assert "put them back from a backup" in finding["detail"]
+    assert command_line.called("stitch", ID).code == 74
+
+
+@pytest.mark.parametrize(
+    "misfit", [m for m in MISFITS if m not in {archive_gone, archive_emptied, archive_of_another}]
+)
 def test_a_live_file_can_be_adopted_and_the_old_archive_is_kept(
     rotated: Home, misfit: Callable[[Home], None]
 ) -> None:

@@ -45,7 +45,7 @@ def test_what_reads_says_who_makes_it_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home, _, _ = without_manifest(tmp_path, monkeypatch)
-    with pytest.raises(DamagedError, match="the next rotation or restoration makes it again"):
+    with pytest.raises(DamagedError, match="makes it again from the segments"):
         home.stitched()
     assert [problem.kind for problem in home.problems()] == ["live"]
 

@@ -1,26 +1,103 @@
-"""Whether a live file goes on from its archive, and if not, why. Only reads.
+"""Whether a live file goes on from its archive, and if not, what happened and what helps.
 
-Rule: by what the header of the live file says of the archive, and by what stands behind it. A
-reason is a sentence for a person.
+Rule: told by what the header of the live file says of the archive, and by what stands behind it.
+What can happen is a table, `MISFITS`: all commands say the same about the same case, and name the
+way that loses least first.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
 
 from sessrotate import names
 from sessrotate.archive import archived_file, continued
-from sessrotate.errors import printable
+from sessrotate.archive.intent import HEAD
+from sessrotate.errors import DamagedError, printable, storage
+from sessrotate.segments.segment_set import content, opened
 
 if TYPE_CHECKING:
     from sessrotate.archive.found_files import FoundFiles
     from sessrotate.archive.recovery_table import Standing
+    from sessrotate.segments.live_header import LiveHeader
     from sessrotate.segments.manifest import Manifest
     from sessrotate.system.source import Source
 
+Kind = Literal[
+    "no archive",
+    "no manifest",
+    "emptied",
+    "whole",
+    "older",
+    "newer",
+    "other",
+    "headless",
+    "changed",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """What to say where a live file does not go on from its archive: what it is, and what helps.
+
+    `{name}` is the live file and `{size}` its bytes, `{start}` the bytes of history before it;
+    `{archive}` is the archive's folder and `{end}` the bytes of history in it; `{id}` the session.
+    """
+
+    what: str
+    help: str
+
+
+_RESTORE: Final = "Move it away, then `sessrotate restore {id}` brings back all that is archived."
+
+MISFITS: Final[dict[Kind, Misfit]] = {
+    "no archive": Misfit(
+        "{name} is only the live tail of {id}, {size} bytes: the {start} bytes of history before "
+        "it were in {archive}, which is gone.",
+        "Copy that folder back, from a backup or from where the session was rotated.",
+    ),
+    "no manifest": Misfit(
+        f"The {names.MANIFEST} of {{archive}} is {{lost}}.",
+        "`sessrotate split --in-place {id}` makes it again from the segments.",
+    ),
+    "emptied": Misfit(
+        "{name} was emptied: its live tail is lost, and the {end} bytes that are archived are not.",
+        "Remove the empty file, then `sessrotate restore {id}` brings them back.",
+    ),
+    "whole": Misfit(
+        "{name} is an older copy of the session, from before it was rotated.", _RESTORE
+    ),
+    "older": Misfit(
+        "{name} is an older copy: it was made before the last rotation, and {archive} holds more.",
+        _RESTORE,
+    ),
+    "newer": Misfit(
+        "{archive} is an older copy: it ends after {end} bytes of history, and {name} begins after "
+        "{start}.",
+        "Put the newer archive back.",
+    ),
+    "other": Misfit(
+        "{name} does not go on from its archive: it belongs to another one than {archive}.",
+        "Put the live file, or the archive, that belongs to it back.",
+    ),
+    "headless": Misfit(
+        "{name} does not go on from its archive: it does not begin with its header any more.",
+        "Put the file back as the last rotation left it.",
+    ),
+    "changed": Misfit(
+        "{name} does not go on from its archive: {reason}.",
+        "Put the file back as the last rotation left it.",
+    ),
+}
+
+_LAST: Final = (
+    "If that cannot be done, `sessrotate split --in-place --unsafe-adopt {id}` begins a new "
+    "archive with what the file holds, and puts the old one aside."
+)
+
 
 def problem(found: FoundFiles, listed: Manifest | None, standing: Standing) -> str | None:
-    """Return why the live file does not go on from `listed`, None if it does.
+    """Return why the live file does not go on from `listed`, and what helps; None if it does.
 
     No live file at all goes on from anything: what is archived is all there is.
     """
@@ -28,24 +105,74 @@ def problem(found: FoundFiles, listed: Manifest | None, standing: Standing) -> s
         return None
     begun, name = found.intent, printable(str(found.place.live))
     if found.is_archived and archived_file.is_doubled(found.place):
-        return f"{name} appeared while its session was archived."
+        return str(archived_file.doubled(found.place))
     if begun is not None and begun.operation == "restore" and standing == "after":
         is_whole = found.live.size() >= begun.swap.prefix
         return None if is_whole else f"{name} is shorter than the history that was put there."
     if standing == "unknown":
         return f"{name} is neither the file that was to be replaced nor the new one."
-    reason = _misfit(found, found.live, listed)
-    return None if reason is None else f"{name} does not go on from its archive: {reason}."
-
-
-def _misfit(found: FoundFiles, live: Source, listed: Manifest | None) -> str | None:
     header = found.header
-    if header is None:
-        return None if listed is None else "it does not begin with its header any more"
+    reason = None if header is None else continued.misfit(header, found.live)
+    kind = _kind(found, found.live, listed, reason)
+    if kind is None:
+        return None
+    row = MISFITS[kind]
+    text = f"{row.what} {row.help}" + ("" if kind == "no manifest" else f" {_LAST}")
+    return text.format(
+        name=name,
+        size=f"{found.live.size():,}",
+        start=f"{header.start if header is not None else 0:,}",
+        archive=printable(str(found.place.archive)),
+        end=f"{listed.source_bytes if listed is not None else 0:,}",
+        id=printable(found.place.session),
+        lost="damaged" if names.MANIFEST in found.listing else "gone",
+        reason=reason,
+    )
+
+
+def _kind(
+    found: FoundFiles, live: Source, listed: Manifest | None, reason: str | None
+) -> Kind | None:
+    header = found.header
     if listed is None:
-        lost = "damaged" if names.MANIFEST in found.listing else "gone"
-        again = f"its {names.MANIFEST} is {lost}; the next rotation or restoration makes it again"
-        return again if found.listing else f"{printable(str(found.place.archive))} is gone"
-    if not continued.ends_at(listed, header):
-        return "its header is from another time"
-    return continued.misfit(header, live)
+        return None if header is None else _without_manifest(found)
+    if header is None:
+        if not live.size():
+            return "emptied"
+        return "whole" if _begins_alike(found, live, listed) else "headless"
+    if continued.ends_at(listed, header):
+        return None if reason is None else "changed"
+    return _other_archive(listed, header)
+
+
+def _without_manifest(found: FoundFiles) -> Kind:
+    first = names.segment_file(found.place.session, "numbered", 0)
+    has_segments = any(f"{first}{end}" in found.listing for end in names.CODEC_SUFFIX.values())
+    return "no manifest" if has_segments else "no archive"
+
+
+def _other_archive(listed: Manifest, header: LiveHeader) -> Kind:
+    if header.start > listed.source_bytes:
+        return "newer"
+    parents = {entry.digest for entry in listed.segments[:-1]}
+    return "older" if header.parent_digest in parents else "other"
+
+
+def _begins_alike(found: FoundFiles, live: Source, listed: Manifest) -> bool:
+    """Tell whether a live file begins like the history in the archive."""
+    for entry in listed.segments:
+        if entry.segment.span.size:  # a session may begin with a compaction
+            file = names.segment_file(
+                listed.session, listed.layout, entry.segment.index, entry.codec
+            )
+            try:
+                with opened(found.place.archive, file) as stream, storage("read the archive"):
+                    buffer, size = next(content(stream, entry.codec), (b"", 0))
+            except DamagedError:
+                return False
+            begin = bytes(buffer[:size])
+            if entry.segment.index:
+                begin = begin[begin.find(b"\n") + 1 :]
+            begin = begin[: min(HEAD, live.size())]
+            return bool(begin) and begin == live.read_at(0, len(begin))
+    return False

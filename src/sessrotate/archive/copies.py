@@ -37,16 +37,21 @@ def of_copy(path: Path) -> Place | None:
     return Place(config, project, header.root, live)
 
 
+def told(copied: Place) -> str:
+    """Say what a copy is, and what can be done with it."""
+    name = printable(str(copied.live))
+    return (
+        f"{name} is a copy of the live file of {printable(copied.session)}, and only the session "
+        f"itself can be changed. `sessrotate stitch {name} -o FILE` writes its whole history."
+    )
+
+
 def check_owner(where: Place) -> None:
     """Raise RefusedError if a live file is a copy: it may be read, and never owns an archive."""
     name = printable(str(where.live))
     copied = of_copy(where.live)
     if copied is not None:
-        raise RefusedError(
-            f"{name} is a copy of the live file of {printable(copied.session)}, and only the "
-            f"session itself can be changed. To write its whole history: `sessrotate stitch {name} "
-            "-o FILE`."
-        )
+        raise RefusedError(told(copied))
     if place.home(where) == where:
         return
     own = place.live_file(claude.projects_folder().resolve(), where.project, where.session)

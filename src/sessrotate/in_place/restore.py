@@ -66,14 +66,8 @@ def prepare(found: State) -> RestorePlan | None:
 
     Raises RefusedError if the live file does not go on from its archive.
     """
-    problem = found.problem
-    if found.trashed is not None:
-        raise RefusedError(str(problem))
-    if problem is not None:
-        raise RefusedError(
-            f"{problem} Put the right file back, or go on with this one by `split --in-place "
-            "--unsafe-adopt`, which puts the archive aside."
-        )
+    if found.problem is not None:
+        raise RefusedError(found.problem)
     if found.listed is None:
         return None
     if any(entry.pruned for entry in found.listed.segments):

@@ -120,7 +120,8 @@ def prepare(found: State, progress: Callable[[int], None], *, adopt: bool = Fals
         ]
         problem = problem or _strangers(found, segments[:-1])
     if problem and not adopt:
-        refusals.append(problem if found.trashed else f"{problem} {_ADOPT}")
+        says_how = found.trashed or "`sessrotate" in problem
+        refusals.append(problem if says_how else f"{problem} {_ADOPT}")
     return RotationPlan(
         session=found.place.session,
         client=claude.NAME,
