@@ -62,7 +62,9 @@ def findings() -> Iterator[Finding]:
     for path in claude.sessions():
         copied = copies.of_copy(path)
         if copied is not None:
-            yield Finding(names.session_of(path.name), str(path), "copy", copies.told(copied))
+            yield Finding(
+                names.session_of(path.name), str(path), "copy", copies.told(path, copied.session)
+            )
             continue
         lost = place.of(path)
         if lost is not None and not lost.archive.exists() and _is_rotated(lost):

@@ -37,21 +37,21 @@ def of_copy(path: Path) -> Place | None:
     return Place(config, project, header.root, live)
 
 
-def told(copied: Place) -> str:
+def told(path: Path, session: str) -> str:
     """Say what a copy is, and what can be done with it."""
-    name = printable(str(copied.live))
+    name = printable(str(path))
     return (
-        f"{name} is a copy of the live file of {printable(copied.session)}, and only the session "
-        f"itself can be changed. `sessrotate stitch {name} -o FILE` writes its whole history."
+        f"{name} is a copy of the live file of {printable(session)}, and only the session itself "
+        f"can be changed. `sessrotate stitch {name} -o FILE` writes its whole history."
     )
 
 
 def check_owner(where: Place) -> None:
     """Raise RefusedError if a live file is a copy: it may be read, and never owns an archive."""
     name = printable(str(where.live))
-    copied = of_copy(where.live)
-    if copied is not None:
-        raise RefusedError(told(copied))
+    header = continued.tail_header(where.live)
+    if header is not None and header.root != where.session:
+        raise RefusedError(told(where.live, header.root))
     if place.home(where) == where:
         return
     own = place.live_file(claude.projects_folder().resolve(), where.project, where.session)
