@@ -65,7 +65,7 @@ FINDINGS: Final = [
     (restoration_interrupted, "interrupted", "A restoration was interrupted", True),
     (orphan, "orphan", f"bring the session back with `sessrotate restore {ID}`", False),
     (damaged, "damaged", "--unsafe-adopt", False),
-    (manifest_damaged, "damaged", "manifest.json", False),
+    (manifest_damaged, "interrupted", "the next run makes it again", False),
     (intent_damaged, "damaged", "intent.json", False),
     (pack_of_another, "damaged", "move it away", False),
 ]

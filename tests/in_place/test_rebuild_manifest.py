@@ -94,7 +94,7 @@ def test_a_damaged_manifest_is_kept_beside_the_one_that_is_made_again(
     home, data, lost = without_manifest(tmp_path, monkeypatch)
     wrong = {"half": lost[: len(lost) // 2], "empty": b"", "zeros": bytes(900), "other": b"{}"}
     (home.archive / "manifest.json").write_bytes(wrong[damage])
-    with pytest.raises(DamagedError, match="is damaged; the next rotation or restoration"):
+    with pytest.raises(DamagedError, match=r"is damaged\. `sessrotate split --in-place"):
         home.stitched()
     assert home.rotate().recovered.deed == "rebuild"
     assert rebuilt(home) == known(lost)
@@ -239,5 +239,5 @@ def test_what_changes_an_archive_says_that_its_manifest_is_lost(
     before = homes.snapshot(home.config)
     ended = called(*command)
     assert ended.code == 74
-    assert "the next rotation or restoration makes it again" in ended.err
+    assert "makes it again from the segments" in ended.err
     assert homes.snapshot(home.config) == before
