@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sessrotate import names
+from sessrotate import names
 from sessrotate.archive import archived_file, continued, copies, place, restored, state
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import RequestError, SessrotateError, printable
@@ -125,7 +126,7 @@ def _hook() -> Iterator[Finding]:
 def _kept() -> Iterator[Finding]:
     """Yield the files that two programs wrote at the same moment."""
     for path in place.aside():
-        if path.is_file():
+        if path.name.endswith(names.SUFFIX):
             yield Finding(
                 path.name.rpartition(".")[0].rpartition(".")[0],
                 str(path),

@@ -9,6 +9,8 @@ Rule: told by identity and by all that the file holds. What is not surely ours i
 
 from __future__ import annotations
 
+import os
+import stat
 from typing import TYPE_CHECKING
 
 from sessrotate import names
@@ -35,10 +37,22 @@ def judged(found: State) -> Drafted:
         return found.drafted
     if found.intent is None or found.intent.operation == "late":
         return found.drafted
+    if not is_plain(found):
+        return "stranger"
     with Source.inside(found.place.archive, names.DRAFT) as draft:
         # Somebody may have found it under the live file's name, and write to it only now.
         is_free = lease.write(draft.fd) != "busy"
         return "new" if is_free and _is_ours(found, found.intent, draft) else "stranger"
+
+
+def is_plain(found: State) -> bool:
+    """Tell whether the draft's name has a file of the user's own, under this name alone.
+
+    Nothing else takes the live file's place: an archive may come from somebody else.
+    """
+    status = found.place.draft.lstat()
+    is_own = not hasattr(os, "geteuid") or status.st_uid == os.geteuid()
+    return stat.S_ISREG(status.st_mode) and status.st_nlink == 1 and is_own
 
 
 def is_beginning(one: Source | None, other: Source, size: int) -> bool:

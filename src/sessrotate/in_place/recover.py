@@ -168,12 +168,13 @@ def _put_back(place: Place) -> Iterator[str]:
         todo = plan(found)
         if todo.deed != "put back" or found.live is None:
             return
-        fs.give_back(place.draft, place.live, os.fstat(found.live.fd))
+        if drafted.is_plain(found):
+            fs.give_back(place.draft, place.live, os.fstat(found.live.fd))
     with state.opened(place) as found:
         if plan(found).deed != "put back":
             yield todo.past
             return
-    # Two names cannot be exchanged here; or there are two such files, and one of them stays.
+    # Two names cannot be exchanged here, or there are two such files; or it is a link.
     yield from _kept(place, (place.draft,))
     fs.remove_files(place.archive, [names.DRAFT])
 
