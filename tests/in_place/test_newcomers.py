@@ -5,6 +5,11 @@ The oracle is the saves: the last one has the live file's name, and every other 
 
 from __future__ import annotations
 
+import errno
+import os
+import subprocess
+import sys
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -13,6 +18,7 @@ from sessrotate import doctor, fs
 from sessrotate.archive import place
 from sessrotate.errors import InUseError, RefusedError
 from sessrotate.fs import exact
+from sessrotate.in_place import obstacles
 from sessrotate.retention import archive, unarchive
 from sessrotate.system import in_use, lease
 from support import command_line, homes
@@ -283,3 +289,83 @@ def test_a_session_that_is_gone_when_it_is_to_be_changed_is_refused(home: Home) 
     home.live.unlink()
     with pytest.raises(RefusedError):
         put_away(home)
+
+
+# ── a folder that is mounted by itself ───────────────────────────────────────────────────────
+
+
+def mounted_apart(patch: pytest.MonkeyPatch, *paths: Path) -> None:
+    """Have the system tell another mount of these paths, and refuse a second name elsewhere."""
+    files = {(path.stat().st_dev, path.stat().st_ino) for path in paths}
+    real = obstacles.disk_of
+
+    def disk_of(fd: int) -> tuple[int, str]:
+        status = os.fstat(fd)
+        device, mount = real(fd)
+        return device, "apart" if (status.st_dev, status.st_ino) in files else mount
+
+    patch.setattr(obstacles, "disk_of", disk_of)
+
+
+@pytest.mark.parametrize("deed", [rotate, put_away])
+def test_a_session_in_a_mount_of_its_own_is_refused_before_anything_is_written(
+    home: Home, monkeypatch: pytest.MonkeyPatch, deed: Callable[[Home], object]
+) -> None:
+    mounted_apart(monkeypatch, home.live)
+    monkeypatch.setattr("sessrotate.retention.archive.disk_of", obstacles.disk_of)
+    before = homes.snapshot(home.config / "projects")
+    with pytest.raises(RefusedError, match="mount"):
+        deed(home)
+    assert homes.snapshot(home.config / "projects") == before
+    assert not home.archive.exists()
+
+
+def test_doctor_names_a_mount_between_sessions_and_archives(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert [*doctor.findings()] == []
+    mounted_apart(monkeypatch, home.config / "projects")
+    (finding,) = doctor.findings()
+    assert finding.kind == "settings"
+    assert "mount" in finding.detail
+
+
+@pytest.mark.parametrize("deed", [rotate, put_away])
+def test_a_second_name_that_the_system_refuses_leaves_nothing(
+    home: Home, monkeypatch: pytest.MonkeyPatch, deed: Callable[[Home], object]
+) -> None:
+    """Quotas by project (xfs, ext4) are seen by no look: only the call tells."""
+
+    def refused(*paths: object, **_: object) -> bool:
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), str(paths[0]))
+
+    monkeypatch.setattr(os, "link", refused)
+    monkeypatch.setattr(exact, "FORM", SimpleNamespace(exchange=refused, move=refused))
+    with pytest.raises(RefusedError, match="file system"):
+        deed(home)
+    assert home.live.read_bytes() == DATA
+    assert not home.archive.exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="bind mounts are Linux's")
+@pytest.mark.parametrize("mounted", ["projects", "file"])
+def test_a_bind_mount_is_refused_before_anything_is_written(home: Home, mounted: str) -> None:
+    path = home.config / "projects" if mounted == "projects" else home.live
+    copy = home.config.parent / "elsewhere"
+    script = (
+        'set -e; cp -a "$1" "$2"; mount --bind "$2" "$1"; shift 2; '
+        '"$@" split --in-place ID || echo "split $?"; "$@" archive ID || echo "archive $?"'
+    ).replace("ID", command_line.ID)
+    command = ["unshare", "-rm", "sh", "-c", script, "sh", str(path), str(copy)]
+    done = subprocess.run(
+        [*command, command_line.COMMAND],
+        env={**os.environ, **home.env},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if "unshare" in done.stderr or "mount:" in done.stderr:
+        pytest.skip("this machine allows no mounts")
+    assert done.stdout.split("\n")[-3:] == ["split 77", "archive 77", ""], done
+    assert done.stderr.count("mount") >= 2
+    assert not home.archive.exists()

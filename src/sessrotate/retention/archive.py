@@ -11,6 +11,7 @@ after the last. The live file leaves last, under a lease, while nobody writes to
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from contextlib import suppress
@@ -30,7 +31,7 @@ from sessrotate.errors import (
     storage,
 )
 from sessrotate.in_place import homecoming, recover
-from sessrotate.in_place.obstacles import disk, disk_of, obstacles
+from sessrotate.in_place.obstacles import disk, disk_of, elsewhere, obstacles
 from sessrotate.model import Span
 from sessrotate.retention import archive_files, transaction
 from sessrotate.retention.unarchive import bring_back, listing
@@ -174,6 +175,8 @@ def _move_all(where: Place, wait: float) -> tuple[int, Note]:
                 kept = bring_back(where, keeps=True)
             if kept is not None or isinstance(error, fs.ReplacedError):
                 raise _saved(where, kept) from error
+            if isinstance(error, OSError) and error.errno == errno.EXDEV:
+                raise RefusedError(elsewhere(where)) from error
             raise
 
 
