@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sessrotate import names
-from sessrotate import names
 from sessrotate.archive import archived_file, continued, copies, place, restored, state
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import RequestError, SessrotateError, printable

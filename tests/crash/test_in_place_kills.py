@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 
+from sessrotate.errors import DamagedError
 from support.crash.changes import killed
 from support.crash.disk import Image
 from support.crash.judging import check_recovered, check_whole, crashes, recovered, seen_of
@@ -139,7 +141,10 @@ def test_a_backup_that_is_a_hard_link_of_the_replaced_file_keeps_its_bytes(name:
             swapped += 1
             backup.hardlink_to(pack)
             data = backup.read_bytes()
-            found.recover()
+            with suppress(DamagedError):  # lines of it are to go to the live file: it says so
+                found.recover()
             assert backup.read_bytes() == data
+            backup.unlink()
+            found.recover()
             check_recovered(found, of)
     assert swapped

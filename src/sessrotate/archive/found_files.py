@@ -9,7 +9,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sessrotate import names
+from sessrotate import fs, names
 from sessrotate.errors import printable
 from sessrotate.segments import live_header
 
@@ -59,18 +59,20 @@ def problem_of_late(
         return f"{printable(str(found.place.late))} is not what it was."
     if rest.span.size and not is_pack_known:
         return f"{printable(str(found.place.pack))} is not the file that was replaced."
-    if rest.span.size and found.pack is not None and has_other_name(found.pack):
+    if rest.span.size and found.pack is not None and has_other_name(found.place, found.pack):
         return other_name(found.place)
     return None
 
 
-def has_other_name(pack: Source) -> bool:
+def has_other_name(place: Place, pack: Source) -> bool:
     """Tell whether a pack that is not the live file any more has a second name.
 
     A rotation refuses a live file that has one. So it is a backup's, or somebody put another file
-    there, of which lines would get into the session.
+    there, of which lines would get into the session. A kill in the middle of a swap leaves it the
+    draft's name, which is ours.
     """
-    return os.fstat(pack.fd).st_nlink > 1
+    status = os.fstat(pack.fd)
+    return status.st_nlink > 1 + fs.same_as(status)(place.draft)
 
 
 def other_name(place: Place) -> str:

@@ -270,7 +270,7 @@ def _look(
     is_gone = source is None
     if source is None and pack is not None and doing is not None:
         is_whole = doing.operation in {"late", "insert"} or pack.size() > doing.swap.cut
-        if is_whole and found_files.has_other_name(pack):  # it is to be a live file again
+        if is_whole and found_files.has_other_name(place, pack):  # it is to be a live file again
             raise DamagedError(found_files.other_name(place))
         source = pack if is_whole else None
     # All of one moment; the pack first, or what goes from it to the live file would be in neither.
