@@ -156,6 +156,23 @@ def test_what_is_pruned_under_a_clock_that_is_behind_is_not_stamped_as_older() -
     assert machine.trash[-1][1] >= believed
 
 
+def test_files_from_before_do_not_show_that_time_went_by() -> None:
+    """A clock that was behind for days is set right: between the two lie files of every day."""
+    machine = Machine()
+    for _ in range(40):
+        machine.write()
+        machine.run()
+        machine.true += DAY
+    machine.ahead = -30 * DAY
+    for _ in range(3):
+        machine.run()
+        machine.true += DAY
+    machine.ahead = 0.0
+    before = len(machine.freed)
+    assert not machine.run()
+    assert len(machine.freed) == before
+
+
 def test_without_a_memory_the_oldest_of_the_trash_is_what_is_known() -> None:
     now = BEGIN + 31 * DAY
     files = [BEGIN - DAY, now - HOUR]  # a client has written under the wrong clock

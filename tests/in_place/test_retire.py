@@ -102,6 +102,8 @@ def test_two_projects_with_the_same_id_are_never_mixed_up(home: Home) -> None:
     home.restore()
     assert len(trashes(home)) == 2
     assert {entry.project for entry in restored.every()} == {homes.PROJECT, "-another"}
+    assert [entry.project for entry in restored.of(there)] == ["-another"]
+    assert [entry.project for entry in restored.of(home.where)] == [homes.PROJECT]
     other.write_bytes(short)
     assert retire.bring_back(home.where, 1) is None
     assert retire.bring_back(there, 1) is not None

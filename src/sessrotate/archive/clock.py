@@ -75,7 +75,7 @@ def judge(
     if is_behind or step > limit:
         first, doubt = now, _jumped(max(newest, seen.last) if is_behind else seen.last, now)
     else:
-        first, doubt = min(seen.first, now), ""
+        first, doubt = seen.first, ""
     found = Seen(first, now, max(newest, now), seen.highest)
     if now - first < DAY:
         again = _said(first + DAY)
