@@ -38,6 +38,7 @@ COMMANDS: Final = (
     "compress",
     "archive",
     "unarchive",
+    "relocate",
     "run",
     "config",
     "schedule",

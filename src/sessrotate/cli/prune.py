@@ -124,7 +124,7 @@ def command(
     _tell(render_prune.strangers(dues))
     trashed, freed = shown.trashed, shown.due
     question = "" if is_seen and not as_json else render_prune.total(shown)
-    is_going = not dry_run and (yes or not shown.is_anything or _confirmed(question))
+    is_going = not dry_run and (yes or not shown.is_anything or confirmed(question))
     if is_going:
         pruned = [*prune.execute(planned, wait)] if planned is not None else []
         emptied = [*each(trashes if empty_trash else (), empty)]
@@ -179,7 +179,7 @@ def _check_clock(grace: float, now: float, *, by_age: bool, dry_run: bool) -> li
     return [failure(None, refusal)]
 
 
-def _confirmed(total: str) -> bool:
+def confirmed(total: str) -> bool:
     """Ask a person whether to go on; `total` is what is about to happen, if nobody has read it.
 
     Raises WrongUsageError if there is no terminal.

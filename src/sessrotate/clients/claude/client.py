@@ -164,6 +164,14 @@ def config_folder() -> Path:
     return Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")
 
 
+def project_name(folder: Path) -> str:
+    """Return what the client calls the project of a folder that it runs in (2.0.28 and later).
+
+    Of a very long path, newer clients keep only the beginning and a digest: that is not told here.
+    """
+    return re.sub(r"[^a-zA-Z0-9]", "-", str(folder))
+
+
 def registries(beside: Path) -> tuple[Path, ...]:
     """Return the folders in which a running client may have registered; `beside` holds projects.
 
