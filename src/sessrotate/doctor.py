@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ from sessrotate.archive import archived_file, continued, copies, place, restored
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import RequestError, SessrotateError, printable
 from sessrotate.hook import installation, notes
-from sessrotate.in_place import recover, swap
+from sessrotate.in_place import recover, swap, waiting
 from sessrotate.in_place.obstacles import disk
 from sessrotate.job import run_log, schedule
 from sessrotate.retention import clock_check, transaction, trash
@@ -35,12 +36,13 @@ class Finding:
     """Something to deal with: where it is, its kind in one word, and a sentence for a person.
 
     Kinds: interrupted (an unfinished rotation, restoration, prune, compression or archiving),
-    orphan (an archive whose session is gone), doubled (an archived session has a live file again,
-    or an archive two), overwritten (a restored live file is the short one again), damaged, copy (a
-    copy of a session's live file, which is no session), trash (it has files that were never
-    pruned), rebuilt (pins were lost with the manifest), clock (it is not believed, so nothing is
-    pruned or freed), hook (a rotation that the hook began failed), kept (a file that was saved
-    while its session was replaced), settings (nothing can be rotated, or the hook cannot be called;
+    orphan (an archive whose session is gone), doubled (an archived session has a live file
+    again, or an archive two), overwritten (a restored live file is the short one again),
+    damaged, edited (a replaced live file that waits was changed in place), copy (a copy of a
+    session's live file, which is no session), trash (it has files that were never pruned),
+    rebuilt (pins were lost with the manifest), clock (it is not believed, so nothing is pruned
+    or freed), hook (a rotation that the hook began failed), kept (a file that was saved while
+    its session was replaced), settings (nothing can be rotated, or the hook cannot be called;
     `session` is empty).
     """
 
@@ -59,6 +61,7 @@ def findings() -> Iterator[Finding]:
     for where in place.archives():
         for kind, detail in _look(where):
             yield Finding(where.session, str(where.archive), kind, detail)
+        yield from _edited(where)
     for path in claude.sessions():
         copied = copies.of_copy(path)
         if copied is not None:
@@ -78,6 +81,12 @@ def findings() -> Iterator[Finding]:
                 "This is in the trash of restored sessions, and nothing says whose it is: move or "
                 "remove it.",
             )
+
+
+def _edited(where: Place) -> Iterator[Finding]:
+    with suppress(SessrotateError):  # said of the archive already
+        for path, detail in waiting.problems(where):
+            yield Finding(where.session, str(path), "edited", detail)
 
 
 def _without_archive(lost: Place) -> Finding:

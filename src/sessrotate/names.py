@@ -24,6 +24,9 @@ PACK: Final = "pack"
 LATE: Final = "late"
 """In an archive: lines that a client still wrote to the replaced file, until they are merged."""
 
+WAITING: Final = "waiting"
+"""In an archive: the folder of replaced live files that a client may still write to."""
+
 DRAFT: Final = "live.partial"
 """In an archive: the new live file, before it takes the old one's place."""
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from sessrotate.archive import place, state
+from sessrotate.archive import place, state, waiting
 from sessrotate.errors import RefusedError, SessrotateError
 from sessrotate.fs import exact
 from sessrotate.in_place import operations
@@ -115,13 +115,20 @@ class Home:
         )
         return found
 
-    def age(self) -> None:
+    def age(self, seconds: float = LONG_AGO) -> None:
         """Let time pass for whatever a rotation left behind."""
+        passed = int(seconds * 1e9)
         for name in ("pack", "intent.json"):
             path = self.archive / name
             if path.exists():
-                then = path.stat().st_mtime_ns - int(LONG_AGO * 1e9)
+                then = path.stat().st_mtime_ns - passed
                 os.utime(path, ns=(then, then))
+        for each in waiting.packs(self.where) if self.archive.exists() else ():
+            then = each.path.stat().st_mtime_ns - passed
+            os.utime(each.path, ns=(then, then))
+            note = json.loads(each.path.with_name(f"{each.path.name}.json").read_bytes())
+            note |= {"since": note["since"] - passed, "modified": note["modified"] - passed}
+            each.path.with_name(f"{each.path.name}.json").write_text(json.dumps(note) + "\n")
 
 
 def home(folder: Path, patch: pytest.MonkeyPatch, data: bytes | None = None) -> Home:

@@ -98,6 +98,11 @@ class Place:
         return self.archive / names.PACK
 
     @property
+    def waiting(self) -> Path:
+        """The folder of replaced live files that a client may still write to."""
+        return self.archive / names.WAITING
+
+    @property
     def late(self) -> Path:
         """Lines that came late to a replaced file, until they are put in their place."""
         return self.archive / names.LATE

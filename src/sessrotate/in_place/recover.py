@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from sessrotate import fs, names
 from sessrotate.archive import recovery_table, state
 from sessrotate.errors import DamagedError, printable
-from sessrotate.in_place import aside, drafted, merge_late, rebuild_manifest, seal, swap
+from sessrotate.in_place import aside, drafted, merge_late, rebuild_manifest, seal, swap, waiting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -159,6 +159,7 @@ def recover(place: Place, wait: float, progress: Callable[[int], None]) -> Recov
         seal.finish(place, wait, progress)
     elif not found.listing:
         fs.remove_folder(place.archive)  # empty: the last step of a restoration did not happen
+    waiting.settle(place)
     return replace(todo, past=" ".join(filter(None, said)))
 
 

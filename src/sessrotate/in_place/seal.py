@@ -10,43 +10,31 @@ file since.
 from __future__ import annotations
 
 import stat
-import time
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
 from sessrotate import fs, names
 from sessrotate.archive import state
 from sessrotate.archive.intent import Batch, Mark
 from sessrotate.archive.late_lines import is_at
+from sessrotate.archive.waiting import packs
 from sessrotate.errors import DamagedError, InUseError, printable
-from sessrotate.fs import replacing
-from sessrotate.fs.replacing import Replacement
-from sessrotate.in_place import merge_late, retire
+from sessrotate.in_place import merge_late, retire, sealed_copies, waiting
 from sessrotate.in_place.swap import write_intent
 from sessrotate.model import Span
-from sessrotate.segments import header, load, manifest
+from sessrotate.segments import load, manifest
 from sessrotate.segments.segment_set import check
 from sessrotate.system import in_use, lease
-from sessrotate.system.digest import ZERO, Fingerprint
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
+    from pathlib import Path
 
     from sessrotate.archive.intent import Intent
     from sessrotate.archive.place import Place
     from sessrotate.archive.state import State
-    from sessrotate.model import SealedSegment
+    from sessrotate.model import FileIdentity, SealedSegment
     from sessrotate.system.source import Source
-
-BUFFER: Final = 256 * 1024
-
-_BATCH: Final = 256 * 1024 * 1024
-"""Bytes of segments that are copied before the pack loses them: each time all must be on the disk,
-and the disk has nothing to do until the next are copied."""
-
-_PLENTY: Final = 8 * _BATCH
-"""Free bytes from which on batches may be larger than the largest segment."""
 
 _AT_ONCE: Final = 1024 * 1024
 """Most late bytes that are appended in one batch, unless a single line is longer."""
@@ -54,14 +42,17 @@ _AT_ONCE: Final = 1024 * 1024
 _Quiet = Literal["proved", "likely", "no"]
 
 _QUIET: Final = 60.0
-"""Seconds without a change after which a pack counts as done with where there are no leases."""
+"""Seconds without a change after which a pack is sealed, by copies, where there are no leases."""
 
 _READERS: Final = 2.0
 """Seconds to wait for readers of the replaced file, before it is copied instead of cut."""
 
-_LATER: Final = (
-    "This file system cannot tell whether a process still writes to the replaced file. A run a "
-    "minute or more from now does the rest."
+_UNKNOWN: Final = (
+    "This file system cannot tell whether a process still writes to the replaced file."
+)
+_LATER: Final = f"{_UNKNOWN} A run a minute or more from now does the rest."
+_IN_A_DAY: Final = (
+    f"{_UNKNOWN} It is kept until it has been quiet for a day; a run after that does the rest."
 )
 
 
@@ -77,28 +68,54 @@ def finish(place: Place, wait: float, progress: Callable[[int], None]) -> None:
     not what was planned, OSError as the system reports. Nothing is lost by any of them.
     """
     while True:
-        _bring_over(place, wait)
+        quiet = _bring_over(place, wait)
+        is_done = True
         with state.opened(place) as found:
             if found.intent is None:
                 return
             if found.intent.operation == "restore":
                 retire.check(found)  # before the pack goes, which may be all that is left
-                merge_late.close(found)
+                is_done = _close(found, quiet)
             elif found.intent.operation == "rotate":
-                _seal(found, found.intent, wait, progress)
+                is_done = _seal(found, found.intent, quiet, wait, progress)
             elif found.standing == "after":
-                merge_late.close(found)
+                is_done = _close(found, quiet)
             else:
                 merge_late.take_back(found)
         try:
-            if not merge_late.execute(place, wait):
+            if is_done and not merge_late.execute(place, wait):
                 return
         except InUseError as error:
             raise NotQuietError(str(error)) from error
 
 
-def _bring_over(place: Place, wait: float) -> None:
-    """See to what came late to the replaced file; then drop its tail.
+def _close(found: State, quiet: _Quiet, was: FileIdentity | None = None) -> bool:
+    """Remove what is not needed any more; tell whether nothing came to the pack meanwhile.
+
+    Unless it is proved that nobody can write to the pack, it waits. The archive of a restored
+    session waits for all such files. `was` is what the pack was when it was looked at.
+    """
+    pack, begun = found.pack, found.intent
+    if pack is not None and quiet != "proved":
+        was = was or pack.identity()
+        if waiting.quiet_for(was, 0) < _QUIET or not waiting.keep(found, was):
+            return False
+    elif begun is not None and _is_restoring(begun) and found.pending is None:
+        waiting.settle(found.place)
+        if any(packs(found.place)):
+            raise NotQuietError(_IN_A_DAY)
+    merge_late.close(found)
+    return True
+
+
+def _is_restoring(begun: Intent) -> bool:
+    return begun.operation == "restore" or begun.is_restored
+
+
+def _bring_over(place: Place, wait: float) -> _Quiet:
+    """See to what came late to the replaced file; then drop its tail if it is quiet.
+
+    Returns how sure it is that nobody can write to it any more.
 
     It is appended to the live file where nothing came there since, and is kept for an insertion
     otherwise, or where nobody can write to either meanwhile.
@@ -107,13 +124,13 @@ def _bring_over(place: Place, wait: float) -> None:
         with state.opened(place) as found:
             pack = found.pack
             if pack is None or not _may_come_late(found):
-                return
+                return "proved"
             begun_ns = (place.archive / names.INTENT).lstat().st_mtime_ns
             quiet = _quiet(pack, begun_ns, wait)
         with state.opened(place) as found:  # who was waited for has written what it had to
             begun, pack = found.intent, found.pack
             if begun is None or pack is None or not _may_come_late(found):
-                return
+                return "proved"
             live = _checked(found)
             begun = merge_late.forget_outdated(found) or begun
             size, residue = live.size(), found.residue
@@ -125,7 +142,7 @@ def _bring_over(place: Place, wait: float) -> None:
                 late = Span(late.start, pack.line_start(late.end, late.start))
             if not late.size or not is_last:
                 _drop_tail(found, begun, pack, quiet, wait)
-                return
+                return quiet
             end = min(late.end, late.start + _AT_ONCE)
             if end < late.end:
                 end = pack.line_start(end, late.start)
@@ -161,7 +178,9 @@ def _checked(found: State) -> Source:
 def _drop_tail(found: State, begun: Intent, pack: Source, quiet: _Quiet, wait: float) -> None:
     if quiet == "no":
         raise NotQuietError(_LATER)
-    if begun.operation == "rotate" and _may_shorten(found, pack, wait):
+    if quiet == "likely" and _is_restoring(begun):
+        raise NotQuietError(_IN_A_DAY)  # the archive goes, and could have nothing that waits
+    if begun.operation == "rotate" and quiet == "proved" and _may_shorten(found, pack, wait):
         fs.shorten(found.place.pack, begun.swap.cut)
 
 
@@ -169,7 +188,8 @@ def _quiet(pack: Source, begun_ns: int, wait: float) -> _Quiet:
     """Tell whether nobody can write to the replaced file any more.
 
     Where there are no leases, it is never quiet in the run that replaced it, `begun_ns` nanoseconds
-    after 1970, and never proved. Raises NotQuietError if somebody has it open for writing.
+    after 1970, and a day without a change is the proof. Raises NotQuietError if somebody has it
+    open for writing.
     """
     try:
         answer = in_use.lease_from_writers(pack, wait)
@@ -178,8 +198,10 @@ def _quiet(pack: Source, begun_ns: int, wait: float) -> _Quiet:
     if answer == "taken":
         lease.release(pack.fd)
         return "proved"
-    age = time.time() - max(pack.identity().modified_ns, begun_ns) / 1e9
-    return "likely" if age >= _QUIET else "no"
+    here = pack.identity()
+    if waiting.is_over(here, begun_ns):
+        return "proved"
+    return "likely" if waiting.quiet_for(here, begun_ns) >= _QUIET else "no"
 
 
 def _may_shorten(found: State, pack: Source, wait: float) -> bool:
@@ -202,31 +224,52 @@ def _may_shorten(found: State, pack: Source, wait: float) -> bool:
     return answer != "busy"
 
 
-def _seal(found: State, begun: Intent, wait: float, progress: Callable[[int], None]) -> None:
+def _seal(
+    found: State, begun: Intent, quiet: _Quiet, wait: float, progress: Callable[[int], None]
+) -> bool:
+    """Write the segments; tell whether nothing came to the pack meanwhile.
+
+    What a client may still write to becomes no segment: then all of them are copies.
+    """
     place, folder = found.place, found.place.archive
+    was = None if found.pack is None else found.pack.identity()
     new = begun.manifest.segments[begun.first :]
-    pending = [entry for entry in new if _name(found, entry) not in found.listing]
+    pending = [entry for entry in new if sealed_copies.name(found, entry) not in found.listing]
     _check_sealed(found, begun)
-    may_shorten = found.pack is not None and _may_shorten(found, found.pack, wait)
+    is_ours = found.pack is not None and quiet == "proved"
+    may_shorten = is_ours and found.pack is not None and _may_shorten(found, found.pack, wait)
+    if found.pack is not None and not is_ours:
+        _check_room(folder, pending)
     done = 0
-    for batch in _batches(pending, fs.free_bytes(folder)):
-        start, end = _in_pack(begun, batch[-1]).start, _in_pack(begun, batch[0]).end
+    for batch in sealed_copies.batches(pending, fs.free_bytes(folder)):
+        spans = [begun.in_pack(entry.segment.span) for entry in batch]
+        start, end = spans[-1].start, spans[0].end
         if found.pack is None or found.pack.size() < end:
             raise DamagedError(f"{printable(str(place.pack))} is not what it was.")
         if not batch[0].segment.index and may_shorten and len(batch) == 1:
             # The oldest segment is what is left of the pack: no copy, and no room, is needed.
             if not is_at(found.pack, start, Mark(end - start, batch[0].digest)):
-                raise _changed(batch[0])
+                raise sealed_copies.changed(batch[0])
             fs.shorten(place.pack, end)
-            fs.rename_files({place.pack: folder / _name(found, batch[0])})
+            fs.rename_files({place.pack: folder / sealed_copies.name(found, batch[0])})
         else:
-            _copy(found, begun, batch)
+            sealed_copies.copy(found, begun, batch)
             if may_shorten:
                 fs.shorten(place.pack, start)
         done += sum(entry.segment.span.size for entry in batch)
         progress(done)
     fs.create_file_at_once(folder / names.MANIFEST, manifest.dump(begun.manifest))
-    merge_late.close(found)
+    return _close(found, quiet, was)
+
+
+def _check_room(folder: Path, pending: list[SealedSegment]) -> None:
+    """Raise NotQuietError unless there is room for copies of all segments beside the pack."""
+    room, needed = fs.free_bytes(folder), sum(entry.segment.span.size for entry in pending)
+    if room is not None and room < needed:
+        raise NotQuietError(
+            f"{_UNKNOWN} So the history has to be copied, which needs room for {needed:,} bytes, "
+            f"and {room:,} are free. Free some space; or wait until it has been quiet for a day."
+        )
 
 
 def _check_sealed(found: State, begun: Intent) -> None:
@@ -237,74 +280,3 @@ def _check_sealed(found: State, begun: Intent) -> None:
     segments = load.of_manifest(found.place.archive, found.listing, begun.manifest)
     for number in sorted(found.sealed):
         check(segments, number)
-
-
-def _changed(entry: SealedSegment) -> DamagedError:
-    return DamagedError(f"Segment {entry.segment.index} has changed in the {names.PACK}.")
-
-
-def _batches(pending: list[SealedSegment], room: int | None) -> Iterator[list[SealedSegment]]:
-    """Yield the segments from the last to the first, as many at once as may be copied at once.
-
-    The first segment of a session is alone, since it needs no copy. On a disk that is almost full
-    a batch is no larger than the largest segment.
-    """
-    largest = max((entry.segment.span.size for entry in pending), default=0)
-    limit = max(largest, _BATCH if room is not None and room > _PLENTY else 0)
-    copied = [entry for entry in reversed(pending) if entry.segment.index]
-    yield from replacing.batches(copied, lambda entry: entry.segment.span.size, limit)
-    yield from ([entry] for entry in pending if not entry.segment.index)
-
-
-def _in_pack(begun: Intent, entry: SealedSegment) -> Span:
-    return begun.in_pack(entry.segment.span)
-
-
-def _name(found: State, entry: SealedSegment) -> str:
-    return names.segment_file(found.place.session, "numbered", entry.segment.index)
-
-
-def _copy(found: State, begun: Intent, batch: list[SealedSegment]) -> None:
-    """Write segments from the pack; they are on the disk under their names when this returns."""
-
-    def file(entry: SealedSegment) -> Replacement[SealedSegment]:
-        path = found.place.archive / _name(found, entry)
-        draft = path.with_name(path.name + names.PARTIAL)
-        return Replacement(draft, path, partial(_write, found, begun, entry))
-
-    # What is under a segment's name counts: no other record has to say so.
-    replacing.replace_files([file(entry) for entry in batch])
-
-
-def _write(found: State, begun: Intent, entry: SealedSegment, draft: fs.Draft) -> SealedSegment:
-    """Write a segment; raise DamagedError if the pack has not what was planned."""
-    draft.append(_header(begun, entry))
-    if _copied(found, _in_pack(begun, entry), draft) != entry.digest:
-        raise _changed(entry)
-    return entry
-
-
-def _header(begun: Intent, entry: SealedSegment) -> bytes:
-    index = entry.segment.index
-    return header.of(
-        entry.segment,
-        session=begun.manifest.session,
-        layout="numbered",
-        digest=entry.digest,
-        parent_digest=begun.manifest.segments[index - 1].digest if index else ZERO,
-        segments=None,
-        source_bytes=None,
-    )
-
-
-def _copied(found: State, span: Span, file: fs.NewFile) -> str:
-    copied, buffer = Fingerprint(), bytearray(BUFFER)
-    pack = found.pack
-    with memoryview(buffer) as view:
-        for start in range(span.start, span.end, BUFFER):
-            size = min(BUFFER, span.end - start)
-            if pack is not None:
-                pack.fill(view[:size], start)
-            copied.update(view[:size])
-            file.append(view[:size])
-    return copied.digest

@@ -1,0 +1,202 @@
+"""Having replaced files wait where no lease proves that nobody writes to them any more.
+
+Rule: a replaced file is kept whole until it has been quiet for a day and nobody is known to have
+it open. What comes to it meanwhile is appended to the live file, by whole lines, once: the note
+says which bytes, and how long the live file was, before they are appended.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from sessrotate import fs, names
+from sessrotate.archive import state, waiting
+from sessrotate.archive.clock_record import stamp
+from sessrotate.archive.intent import NO_SWAP, Batch, Mark
+from sessrotate.archive.late_file import Counted
+from sessrotate.archive.late_lines import is_at, residue
+from sessrotate.archive.waiting import NOTE, Note
+from sessrotate.errors import printable
+from sessrotate.model import Span
+from sessrotate.system import in_use, lease
+from sessrotate.system.source import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from sessrotate.archive.place import Place
+    from sessrotate.archive.state import State
+    from sessrotate.archive.waiting import Waiting
+    from sessrotate.model import FileIdentity
+
+QUIET: Final = 86_400.0
+"""Seconds without a change after which a replaced file is let go where there are no leases."""
+
+_AT_ONCE: Final = 1024 * 1024
+"""Most bytes that are appended in one batch, unless a single line is longer."""
+
+
+def is_over(file: FileIdentity, since_ns: int, quiet: float = QUIET) -> bool:
+    """Tell whether a file has been quiet for so many seconds, and nobody is known to write to it.
+
+    `since_ns`, nanoseconds since 1970, is when it was replaced.
+    """
+    return quiet_for(file, since_ns) >= quiet and not any(in_use.writers(file))
+
+
+def quiet_for(file: FileIdentity, since_ns: int) -> float:
+    """Return for how many seconds a file has not changed since it was replaced."""
+    return time.time() - max(file.modified_ns, since_ns) / 1e9
+
+
+def keep(found: State, was: FileIdentity) -> bool:
+    """Have the pack wait, whole; tell whether that was done.
+
+    `was` is what it was when it was opened. Not done if it has changed since then, or has lines
+    that the live file has yet to get.
+    """
+    pack = found.pack
+    if pack is None or (found.residue.span.size and found.pending is None):
+        return False
+    mark = _mark(pack, pack.size())
+    if pack.identity() != was or was.size != mark.size:
+        return False
+    path = waiting.free_name(found.place)
+    fs.create_folder(path.parent)
+    # The note first: without it nothing would ever be done about the file.
+    _write(path, Note(mark, int(stamp() * 1e9), was.modified_ns))
+    fs.put(found.place.pack, path)
+    return True
+
+
+def settle(place: Place) -> int:
+    """Bring over what came to the files that wait, and remove those whose time is over.
+
+    The session's lock is held, and nothing is left of a rotation. Returns how many bytes were
+    removed. Raises OSError as the system reports.
+    """
+    freed = 0
+    for each in waiting.packs(place):
+        if each.note is None:
+            continue
+        with _opened(place, each.path) as pack:
+            answer = lease.read(pack.fd)  # by now there may be leases, or the last writer is gone
+            if answer == "taken":
+                lease.release(pack.fd)
+            note = _brought_over(place, each.path, each.note)
+            here = pack.identity()
+            if note is None or (here.size, here.modified_ns) != (note.mark.size, note.modified):
+                continue
+            is_quiet = answer == "taken" or (answer == "none" and is_over(here, note.since))
+            # Nothing tells an edit with the old time set from none, so it is read once more.
+            if is_quiet and is_at(pack, 0, note.mark):
+                fs.remove_files(place.waiting, [each.path.name])
+                freed += here.size
+    _clean(place)
+    return freed
+
+
+def problems(place: Place) -> Iterator[tuple[Path, str]]:
+    """Yield the files that wait and are never removed, and what a person does about each."""
+    for each in waiting.packs(place):
+        shown = printable(str(each.path))
+        if each.note is None:
+            told = f"Nothing says what {shown} is"
+        elif each.path.lstat().st_nlink != 1:
+            told = f"{shown} has another name, a hard link"
+        elif _is_edited(place, each):
+            told = f"A program edited {shown}, a live file that was replaced"
+        else:
+            continue
+        yield each.path, f"{told}: compare it with the session, then move it away."
+
+
+def _is_edited(place: Place, each: Waiting) -> bool:
+    with _opened(place, each.path) as pack:
+        note = each.note
+        is_same = note is None or pack.identity().modified_ns == note.modified
+        return not is_same and note is not None and not is_at(pack, 0, note.mark)
+
+
+def _opened(place: Place, path: Path) -> Source:
+    return Source.inside(place.archive, f"{names.WAITING}/{path.name}")
+
+
+def _brought_over(place: Place, path: Path, note: Note) -> Note | None:
+    """Append what came to a file that waits; return its note, None if that has to wait."""
+    while True:
+        with state.opened(place) as found, _opened(place, path) as pack:
+            here, live = pack.identity(), found.live
+            if note.batch is None and (here.size, here.modified_ns) == (
+                note.mark.size,
+                note.modified,
+            ):
+                return note
+            if os.fstat(pack.fd).st_nlink != 1:
+                return None  # it may be any file that somebody gave this name
+            if live is None or found.is_gone or found.is_archived or found.intent is not None:
+                return None
+            if not is_at(pack, 0, note.mark):
+                return None  # edited: what is in it belongs nowhere
+            pack.freeze()
+            start = note.mark.size
+            if note.batch is not None:
+                swap = replace(NO_SWAP, batch=note.batch)
+                start = residue(swap, pack, live).span.start
+            size, reached = live.size(), start
+            start, is_rest = _whole(pack, start, live, size)
+            end = pack.line_start(min(pack.size(), start + _AT_ONCE), start)
+            end = end if end > start else pack.line_start(pack.size(), start)
+            if end <= start:
+                note = Note(_mark(pack, reached), note.since, here.modified_ns)
+                _write(path, note)
+                return note
+            if size and not is_rest and live.read_at(size - 1, 1) != b"\n":
+                return None  # a client is writing a line just now
+            data = pack.read_at(start, end - start)
+            _write(path, replace(note, batch=Batch(Span(start, end), size)))
+            fs.append(place.live, data)
+            note = Note(_mark(pack, end), note.since, here.modified_ns)
+        _write(path, note)
+
+
+def _whole(pack: Source, start: int, live: Source, size: int) -> tuple[int, bool]:
+    """Return where in the file to go on from, and whether that is inside the live file's last line.
+
+    Half a line that was brought over, and is not the live file's end any more, is said whole.
+    """
+    line = pack.line_start(start)
+    half = pack.read_at(line, start - line)
+    if not half:
+        return start, False
+    if size >= len(half) and live.read_at(size - len(half), len(half)) == half:
+        return start, True
+    return line, False
+
+
+def _mark(pack: Source, size: int) -> Mark:
+    counted = Counted(pack.pieces(Span(0, size)))
+    for _ in counted:
+        pass
+    return counted.mark
+
+
+def _write(path: Path, note: Note) -> None:
+    fs.create_file_at_once(path.with_name(path.name + NOTE), waiting.dump(note))
+
+
+def _clean(place: Place) -> None:
+    """Remove the notes of files that have gone, then the folder if it is empty."""
+    if not place.waiting.is_dir() or place.waiting.is_symlink():
+        return
+    there = {path.name for path in place.waiting.iterdir()}
+    ends = (NOTE, NOTE + names.PARTIAL)
+    notes = {name for name in there if name.endswith(ends)}
+    fs.remove_files(
+        place.waiting, sorted(name for name in notes if name.partition(".")[0] not in there)
+    )
+    fs.remove_folder(place.waiting)

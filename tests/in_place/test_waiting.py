@@ -1,0 +1,233 @@
+"""Replaced files that a client may still write to, where no lease proves that none does."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from sessrotate import doctor
+from sessrotate.archive import waiting
+from sessrotate.in_place.seal import NotQuietError
+from sessrotate.system import in_use
+from support import command_line, homes
+from support.command_line import ID, boundary, row, session
+from support.homes import Crash, Home, Killed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DATA: Final = session(boundaries=3)
+LATE: Final = row(96)
+NEXT: Final = row(97)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """A session on a system without leases, and without a list of open files."""
+    homes.without_leases(monkeypatch)
+    monkeypatch.setattr(in_use, "_PROC", tmp_path / "no proc")
+    return homes.home(tmp_path, monkeypatch, DATA)
+
+
+def sealed(home: Home) -> None:
+    """Rotate, and let so much time pass that the history is sealed."""
+    home.rotate()
+    home.age()
+    home.rotate()
+    assert f"{ID}.jsonl" in home.archived()
+
+
+def held(home: Home) -> int:
+    """Open the live file for appending, as a program does that keeps it open."""
+    return os.open(home.live, os.O_WRONLY | os.O_APPEND)
+
+
+def waiting_packs(home: Home) -> list[Path]:
+    return [each.path for each in waiting.packs(home.where)]
+
+
+def test_a_line_that_comes_after_sealing_is_in_no_sealed_segment_and_not_lost(home: Home) -> None:
+    writer = held(home)
+    sealed(home)
+    os.write(writer, LATE)
+    assert not home.problems()
+    home.rotate()
+    assert home.stitched() == DATA + LATE
+    home.restore()
+    assert home.stitched() == DATA + LATE
+    os.close(writer)
+
+
+def test_a_replaced_file_is_kept_whole_until_it_was_quiet_for_a_day(home: Home) -> None:
+    inode = home.live.stat().st_ino
+    sealed(home)
+    (pack,) = waiting_packs(home)
+    assert (pack.stat().st_ino, pack.read_bytes()) == (inode, DATA)
+    home.age(23 * 3600)
+    home.rotate()
+    assert waiting_packs(home) == [pack]
+    home.age(2 * 3600)
+    home.rotate()
+    assert not waiting_packs(home)
+    assert "waiting" not in home.archived()
+    assert home.stitched() == DATA
+
+
+def test_a_replaced_file_that_a_process_is_known_to_have_open_is_kept(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sealed(home)
+    home.age(90 * 3600)
+    with monkeypatch.context() as patch:
+        status = waiting_packs(home)[0].stat()
+        patch.setattr(in_use, "_writing", lambda _: [(7, (status.st_dev, status.st_ino))])
+        home.rotate()
+        assert waiting_packs(home)
+    home.rotate()
+    assert not waiting_packs(home)
+
+
+def test_several_replaced_files_wait_at_once_and_each_brings_its_lines(home: Home) -> None:
+    first = held(home)
+    sealed(home)
+    second = held(home)
+    more = boundary(50) + row(51)
+    home.append(more)
+    sealed(home)
+    assert len(waiting_packs(home)) == 2
+    os.write(first, LATE)
+    os.write(second, NEXT)
+    home.rotate()
+    assert home.stitched() == DATA + more + LATE + NEXT
+    assert not home.problems()
+
+
+def test_half_a_line_waits_for_its_other_half(home: Home) -> None:
+    writer = held(home)
+    sealed(home)
+    os.write(writer, LATE[:10])
+    home.rotate()
+    assert home.stitched() == DATA
+    os.write(writer, LATE[10:])
+    home.rotate()
+    assert home.stitched() == DATA + LATE
+
+
+def test_lines_wait_while_the_live_file_ends_in_half_a_line(home: Home) -> None:
+    writer = held(home)
+    sealed(home)
+    os.write(writer, LATE)
+    home.append(NEXT[:10])
+    home.rotate()
+    assert home.stitched() == DATA + NEXT[:10]
+    home.append(NEXT[10:])
+    home.rotate()
+    assert home.stitched() == DATA + NEXT + LATE
+
+
+def test_a_replaced_file_edited_in_place_is_kept_for_ever_and_doctor_says_so(home: Home) -> None:
+    sealed(home)
+    (pack,) = waiting_packs(home)
+    with pack.open("r+b") as file:
+        file.write(b"X")
+    home.age(90 * 3600)
+    home.rotate()
+    assert waiting_packs(home) == [pack]
+    assert home.stitched() == DATA
+    (finding,) = (each for each in doctor.findings() if each.session == ID)
+    assert (finding.kind, finding.path) == ("edited", str(pack))
+
+
+def test_a_line_comes_over_once_wherever_a_crash_comes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    homes.without_leases(monkeypatch)
+    monkeypatch.setattr(in_use, "_PROC", tmp_path / "no proc")
+    at = 0
+    while True:
+        at += 1
+        home = homes.home(tmp_path / str(at), monkeypatch, DATA)
+        writer = held(home)
+        sealed(home)
+        os.write(writer, LATE)
+        os.close(writer)
+        crash = Crash(at)
+        with pytest.MonkeyPatch.context() as patch:
+            crash.install(patch)
+            with suppress(Killed):
+                home.rotate()
+        home.append(NEXT)
+        home.rotate()
+        told = home.stitched().removeprefix(DATA)
+        assert told in {LATE + NEXT, NEXT + LATE}, at
+        if not crash.happened:
+            return
+
+
+def test_sealing_is_finished_wherever_a_crash_comes_and_the_file_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    homes.without_leases(monkeypatch)
+    monkeypatch.setattr(in_use, "_PROC", tmp_path / "no proc")
+    at = 0
+    while True:
+        at += 1
+        home = homes.home(tmp_path / str(at), monkeypatch, DATA)
+        writer = held(home)
+        home.rotate()
+        home.age()
+        crash = Crash(at)
+        with pytest.MonkeyPatch.context() as patch:
+            crash.install(patch)
+            with suppress(Killed):
+                home.rotate()
+        assert home.stitched() == DATA, at
+        home.age()
+        home.rotate()
+        os.write(writer, LATE)
+        os.close(writer)
+        home.rotate()
+        assert home.stitched() == DATA + LATE, at
+        assert not home.problems()
+        if not crash.happened:
+            return
+
+
+def test_without_room_for_copies_sealing_waits(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    home.rotate()
+    home.age()
+    with monkeypatch.context() as patch:
+        patch.setattr("sessrotate.fs.free_bytes", lambda _: 10)
+        with pytest.raises(NotQuietError, match="room"):
+            home.rotate()
+        assert home.pack.read_bytes() == DATA
+    home.rotate()
+    assert home.stitched() == DATA
+
+
+def test_a_restored_session_keeps_its_archive_until_the_replaced_file_is_quiet(home: Home) -> None:
+    sealed(home)
+    writer = held(home)
+    done = home.restore()
+    assert done is not None
+    assert done.pending
+    home.age(2 * 3600)
+    os.write(writer, LATE)
+    with pytest.raises(NotQuietError):
+        home.restore()
+    assert home.stitched() == DATA + LATE
+    os.close(writer)
+    home.age(90 * 3600)
+    home.restore()
+    assert home.live.read_bytes() == DATA + LATE
+    assert not home.archive.exists()
+
+
+def test_list_counts_replaced_files_that_wait_as_on_the_disk(home: Home) -> None:
+    sealed(home)
+    ended = command_line.called("list", "--json")
+    assert ended.code == 0
+    assert str(sum(f.stat().st_size for f in home.archive.rglob("*") if f.is_file())) in ended.out
