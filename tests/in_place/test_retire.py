@@ -15,6 +15,7 @@ from sessrotate.archive import place, restored
 from sessrotate.errors import DamagedError, RefusedError, SessrotateError
 from sessrotate.hook import call
 from sessrotate.in_place import fleet, operations, retire, seal
+from sessrotate.render.common import size as shown
 from sessrotate.reports import listing
 from sessrotate.retention import trash
 from sessrotate.retention.policy import DAY
@@ -75,6 +76,8 @@ def test_its_bytes_count_on_the_disk(home: Home) -> None:
     (kept,) = trashes(home)
     size = sum(path.stat().st_size for path in kept.iterdir())
     assert [entry.archived_disk_bytes for entry in listing.sessions()] == [size]
+    assert called("report", "--all", "--json").document()["trash_bytes"] == size
+    assert f"; {shown(size)} in the trash" in called("report", "--all").out
     told = {setting.name: setting.value for setting in doctor.settings()}
     assert told["archives of restored sessions in the trash"] == f"1, {size:,} bytes"
 

@@ -85,6 +85,12 @@ def places() -> Iterator[Place]:
             yield where
 
 
+def trash_bytes() -> int:
+    """Return what the files in every trash take: of restored sessions, and of archives."""
+    pruned = (Trashed(where.archive / names.TRASH) for where in place.archives())
+    return sum(trashed.bytes for trashed in (*every(), *pruned))
+
+
 def of(where: Place) -> list[Trashed]:
     """Return the archives of one session in that trash, oldest first."""
     return [found for found in _in(where.trash) if found.project == where.project]

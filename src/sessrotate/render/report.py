@@ -85,7 +85,8 @@ def machine(report: MachineReport, canvas: Canvas) -> Iterator[str]:
     """Yield the lines of the report of all sessions."""
     archived = f", {size(report.archived_bytes)} of it archived" if report.archived_bytes else ""
     sessions = count(len(report.sessions), "session")
-    yield f"{sessions}: {size(report.bytes)} in {count(report.lines, 'line')}{archived}"
+    trash = f"; {size(report.trash_bytes)} in the trash" if report.trash_bytes else ""
+    yield f"{sessions}: {size(report.bytes)} in {count(report.lines, 'line')}{archived}{trash}"
     if not report.sessions:
         return
     yield from _totals("client", report.clients, canvas)

@@ -53,6 +53,7 @@ def machine(report: MachineReport) -> dict[str, Any]:
         "lines": report.lines,
         "archived_bytes": report.archived_bytes,
         "would_free_bytes": report.would_free,
+        "trash_bytes": report.trash_bytes,
         "sessions": [_summary(each) for each in report.sessions],
         "clients": [_renamed(total) for total in report.clients],
         "projects": [_renamed(total) for total in report.projects],

@@ -10,6 +10,7 @@ from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from sessrotate.archive import restored
 from sessrotate.errors import SessrotateError, StorageError
 from sessrotate.reports import discovery, growth, session_report
 from sessrotate.reports.counting import Counts
@@ -97,6 +98,7 @@ def of_machine(
         worth=_worth(sessions),
         unread=errors.unread,
         contents=None if counts is None else counts.contents(),
+        trash_bytes=restored.trash_bytes(),
     )
 
 

@@ -180,7 +180,8 @@ class MachineReport:
 
     `worth` are the sessions that are worth rotating, those first where it frees most.
     `contents` are the sums over all sessions, None without kinds. Duplicates are those within a
-    session; lines copied from another session (by a resumed clone) are not counted.
+    session; lines copied from another session (by a resumed clone) are not counted. `trash_bytes`
+    is what the files in every trash take: pruned segments, and archives of restored sessions.
     """
 
     sessions: tuple[SessionReport, ...]
@@ -190,6 +191,7 @@ class MachineReport:
     worth: tuple[SessionReport, ...]
     unread: tuple[UnreadSession, ...]
     contents: Contents | None = None
+    trash_bytes: int = 0
 
     @property
     def bytes(self) -> int:
