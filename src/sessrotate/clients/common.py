@@ -5,8 +5,10 @@ Rule: nothing here knows a client, and nothing raises over what it is given.
 
 from __future__ import annotations
 
+import os
 import re
 from array import array
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate.parsing import json_line
@@ -78,6 +80,23 @@ def listed(folder: Path) -> list[Path]:
         return sorted(folder.iterdir())
     except OSError:
         return []
+
+
+def bytes_in(folder: Path) -> int:
+    """Return how many bytes a folder and those in it hold; links in it are not followed.
+
+    What cannot be read counts for nothing.
+    """
+    sizes, folders = 0, [str(folder)]
+    while folders:
+        with suppress(OSError, ValueError), os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                with suppress(OSError):
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(entry.path)
+                    elif not entry.is_dir():
+                        sizes += entry.stat(follow_symlinks=False).st_size
+    return sizes
 
 
 def in_order(records: Callable[[], Iterable[Record]], order: Sequence[int]) -> Iterator[Record]:

@@ -6,6 +6,7 @@ Rule: both say the same of a segment, and text from a session is made harmless a
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate import safe_text
@@ -50,12 +51,9 @@ def opening(boundary: Boundary | None) -> dict[str, Any] | None:
     """Return what JSON says of the boundary that opens a segment."""
     if boundary is None:
         return None
-    return {
-        "uuid": boundary.uuid,
-        "timestamp": boundary.timestamp,
-        "trigger": boundary.trigger,
-        "pre_tokens": boundary.pre_tokens,
-    }
+    told = asdict(boundary)
+    del told["offset"]  # where the segment starts
+    return told
 
 
 def table(segments: Sequence[Segment], canvas: Canvas) -> Iterator[str]:

@@ -16,14 +16,13 @@ from sessrotate.archive import archived_file
 from sessrotate.clients.preview import EDGE
 from sessrotate.errors import SessrotateError
 from sessrotate.reports import file_edges
-from sessrotate.reports.file_edges import Edges
 from sessrotate.segments import load, manifest
 from sessrotate.segments.segment_set import SegmentFile, beginning
 
 if TYPE_CHECKING:
     from sessrotate.archive.place import Place
     from sessrotate.model import SealedSegment, Segment
-    from sessrotate.reports.file_edges import Unread
+    from sessrotate.reports.file_edges import Edges, Unread
     from sessrotate.segments.manifest import Manifest
 
 
@@ -124,20 +123,10 @@ def _away(where: Place, found: ArchiveSummary) -> ArchiveSummary:
     if source is None:
         return found
     with source:
-        size = source.size()
-        head = source.read_at(0, min(EDGE, size))
         is_plain = source.path.name == where.live.name
-        tail = source.read_at(max(0, size - EDGE), min(EDGE, size)) if is_plain else b""
-        identity = source.identity()
-    away = Edges(
-        head=head,
-        tail=head if size <= EDGE else tail,
-        size=size,
-        modified=identity.modified_ns,
-        file=(identity.device, identity.inode),
-    )
+        away = file_edges.of_source(source, source.size(), with_tail=is_plain)
     known = 0 if found.content_bytes is None else found.content_bytes
-    return replace(found, content_bytes=known + size, away=away)
+    return replace(found, content_bytes=known + away.size, away=away)
 
 
 def _part(where: Place, sealed: SealedSegment) -> SegmentFile:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 from sessrotate import clients, units
 from sessrotate.archive import place
-from sessrotate.clients.claude import agents as claude_agents
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.claude import preview
+from sessrotate.clients.common import bytes_in
 from sessrotate.clients.protocol import Placing
 from sessrotate.reports import archive_summary, file_edges, project_folder
 from sessrotate.reports.archive_summary import NOTHING
@@ -156,7 +156,7 @@ def of_place(where: Place, folder: ProjectFolder, unread: Unread) -> FoundSessio
         seen = replace(seen, title=folder.titles[where.session])
     side = folder.agents.get(where.session, 0)
     if where.session in folder.folders:
-        side += claude_agents.side_bytes(where.live.parent / where.session)
+        side += bytes_in(where.live.parent / where.session)
     return _found(
         claude,
         where.live,

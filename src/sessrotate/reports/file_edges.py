@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sessrotate.clients.protocol import Client
+    from sessrotate.system.source import Source
 
     Unread = Callable[[str, str], None]
     """Is called with the path of what cannot be read, and the reason."""
@@ -85,6 +86,18 @@ def of(path: str | os.PathLike[str]) -> Edges:
     finally:
         os.close(fd)
     return Edges(head, tail, *_facts(status))
+
+
+def of_source(source: Source, size: int, *, with_tail: bool = True) -> Edges:
+    """Return the edges of the first `size` bytes of an open file.
+
+    Without `with_tail`, the last bytes are not read, unless they are the first ones too.
+    """
+    head = source.read_at(0, min(EDGE, size))
+    tail = source.read_at(size - EDGE, EDGE) if with_tail and size > EDGE else b""
+    found = source.identity()
+    known = size, found.modified_ns, (found.device, found.inode)
+    return Edges(head, head if size <= EDGE else tail, *known)
 
 
 def _facts(status: os.stat_result) -> tuple[int, int, tuple[int, int]]:

@@ -19,7 +19,7 @@ from sessrotate.errors import DamagedError, StorageError
 from sessrotate.model import Span
 from sessrotate.parsing.lines import count
 from sessrotate.reading import pieces
-from sessrotate.reports import growth
+from sessrotate.reports import file_edges, growth
 from sessrotate.reports.model import SegmentRow, SessionReport
 from sessrotate.segments import segment_set
 from sessrotate.system import in_use
@@ -210,13 +210,12 @@ def _kept(session: Session, where: Place | None) -> str | None:
 
 
 def _in_place(archived: SegmentSet | None, source: Source, end: int) -> Sight:
-    size = min(EDGE, end)
-    head, tail = source.read_at(0, size), source.read_at(end - size, size)
+    newest = file_edges.of_source(source, end)
     if archived is None or not archived.parts:
-        return reader.sight(head, tail, is_whole=end <= EDGE)
+        return reader.sight(newest.head, newest.tail, is_whole=newest.is_whole)
     # What a rotation carried stands at the beginning of the live file, titles among it.
     early = segment_set.beginning(archived.folder, archived.parts[0], EDGE)
-    return reader.sight(early, head + b"\n" + tail, is_whole=False)
+    return reader.sight(early, newest.head + b"\n" + newest.tail, is_whole=False)
 
 
 def _outside(session: Session, parts: tuple[SegmentRow, ...]) -> Sight:

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessrotate import open_session
+from sessrotate.clients import common
 from sessrotate.clients.claude import agents as claude_agents
 from sessrotate.clients.claude.agents import with_calls
 from sessrotate.clients.claude.preview import standing
@@ -42,9 +43,9 @@ def test_links_beside_a_session_are_counted_for_themselves(tmp_path: Path) -> No
     (held / "to-a-folder").symlink_to(tmp_path)
     (held / "results" / "round").symlink_to(held)
     links = len(str(tmp_path / "large")) + len("nothing")
-    assert claude_agents.side_bytes(held) == 12 + links
-    assert claude_agents.side_bytes(tmp_path / "none") == 0
-    assert claude_agents.side_bytes(tmp_path / "large") == 0
+    assert common.bytes_in(held) == 12 + links
+    assert common.bytes_in(tmp_path / "none") == 0
+    assert common.bytes_in(tmp_path / "large") == 0
 
 
 def lines(*rows: Any) -> bytes:

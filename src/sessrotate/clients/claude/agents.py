@@ -13,7 +13,6 @@ session ids in their rows decide.
 from __future__ import annotations
 
 import json
-import os
 import re
 from contextlib import suppress
 from dataclasses import replace
@@ -83,20 +82,6 @@ def beside(live: Path, session: str) -> list[str]:
 def is_agent(name: str) -> bool:
     """Tell whether a file has the name of an agent's transcript."""
     return name.startswith(AGENT) and name.endswith(SUFFIX)
-
-
-def side_bytes(folder: Path) -> int:
-    """Return how many bytes the folder of a session, or one in it, holds."""
-    sizes, folders = 0, [str(folder)]
-    while folders:
-        with suppress(OSError), os.scandir(folders.pop()) as entries:
-            for entry in entries:
-                with suppress(OSError):
-                    if not entry.is_dir():
-                        sizes += entry.stat(follow_symlinks=False).st_size
-                    elif not entry.is_symlink():
-                        folders.append(entry.path)
-    return sizes
 
 
 def with_calls(agents: Iterable[Agent], history: Callable[[], Iterable[Record]]) -> list[Agent]:

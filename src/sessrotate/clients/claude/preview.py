@@ -36,7 +36,7 @@ _TITLES: Final[dict[str | None, tuple[TitleSource, Callable[[Titled], str | None
     "ai-title": ("ai", lambda row: row.ai_title),
     "last-prompt": ("last prompt", lambda row: row.last_prompt),
 }
-"""Rows whose last one counts: their type, and the field."""
+"""Rows whose last one counts, the best title first: their type, and the field."""
 
 _TITLED: Final = re.compile(rb'"type":\s*"(?:custom-title|ai-title|last-prompt|summary)"')
 _CONVERSATION: Final = b'{"parentUuid":'
@@ -209,15 +209,13 @@ class _Found:
 
     def title(self) -> Title:
         told = [said for leaf, said in self.summaries.items() if leaf in self.leaves]
-        by_rank: tuple[tuple[TitleSource, str], ...] = (
-            ("custom", self.titles.get("custom", "")),
-            ("ai", self.titles.get("ai", "")),
-            ("last prompt", self.titles.get("last prompt", "")),
-            ("summary", told[-1] if told else ""),
-            ("first prompt", self.first),
-            ("command", self.command),
-        )
-        return next((Title(said, source) for source, said in by_rank if said), Title())
+        by_rank: dict[TitleSource, str] = {
+            **{source: self.titles.get(source, "") for source, _ in _TITLES.values()},
+            "summary": told[-1] if told else "",
+            "first prompt": self.first,
+            "command": self.command,
+        }
+        return next((Title(said, source) for source, said in by_rank.items() if said), Title())
 
 
 def _titled(edge: bytes) -> Iterator[bytes]:

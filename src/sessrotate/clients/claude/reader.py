@@ -14,6 +14,7 @@ from sessrotate.clients.claude import kinds, preview, thread
 from sessrotate.clients.claude import live as claude_live
 from sessrotate.clients.claude import view as claude_view
 from sessrotate.clients.claude.rows import row_of
+from sessrotate.clients.common import bytes_in
 from sessrotate.clients.preview import EDGE
 
 if TYPE_CHECKING:
@@ -78,4 +79,4 @@ def agents(session: Reading) -> list[Agent]:
 
 def side_bytes(session: Reading) -> int:
     """Return how many bytes of tools' results the client keeps in files of their own."""
-    return claude_agents.side_bytes(session.path.parent / session.id / claude_agents.RESULTS)
+    return bytes_in(session.path.parent / session.id / claude_agents.RESULTS)

@@ -95,15 +95,15 @@ class Usage(Struct):
 class UsageInfo(Struct):
     """What an answer cost, and all of the session's so far."""
 
-    last_token_usage: Usage = msgspec.field(default_factory=Usage)
-    total_token_usage: Usage = msgspec.field(default_factory=Usage)
+    last: Usage = msgspec.field(name="last_token_usage", default_factory=Usage)
+    total: Usage = msgspec.field(name="total_token_usage", default_factory=Usage)
 
 
 class UsageRecord(Struct):
     """The same, as the payload of a `token_usage_record` (0.155)."""
 
-    usage: Usage = msgspec.field(default_factory=Usage)
-    thread_token_usage: Usage = msgspec.field(default_factory=Usage)
+    last: Usage = msgspec.field(name="usage", default_factory=Usage)
+    total: Usage = msgspec.field(name="thread_token_usage", default_factory=Usage)
 
 
 class HistoryItem(Struct):

@@ -177,8 +177,7 @@ def _compacted(row: rows.Compacted) -> View:
 def _event(row: rows.EventMsg) -> View:
     event, time = row.payload, row.timestamp
     if event.type == "token_count":
-        info = event.info or rows.UsageInfo()
-        return _usage(event.type, time, info.last_token_usage, info.total_token_usage)
+        return _usage(event.type, time, event.info or rows.UsageInfo())
     name = _TOLD.get(event.type)
     if name is None:
         return View("other", event.type, time=time)
@@ -198,19 +197,15 @@ _TOLD: Final = {
 """Events that no item repeats, and the field that says most."""
 
 
-def _cost(row: rows.TokenUsageRecord) -> View:
-    cost = row.payload
-    return _usage("token_usage_record", row.timestamp, cost.usage, cost.thread_token_usage)
-
-
-def _usage(kind: str, time: str | None, usage: rows.Usage, total: rows.Usage) -> View:
+def _usage(kind: str, time: str | None, info: rows.UsageInfo | rows.UsageRecord) -> View:
     """Show what an answer cost. 0.155 and later say so twice: the same message stands for both."""
+    usage = info.last
     sent, received = max(0, usage.input_tokens), max(0, usage.output_tokens)
     if not sent and not received:
         return View("other", kind, time=time)
     cached, stored = max(0, usage.cached_input_tokens), max(0, usage.cache_write_input_tokens)
     tokens = Tokens(max(0, sent - cached - stored), cached, stored, received)
-    message = f"total {max(0, total.total_tokens)}"
+    message = f"total {max(0, info.total.total_tokens)}"
     return View("other", kind, time=time, tokens=tokens, message=message)
 
 
@@ -229,7 +224,7 @@ _VIEWS: Final[dict[type, Callable[[Any], View]]] = {
         "other", "turn_context", time=row.timestamp, model=row.payload.model
     ),
     rows.EventMsg: _event,
-    rows.TokenUsageRecord: _cost,
+    rows.TokenUsageRecord: lambda row: _usage("token_usage_record", row.timestamp, row.payload),
     rows.WorldState: lambda row: View("other", "world_state", time=row.timestamp),
     rows.UnknownRow: _unknown,
 }

@@ -20,7 +20,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from sessrotate.clients.common import listed
+from sessrotate.clients.common import bytes_in, listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -179,12 +179,7 @@ def _is_name(text: str) -> bool:
 
 def _size(path: Path) -> int:
     """Return how many bytes a file, or all that is in a folder, holds."""
-    found = 0
     with suppress(OSError, ValueError):
         if not path.is_dir() or path.is_symlink():
             return path.lstat().st_size
-    for top, _, files in os.walk(path):
-        for file in files:
-            with suppress(OSError):
-                found += os.lstat(os.path.join(top, file)).st_size  # noqa: PTH118 - thousands
-    return found
+    return bytes_in(path)
