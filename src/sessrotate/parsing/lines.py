@@ -29,15 +29,19 @@ LONG: Final = -1
 """In place of where it begins in the buffer: the line does not fit into it."""
 
 
-def count(pieces: Iterable[bytes | memoryview]) -> int:
-    """Return how many lines the pieces have together, with a last one that has no newline."""
-    found, last = 0, b"\n"
+def count(pieces: Iterable[bytes | memoryview]) -> tuple[int, int]:
+    """Return how many lines the pieces have, with a last one without a newline, and how many bytes.
+
+    The newlines count among the bytes.
+    """
+    found, size, last = 0, 0, b"\n"
     for piece in pieces:
         data = bytes(piece)  # of bytes no copy is made
         if data:
             found += newlines(data, 0, len(data))
+            size += len(data)
             last = data[-1:]
-    return found + (last != b"\n")
+    return found + (last != b"\n"), size
 
 
 class Window:

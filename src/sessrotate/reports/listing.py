@@ -52,8 +52,10 @@ def _sessions(unread: Unread) -> list[SessionInfo]:
         is_ours = each.place is not None and each.info.id in running
         is_running = is_ours or each.file in written
         is_restored = each.place is not None and restored.is_marked(each.place)
-        entry = replace(each.info, is_running=is_running, is_restored=is_restored)
-        listed.append(entry if is_running or is_restored else each.info)
+        entry = each.info
+        if is_running or is_restored:  # few are, and there may be ten thousand
+            entry = replace(entry, is_running=is_running, is_restored=is_restored)
+        listed.append(entry)
     return unambiguous(listed)
 
 

@@ -57,7 +57,7 @@ def of_plan(
     rows = [*_sealed(archived)] if archived is not None else []
     for segment in (*planned.segments, planned.newest):
         span = Span(segment.span.start + shift, segment.span.end + shift)
-        lines = count(source.pieces(span)) if is_counted else None
+        lines = count(source.pieces(span))[0] if is_counted else None
         rows.append(_row(segment, segment.span, lines, "live"))
     kept = " ".join(planned.refusals) or None
     if planned.live is None:
@@ -156,10 +156,8 @@ def _opened(session: Session, *, is_counted: bool) -> Iterator[SegmentRow]:
     for info in session.segments:
         problem, lines, size = session.problem(info.index), info.lines, info.bytes
         if problem is None and (size is None or (lines is None and is_counted)):
-            sizes: list[int] = []
             try:
-                lines = count(_measured(session.pieces(info.index), sizes))
-                size = sum(sizes)
+                lines, size = count(session.pieces(info.index))
             except (DamagedError, StorageError) as error:
                 problem = str(error)
         span = Span(start, start + (size or 0))
@@ -185,14 +183,6 @@ def _row(
         state=state if problem is None else "absent",
         problem=problem,
     )
-
-
-def _measured(
-    pieces: Iterator[bytes | memoryview], sizes: list[int]
-) -> Iterator[bytes | memoryview]:
-    for piece in pieces:
-        sizes.append(len(piece))
-        yield piece
 
 
 def _kept(session: Session, where: Place | None) -> str | None:
