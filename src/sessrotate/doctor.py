@@ -13,9 +13,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sessrotate import names
-from sessrotate.archive import archived_file, continued, copies, place, restored, state
+from sessrotate.archive import (
+    archived_file,
+    continued,
+    copies,
+    found_files,
+    place,
+    restored,
+    state,
+)
 from sessrotate.clients.claude import client as claude
-from sessrotate.errors import RequestError, SessrotateError, printable
+from sessrotate.errors import DamagedError, RequestError, SessrotateError, printable
 from sessrotate.hook import installation, notes
 from sessrotate.in_place import recover, swap, waiting
 from sessrotate.in_place.obstacles import disk
@@ -164,6 +172,7 @@ def _look(where: Place) -> Iterator[tuple[str, str]]:
                     "interrupted",
                     (
                         f"{todo.sentence} To do that now: `sessrotate {_command(found)} "
+                        f"{printable(where.session)}`. If that fails: `sessrotate aside "
                         f"{printable(where.session)}`."
                     ),
                 )
@@ -175,6 +184,8 @@ def _look(where: Place) -> Iterator[tuple[str, str]]:
                 yield "damaged", lacking
             if not todo.sentence:
                 yield from _sealed(where)
+    except DamagedError as error:
+        yield "damaged", str(found_files.with_way_out(where, error))
     except SessrotateError as error:
         yield "damaged", str(error)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sessrotate import fs, names
-from sessrotate.errors import printable
+from sessrotate.errors import DamagedError, printable
 from sessrotate.segments import live_header
 
 if TYPE_CHECKING:
@@ -49,6 +49,13 @@ class FoundFiles:
     def prefix(self) -> int:
         """How many bytes of the live file are no part of the history."""
         return 0 if self.header is None else live_header.prefix(self.header)
+
+
+def with_way_out(place: Place, error: DamagedError) -> DamagedError:
+    """Return an error that says, once, what helps where no other command does."""
+    name = printable(place.session)
+    hint = f"If nothing else helps, `sessrotate aside {name}` puts its archive aside, whole."
+    return error if hint in str(error) else DamagedError(f"{error} {hint}")
 
 
 def problem_of_late(

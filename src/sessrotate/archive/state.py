@@ -216,8 +216,10 @@ def opened(place: Place) -> Iterator[State]:
                     begun = _intent(place, listing)
                     found = _judged(_look(place, source, listing, begun, stack))
                     is_same = _intent(place, listing) == begun
-            except (DamagedError, WrongUsageError):
+            except (DamagedError, WrongUsageError) as error:
                 if _listing(place) == listing:
+                    if isinstance(error, DamagedError):
+                        raise found_files.with_way_out(place, error) from error
                     raise
                 continue  # a file went away between being seen and being read
             except InUseError:

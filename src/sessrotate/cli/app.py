@@ -39,6 +39,7 @@ COMMANDS: Final = (
     "archive",
     "unarchive",
     "relocate",
+    "aside",
     "run",
     "config",
     "schedule",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from typing import TYPE_CHECKING, Annotated
 
@@ -124,7 +123,7 @@ def command(
     _tell(render_prune.strangers(dues))
     trashed, freed = shown.trashed, shown.due
     question = "" if is_seen and not as_json else render_prune.total(shown)
-    is_going = not dry_run and (yes or not shown.is_anything or confirmed(question))
+    is_going = not dry_run and (yes or not shown.is_anything or streams.confirmed(question))
     if is_going:
         pruned = [*prune.execute(planned, wait)] if planned is not None else []
         emptied = [*each(trashes if empty_trash else (), empty)]
@@ -177,19 +176,3 @@ def _check_clock(grace: float, now: float, *, by_age: bool, dry_run: bool) -> li
     if not dry_run:
         raise refusal
     return [failure(None, refusal)]
-
-
-def confirmed(total: str) -> bool:
-    """Ask a person whether to go on; `total` is what is about to happen, if nobody has read it.
-
-    Raises WrongUsageError if there is no terminal.
-    """
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise WrongUsageError(
-            "Cannot ask for confirmation without a terminal: pass --yes, or preview with --dry-run."
-        )
-    streams.message(f"{total} Continue? [y/N]".lstrip())
-    if sys.stdin.readline().strip().lower() in {"y", "yes"}:
-        return True
-    streams.message("Nothing was changed.")
-    return False

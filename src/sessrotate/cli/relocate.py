@@ -9,7 +9,6 @@ import typer
 
 from sessrotate.cli import streams
 from sessrotate.cli.options import DryRun, Json, Wait
-from sessrotate.cli.prune import confirmed
 from sessrotate.in_place import outcome, relocate
 from sessrotate.render import relocate as render_relocate
 
@@ -35,7 +34,7 @@ def command(
         streams.write(render_relocate.text(moves, found, dry_run=True))
     many = sum(each.error is None for each in found)
     if many and not dry_run:
-        if not yes and not confirmed(""):
+        if not yes and not streams.confirmed():
             return
         found = [*relocate.execute(moves, wait, dry_run=False)]
         if not as_json:

@@ -16,7 +16,7 @@ from io import TextIOWrapper
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import fs
-from sessrotate.errors import SessrotateError, StorageError, printable, storage
+from sessrotate.errors import SessrotateError, StorageError, WrongUsageError, printable, storage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -200,3 +200,19 @@ def _bar(what: str, total: int, stack: ExitStack) -> Callable[[int], None]:
     stack.callback(bar.stop)  # first: an interrupt may come at any moment
     bar.start()
     return lambda done: bar.update(task, completed=done)
+
+
+def confirmed(total: str = "") -> bool:
+    """Ask a person whether to go on; `total` is what is about to happen, if nobody has read it.
+
+    Raises WrongUsageError if there is no terminal.
+    """
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise WrongUsageError(
+            "Cannot ask for confirmation without a terminal: pass --yes, or preview with --dry-run."
+        )
+    message(f"{total} Continue? [y/N]".lstrip())
+    if sys.stdin.readline().strip().lower() in {"y", "yes"}:
+        return True
+    message("Nothing was changed.")
+    return False

@@ -6,11 +6,14 @@ is one that two programs wrote at the same moment: `doctor` names it until a per
 
 from __future__ import annotations
 
+import os
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sessrotate import fs, names
 from sessrotate.archive.place import ASIDE, FOLDER
-from sessrotate.errors import storage
+from sessrotate.errors import RefusedError, printable, storage
+from sessrotate.system import locks
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,15 +23,64 @@ if TYPE_CHECKING:
 
 def put_aside(place: Place) -> Path | None:
     """Move an archive to where it is in nobody's way; return where, None if there is none."""
-    if not place.archive.exists():
+    if not os.path.lexists(place.archive):
         return None
     folder = _folder(place)
     number = 1
-    while (folder / f"{place.session}.{number}").exists():
+    while os.path.lexists(folder / f"{place.session}.{number}"):
         number += 1
     with storage("put the archive aside"):
         fs.move_folder(place.archive, folder / f"{place.session}.{number}")
     return folder / f"{place.session}.{number}"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """An archive that is to be put aside: how many bytes it has, and whether the session is in it.
+
+    `is_gone`: there is no live file, so that what the archive has of it is all there is.
+    """
+
+    place: Place
+    size: int
+    is_gone: bool
+
+
+def plan(place: Place) -> Plan:
+    """Look at an archive, in whatever state; raise RefusedError if there is none."""
+    if not os.path.lexists(place.archive):
+        raise RefusedError(f"{printable(place.session)} has no archive.")
+    size = 0
+    with storage("look into the archive"):
+        if not place.archive.is_symlink():
+            for here, _, files in os.walk(place.archive):
+                size += sum(os.lstat(os.path.join(here, file)).st_size for file in files)  # noqa: PTH118 - as os.walk gives them
+    return Plan(place, size, not os.path.lexists(place.live))
+
+
+def execute(planned: Plan, wait: float) -> Path:
+    """Put an archive aside, whole, from any state; return where it is.
+
+    Nothing of it has to be readable, and the live file is not touched. `wait` is how many seconds
+    to wait for another sessrotate. Raises InUseError if that goes on, RefusedError if there is no
+    archive any more.
+    """
+    place = planned.place
+    with locks.alone(place, wait):
+        plan(place)
+        with storage("put the archive aside"):
+            # Before the swap this is a second name of the live file, which must have but one.
+            is_ours = place.archive.is_dir() and not place.archive.is_symlink()
+            if (
+                is_ours
+                and os.path.lexists(place.live)
+                and fs.same_as(place.live.lstat())(place.pack)
+            ):
+                fs.remove_files(place.archive, [names.PACK])
+        folder = put_aside(place)
+    if folder is None:
+        raise RefusedError(f"{printable(place.session)} has no archive.")
+    return folder
 
 
 def put_back(place: Place, folder: Path) -> None:

@@ -10,8 +10,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from sessrotate.archive import copies, place, restored, state
+from sessrotate.archive import copies, found_files, place, restored, state
 from sessrotate.errors import (
+    DamagedError,
     RefusedError,
     RequestError,
     SessrotateError,
@@ -123,7 +124,7 @@ def rotate_session(
                 return Rotated(planned, recovered, refusal=error)
         moved = sum(segment.span.size for segment in planned.segments)
         try:
-            with _after_the_swap(), progress("Sealing", moved) as sealing:
+            with _after_the_swap(home), progress("Sealing", moved) as sealing:
                 seal.finish(home, wait, sealing)
         except NotQuietError as error:
             return Rotated(planned, recovered, seconds, pending=str(error))
@@ -146,7 +147,7 @@ def restore_session(where: Place, wait: float, progress: Progress) -> RestorePla
             with progress("Restoring", planned.manifest.source_bytes) as writing:
                 restore.execute(planned, found, wait, writing)
         try:
-            with _after_the_swap():
+            with _after_the_swap(home):
                 seal.finish(home, wait, lambda _done: None)
         except NotQuietError as error:
             return replace(planned, pending=str(error))
@@ -192,17 +193,23 @@ def _aside(where: Place, planned: RotationPlan) -> Iterator[None]:
 
 def _recover(where: Place, wait: float, progress: Progress) -> Recovery:
     with storage("finish what an interrupted run began"), progress("Sealing", 0) as sealing:
-        return recover.recover(where, wait, sealing)
+        try:
+            return recover.recover(where, wait, sealing)
+        except DamagedError as error:
+            raise found_files.with_way_out(where, error) from error
 
 
 @contextmanager
-def _after_the_swap() -> Iterator[None]:
+def _after_the_swap(where: Place) -> Iterator[None]:
     """Say with every failure that the session is safe, and who goes on."""
     try:
         with storage("put the history away"):
             yield
     except NotQuietError:
         raise
+    except DamagedError as error:  # no next run can do more
+        error = DamagedError(f"{error} The session itself is done and nothing is lost.")
+        raise found_files.with_way_out(where, error) from error
     except SessrotateError as error:
         raise StorageError(
             f"{error} The session itself is done and nothing is lost: the next run finishes."

@@ -6,18 +6,19 @@ here, so that a path means the same session to all of them.
 
 from __future__ import annotations
 
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sessrotate import clients
+from sessrotate import clients, names
 from sessrotate.archive import continued, copies, place, state
 from sessrotate.archive.state import State
 from sessrotate.clients.claude import client as claude
-from sessrotate.errors import DamagedError, printable
-from sessrotate.reading import foreign_set
+from sessrotate.errors import DamagedError, InputError, RequestError, printable
+from sessrotate.reading import foreign_set, salvage
+from sessrotate.reading.salvage import Salvaged
 from sessrotate.segments import compressed_session, load
-from sessrotate.segments.segment_set import SegmentSet
+from sessrotate.segments.segment_set import HARMLESS, SegmentSet
 from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
@@ -35,11 +36,12 @@ class WholeFile:
     client: Client
 
 
-Holder = State | SegmentSet | WholeFile
+Holder = State | SegmentSet | WholeFile | Salvaged
 """What holds a session.
 
 `State` is a session in its client's folder of which an archive holds a part; `SegmentSet` is a
-folder of segments, written by `split` or by another tool.
+folder of segments, written by `split` or by another tool; `Salvaged` is an archive put aside of
+which nothing proves that it is whole.
 """
 
 
@@ -69,6 +71,9 @@ def opened(path: Path) -> Iterator[Holder]:
             # A client forked a rotated session, and copied the header: this is all of the fork.
             yield WholeFile(stack.enter_context(Source(path)), claude)
             return
+        if salvage.is_aside(path):
+            yield _aside(path, stack)
+            return
         # Before our own sets: these take whatever has a header for a segment of theirs.
         segments = foreign_set.find(path, look_around=where is None) or load.find(path)
         if segments is not None:
@@ -76,3 +81,15 @@ def opened(path: Path) -> Iterator[Holder]:
             return
         source = stack.enter_context(compressed_session.opened(path))
         yield WholeFile(source, clients.client_of(source))
+
+
+def _aside(path: Path, stack: ExitStack) -> SegmentSet | Salvaged:
+    """Return an archive that was put aside: as the set that it is, if nothing is wrong with it."""
+    with suppress(InputError, RequestError):
+        segments = load.find(path)
+        is_whole = segments is not None and all(
+            problem.kind in HARMLESS for problem in segments.problems
+        )
+        if segments is not None and is_whole and not (path / names.PACK).exists():
+            return segments
+    return salvage.opened(path, stack)

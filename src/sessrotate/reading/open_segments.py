@@ -84,7 +84,7 @@ def of_state(found: State) -> list[OpenSegment]:
     loose = [piece for piece in pieces if piece.index is None]
     if found.live is not None and loose and loose[0].where == "live":
         begin = loose[0].span
-        entries = list(_live(found.live, claude, begin.start, len(bodies), start))
+        entries = list(of_live(found.live, claude, begin.start, len(bodies), start))
         for piece in loose[1:]:  # what was written late to the replaced file, then the rest
             if piece.where != "live":
                 late = partial(history_pieces.read, found, piece, parts)
@@ -102,7 +102,7 @@ def of_file(source: Source, client: Client) -> list[OpenSegment]:
 
     Raises what `scan.scan` raises.
     """
-    return list(_live(source, client, 0, 0, 0))
+    return list(of_live(source, client, 0, 0, 0))
 
 
 def of_set(segments: SegmentSet, client: Client) -> list[OpenSegment]:
@@ -147,7 +147,7 @@ def _look(segments: SegmentSet, client: Client, part: SegmentFile) -> SegmentInf
     return SegmentInfo(part.index, part.size, found, time, None, "sealed")
 
 
-def _live(
+def of_live(
     source: Source, client: Client, prefix: int, first: int, start: int
 ) -> Iterator[OpenSegment]:
     """Yield the segments of a live file from offset `prefix` on: `start` in the history."""

@@ -22,6 +22,7 @@ from sessrotate.model import Span
 from sessrotate.parsing.records import Record, records, split
 from sessrotate.reading import holders, open_segments
 from sessrotate.reading.holders import WholeFile
+from sessrotate.reading.salvage import Salvaged
 from sessrotate.segments.segment_set import SegmentSet, client_of
 from sessrotate.system.source import Source
 
@@ -337,6 +338,8 @@ def _session(path: Path, holder: Holder, on_gap: OnGap | None) -> Session:
             client = client_of(holder.folder, holder.parts, holder.client)
             segments = open_segments.of_set(holder, client)
             return Session(client, identity, path, segments, on_gap=on_gap)
+        case Salvaged(session=identity, segments=found):
+            return Session(claude, identity, path, found, on_gap=on_gap)
         case WholeFile(source=source, client=client):
             identity = client.session_of(path.name)
             segments = open_segments.of_file(source, client)

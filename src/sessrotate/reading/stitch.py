@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Final
 from sessrotate.archive.state import State
 from sessrotate.errors import DamagedError
 from sessrotate.model import Span
-from sessrotate.reading import pieces
+from sessrotate.reading import pieces, salvage
+from sessrotate.reading.salvage import Salvaged
 from sessrotate.segments.segment_set import HARMLESS, Problem, SegmentSet, body
 from sessrotate.system.digest import Fingerprint
 
@@ -51,6 +52,8 @@ def size(holder: Holder) -> int:
             return 0
         case SegmentSet():
             return holder.source_bytes or 0
+        case Salvaged():
+            return 0
         case _:
             return holder.source.size()
 
@@ -69,6 +72,8 @@ def stream(holder: Holder, on_gap: OnGap | None = None) -> Iterator[memoryview]:
             return _of_state(holder, holder.history(), on_gap)
         case SegmentSet():
             return _of_set(holder, on_gap)
+        case Salvaged():
+            return _of_salvaged(holder, on_gap)
         case _:
             whole = Span(0, holder.source.size())
             return (memoryview(data) for data in holder.source.pieces(whole))
@@ -104,6 +109,16 @@ def _of_set(segments: SegmentSet, on_gap: OnGap | None) -> Iterator[memoryview]:
         raise DamagedError(_OTHER)
 
 
+def _of_salvaged(found: Salvaged, on_gap: OnGap | None) -> Iterator[memoryview]:
+    if on_gap is None:
+        raise DamagedError(salvage.refusal(found))
+    for segment in found.segments:
+        if segment.problem is not None:
+            on_gap(segment.problem)
+        else:
+            yield from (memoryview(piece) for piece in segment.pieces())
+
+
 def _check(problems: Iterable[Problem], on_gap: OnGap | None) -> None:
     for problem in problems:
         if problem.kind in _ALLOWABLE:
@@ -131,6 +146,9 @@ def verify(holder: Holder, progress: Progress) -> list[Problem]:
             return _verify_state(holder, progress)
         case SegmentSet():
             return _verify_set(holder, progress)
+        case Salvaged():
+            problems = [each.problem for each in holder.segments if each.problem is not None]
+            return [Problem("unfinished", each) for each in (salvage.refusal(holder), *problems)]
         case _:
             return []
 

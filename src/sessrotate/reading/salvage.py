@@ -1,0 +1,179 @@
+"""An archive that was put aside, in whatever state → as much of its history as can be read.
+
+Rule: nothing that the archive says of itself is needed. Segments are found by their names, and each
+is compared with the digests in headers; an unfinished rotation's pack is read as the live file that
+it was. What cannot be read is named, and nothing comes twice.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from sessrotate import names
+from sessrotate.archive import continued, place
+from sessrotate.clients.claude import client as claude
+from sessrotate.errors import NotASessionError, SessrotateError, printable, storage
+from sessrotate.model import Span
+from sessrotate.reading import open_segments
+from sessrotate.reading.open_segments import OpenSegment, SegmentInfo
+from sessrotate.segments import header_chain, live_header
+from sessrotate.segments.segment_set import SegmentFile, SegmentSet, body
+from sessrotate.system.source import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from contextlib import ExitStack
+    from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Salvaged:
+    """What can be read of an archive that was put aside; segments that cannot say why."""
+
+    folder: Path
+    session: str
+    segments: tuple[OpenSegment, ...]
+
+
+def is_aside(path: Path) -> bool:
+    """Tell whether a path is that of an archive that was put aside."""
+    try:
+        return path.resolve().parent.parent == place.root().resolve() / place.ASIDE
+    except OSError:
+        return False
+
+
+def opened(folder: Path, stack: ExitStack) -> Salvaged:
+    """Open what there is; `stack` closes it.
+
+    Raises NotASessionError if nothing is there to be read, StorageError as the system reports.
+    """
+    folder = folder.resolve()
+    session = re.sub(r"\.\d+$", "", folder.name)
+    with storage("look into the archive"):
+        listing = frozenset(entry.name for entry in folder.iterdir())
+    sealed = _sealed(folder, session, listing)
+    behind = max(sealed, default=-1) + 1
+    whole = [*_whole(folder, session, listing, behind, stack)]
+    doubled = {each.info.index for each in whole}
+    kept = {index: each for index, each in sealed.items() if index not in doubled}
+    kept |= {each.info.index: each for each in whole}
+    late = _late(folder, listing, max(kept, default=-1) + 1, stack)
+    found = (*_in_order(kept), *late)
+    if not found:
+        raise NotASessionError(f"There is nothing to read in {printable(str(folder))}.")
+    return Salvaged(folder, session, found)
+
+
+def _sealed(folder: Path, session: str, listing: frozenset[str]) -> dict[int, OpenSegment]:
+    pattern = re.compile(re.escape(session) + r"(?:\.([1-9]\d{0,5}))?\.jsonl(?:\.zst)?")
+    found: dict[int, SegmentFile] = {}
+    parents: dict[int, str] = {}
+    for file in sorted(listing, reverse=True):  # the plain form counts
+        match = pattern.fullmatch(file)
+        if match is None:
+            continue
+        index = int(match[1] or 0)
+        head = header_chain.read_header(folder, file) if index else header_chain.HeaderLine()
+        if head.says is not None:
+            parents[index - 1] = head.says.parent_digest
+        found[index] = SegmentFile(
+            index=index,
+            name=file,
+            file=file,
+            codec=header_chain.codec_of(file),
+            head=head.line,
+            digest=head.says.digest if head.says else None,
+        )
+    parts = (
+        replace(part, digest=part.digest or parents.get(index)) for index, part in found.items()
+    )
+    whole = SegmentSet(folder, session, tuple(found.values()), None, None, ())
+    return {part.index: _of_file(whole, part) for part in parts}
+
+
+def _of_file(whole: SegmentSet, part: SegmentFile) -> OpenSegment:
+    info = SegmentInfo(part.index, None, None, None, None, "sealed")
+    problem = None
+    try:
+        for _ in body(whole, part):
+            pass
+    except SessrotateError as error:
+        problem = str(error)
+    return OpenSegment(info, partial(body, whole, part), problem)
+
+
+def _whole(
+    folder: Path, session: str, listing: frozenset[str], behind: int, stack: ExitStack
+) -> Iterator[OpenSegment]:
+    """Yield the segments of the file that was the live one, if that is in the archive.
+
+    If it cannot be read, that is said as of a segment with the number `behind`.
+    """
+    files = {
+        names.PACK: names.PACK,
+        names.ARCHIVED: f"{names.ARCHIVED}/{names.segment_file(session, 'numbered', 0)}",
+    }
+    for name, file in files.items():
+        if name not in listing:
+            continue
+        try:
+            source = stack.enter_context(Source.inside(folder, file))
+            head = live_header.parse(continued.first_line(source))
+            start = 0 if head is None else head.start
+            index = 0 if head is None else head.index
+            prefix = 0 if head is None else live_header.prefix(head)
+            yield from open_segments.of_live(source, claude, prefix, index, start)
+        except SessrotateError as error:
+            yield _gap(behind, str(error))
+        return
+
+
+def _late(
+    folder: Path, listing: frozenset[str], index: int, stack: ExitStack
+) -> Iterator[OpenSegment]:
+    """Yield the late lines that wait in a file of their own, unless the pack has them still."""
+    if names.LATE not in listing:
+        return
+    with suppress(SessrotateError):
+        late = stack.enter_context(Source.inside(folder, names.LATE))
+        size = late.size()
+        if names.PACK in listing:
+            pack = stack.enter_context(Source.inside(folder, names.PACK))
+            end = pack.size()
+            if end >= size and all(
+                one == other
+                for one, other in zip(
+                    pack.pieces(Span(end - size, end)), late.pieces(Span(0, size)), strict=True
+                )
+            ):
+                return
+        info = SegmentInfo(index, size, None, None, None, "sealed")
+        yield OpenSegment(info, partial(late.pieces, Span(0, size)))
+
+
+def _in_order(kept: Mapping[int, OpenSegment]) -> Iterator[OpenSegment]:
+    """Yield segments by their numbers, and say once of each run of them that it is missing."""
+    expected = 0
+    for index in sorted(kept):
+        if index > expected:
+            more = f"s {expected} to {index - 1} are" if index > expected + 1 else f" {expected} is"
+            yield _gap(expected, f"Segment{more} not in this archive.")
+        yield kept[index]
+        expected = index + 1
+
+
+def _gap(index: int, problem: str) -> OpenSegment:
+    return OpenSegment(SegmentInfo(index, None, None, None, None, "sealed"), list, problem)
+
+
+def refusal(found: Salvaged) -> str:
+    """Return the sentence that what is here is no proven whole."""
+    return (
+        f"{printable(str(found.folder))} was put aside, and nothing proves that it is whole: pass "
+        "--allow-gaps to get what can be read."
+    )

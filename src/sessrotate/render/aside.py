@@ -1,0 +1,49 @@
+"""An archive that is put aside: what goes where, and how to go on. Pure.
+
+Rule: it names every place, and the commands that read what is there.
+"""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+from sessrotate import names
+from sessrotate.errors import printable
+from sessrotate.render import common
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from sessrotate.archive.place import Place
+    from sessrotate.in_place.aside import Plan
+
+
+def plan(planned: Plan) -> str:
+    """Return what is going to happen."""
+    where = planned.place
+    text = (
+        f"The archive of {printable(where.session)} ({common.size(planned.size)}) is to be put "
+        f"aside, whole: {_shown(where.archive)}\n"
+    )
+    if planned.is_gone:
+        return (
+            f"{text}There is no live file: what the archive has is all that is left of it, "
+            f"perhaps as {names.PACK} or in {names.ARCHIVED}/.\n"
+        )
+    return f"{text}The live file stays as it is: {_shown(where.live)}\n"
+
+
+def done(where: Place, folder: Path) -> str:
+    """Return where everything is now, and how to go on."""
+    path = printable(shlex.quote(str(folder)), 4096)
+    return (
+        f"It is now in {_shown(folder)}\n"
+        f"To read it: sessrotate export --allow-gaps {path}\n"
+        f"To rotate the session again: sessrotate split --in-place --unsafe-adopt "
+        f"{printable(where.session)}\n"
+    )
+
+
+def _shown(path: Path) -> str:
+    return printable(str(path), 4096)
