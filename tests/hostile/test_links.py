@@ -82,6 +82,50 @@ def test_an_archive_that_is_a_link_to_a_folder_of_others_costs_none_of_their_fil
     assert piped("stitch", ID, env=home.env).out.encode() in {DATA, b""}
 
 
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="there are no owners here")
+def test_a_folder_of_archives_that_leads_to_another_users_is_refused(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = tmp_path / "elsewhere"
+    linked(home.config / "sessrotate", store)
+    write(home.live, DATA)
+    own = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: own + 1)
+    ended = piped("split", "--in-place", ID, env=home.env)
+    assert ended.code == 77
+    assert "another user's" in ended.err
+    assert home.live.read_bytes() == DATA
+    assert [path for path in store.rglob("*") if path.suffix == ".jsonl"] == []
+
+
+@pytest.mark.parametrize("level", ["project", "session"])
+def test_a_link_below_the_folder_of_archives_is_refused_by_whatever_comes_by(
+    home: Home, tmp_path: Path, level: str
+) -> None:
+    write(home.live, DATA)
+    assert piped("split", "--in-place", ID, env=home.env).code == 0
+    folder = home.archive if level == "session" else home.archive.parent
+    folder.rename(tmp_path / "moved-away")
+    folder.symlink_to(tmp_path / "moved-away")
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "moved-away").rglob("*")}
+    for command in (
+        ("stitch", ID),
+        ("verify", ID),
+        ("restore", ID),
+        ("archive", ID),
+        ("compress", ID),
+        ("pin", ID, "1"),
+        ("prune", ID, "--keep-last", "1", "--yes"),
+        ("split", "--in-place", ID),
+    ):
+        ended = piped(*command, env=home.env)
+        assert ended.code == 77, (command, ended)
+        assert "symbolic link" in ended.err + ended.out
+    assert "symbolic link" in piped("doctor", env=home.env).out
+    after = {path: path.stat().st_mtime_ns for path in (tmp_path / "moved-away").rglob("*")}
+    assert after == before
+
+
 @pytest.mark.skipif(not hasattr(os, "setxattr"), reason="no extended attributes here")
 def test_a_rotation_keeps_extended_attributes(home: Home) -> None:
     write(home.live, DATA)

@@ -279,6 +279,19 @@ def test_a_copy_never_owns_the_history(home: Home, where: str, command: tuple[st
     assert called("stitch", ID if where == COPIES[0] else str(home.live)).out.encode() == DATA
 
 
+def test_what_works_on_all_sessions_passes_over_a_copy(home: Home) -> None:
+    path = copied(home, "another name")
+    with path.open("ab") as file:
+        file.write(MORE)
+    before = path.read_bytes()
+    assert called("split", "--in-place", "--all", "--min-size", "0").code == 0
+    assert called("archive", "--older-than", "1d").code == 0
+    assert path.read_bytes() == before
+    (finding,) = called("doctor", "--json").document()["findings"]
+    assert (finding["kind"], finding["path"]) == ("copy", str(path))
+    assert "stitch" in finding["detail"]
+
+
 def test_a_copy_that_is_taken_for_a_session_of_its_own_leaves_the_history_alone(
     home: Home,
 ) -> None:

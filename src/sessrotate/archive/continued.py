@@ -30,14 +30,19 @@ if TYPE_CHECKING:
     from sessrotate.segments.manifest import Manifest
 
 
-def tail_header(path: Path) -> LiveHeader | None:
-    """Return the header of a live tail, whatever the file is called; None if it is no such file."""
+def tail_header(path: Path, but: str | None = None) -> LiveHeader | None:
+    """Return the header of a live tail, whatever the file is called; None if it is no such file.
+
+    That of the session `but` is not wanted, and what stands behind it not read.
+    """
     try:
         if not begins_so(path):
             return None
         with Source(path) as source:
             header = live_header.parse(first_line(source))
-            return header if header is not None and misfit(header, source) is None else None
+            if header is None or header.root == but or misfit(header, source) is not None:
+                return None
+            return header
     except (SessrotateError, OSError):
         return None
 

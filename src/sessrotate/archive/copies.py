@@ -23,11 +23,9 @@ def of_copy(path: Path) -> Place | None:
 
     None if the file is no live tail, or the session's own. Its archive may be missing.
     """
-    header = continued.tail_header(path)
-    if header is None:
-        return None
     where = place.by_name(path)
-    if where is not None and where.session == header.root:
+    header = continued.tail_header(path, but=None if where is None else where.session)
+    if header is None:
         return None
     config, live = claude.projects_folder().resolve().parent, path.absolute()
     project = where.project if where is not None else live.parent.name
@@ -42,15 +40,16 @@ def told(path: Path, session: str) -> str:
     name = printable(str(path))
     return (
         f"{name} is a copy of the live file of {printable(session)}, and only the session itself "
-        f"can be changed. `sessrotate stitch {name} -o FILE` writes its whole history."
+        f"can be changed. `sessrotate stitch {name} -o FILE` writes its whole history. To go on "
+        f"with the copy as a session of its own: `sessrotate split --in-place --unsafe-adopt {name}`."
     )
 
 
 def check_owner(where: Place) -> None:
     """Raise RefusedError if a live file is a copy: it may be read, and never owns an archive."""
     name = printable(str(where.live))
-    header = continued.tail_header(where.live)
-    if header is not None and header.root != where.session:
+    header = continued.tail_header(where.live, but=where.session)
+    if header is not None:
         raise RefusedError(told(where.live, header.root))
     if place.home(where) == where:
         return

@@ -1,7 +1,7 @@
 """Rotating every large session of the machine, one after the other.
 
 Rule: a session that a client runs is passed over; nobody waits for it. So is one whose owner
-restored it.
+restored it, and a copy of another's live file.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sessrotate.archive import place
+from sessrotate.archive import copies, place
 from sessrotate.clients.claude import client as claude
 from sessrotate.in_place.operations import RestoredError
 from sessrotate.in_place.outcome import Outcome, each, failure
@@ -31,7 +31,7 @@ def sessions(least: int) -> list[tuple[Place, int]]:
         except OSError:
             continue  # it went away while we looked
         where = place.of(path)
-        if where is not None and size >= least:
+        if where is not None and size >= least and copies.of_copy(path) is None:
             found.append((where, size))
     return sorted(found, key=lambda entry: (-entry[1], entry[0].live))
 

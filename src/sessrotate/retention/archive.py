@@ -18,7 +18,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from sessrotate import fs, units
-from sessrotate.archive import archived_file, place, state
+from sessrotate.archive import archived_file, copies, place, state
 from sessrotate.clients.claude import agents
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import (
@@ -213,6 +213,8 @@ def wanted(older_than: float | None, before_cleanup: float | None, now: float) -
     for path in claude.sessions():
         where = place.of(path)
         if where is None or archived_file.away(where) is not None:
+            continue
+        if copies.of_copy(path) is not None:
             continue
         if where not in begun and not any(in_use.clients(where)):
             with suppress(SessrotateError, OSError):
