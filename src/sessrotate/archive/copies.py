@@ -40,8 +40,8 @@ def told(path: Path, session: str) -> str:
     name = printable(str(path))
     return (
         f"{name} is a copy of the live file of {printable(session)}, and only the session itself "
-        f"can be changed. `sessrotate stitch {name} -o FILE` writes its whole history. To go on "
-        f"with the copy as a session of its own: `sessrotate split --in-place --unsafe-adopt {name}`."
+        f"can be changed. `sessrotate stitch {name} -o FILE` writes its whole history. To make "
+        f"the copy a session of its own: `sessrotate split --in-place --unsafe-adopt {name}`."
     )
 
 
