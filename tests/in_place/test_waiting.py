@@ -231,3 +231,30 @@ def test_list_counts_replaced_files_that_wait_as_on_the_disk(home: Home) -> None
     ended = command_line.called("list", "--json")
     assert ended.code == 0
     assert str(sum(f.stat().st_size for f in home.archive.rglob("*") if f.is_file())) in ended.out
+
+
+def test_run_brings_lines_over_and_says_what_it_freed(home: Home) -> None:
+    writer = held(home)
+    sealed(home)
+    os.write(writer, LATE)
+    os.close(writer)
+    assert command_line.called("run").code == 0
+    assert home.stitched() == DATA + LATE
+    home.age(90 * 3600)
+    ended = command_line.called("run")
+    assert "Recovered 1 session" in ended.out
+    assert not waiting_packs(home)
+
+
+def test_a_hard_link_among_the_files_that_wait_brings_no_line_of_another_file(
+    home: Home, tmp_path: Path
+) -> None:
+    sealed(home)
+    (pack,) = waiting_packs(home)
+    secret = tmp_path / "secret"
+    secret.write_bytes(DATA + b"a secret\n")
+    pack.unlink()
+    pack.hardlink_to(secret)
+    home.rotate()
+    assert home.stitched() == DATA
+    assert "hard link" in " ".join(each.detail for each in doctor.findings())

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from sessrotate.archive import place, restored, state
+from sessrotate.archive import place, restored, state, waiting
 from sessrotate.errors import DamagedError, storage
 from sessrotate.in_place import fleet, operations, recover
 from sessrotate.in_place.outcome import Outcome, each
@@ -104,17 +104,22 @@ def _recovered(job: Job, where: Place) -> Outcome:
         todo = recover.plan(found)
         listed, listing = found.manifest, found.listing
     left = listed and transaction.unsettled(listed, listing, transaction.in_trash(where))
-    if not todo.sentence and not left:
+    waits = sum(each.size for each in waiting.packs(where))
+    if not todo.sentence and not left and (job.dry_run or not waits):
         return Outcome(where, "nothing to do")
     if job.dry_run:
         return Outcome(where, "planned", detail=todo.sentence or str(left))
-    if todo.sentence:
+    if todo.sentence or waits:
         todo = operations.recover_session(where, job.wait, job.progress)
+    freed = max(0, waits - sum(each.size for each in waiting.packs(where)))
     if left:
         with transaction.begin(where, job.wait):
             pass  # beginning settles what is left
-    past = todo.past or "Finished a pruning or compression that was interrupted."
-    return Outcome(where, "done", detail=past)
+    if left or todo.past:
+        past = todo.past or "Finished a pruning or compression that was interrupted."
+        return Outcome(where, "done", freed, detail=past)
+    past = "Removed replaced live files that nobody wrote to for a day."
+    return Outcome(where, "done" if freed else "nothing to do", freed, detail=past)
 
 
 def _rotate(job: Job) -> Iterator[Outcome]:

@@ -202,7 +202,7 @@ def _saved(where: Place, kept: Path | None = None) -> InUseError:
 
 
 def wanted(older_than: float | None, before_cleanup: float | None, now: float) -> list[Place]:
-    """Return the sessions to archive, those first whose archiving was interrupted.
+    """Return the sessions to archive, those first whose archiving is not finished.
 
     These are sessions whose last record is older than `older_than` seconds, and those that their
     client would delete within `before_cleanup` seconds from `now` (seconds since 1970). Sessions
@@ -226,6 +226,8 @@ def wanted(older_than: float | None, before_cleanup: float | None, now: float) -
 def _is_begun(where: Place) -> bool:
     with suppress(SessrotateError):
         note = archived_file.note(where)
+        if note is not None and note.standing == "archived":
+            return archive_files.is_due(where, note)
         return note is not None and note.standing == "archiving"
     return False
 

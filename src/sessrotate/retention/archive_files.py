@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING, Final
 from sessrotate import fs, names
 from sessrotate.archive import archived_file, archived_note
 from sessrotate.archive.archived_note import CompressedFile, Note
-from sessrotate.errors import DamagedError, StorageError, printable
+from sessrotate.errors import DamagedError, SessrotateError, StorageError, printable
 from sessrotate.fs import replacing
 from sessrotate.fs.replacing import Replacement
+from sessrotate.in_place import waiting
 from sessrotate.model import Span
 from sessrotate.system import lease, zstd
 from sessrotate.system.digest import Fingerprint
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 
 LEAST: Final = 64 * 1024
 """Bytes from which on a file beside the live file is compressed."""
+
+_NEVER: Final = 1 << 62
 
 _ZST: Final = names.CODEC_SUFFIX["zstd"]
 
@@ -114,14 +117,14 @@ def compress(place: Place, note: Note, progress: Callable[[int], None]) -> None:
     The caller holds the session's lock; `progress` is given how many bytes are done. Raises
     OSError as the system reports; files that are not compressed by then stay plain.
     """
-    there = _regular(place)
+    there, since_ns = _regular(place), _since(note)
     if not note.compressed:
         note = _planned(place, note, there)
     done = 0
 
     def write(entry: CompressedFile, draft: fs.Draft) -> CompressedFile | None:
         nonlocal done
-        compressed = _compressed(folder(place), entry, draft)
+        compressed = _compressed(folder(place), entry, since_ns, draft)
         done += entry.size
         progress(done)
         return compressed
@@ -156,6 +159,29 @@ def _replacement(
     return Replacement(draft, top / file, write, None if old is None else top / old)
 
 
+def is_due(place: Place, note: Note) -> bool:
+    """Tell whether the live file of an archived session was left plain, and need not be any more.
+
+    Where there are no leases, that is when it has been quiet for a day.
+    """
+    entry = next((each for each in note.compressed if each.file == place.live.name), None)
+    if entry is None or entry.digest is not None or entry.size < LEAST:
+        return False
+    try:
+        with Source.inside(folder(place), entry.file) as source:
+            return waiting.is_over(source.identity(), _since(note))
+    except (SessrotateError, OSError):
+        return False
+
+
+def _since(note: Note) -> int:
+    """Return when a session was archived, in nanoseconds since 1970; never, if that is no time."""
+    try:
+        return int(datetime.fromisoformat(note.at).timestamp() * 1e9)
+    except (ValueError, OverflowError):
+        return _NEVER
+
+
 def _planned(place: Place, note: Note, there: dict[str, os.stat_result]) -> Note:
     """Note what will be compressed, and when its folders were changed before; return the note."""
     wanted = (
@@ -183,11 +209,13 @@ def _is_worth_it(place: Place, file: str, status: os.stat_result) -> bool:
     )
 
 
-def _compressed(top: Path, entry: CompressedFile, draft: fs.Draft) -> CompressedFile | None:
+def _compressed(
+    top: Path, entry: CompressedFile, since_ns: int, draft: fs.Draft
+) -> CompressedFile | None:
     """Compress a file into a draft, read that back, and return what it holds.
 
-    None if it is of no use: it would not be smaller, somebody writes to the plain file, or it
-    cannot have the plain file's owner, or must not be opened.
+    None if it is of no use: it would not be smaller, somebody writes to the plain file or may do
+    so, or it cannot have the plain file's owner, or must not be opened.
     """
     try:
         with Source.inside(top, entry.file) as source:
@@ -195,6 +223,8 @@ def _compressed(top: Path, entry: CompressedFile, draft: fs.Draft) -> Compressed
             if answer == "busy":
                 return None
             before = source.identity()
+            if answer == "none" and not waiting.is_over(before, since_ns):
+                return None  # whoever has it open still writes to this very file
             compressed = _filled(source, draft, entry)
             is_smaller = draft.size < compressed.size
             draft.become_like(source.fd)
