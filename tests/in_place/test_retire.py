@@ -181,6 +181,16 @@ def test_undelete_makes_it_the_archive_again(overwritten: Home) -> None:
     assert overwritten.live.read_bytes() == DATA + added
 
 
+def test_undelete_finds_it_where_the_project_was_renamed_since(overwritten: Home) -> None:
+    there = overwritten.where
+    overwritten.live.parent.rename(overwritten.live.parent.with_name("-renamed"))
+    assert trash.empty(there, 0, 4e9, 1) == 0
+    ended = called("undelete", ID)
+    assert ended.code == 0, ended
+    assert trashes(overwritten) == []
+    assert called("stitch", ID).out.encode() == DATA
+
+
 def test_of_two_that_are_the_same_the_newest_comes_back(home: Home) -> None:
     short = home.live.read_bytes()
     home.restore()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -128,16 +128,38 @@ def _read(folder: Path) -> Trashed:
 def fitting(where: Place, header: LiveHeader | None) -> Trashed | None:
     """Return the archive in the trash that a live file with this header goes on from.
 
-    Of several with the same segments it is the newest; None if they differ, or there is none.
+    Of several with the same segments it is the newest; None if they differ, or there is none. One
+    of another project counts if its session is not there any more: the project was moved.
     """
     found = []
-    for trashed in of(where):
+    for trashed in _in(where.trash):
+        is_ours = trashed.project == where.project or _was_moved(trashed)
         with suppress(DamagedError):
             told = manifest_of(trashed)
-            if header is not None and continued.ends_at(told, header):
+            if is_ours and header is not None and continued.ends_at(told, header):
                 found.append((trashed, [entry.digest for entry in told.segments]))
     is_one = found and all(digests == found[0][1] for _, digests in found)
     return found[-1][0] if is_one else None
+
+
+def _was_moved(trashed: Trashed) -> bool:
+    """Tell whether the session that an archive in the trash belongs to has no live file there."""
+    if trashed.project is None:
+        return False
+    projects, session = claude.projects_folder().resolve(), trashed.folder.parent.name
+    return not os.path.lexists(place.live_file(projects, trashed.project, session))
+
+
+def is_needed(where: Place, trashed: Trashed) -> bool:
+    """Tell whether a live file of any project goes on from an archive in the trash."""
+    for live in place.live_files(where):
+        if listed(place.home(replace(where, live=live)).archive):
+            continue  # it goes on from that
+        header = continued.tail_header(live)
+        with suppress(DamagedError):
+            if header is not None and continued.ends_at(manifest_of(trashed), header):
+                return True
+    return False
 
 
 def manifest_of(trashed: Trashed) -> Manifest:

@@ -74,7 +74,8 @@ def due(where: Place, grace: float, now: float) -> Due:
 
 def _over(where: Place, grace: float, now: float) -> Iterator[Trashed]:
     for entry in restored.of(where):
-        if entry.at is not None and _is_over(entry.at, now, grace):
+        is_over = entry.at is not None and _is_over(entry.at, now, grace)
+        if is_over and not restored.is_needed(where, entry):
             yield entry
 
 
