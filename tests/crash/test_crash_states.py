@@ -20,6 +20,7 @@ from support.crash.late import late_states
 from support.crash.power import JUDGE, Judge, Recorded, demands, recorded
 from support.crash.scenes import CHANGED, ID, LATE, MEANWHILE, NAMES, OPENING, scene
 from support.crash.simulator import ROOT, Event
+from support.newcomers import exchanges
 
 if TYPE_CHECKING:
     from sessrotate.archive.intent import Intent, Swap
@@ -31,9 +32,13 @@ ARCHIVE: Final = f"sessrotate/p/{ID}"
 
 FIRST, SECOND, RESTORE, INSERT, _, GONE = NAMES
 
-EXCHANGE: Final = "exchange live.partial and ID.jsonl"
+HAS_EXCHANGE: Final = exchanges()
+EXCHANGE: Final = (
+    "exchange live.partial and ID.jsonl" if HAS_EXCHANGE else "rename live.partial to ID.jsonl"
+)
+SWAPPED: Final = "unlink live.partial" if HAS_EXCHANGE else EXCHANGE
 
-SWAP: Final = 4
+SWAP: Final = 4 if HAS_EXCHANGE else 3
 """Changes of a swap: the exchange, the old file's name in the archive goes, both folders' fsync."""
 
 
@@ -143,7 +148,8 @@ REDUNDANT: Final[dict[tuple[str, str], str]] = {
     ("fsync ID", "fsync intent.json.partial"): AGAIN,
     ("fsync ID", "fsync late.partial"): AGAIN,
     ("fsync ID", "rename late.partial to late"): AGAIN,
-    ("fsync p", "unlink live.partial"): EITHER,
+    ("fsync p", SWAPPED): EITHER,
+    **({} if HAS_EXCHANGE else {("fsync ID", "fsync p"): EITHER}),
     ("fsync ID", "fsync pack"): AGAIN,
     ("fsync ID", "rename pack to ID.jsonl"): AGAIN,
     ("fsync ID", "fsync manifest.json.partial"): AGAIN,
@@ -155,7 +161,7 @@ REDUNDANT: Final[dict[tuple[str, str], str]] = {
 """The fsyncs that may be left out, each by itself, by what was changed before it."""
 
 TOGETHER: Final = (
-    (("fsync p", "unlink live.partial"), ("fsync ID", "fsync p")),
+    (("fsync p", SWAPPED), ("fsync ID", "fsync p")),
     (
         ("fsync ID", "rename pack to ID.jsonl"),
         ("fsync ID", "fsync manifest.json.partial"),
@@ -252,7 +258,8 @@ def test_a_fsync_after_the_change_that_it_is_there_for_is_noticed() -> None:
 
 
 AT_ONCE: Final = {
-    ("fsync ID", "fsync p"),  # after a swap: the old file's second name goes before the pack
+    # After a swap: the old file's second name goes before the pack.
+    *([("fsync ID", "fsync p")] if HAS_EXCHANGE else []),
     ("fsync intent.json.partial", "write intent.json.partial"),
     ("fsync ID", "rename intent.json.partial to intent.json"),
     ("fsync ID.1.jsonl.partial", "write ID.1.jsonl.partial"),

@@ -20,7 +20,7 @@ from support.crash.judging import recovered, seen_of
 from support.crash.power import recorded
 from support.crash.scenes import CHANGED, LATE, OPENING, Session, laid_out, scene
 from support.crash.simulator import Disk
-from support.newcomers import Newcomers, saved
+from support.newcomers import Newcomers, needs_exchange, saved
 from support.tiers import by_day
 
 if TYPE_CHECKING:
@@ -78,6 +78,7 @@ def check(found: Session, *saves: bytes) -> None:
 @pytest.mark.parametrize("name", NAMES)
 @SAVES
 def test_what_was_saved_has_its_name_again_after_any_kill(name: str, data: bytes) -> None:
+    needs_exchange()
     states = killed(name, data)
     assert len(states) > 4
     for image in states:
@@ -148,6 +149,7 @@ def saved_for_good(path: os.PathLike[str], data: bytes) -> None:
 def test_no_power_loss_loses_what_was_saved_and_synced(
     name: str, data: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    needs_exchange()
     of = scene(name)
     monkeypatch.setattr("support.newcomers.saved", saved_for_good)
     run = recorded(name, of.before, of.history, beside((data,), of.run))
@@ -178,6 +180,7 @@ def test_without_the_comparison_a_save_is_lost(monkeypatch: pytest.MonkeyPatch) 
 
 def test_before_every_change_of_a_rotation_a_program_may_save() -> None:
     """It saves once, at each moment in turn; there is no other lock between it and us."""
+    needs_exchange()
     of, at = scene(CHANGED[0]), 0
     while True:
         at += 1

@@ -24,7 +24,7 @@ from sessrotate.system import in_use, lease
 from support import command_line, homes
 from support.command_line import boundary, row
 from support.homes import Home, crashed
-from support.newcomers import Newcomers, saved
+from support.newcomers import Newcomers, needs_exchange, saved
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -102,6 +102,8 @@ def kept() -> list[Path]:
 def test_what_is_saved_at_the_last_moment_stays(
     home: Home, prepare: Callable[[Home], None], deed: Callable[[Home], object], data: bytes
 ) -> None:
+    if deed is not put_away:
+        needs_exchange()
     prepare(home)
     newcomers = Newcomers(home.live, [data])
     with newcomers.coming(), pytest.raises(InUseError):
@@ -118,6 +120,8 @@ def test_what_is_saved_at_the_last_moment_stays(
 def test_of_several_saves_at_the_last_moment_the_last_stays_and_none_is_lost(
     home: Home, prepare: Callable[[Home], None], deed: Callable[[Home], object]
 ) -> None:
+    if deed is not put_away:
+        needs_exchange()
     prepare(home)
     with Newcomers(home.live, [EARLIER, SAVED]).coming(), pytest.raises(InUseError) as caught:
         deed(home)
@@ -135,6 +139,8 @@ def test_of_several_saves_at_the_last_moment_the_last_stays_and_none_is_lost(
 def test_a_session_that_is_deleted_at_the_last_moment_does_not_come_back(
     home: Home, prepare: Callable[[Home], None], deed: Callable[[Home], object]
 ) -> None:
+    if deed is not put_away:
+        needs_exchange()
     prepare(home)
     with Newcomers(home.live, [None]).coming(), pytest.raises(InUseError):
         deed(home)
@@ -142,6 +148,7 @@ def test_a_session_that_is_deleted_at_the_last_moment_does_not_come_back(
 
 
 def test_what_was_saved_at_the_last_moment_is_rotated_by_the_next_run(home: Home) -> None:
+    needs_exchange()
     with Newcomers(home.live, [SAVED]).coming(), pytest.raises(InUseError):
         home.rotate()
     home.rotate()
@@ -152,6 +159,7 @@ def test_a_line_that_a_client_wrote_to_our_file_before_it_was_taken_back_is_kept
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The client came by the name in the moment in which it was ours."""
+    needs_exchange()
     real = exact.give_back
 
     def found_it(hand: Path, path: Path, ours: object) -> bool:
@@ -173,6 +181,7 @@ def test_a_line_that_a_client_wrote_to_our_file_before_it_was_taken_back_is_kept
 def test_a_client_that_waited_for_our_file_may_still_write_to_it(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    needs_exchange()
     answers = iter(["taken", "busy"])
     monkeypatch.setattr("sessrotate.system.lease.write", lambda _fd: next(answers))
     with Newcomers(home.live, [SAVED]).coming(), pytest.raises(InUseError):
@@ -234,6 +243,8 @@ def test_a_file_beside_the_session_that_is_saved_at_the_last_moment_stays(home: 
 def test_settings_that_are_saved_at_the_last_moment_stay(
     tmp_path: Path, after: bytes | None
 ) -> None:
+    if after is not None:
+        needs_exchange()
     path = tmp_path / "settings.json"
     path.write_bytes(b"before")
     with Newcomers(path, [b"theirs"]).coming():
@@ -248,6 +259,8 @@ def test_settings_that_are_saved_at_the_last_moment_stay(
 def test_settings_that_are_saved_again_and_again_are_all_there(
     tmp_path: Path, after: bytes | None
 ) -> None:
+    if after is not None:
+        needs_exchange()
     path = tmp_path / "settings.json"
     path.write_bytes(b"before")
     with Newcomers(path, [b"1", b"2"]).coming(), pytest.raises(OSError, match="earlier") as caught:
@@ -269,6 +282,7 @@ def test_settings_that_appear_at_the_last_moment_are_not_replaced(tmp_path: Path
 def test_an_edit_in_place_at_the_last_moment_is_not_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    needs_exchange()
     path = tmp_path / "settings.json"
     path.write_bytes(b"before")
     exchange = exact.FORM.exchange

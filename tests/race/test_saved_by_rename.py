@@ -21,7 +21,7 @@ from sessrotate.retention import archive, unarchive
 from sessrotate.system import in_use, zstd
 from support import command_line, homes
 from support.command_line import row
-from support.newcomers import saved
+from support.newcomers import needs_exchange, saved
 from support.tiers import by_day
 
 if TYPE_CHECKING:
@@ -111,6 +111,8 @@ def is_there(config: Path, line: bytes) -> bool:
 def test_the_last_save_is_never_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deed: Callable[[Home], None], rounds: int
 ) -> None:
+    if deed in {rotate, restore}:
+        needs_exchange()
     monkeypatch.setattr(in_use, "writers", lambda *_: iter(()))
     tally = Tally()
     home = homes.home(tmp_path, monkeypatch, DATA)
