@@ -60,7 +60,7 @@ def without_room() -> Recorded:
     """Return a second rotation that seals one segment after the other."""
     of = scene(SECOND)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sessrotate.in_place.seal._PLENTY", 1 << 60)
+        patch.setattr("sessrotate.in_place.sealed_copies._PLENTY", 1 << 60)
         return recorded(f"{SECOND}, little room", of.before, of.history, of.run, "synced")
 
 
