@@ -6,10 +6,12 @@ import errno
 import os
 import stat
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from sessrotate import fs
+from sessrotate.fs import files
 
 
 @pytest.fixture(params=["unnamed", "named"])
@@ -126,3 +128,30 @@ def test_a_time_is_set_and_the_other_one_stays(tmp_path: Path) -> None:
     fs.set_time(tmp_path, 7)
     status = tmp_path.stat()
     assert (status.st_atime_ns, status.st_mtime_ns) == (5, 7)
+
+
+def test_where_the_disk_can_be_asked_to_write_its_cache_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As on macOS, whose `fsync` does not ask for it; and on a file system there that cannot."""
+    full, asked = 51, list[int]()
+    answers: list[int | OSError] = [0, OSError(errno.ENOTSUP, "not here")]
+
+    def control(_fd: int, what: int) -> int:
+        asked.append(what)
+        answer = answers.pop(0)
+        if isinstance(answer, OSError):
+            raise answer
+        return answer
+
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    monkeypatch.setattr(files, "fcntl", SimpleNamespace(F_FULLFSYNC=full, fcntl=control))
+    fs.sync_data(1)
+    assert (asked, synced) == ([full], [])
+    fs.sync_data(1)
+    assert (asked, synced) == ([full, full], [1])
+    answers.append(OSError(errno.EIO, "lost"))
+    with pytest.raises(OSError, match="lost"):
+        fs.sync_data(1)
+    assert synced == [1]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -109,6 +112,54 @@ def test_attributes_that_cannot_be_kept_stop_everything(
             _ = home.restore() if back else home.rotate()
     assert caught.value.exit_code == 74
     assert "Operation not permitted" in str(caught.value)
+    assert snapshot(home.config) == before
+
+
+def lsattr(path: Path) -> str:
+    """Return the flags of a file as the system's own tool shows them."""
+    told = subprocess.run(["lsattr", path], capture_output=True, text=True, check=False).stdout
+    return told.split()[0].replace("e", "") if told else ""
+
+
+def flagged(path: Path, flags: str) -> None:
+    if shutil.which("chattr") is None or shutil.which("lsattr") is None:
+        pytest.skip("there is no chattr")
+    if subprocess.run(["chattr", flags, path], capture_output=True, check=False).returncode:
+        pytest.skip("the flags of a file cannot be set here")
+
+
+def test_the_live_file_keeps_its_flags(home: Home) -> None:
+    flagged(home.live, "+dA")
+    before = lsattr(home.live)
+    assert {"d", "A"} <= set(before)
+    home.rotate()
+    assert lsattr(home.live) == before
+    home.restore()
+    assert lsattr(home.live) == before
+
+
+@pytest.mark.parametrize("flag", ["i", "a"])
+def test_a_file_that_must_not_be_changed_is_refused(home: Home, flag: str) -> None:
+    flagged(home.live, f"+{flag}")
+    try:
+        homes.refused(home, "chattr")
+    finally:
+        flagged(home.live, f"-{flag}")
+
+
+def test_flags_that_cannot_be_kept_stop_everything(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flagged(home.live, "+d")
+    before = snapshot(home.config)
+    real, setting = fcntl.ioctl, 0x40086602
+
+    def ioctl(fd: int, request: int, flags: bytearray) -> object:
+        return 0 if request == setting else real(fd, request, flags)
+
+    monkeypatch.setattr(fcntl, "ioctl", ioctl)
+    with pytest.raises(SessrotateError, match="flags"):
+        home.rotate()
     assert snapshot(home.config) == before
 
 

@@ -26,6 +26,7 @@ import os
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
+from sessrotate.fs.attributes import is_fixed
 from sessrotate.fs.exact import ReplacedError, give_back, put, same_as, take_away, take_place
 from sessrotate.fs.files import (
     FILE_MODE,
@@ -35,6 +36,7 @@ from sessrotate.fs.files import (
     OutputFile,
     output,
     scratch,
+    sync,
     sync_folder,
     write_all,
 )
@@ -62,6 +64,7 @@ __all__ = [
     "free_bytes",
     "give_back",
     "held",
+    "is_fixed",
     "move_files",
     "move_folder",
     "output",
@@ -210,14 +213,14 @@ def append(path: Path, data: bytes) -> None:
     fd = os.open(path, os.O_WRONLY | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0))
     try:
         write_all(fd, data)
-        os.fsync(fd)
+        sync(fd)
     finally:
         os.close(fd)
 
 
 def sync_data(fd: int) -> None:
     """Return when what others wrote to a file that we have open is on the disk."""
-    os.fsync(fd)
+    sync(fd)
 
 
 def move_folder(path: Path, name: Path) -> None:
@@ -238,7 +241,7 @@ def shorten(path: Path, size: int) -> None:
     try:
         os.ftruncate(fd, size)
         os.fchmod(fd, FILE_MODE)
-        os.fsync(fd)
+        sync(fd)
     finally:
         os.close(fd)
 

@@ -14,6 +14,13 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
+from sessrotate.fs import attributes
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]  # the stubs know only systems that have it
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -26,8 +33,8 @@ _NO_FOLDER_SYNC: Final = {errno.EINVAL, errno.EACCES, errno.ENOTSUP}
 _NO_UNNAMED: Final = {errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT}
 """What a file system, or an old kernel, answers that knows no unnamed files."""
 
-_NO_ATTRIBUTES: Final = {errno.ENOTSUP, errno.ENOSYS}
-"""What a file system answers that knows no extended attributes."""
+_NO_FULL_SYNC: Final = {errno.ENOTSUP, errno.EINVAL, errno.ENOTTY}
+"""What a file system of macOS answers that cannot have the disk write its cache."""
 
 
 class NewFile:
@@ -61,7 +68,7 @@ class NewFile:
 
     def sync(self) -> None:
         """Return when the content is on the disk. After an error it must not be called again."""
-        os.fsync(self._fd)
+        sync(self._fd)
 
     def hasten(self) -> None:
         """Let the content begin to go to the disk, so that `sync` has less to wait for.
@@ -107,35 +114,16 @@ class Draft(NewFile):
         os.ftruncate(self._fd, size)
 
     def become_like(self, fd: int) -> None:
-        """Take over the mode, owner and extended attributes (with them the ACL) of a file.
+        """Take over the owner, mode, extended attributes, ACL and flags of a file.
 
-        Raises OSError if one of them cannot be had, rather than lose it. What the system itself
-        decides about every file (`security.`) only has to be the same in the end.
+        Raises OSError if one of them cannot be had, rather than lose it.
         """
-        there, here = os.fstat(fd), os.fstat(self._fd)
-        if (there.st_uid, there.st_gid) != (here.st_uid, here.st_gid):
-            os.fchown(self._fd, there.st_uid, there.st_gid)
-        for name, value in _attributes(fd).items():
-            if not name.startswith("security.") or _attributes(self._fd).get(name) != value:
-                os.setxattr(self._fd, name, value)
-        os.fchmod(self._fd, stat.S_IMODE(there.st_mode))
+        attributes.take_over(fd, self._fd)
 
     def take_times(self, fd: int) -> None:
         """Take over when a file was last read and changed; a write after this undoes it."""
         there = os.fstat(fd)
         os.utime(self._fd, ns=(there.st_atime_ns, there.st_mtime_ns))
-
-
-def _attributes(fd: int) -> dict[str, bytes]:
-    """Return a file's extended attributes; none where the file system knows none."""
-    if not hasattr(os, "listxattr"):  # macOS, Windows: Python has no call for them
-        return {}
-    try:
-        return {name: os.getxattr(fd, name) for name in os.listxattr(fd)}
-    except OSError as error:
-        if error.errno in _NO_ATTRIBUTES:
-            return {}
-        raise
 
 
 class OutputFile:
@@ -169,7 +157,7 @@ class OutputFile:
 
     def publish(self) -> None:
         """Give the file its name. Raises FileExistsError if something has it already."""
-        os.fsync(self._fd)
+        sync(self._fd)
         if self._draft is None:
             # The only way to name an unnamed file without privileges (open(2), O_TMPFILE).
             # Naming the folder makes Python call linkat, which alone can follow the link.
@@ -250,13 +238,31 @@ def write_all(fd: int, data: bytes | memoryview) -> None:
                 select.select([], [fd], [])
 
 
+def sync(fd: int) -> None:
+    """Return when the content of a file is on the disk. After an error it must not be called again.
+
+    On macOS `fsync` ends when the disk has the content in its cache; `F_FULLFSYNC` asks for more
+    (fsync(2) there).
+    """
+    full = getattr(fcntl, "F_FULLFSYNC", None)
+    if full is not None:
+        try:
+            fcntl.fcntl(fd, full)
+        except OSError as error:
+            if error.errno not in _NO_FULL_SYNC:
+                raise
+        else:
+            return
+    os.fsync(fd)
+
+
 def sync_folder(path: Path) -> None:
     """Return when the names in a folder are on the disk."""
     if os.name == "nt":  # Windows does not open folders; its names are written through
         return
     with open_folder(path) as fd:
         try:
-            os.fsync(fd)
+            sync(fd)
         except OSError as error:
             if error.errno not in _NO_FOLDER_SYNC:
                 raise

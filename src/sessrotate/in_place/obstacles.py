@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sessrotate import fs
 from sessrotate.errors import printable
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ def obstacles(place: Place, source: Source, names: int) -> Iterator[str]:
         yield f"{name} has another name (a hard link): remove that, or put a copy in its place."
     if hasattr(os, "geteuid") and status.st_uid != os.geteuid():
         yield f"{name} belongs to another user: run this as that user."
+    if fs.is_fixed(source.fd):
+        yield f"{name} must not be changed (lsattr says i or a): take that away with chattr."
     folder = next(above for above in (place.archive, *place.archive.parents) if above.is_dir())
     if disk(folder) != disk_of(source.fd):
         yield elsewhere(place)
