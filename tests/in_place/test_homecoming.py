@@ -320,6 +320,15 @@ def test_of_two_copies_without_an_owner_neither_owns(home: Home) -> None:
     assert live.read_bytes() == DATA
 
 
+def test_a_list_says_of_a_live_tail_alone_how_much_is_missing(home: Home) -> None:
+    shutil.rmtree(home.archive)
+    missing = len(b"".join(command_line.segments_of(DATA)[:-1]))
+    ended = called("list")
+    assert ended.code == 0
+    assert f"{missing:,} bytes of history that are not here" in ended.err
+    assert "sessrotate doctor" in ended.err
+
+
 def test_a_fork_by_a_client_is_a_session_of_its_own(home: Home) -> None:
     """A client copies all rows, ours too, and writes its own id into each of them."""
     other = "22222222-0000-4000-a000-000000000007"

@@ -162,7 +162,7 @@ def of_place(where: Place, folder: ProjectFolder, unread: Unread) -> FoundSessio
         where.live,
         seen,
         here,
-        _compactions(where, newest, held),
+        _compactions(where, newest, held, unread),
         where=where,
         held=held,
         trashed=folder.trashed[where.session],
@@ -227,12 +227,15 @@ def _preview(newest: Edges | None, held: ArchiveSummary) -> Sight:
 
 
 def _compactions(
-    where: Place, newest: Edges | None, held: ArchiveSummary
+    where: Place, newest: Edges | None, held: ArchiveSummary, unread: Unread
 ) -> tuple[int | None, int | None]:
     """Return how many compactions a session has, and its bytes from the last one on."""
     if newest is None:
         return held.compactions, 0
     header = live_header.parse(newest.head[: newest.head.find(b"\n") + 1], where.session)
+    if header is not None and not held.segments:
+        told = f"{header.start:,} bytes of history that are not here: `sessrotate doctor` says more"
+        unread(str(where.archive), told)
     if (header is None) != (not held.segments):
         return None, None  # the live file does not go on from its archive: `doctor` says why
     start = live_header.prefix(header) if header is not None else 0
