@@ -224,6 +224,7 @@ def test_a_session_that_fails_stops_no_other(home: Home) -> None:
     done("[rotate]\nmin_size = 0")
     manifest = home.archive / "manifest.json"
     manifest.write_bytes(b"{")
+    (home.archive / f"{ID}.1.jsonl").write_bytes(b"{")  # else it would be made again
     linked = home.live.with_name(f"{OTHERS[1]}.jsonl")
     with linked.open("ab") as file:
         file.write(boundary(90) + row(91))
