@@ -70,7 +70,7 @@ def findings() -> Iterator[Finding]:
         for kind, detail in _look(where):
             yield Finding(where.session, str(where.archive), kind, detail)
         yield from _edited(where)
-    for path in claude.sessions():
+    for path in filter(continued.begins_so, claude.sessions()):
         copied = copies.of_copy(path)
         if copied is not None:
             yield Finding(

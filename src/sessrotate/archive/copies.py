@@ -23,6 +23,8 @@ def of_copy(path: Path) -> Place | None:
 
     None if the file is no live tail, or the session's own. Its archive may be missing.
     """
+    if not continued.begins_so(path):
+        return None
     where = place.by_name(path)
     header = continued.tail_header(path, but=None if where is None else where.session)
     if header is None:
