@@ -111,8 +111,9 @@ def prepare() -> None:
 
     A closed one becomes /dev/null, before an opened file could take its number. To write a result
     there fails, so that no command reports success for what nobody got. Characters that its
-    encoding lacks are replaced.
+    encoding lacks are replaced. What is made is the user's own, whatever the umask was.
     """
+    os.umask(0o077)
     for number in range(3):
         try:
             os.fstat(number)

@@ -26,6 +26,11 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 from sessrotate import fs
 from sessrotate.fs.files import Draft
 
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]  # the stubs know only systems that have it
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from concurrent.futures import Future
@@ -39,6 +44,9 @@ MOST: Final = 512
 
 _OPEN: Final = 32
 """Complete drafts that are open at once, on their way to the disk while the next are written."""
+
+_SPARE: Final = 32
+"""Descriptors that a process needs besides: its streams, the session, the pack, a lock, threads."""
 
 _SYNCED: Final = 16
 """Drafts that wait for the disk side by side."""
@@ -122,14 +130,27 @@ def _written(
 ) -> Iterator[tuple[Replacement[Result], Result | None]]:
     """Yield the files whose drafts are on the disk, in order, and what came of each."""
     waiting: list[_Drafted[Result]] = []
+    most = _most_open()
     with ExitStack() as stack:
         for drafted in _drafted(files, threads, stop):
             stack.push(drafted.draft)
             waiting.append(drafted)
-            if len(waiting) == _OPEN:
+            if len(waiting) >= most:
                 yield from _synced(waiting)
                 waiting.clear()
         yield from _synced(waiting)
+
+
+def _most_open() -> int:
+    """Return how many drafts may be open at once; fewer where the user has few descriptors.
+
+    With threads, so many are on their way and as many wait to be synced.
+    """
+    if resource is None:
+        return _OPEN
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    few = _OPEN if limit == resource.RLIM_INFINITY else (limit - _SPARE) // 2
+    return max(1, min(_OPEN, few))
 
 
 def _synced(
@@ -173,11 +194,12 @@ def _drafted(
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - not needed at start-up
 
     ahead: deque[Future[_Drafted[Result]]] = deque()
+    most = _most_open()
     with ThreadPoolExecutor(threads) as pool:
         try:
             for file in files:
                 ahead.append(pool.submit(_draft, file))
-                if len(ahead) == _OPEN:
+                if len(ahead) >= most:
                     yield ahead.popleft().result()
             while ahead:
                 yield ahead.popleft().result()

@@ -10,8 +10,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sessrotate import fs
+from sessrotate import fs, names
 from sessrotate.errors import printable
+from sessrotate.segments.scan import MAX_BOUNDARIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,21 +21,37 @@ if TYPE_CHECKING:
     from sessrotate.system.source import Source
 
 
-def obstacles(place: Place, source: Source, names: int) -> Iterator[str]:
-    """Yield the reasons; the live file is open as `source`, and `names` is how many we gave it."""
+def obstacles(place: Place, source: Source, given: int) -> Iterator[str]:
+    """Yield the reasons; the live file is open as `source`, and we gave it `given` more names."""
     name = printable(str(place.live))
     status = os.fstat(source.fd)
     if place.live.is_symlink():
         yield f"{name} is a symbolic link: put the file itself in its place."
-    if status.st_nlink - names > 1:
+    if status.st_nlink - given > 1:
         yield f"{name} has another name (a hard link): remove that, or put a copy in its place."
     if hasattr(os, "geteuid") and status.st_uid != os.geteuid():
         yield f"{name} belongs to another user: run this as that user."
     if fs.is_fixed(source.fd):
         yield f"{name} must not be changed (lsattr says i or a): take that away with chattr."
+    if len(os.fsencode(_longest(place))) > _longest_name(place.live.parent):
+        yield f"{name} has too long a name: its archive's files would have longer ones. Shorten it."
     folder = next(above for above in (place.archive, *place.archive.parents) if above.is_dir())
     if disk(folder) != disk_of(source.fd):
         yield elsewhere(place)
+
+
+def _longest(place: Place) -> str:
+    """Return the longest name that anything of the session may get, unfinished files included."""
+    segment = names.segment_file(place.session, "numbered", MAX_BOUNDARIES, "zstd")
+    return f"{segment}{names.PARTIAL}"
+
+
+def _longest_name(folder: Path) -> int:
+    """Return how many bytes a name may have on a file system; 255 where it does not say."""
+    try:
+        return os.pathconf(folder, "PC_NAME_MAX")
+    except (OSError, ValueError, AttributeError):
+        return 255
 
 
 def elsewhere(place: Place) -> str:

@@ -18,6 +18,7 @@ from sessrotate.errors import SessrotateError
 from sessrotate.reports import file_edges
 from sessrotate.segments import load, manifest
 from sessrotate.segments.segment_set import SegmentFile, beginning
+from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
     from sessrotate.archive.place import Place
@@ -107,8 +108,8 @@ def _listed(where: Place, listed: Manifest, found: ArchiveSummary) -> ArchiveSum
         first, last = _part(where, kept[0]), _part(where, kept[-1])
         head = beginning(where.archive, first, EDGE)
         if last.codec == "plain":
-            with suppress(OSError):
-                tail = file_edges.of(where.archive / last.name).tail
+            with suppress(SessrotateError), Source.inside(where.archive, last.name) as source:
+                tail = file_edges.of_source(source, source.size()).tail
     return replace(
         found,
         content_bytes=sum(sealed.segment.span.size for sealed in kept),
