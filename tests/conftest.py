@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support import cost
+from support import cost, portable
 from support.examples import register_profiles
 from support.export import browser as chromium
 
@@ -29,6 +29,9 @@ sys.dont_write_bytecode = False
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--portable", action="store_true", help="as on a system that has nothing of its own"
+    )
     parser.addoption("--cost", action="store_true", help="say what each part of the run cost")
 
 
@@ -81,6 +84,12 @@ def _no_waiting_for_the_disk() -> object:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _fd: None)
         yield
+
+
+@pytest.fixture(autouse=True)
+def _portable(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.config.getoption("--portable"):
+        portable.become_portable(monkeypatch)
 
 
 REQUIRED = os.environ.get("SESSROTATE_REQUIRE_BROWSER") == "1"

@@ -7,12 +7,13 @@ client opens the file for each batch of lines and closes it again. A lease is a 
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 from sessrotate.errors import InUseError, printable
-from sessrotate.system import lease
+from sessrotate.system import lease, open_on_macos
 from sessrotate.system.registered import Processes, registrations
 
 if TYPE_CHECKING:
@@ -88,6 +89,8 @@ def written(files: Container[tuple[int, int]]) -> set[tuple[int, int]]:
 
 def _writing(files: Container[tuple[int, int]]) -> Iterator[tuple[int, tuple[int, int]]]:
     """Yield the other processes that have one of these files open for writing, and which."""
+    if sys.platform == "darwin":
+        yield from open_on_macos.writing(files)
     for process in _PROC.glob("[0-9]*"):
         if process.name == str(os.getpid()):
             continue
