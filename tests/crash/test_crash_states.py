@@ -270,7 +270,6 @@ AT_ONCE: Final = {
     ("fsync ID", "unlink pack"),
     ("fsync ID", "unlink late"),
     ("fsync p", "link live.partial to ID.jsonl"),
-    ("fsync ID", "unlink live.partial"),
 }
 
 
