@@ -1,0 +1,372 @@
+"""Archives with forged files and words, by the thousand: no file outside is opened or changed.
+
+Rule: three judges that know nothing of the code. The system says of a file outside when it was last
+read (its access time) and whether it is as it was; an audit hook sees which paths Python opens and
+changes; and for a sample, `strace` sees every system call. A block of inputs is told by its number.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from support import command_line, homes
+from support.command_line import ID, boundary, called, row, session, write
+from support.tiers import by_day
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from support.homes import Home
+
+DATA: Final = session(boundaries=3)
+SECRET: Final = b"TOPSECRET"
+
+BLOCKS: Final = range(100)
+INPUTS: Final = 100
+"""Inputs in a block: each is a forged archive and one command."""
+
+COMMANDS: Final = (
+    ("stitch", ID),
+    ("stitch", "--allow-gaps", "ARCHIVE"),
+    ("read", "--history", "--allow-gaps", ID),
+    ("export", ID, "-o", "OUT"),
+    ("verify", "--all"),
+    ("list",),
+    ("report", ID),
+    ("report", "--all"),
+    ("doctor",),
+    ("run",),
+    ("split", "--in-place", "--dry-run", ID),
+    ("split", "--in-place", "--wait", "0", ID),
+    ("split", "--in-place", "--unsafe-adopt", "--wait", "0", ID),
+    ("restore", "--wait", "0", ID),
+    ("archive", "--wait", "0", ID),
+    ("unarchive", "--wait", "0", ID),
+    ("compress", "--all", "--wait", "0"),
+    ("prune", "--keep-last", "1", "--yes", ID),
+    ("prune", "--empty-trash", "--grace", "0s", "--yes", ID),
+    ("undelete", ID),
+    ("pin", ID, "0"),
+    ("aside", "--yes", ID),
+)
+
+VALUES: Final[tuple[object, ...]] = (
+    "../canary", "../../../../outside/canary", "/etc/passwd", "outside", "", "a\x00b", "x" * 4000,
+    -1, 0, 1, 7, 4096, 2**53, 2**64, 10**300, 1.5, True, None, [], {}, "rotate", "restore", "late",
+    "insert", "archiving", "archived", "zstd", "linked",
+)  # fmt: skip
+
+NAMES: Final = (
+    "pack", "late", "live.partial", "intent.json", "manifest.json", "archived.json",
+    "restored.json", "manifest.json.partial", "trash", "archived", f"{ID}.jsonl", f"{ID}.1.jsonl",
+    f"{ID}.2.jsonl.zst", f"{ID}.9.jsonl", f"archived/{ID}.jsonl", f"archived/{ID}.jsonl.zst",
+    f"archived/{ID}/subagents/agent-a.jsonl", f"trash/{ID}.jsonl", f"trash/{ID}.1.jsonl",
+)  # fmt: skip
+
+
+# ── the judges ───────────────────────────────────────────────────────────────────────────────
+
+_seen: list[tuple[str, str, bool]] = []
+_watching = False
+
+_CHANGES: Final = {
+    "os.rename", "os.remove", "os.link", "os.truncate", "os.chmod", "os.mkdir", "os.rmdir",
+    "os.symlink", "os.utime", "os.chown", "shutil.move",
+}  # fmt: skip
+
+
+def _hook(event: str, arguments: tuple[Any, ...]) -> None:
+    if not _watching or (event != "open" and event not in _CHANGES):
+        return
+    is_followed = event == "open" and not (arguments[2] or 0) & os.O_NOFOLLOW
+    for each in arguments[:2] if event in {"os.rename", "os.link"} else arguments[:1]:
+        if isinstance(each, (str, bytes, os.PathLike)):
+            path = os.fsdecode(each)
+            if path.startswith("/"):  # a name in an open folder is for the other judges
+                _seen.append((event, path, is_followed))
+
+
+def reached(within: Path) -> list[tuple[str, str]]:
+    """Return what was opened or changed in a folder, by whichever links."""
+    found = []
+    for event, path, is_followed in _seen:
+        folder, name = os.path.split(path)
+        real = os.path.realpath(path) if is_followed else f"{os.path.realpath(folder)}/{name}"
+        if real.startswith(str(within)):
+            found.append((event, path))
+    return found
+
+
+@cache
+def _install() -> None:
+    sys.addaudithook(_hook)
+
+
+@contextmanager
+def watched() -> Iterator[None]:
+    """Let the hook see what is opened and changed in the block, and nothing wait for long."""
+    global _watching  # noqa: PLW0603 - a hook stays for ever
+    _install()
+    _seen.clear()
+    signal.signal(signal.SIGALRM, _waited)
+    signal.alarm(30)
+    _watching = True
+    try:
+        yield
+    finally:
+        _watching = False
+        signal.alarm(0)
+
+
+def _waited(*_: object) -> None:
+    raise AssertionError("a command waits")
+
+
+def outside(top: Path) -> dict[str, tuple[object, ...]]:
+    """Return what could be seen of a read or a change of the files outside."""
+    found: dict[str, tuple[object, ...]] = {}
+    for path in sorted([top, *top.rglob("*")]):
+        status = path.lstat()
+        times = () if path.is_dir() else (status.st_atime_ns, status.st_mtime_ns)
+        found[str(path)] = (status.st_ino, status.st_mode, status.st_uid, status.st_size, *times)
+    return found
+
+
+def tells_reads(folder: Path) -> bool:
+    """Tell whether this file system says when a file was last read."""
+    probe = write(folder / "probe", b"x")
+    os.utime(probe, ns=(10**9, 2 * 10**9))
+    probe.read_bytes()
+    return probe.stat().st_atime_ns != 10**9
+
+
+# ── what is forged ───────────────────────────────────────────────────────────────────────────
+
+
+def crashed_merge(home: Home) -> None:
+    homes.crashed(home.rotate, "sessrotate.in_place.seal.finish")
+    with home.pack.open("ab") as file:
+        file.write(row(82))
+    home.append(row(83))
+
+
+def made(folder: Path, patch: pytest.MonkeyPatch, kind: str) -> Home:
+    """Make an archive in one of the states that a command may find."""
+    home = homes.home(folder, patch, DATA)
+    home.rotate()
+    home.append(boundary(80) + row(81))
+    if kind == "unfinished":
+        homes.crashed(home.rotate, "sessrotate.in_place.seal.finish")
+    elif kind == "late":
+        crashed_merge(home)
+    elif kind == "begun":
+        homes.crashed(home.rotate, "sessrotate.in_place.swap._Swap.run")
+    elif kind == "pruned":
+        assert called("prune", "--keep-last", "1", "--yes", ID).code == 0
+    elif kind == "compressed":
+        assert called("compress", "--all").code == 0
+    elif kind == "archived":
+        assert called("archive", "--wait", "0", ID).code == 0
+    target = folder / "outside"
+    write(target / "canary", SECRET * 9 + b"\n")
+    write(target / f"{ID}.jsonl", DATA.replace(b"row ", SECRET))
+    write(target / "manifest.json", SECRET)
+    for path in target.iterdir():
+        os.utime(path, ns=(10**9, 2 * 10**9))
+    write(folder / "shared", DATA.replace(b"row ", SECRET))
+    return home
+
+
+KINDS: Final = ("sound", "unfinished", "late", "begun", "pruned", "compressed", "archived")
+
+
+def forge(home: Home, chance: random.Random) -> list[str]:
+    """Change one to three things in an archive; return what."""
+    return [_forge_once(home, chance) for _ in range(chance.randint(1, 3))]
+
+
+def _forge_once(home: Home, chance: random.Random) -> str:
+    there = [path for path in home.archive.rglob("*") if path.is_file() and not path.is_symlink()]
+    roll = chance.random()
+    if roll < 0.35 and there:
+        words = [path for path in there if path.suffix == ".json"] or there
+        return _forge_word(chance.choice(words), chance)
+    path = home.archive / chance.choice(NAMES)
+    if roll > 0.95:
+        path = chance.choice([home.archive, home.archive.parent])
+    elif roll < 0.65 and there:
+        path = chance.choice(there)
+    return _shape(home, path, chance)
+
+
+def _shape(home: Home, path: Path, chance: random.Random) -> str:
+    top = home.config.parent
+    if any(
+        each.is_symlink() or (os.path.lexists(each) and not each.is_dir()) for each in path.parents
+    ):
+        return "nothing: it is behind another forgery"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    data = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+    shape = chance.choice(sorted(_SHAPES))
+    _SHAPES[shape](path, top, data)
+    return f"{shape} as {path.name}"
+
+
+def _to_a_file(path: Path, top: Path, data: bytes) -> None:
+    files = sorted((top / "outside").iterdir())
+    path.symlink_to(files[len(data) % len(files)])
+
+
+def _owned_by_another(path: Path, _top: Path, data: bytes) -> None:
+    path.write_bytes(data)
+    if os.geteuid() == 0:
+        os.chown(path, 12345, 12345)
+
+
+def _huge(path: Path, _top: Path, data: bytes) -> None:
+    path.write_bytes(data)
+    os.truncate(path, 1 << 25)
+
+
+_SHAPES: Final[dict[str, Callable[[Path, Path, bytes], object]]] = {
+    "to a file": _to_a_file,
+    "to a session": lambda path, top, _: path.symlink_to(
+        os.path.relpath(top / "outside" / f"{ID}.jsonl", path.parent)
+    ),
+    "to a folder": lambda path, top, _: path.symlink_to(top / "outside"),
+    "to nowhere": lambda path, _top, _data: path.symlink_to("nowhere"),
+    "to a device": lambda path, _top, _data: path.symlink_to("/dev/zero"),
+    "hard link": lambda path, top, _: path.hardlink_to(top / "shared"),
+    "pipe": lambda path, _top, _data: os.mkfifo(path),
+    "socket": lambda path, _top, _data: os.mknod(path, stat.S_IFSOCK | 0o600),
+    "folder": lambda path, _top, _data: path.mkdir(),
+    "huge": _huge,
+    "half": lambda path, _top, data: path.write_bytes(data[: len(data) // 2]),
+    "another's": _owned_by_another,
+    "empty": lambda path, _top, _data: path.write_bytes(b""),
+}
+
+
+def _forge_word(path: Path, chance: random.Random) -> str:
+    lines = path.read_bytes().split(b"\n")
+    numbers = [number for number, line in enumerate(lines) if b":" in line]
+    if not numbers:
+        return "nothing: no words"
+    number = chance.choice(numbers)
+    text = lines[number]
+    for end in (b"", b"]}", b"}"):
+        try:
+            fields: Any = json.loads(text.rstrip(b",") + end)
+        except ValueError:
+            continue
+        break
+    else:
+        return "nothing: no JSON"
+    inner = fields
+    while isinstance(inner, dict) and inner:
+        key = chance.choice(sorted(inner))
+        if not isinstance(inner[key], dict) or chance.random() < 0.3:
+            inner[key] = value = chance.choice(VALUES)
+            break
+        inner = inner[key]
+    else:
+        return "nothing: no key"
+    forged = json.dumps(fields).encode()
+    forged = forged[: len(forged) - len(end)] + (b"," if text.endswith(b",") else b"")
+    lines[number] = forged
+    path.write_bytes(b"\n".join(lines))
+    return f"{path.name}: {key} = {str(value)[:40]!r}"
+
+
+# ── the tests ────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="module")
+def templates(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    found = {}
+    for kind in KINDS:
+        with pytest.MonkeyPatch.context() as patch:
+            folder = tmp_path_factory.mktemp(kind)
+            made(folder, patch, kind)
+            found[kind] = folder
+    return found
+
+
+def copied(template: Path, to: Path) -> None:
+    """Copy a folder with its links, hard ones too, and its times."""
+    subprocess.run(["cp", "-a", f"{template}/.", str(to)], check=True)
+
+
+def filled(command: tuple[str, ...], home: Home, out: Path) -> list[str]:
+    words = {"OUT": str(out), "ARCHIVE": str(home.archive)}
+    return [words.get(word, word) for word in command]
+
+
+@pytest.mark.parametrize("block", by_day(BLOCKS, 2, "hostile"))
+def test_no_file_outside_is_opened_or_changed(
+    block: int, templates: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not tells_reads(tmp_path):
+        pytest.skip("this file system does not say when a file was last read")
+    chance = random.Random(block)
+    for number in range(INPUTS):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        copied(templates[chance.choice(KINDS)], folder)
+        home = homes.home(folder, monkeypatch)
+        told = (block, number, forge(home, chance), command := chance.choice(COMMANDS))
+        before, shared = outside(folder / "outside"), (folder / "shared").read_bytes()
+        with watched():
+            ended = called(*filled(command, home, folder / "out"))
+        assert ended.code in {0, 1, 2, 65, 74, 75, 77}, (told, ended)
+        assert "Traceback" not in ended.err, (told, ended)
+        assert outside(folder / "outside") == before, told
+        assert (folder / "shared").read_bytes() == shared, told
+        assert not reached(folder / "outside"), told
+        shutil.rmtree(folder)
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+@pytest.mark.parametrize("number", by_day(range(40), 2, "hostile"))
+def test_the_system_sees_no_call_for_a_file_outside(
+    number: int, templates: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chance = random.Random(10_000 + number)
+    copied(templates[chance.choice(KINDS)], tmp_path)
+    home = homes.home(tmp_path, monkeypatch)
+    told = (number, forge(home, chance), command := chance.choice(COMMANDS))
+    trace = tmp_path / "trace"
+    strace = ["strace", "-f", "-y", "-qq", "-o", str(trace), "-e", "trace=openat,open,read,pread64"]
+    program = [*strace, command_line.COMMAND, *filled(command, home, tmp_path / "out")]
+    subprocess.run(
+        program,
+        env={**command_line.ENVIRONMENT, **home.env},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+        timeout=120,
+    )
+    # With -y, an open ends with the path of what was opened, and a read names what it reads.
+    lines = trace.read_text(errors="replace").splitlines()
+    assert lines
+    within = f"<{tmp_path / 'outside'}"
+    # The folder that an archive's folder links to may be listed; no file of it may be opened.
+    reads = [line for line in lines if within in line and "O_DIRECTORY" not in line]
+    assert not reads, told
