@@ -10,6 +10,7 @@ import pytest
 
 from sessrotate import doctor
 from sessrotate.archive import waiting
+from sessrotate.fs import exact
 from sessrotate.in_place.seal import NotQuietError
 from sessrotate.system import in_use
 from support import command_line, homes
@@ -167,10 +168,12 @@ def test_a_line_comes_over_once_wherever_a_crash_comes(
             return
 
 
+@pytest.mark.parametrize("form", [exact.System(), exact.Portable()], ids=["system", "portable"])
 def test_sealing_is_finished_wherever_a_crash_comes_and_the_file_is_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: exact.Form
 ) -> None:
     homes.without_leases(monkeypatch)
+    monkeypatch.setattr(exact, "FORM", form)
     monkeypatch.setattr(in_use, "_PROC", tmp_path / "no proc")
     at = 0
     while True:

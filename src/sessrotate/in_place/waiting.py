@@ -69,7 +69,8 @@ def keep(found: State, was: FileIdentity) -> bool:
     fs.create_folder(path.parent)
     # The note first: without it nothing would ever be done about the file.
     _write(path, Note(mark, int(stamp() * 1e9), was.modified_ns))
-    fs.put(found.place.pack, path)
+    # By a rename: a crash must not leave it two names, one of which may be anybody's.
+    fs.rename_files({found.place.pack: path})
     return True
 
 
