@@ -96,10 +96,10 @@ def test_what_could_not_be_read_is_on_the_page_and_in_the_exit_code(
     bad = place.live.with_name("0ddba115-0000-4000-a000-000000000002.jsonl")
     bad.write_bytes(place.live.read_bytes())
 
-    def refuse(self: Source, path: Path) -> None:
+    def refuse(self: Source, path: Path, fd: int | None = None) -> None:
         if path == bad:
             raise PermissionError(13, "Permission denied", str(path))
-        real(self, path)
+        real(self, path, fd)
 
     monkeypatch.setattr(Source, "__init__", refuse)
     page = tmp_path / "page.html"

@@ -143,6 +143,9 @@ AGAIN: Final = "the same folder is synced again before the change that depends o
 HARMLESS: Final = "nothing depends on it: if it is lost, the next recovery does it again"
 EITHER: Final = "a rename is on the disk when either folder is synced, and both are"
 
+RETIRED: Final = "The live file has the whole history on the disk: only a time of grace is lost."
+MARKED: Final = "No byte is in the mark: without it the session is rotated by itself again."
+
 REDUNDANT: Final[dict[tuple[str, str], str]] = {
     ("fsync ID", "link ID.jsonl to pack"): AGAIN,
     ("fsync ID", "fsync intent.json.partial"): AGAIN,
@@ -157,6 +160,19 @@ REDUNDANT: Final[dict[tuple[str, str], str]] = {
     ("fsync ID", "fsync ID"): AGAIN,
     ("fsync ID", "unlink intent.json"): HARMLESS,
     ("fsync p", "rmdir ID"): HARMLESS,
+    ("fsync ID", "unlink live.partial"): "A second name of the old file is known by its inode.",
+    ("fsync sessrotate", "create restored"): MARKED,
+    ("fsync restored", "create p"): MARKED,
+    ("fsync ID.partial", "write ID.partial"): MARKED,
+    ("fsync p", "fsync ID.partial"): MARKED,
+    ("fsync p", "rename ID.partial to ID"): MARKED,
+    ("fsync restored.json.partial", "write restored.json.partial"): RETIRED,
+    ("fsync ID", "fsync restored.json.partial"): AGAIN,
+    ("fsync sessrotate", "create trash"): RETIRED,
+    ("fsync trash", "create ID"): RETIRED,
+    ("fsync ID", "rename ID to TIME"): RETIRED,
+    ("fsync p", "fsync ID"): RETIRED,
+    ("fsync TIME", "unlink intent.json"): HARMLESS,
 }
 """The fsyncs that may be left out, each by itself, by what was changed before it."""
 
@@ -266,10 +282,8 @@ AT_ONCE: Final = {
     ("fsync ID.3.jsonl.partial", "write ID.2.jsonl.partial"),
     ("fsync ID", "rename ID.1.jsonl.partial to ID.1.jsonl"),
     ("fsync ID", "rename ID.2.jsonl.partial to ID.2.jsonl"),
-    ("fsync manifest.json.partial", "write manifest.json.partial"),
     ("fsync ID", "unlink pack"),
     ("fsync ID", "unlink late"),
-    ("fsync p", "link live.partial to ID.jsonl"),
 }
 
 

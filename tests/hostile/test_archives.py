@@ -360,7 +360,7 @@ def test_an_archive_under_another_sessions_name_is_not_taken_for_its_own(home: H
     write(home.live.with_name("other.jsonl"), home.live.read_bytes())
     ended = called("stitch", "other")
     assert ended.code == 74
-    assert "is not the archive of other" in ended.err
+    assert f"other.jsonl is only the live tail of {ID}" in ended.err
 
 
 @given(data=st.binary(max_size=200))

@@ -131,10 +131,13 @@ def by_name(path: Path) -> Place | None:
             project = project_of(projects, folder)
             if project is not None:
                 return named(projects, project, names.session_of(path.name))
-        archive = folder
+        archive, archives = folder, (projects.parent / FOLDER).resolve()
         if path.is_dir():  # its own name may be a link, and is then refused by `check_own`
             archive = folder / path.name if path.name not in _NO_NAMES else path.resolve()
-        if archive.parent.parent != (projects.parent / FOLDER).resolve():
+        for each in (path.absolute(), path.absolute().parent):  # and so may its project's
+            if each.parent.is_symlink() and each.parent.parent.resolve() == archives:
+                archive = archives / each.parent.name / each.name
+        if archive.parent.parent != archives:
             return None
     return named(projects, archive.parent.name, archive.name)
 

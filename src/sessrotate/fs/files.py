@@ -271,7 +271,8 @@ def sync_folder(path: Path) -> None:
 @contextlib.contextmanager
 def open_folder(path: Path) -> Iterator[int]:
     """Yield a descriptor of a folder."""
-    fd = os.open(path, os.O_RDONLY)
+    # O_DIRECTORY: opening a pipe that has the name would wait for a writer.
+    fd = os.open(path, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
     try:
         yield fd
     finally:

@@ -18,7 +18,7 @@ from sessrotate import fs, names
 from sessrotate.archive import clock_record
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import listed
-from sessrotate.errors import DamagedError
+from sessrotate.errors import DamagedError, printable
 from sessrotate.model import Boundary, Pruned, SealedSegment, Segment, Span
 from sessrotate.segments import first_line, header_chain, manifest
 from sessrotate.segments.manifest import Manifest
@@ -53,8 +53,14 @@ def _segments(found: State, listing: Iterable[str]) -> list[str]:
 
 
 def _trashed(found: State) -> list[str]:
-    """Return the session's segments that are in the archive's trash and not in the archive."""
-    there = (path.name for path in listed(found.place.archive / names.TRASH) if path.is_file())
+    """Return the session's segments that are in the archive's trash and not in the archive.
+
+    Raises DamagedError unless the trash is a folder: what a link leads to is not ours to move.
+    """
+    trash = found.place.archive / names.TRASH
+    if trash.is_symlink() or (trash.exists() and not trash.is_dir()):
+        raise DamagedError(f"{printable(str(trash))} is not a folder: move it away.")
+    there = (path.name for path in listed(trash) if path.is_file() and not path.is_symlink())
     return [name for name in _segments(found, there) if name not in found.listing]
 
 
