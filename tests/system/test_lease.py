@@ -218,7 +218,7 @@ def test_a_restoration_too_keeps_what_it_replaced(
     with pytest.raises(NotQuietError):
         home.restore()
     assert home.live.read_bytes() == DATA + row(70)
-    home.age()
+    home.age(2 * 86_400)
     home.restore()
     assert home.live.read_bytes() == DATA + row(70)
     assert not home.archive.exists()

@@ -271,8 +271,8 @@ def sync_folder(path: Path) -> None:
 @contextlib.contextmanager
 def open_folder(path: Path) -> Iterator[int]:
     """Yield a descriptor of a folder."""
-    # O_DIRECTORY: opening a pipe that has the name would wait for a writer.
-    fd = os.open(path, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
+    # O_NONBLOCK: opening a pipe that has the name would wait for a writer.
+    fd = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     try:
         yield fd
     finally:

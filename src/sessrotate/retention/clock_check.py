@@ -13,6 +13,7 @@ from sessrotate import fs, units
 from sessrotate.archive import clock, clock_record, place, restored, state
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import SessrotateError
+from sessrotate.system import ownership
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -36,10 +37,14 @@ def look(grace: float, now: float, last_run: str | None) -> Verdict:
 
 
 def remember(verdict: Verdict) -> None:
-    """Write down what was seen of the clock. Where that cannot be done, nothing is remembered."""
+    """Write down what was seen of the clock. Where that cannot be done, nothing is remembered.
+
+    Raises RefusedError if root would leave the file in another user's folder.
+    """
     path = place.clock_file()
     if not place.root().parent.is_dir():
         return  # no client, so nothing that could go
+    ownership.check(path)
     with suppress(OSError):
         fs.create_folder(path.parent)
         fs.create_file_at_once(path, clock.dump(verdict.seen))
