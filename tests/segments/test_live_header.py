@@ -30,7 +30,12 @@ HEADER: Final = LiveHeader(
 
 digests: Final = st.text("0123456789abcdef", min_size=32, max_size=32).map("xxh3_128:{}".format)
 counts: Final = st.integers(0, 2**53 - 1)
-ids: Final = st.text(st.characters(blacklist_categories=["Cs"]), min_size=1, max_size=80)
+# A name that a file can have: a header that says another one is none.
+ids: Final = st.text(
+    st.characters(blacklist_categories=["Cs"], blacklist_characters="/\\\0"),
+    min_size=1,
+    max_size=80,
+).filter(lambda name: name not in {".", ".."})
 
 headers: Final = st.builds(
     LiveHeader,
