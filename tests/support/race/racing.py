@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,7 +24,7 @@ import pytest
 
 from sessrotate.archive import state
 from sessrotate.archive.place import Place
-from sessrotate.in_place import operations, seal
+from sessrotate.in_place import operations, seal, waiting
 from sessrotate.in_place.seal import NotQuietError
 from sessrotate.reading import stitch
 from sessrotate.system import lease
@@ -148,6 +149,8 @@ def run(race: Race) -> Result:
         if not race.leases:
             patch.setattr(lease, "_take", lambda _fd, _kind: "none")
             patch.setattr(seal, "_QUIET", _QUIET)
+            # A restoration ends only when the files that it replaced have been quiet for a day.
+            patch.setattr(waiting, "is_over", partial(waiting.is_over, quiet=_QUIET))
         while not result.problems and not _is_over(race, result, begun):
             folder = Path(tempfile.mkdtemp(prefix="sessrotate-race-", dir=race.folder)).resolve()
             try:
