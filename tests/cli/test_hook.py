@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import stat
 import subprocess
+import sys
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,9 +20,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+import sessrotate
 from sessrotate.errors import InUseError
 from sessrotate.fs import exact
-from sessrotate.hook import installation
+from sessrotate.hook import claude_settings, installation
 from sessrotate.system import locks
 from support import command_line, homes, processes
 from support.command_line import (
@@ -41,7 +45,7 @@ from support.processes import needs_proc, workers
 from support.tiers import by_day
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
 DATA: Final = command_line.session(boundaries=2, padding=1000)
 LIMIT: Final = "8000"
@@ -279,6 +283,81 @@ def test_what_goes_wrong_is_told_on_one_line_and_still_no_failure(home: Home, fa
     assert home.live.read_bytes() == DATA
 
 
+# ── half uninstalled ─────────────────────────────────────────────────────────────────────────
+
+PACKAGE: Final = Path(sessrotate.__file__).parent
+
+SCRIPT: Final = """#!{python} -IS
+import sys
+sys.path[:] = [{found!r}, *sys.path]
+from sessrotate.cli import main
+main()
+"""
+"""The installed program, where nothing but the standard library and this folder is found."""
+
+
+def half(folder: Path, *, python: str = sys.executable, without: Sequence[str] | None = ()) -> str:
+    """Make a program of which a part is missing: its interpreter, modules, or the whole package.
+
+    No other package is there at all.
+    """
+    library = folder / "library"
+    if without is not None:
+        shutil.copytree(PACKAGE, library / "sessrotate", ignore=shutil.ignore_patterns(*without))
+    program = folder / "sessrotate"
+    program.write_text(SCRIPT.format(python=python, found=str(library)))
+    program.chmod(0o700)
+    return str(program)
+
+
+HALVES: Final[dict[str, Callable[[Path], str]]] = {
+    "the program is gone": lambda folder: str(folder / "sessrotate"),
+    "the package is gone": lambda folder: half(folder, without=None),
+    "its Python is gone": lambda folder: half(folder, python="/no/python"),
+    "all that it needs is gone": half,
+    "a module is gone": lambda folder: half(folder, without=["call.py"]),
+    "what all need is gone": lambda folder: half(folder, without=["errors.py"]),
+}
+
+
+@pytest.mark.parametrize("what", by_day(HALVES, 2, "exhaustive"))
+def test_a_client_notices_nothing_of_a_hook_that_is_half_uninstalled(home: Home, what: str) -> None:
+    line = claude_settings.command(HALVES[what](home.config.parent), LIMIT)
+    ended = call(home, document(home), "-c", line, program=["/bin/sh"])
+    assert ended == Ended(0, "", "")
+    idle(home)
+    assert home.live.read_bytes() == DATA
+
+
+@pytest.mark.parametrize("without", [[], ["call.py"], ["errors.py"], ["hook"]])
+def test_what_is_half_uninstalled_says_so_on_one_line(home: Home, without: list[str]) -> None:
+    program = [half(home.config.parent, without=without)]
+    ended = call(home, document(home), program=program)
+    assert (ended.code, ended.out) == (0, "")
+    assert_one_line(ended)
+    ended = call(home, b"", "list", program=program)
+    assert ended.code == 74
+    assert_one_line(ended)
+
+
+def assert_one_line(ended: Ended) -> None:
+    assert ended.err.startswith("sessrotate: ")
+    assert ended.err.count("\n") == 1
+    assert "install it again" in ended.err or "ModuleNotFoundError" in ended.err
+
+
+@pytest.mark.parametrize(
+    "limit",
+    ["ulimit -n 48", "ulimit -n 4", "exec 0<&-", "exec 1>&- 2>&-", "unset HOME", "umask 777"],
+)
+def test_a_client_notices_nothing_of_a_hook_that_lacks_something(home: Home, limit: str) -> None:
+    line = claude_settings.command(COMMAND, LIMIT)
+    ended = call(home, document(home), "-c", f"{limit}; {line}", program=["/bin/sh"])
+    assert ended == Ended(0, "", "")
+    idle(home)
+    assert home.problems() == []
+
+
 # ── the process apart ────────────────────────────────────────────────────────────────────────
 
 
@@ -405,7 +484,7 @@ def test_a_note_that_is_none_is_passed_over(home: Home, text: str) -> None:
 
 # ── having it called ─────────────────────────────────────────────────────────────────────────
 
-LINE: Final = f"{COMMAND} hook --min-size 50M"
+LINE: Final = f"{COMMAND} hook --min-size 50M 2>/dev/null || true"
 GROUP: Final = {"hooks": [{"type": "command", "command": LINE, "timeout": 10}]}
 
 
@@ -627,7 +706,7 @@ def test_the_command_is_the_name_that_was_called_if_that_is_a_link(home: Home) -
     link.symlink_to(COMMAND)
     assert run(home, "install", program=(str(link),)).code == 0
     (group,) = json.loads(settings_of(home).read_bytes())["hooks"]["SessionEnd"]
-    assert group["hooks"][0]["command"] == f"'{link}' hook --min-size 50M"
+    assert group["hooks"][0]["command"] == LINE.replace(COMMAND, f"'{link}'")
 
 
 def test_a_module_that_was_called_is_installed_by_its_command(home: Home) -> None:
@@ -643,7 +722,7 @@ def test_doctor_says_whether_it_is_installed_and_can_be_called(home: Home) -> No
     assert said()["settings"]["hook"] == "not installed"
     link = linked(home.config.parent / "sessrotate", Path(COMMAND))
     assert run(home, "install", program=(str(link),)).code == 0
-    assert said()["settings"]["hook"] == f"{link} hook --min-size 50M"
+    assert said()["settings"]["hook"] == LINE.replace(COMMAND, str(link))
     assert said()["ok"]
     link.unlink()
     (finding,) = said()["findings"]

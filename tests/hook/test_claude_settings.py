@@ -214,11 +214,14 @@ OURS: Final = [
     "sessrotate hook",
     "/x/sessrotate hook",
     "'/with space/sessrotate' hook --min-size 1.5G",
+    "sessrotate hook --min-size 5M 2>/dev/null || true",
 ]
 NOT_OURS: Final = [
     "sessrotate",
     "sessrotate hook; rm -rf /",
     "sessrotate hook && true",
+    "sessrotate hook 2>/dev/null || true; rm -rf /",
+    "sessrotate hook '2>/dev/null' '||' true",
     "sessrotate hook --min-size 5M | tee log",
     "sessrotate hook --min-size many",
     "sessrotate doctor",

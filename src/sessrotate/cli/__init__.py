@@ -18,11 +18,24 @@ _PARTS_OF_HOOK: Final = (["install"], ["remove"], ["-h"], ["--help"])
 
 def main() -> None:
     """Run the command line and leave the process with its exit code."""
+    arguments = sys.argv[1:]
     try:
-        sys.exit(_run(sys.argv[1:]))
+        sys.exit(_run(arguments))
     except KeyboardInterrupt:  # while the program was still being loaded
-        sys.stderr.write("sessrotate: Interrupted.\n")
-        sys.exit(130)
+        sys.exit(_ended("Interrupted.", 130))
+    except ImportError as error:  # half installed, half removed, or no descriptor is left
+        text = f"It cannot be loaded ({type(error).__name__}: {error.name}): install it again."
+        sys.exit(_ended(text, 0 if _is_call(arguments) else 74))
+
+
+def _ended(text: str, code: int) -> int:
+    if sys.stderr is not None:  # closed
+        sys.stderr.write(f"sessrotate: {text}\n")
+    return code
+
+
+def _is_call(arguments: list[str]) -> bool:
+    return arguments[:1] == ["hook"] and arguments[1:2] not in _PARTS_OF_HOOK
 
 
 def _run(arguments: list[str]) -> int:
@@ -33,7 +46,7 @@ def _run(arguments: list[str]) -> int:
         from sessrotate import __version__  # noqa: PLC0415
 
         return streams.guarded(lambda: streams.write(f"sessrotate {__version__}\n"))
-    if arguments[:1] == ["hook"] and arguments[1:2] not in _PARTS_OF_HOOK:
+    if _is_call(arguments):
         from sessrotate.hook import call  # noqa: PLC0415 - without typer: a client waits for it
 
         streams.complain(call.call(arguments[1:]))

@@ -32,6 +32,9 @@ TIMEOUT: Final = 10
 
 _PROGRAM: Final = "sessrotate"
 
+_QUIETLY: Final = " 2>/dev/null || true"
+"""A program that is gone, or half uninstalled, cannot see to it itself that the client goes on."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Ours:
@@ -55,8 +58,8 @@ class _Found:
 
 
 def command(program: str, least: str) -> str:
-    """Return the shell command that calls the hook of `program` with a size."""
-    return shlex.join([program, "hook", "--min-size", least])
+    """Return the shell command that calls the hook of `program` with a size, and never fails."""
+    return shlex.join([program, "hook", "--min-size", least]) + _QUIETLY
 
 
 def program_of(line: str) -> str | None:
@@ -65,7 +68,7 @@ def program_of(line: str) -> str | None:
     A line that does more than call the hook belongs to somebody else.
     """
     try:
-        words = shlex.split(line)
+        words = shlex.split(line.removesuffix(_QUIETLY))
     except ValueError:
         return None
     match words:
