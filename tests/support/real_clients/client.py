@@ -24,7 +24,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from support.real_clients.installing import UnavailableError, installed, status_of
+from support.real_clients.installing import (
+    KEEPS_COMPILED,
+    UnavailableError,
+    by_quick_node,
+    installed,
+    status_of,
+)
 from support.real_clients.mock_api import fingerprint
 from support.real_clients.normal import Sent, normalise, slug
 
@@ -162,7 +168,7 @@ class Client:
         self.config, self.work = self.home / "config", self.home / "work"
         for folder in (self.config, self.work, self.home / "user", self.home / "tmp"):
             folder.mkdir(parents=True, exist_ok=True)
-        self.command = install(version.number)
+        self.command = by_quick_node(install(version.number))
 
     @property
     def project(self) -> Path:
@@ -329,6 +335,7 @@ class Client:
             "DISABLE_AUTOUPDATER": "1",
             "DISABLE_TELEMETRY": "1",
             "DISABLE_ERROR_REPORTING": "1",
+            **KEEPS_COMPILED,
             "IS_SANDBOX": "1",  # else root may not skip the permissions
             **(more or {}),
         }

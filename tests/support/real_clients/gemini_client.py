@@ -14,7 +14,12 @@ import shutil
 from typing import TYPE_CHECKING, Final
 
 from support.real_clients import one_prompt
-from support.real_clients.installing import UnavailableError, installed
+from support.real_clients.installing import (
+    KEEPS_COMPILED,
+    UnavailableError,
+    by_quick_node,
+    installed,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,7 +64,7 @@ class Gemini:
         self.config = self.home / "user" / ".gemini"
         for folder in (self.work, self.config, self.home / "tmp"):
             folder.mkdir(parents=True, exist_ok=True)
-        self.command = install(number)
+        self.command = by_quick_node(install(number))
 
     @property
     def path(self) -> Path:
@@ -90,6 +95,7 @@ class Gemini:
             "GOOGLE_GEMINI_BASE_URL": self.api.url,
             "GEMINI_CLI_TRUST_WORKSPACE": "true",
             "NO_COLOR": "1",
+            **KEEPS_COMPILED,
             # Whatever else it may want of the network goes nowhere.
             **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "https_proxy"), self.api.url),
             **dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1"),

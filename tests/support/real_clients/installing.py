@@ -10,10 +10,12 @@ import contextlib
 import fcntl
 import functools
 import os
+import platform
 import re
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -27,6 +29,12 @@ FOLDER: Final = Path(os.environ.get("SESSROTATE_CLIENTS") or REPOSITORY / ".clie
 """Where clients are installed; ignored by git. A variable lets several checkouts share it."""
 
 INSTALL_LIMIT: Final = 600.0
+
+_NODE: Final = "22.23.3"
+"""Of a line of Node.js that keeps what it compiled: 2.1.112 starts in half the time with it."""
+
+KEEPS_COMPILED: Final = {"NODE_COMPILE_CACHE": str(FOLDER / "compiled")}
+"""What has Node.js keep what it compiled, for the next process; older ones take no notice."""
 
 
 class UnavailableError(Exception):
@@ -50,6 +58,19 @@ def installed(package: str, number: str, name: str) -> Path:
     if problem is not None:
         raise UnavailableError(problem)
     return FOLDER / name
+
+
+def by_quick_node(command: tuple[str, ...]) -> tuple[str, ...]:
+    """Return a command with a Node.js that starts large scripts quickly, where npm has one."""
+    package = f"node-{sys.platform}-{_MACHINES.get(platform.machine(), '')}"
+    is_script = Path(command[0]).name == "node"
+    if not is_script or _problem(package, _NODE, f"node-{_NODE}") is not None:
+        return command
+    quick = FOLDER / f"node-{_NODE}" / "node_modules" / package / "bin" / "node"
+    return (str(quick), *command[1:])
+
+
+_MACHINES: Final = {"x86_64": "x64", "aarch64": "arm64", "arm64": "arm64"}
 
 
 @functools.cache
