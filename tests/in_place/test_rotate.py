@@ -55,6 +55,16 @@ def test_another_users_live_file_is_refused(home: Home) -> None:
     refused(home, "belongs to another user", "run this as that user")
 
 
+def test_a_hard_linked_file_with_nothing_to_cut_is_no_trouble(home: Home) -> None:
+    home.live.write_bytes(row(0) + row(1))
+    (home.config.parent / "backup.jsonl").hardlink_to(home.live)
+    before = snapshot(home.config)
+    done = home.rotate()
+    assert done.refusal is None
+    assert done.plan.live is None
+    assert snapshot(home.config) == before
+
+
 SHARED_MEMORY: Final = Path("/dev/shm")
 
 

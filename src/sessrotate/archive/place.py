@@ -13,7 +13,7 @@ names it, which need not be the one that holds the projects.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import names
@@ -61,16 +61,17 @@ class Place:
     project: str
     session: str
     live: Path
+    archive: Path = field(init=False, repr=False, compare=False)
+    """The folder of what is not live any more."""
+
+    def __post_init__(self) -> None:
+        archive = self.config.joinpath(FOLDER, self.project, self.session)
+        object.__setattr__(self, "archive", archive)  # once: it is asked for again and again
 
     @property
     def registries(self) -> tuple[Path, ...]:
         """The folders in which a client that runs this session may have registered."""
         return claude.registries(self.config)
-
-    @property
-    def archive(self) -> Path:
-        """The folder of what is not live any more."""
-        return self.config.joinpath(FOLDER, self.project, self.session)
 
     @property
     def lock(self) -> Path:

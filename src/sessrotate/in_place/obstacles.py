@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sessrotate import fs, names
 from sessrotate.errors import printable
@@ -16,9 +15,13 @@ from sessrotate.segments.scan import MAX_BOUNDARIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from sessrotate.archive.place import Place
     from sessrotate.system.source import Source
+
+
+_LARGEST: Final = 4096
 
 
 def obstacles(place: Place, source: Source, given: int) -> Iterator[str]:
@@ -77,6 +80,6 @@ def disk(path: Path) -> tuple[int, str]:
 def disk_of(fd: int) -> tuple[int, str]:
     """Return the same of an open file. Only Linux tells the mount: elsewhere it is empty."""
     mount = ""
-    with suppress(OSError):
-        mount = Path(f"/proc/self/fdinfo/{fd}").read_text().partition("mnt_id:")[2].split()[0]
+    with suppress(OSError), open(f"/proc/self/fdinfo/{fd}", "rb", buffering=0) as told:  # noqa: PTH123 - asked for each of thousands
+        mount = told.read(_LARGEST).partition(b"mnt_id:")[2].split()[0].decode()
     return os.fstat(fd).st_dev, mount

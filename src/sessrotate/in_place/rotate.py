@@ -113,7 +113,9 @@ def prepare(found: State, progress: Callable[[int], None], *, adopt: bool = Fals
             history, older = segments[-1].span.end, _older(found, archived)
             contract = claude_contract.plan(source, line, scanned.end, history, older)
             _check_unshifted(source, scanned.boundaries[-1], scanned.end)
-        refusals = [*obstacles(found.place, source, int(found.pack is not None))]
+        names_given = int(found.pack is not None)
+        # A file that is not to be replaced may be as it is.
+        refusals = [] if contract is None else [*obstacles(found.place, source, names_given)]
     if contract is not None:
         refusals += [
             f"{reason} {_LATER}" for reason in (*contract.refusals, *_copied(archived, segments))

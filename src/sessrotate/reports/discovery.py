@@ -22,6 +22,7 @@ from sessrotate.reports.archive_summary import NOTHING
 from sessrotate.reports.in_parallel import mapped
 from sessrotate.reports.session_info import SessionInfo
 from sessrotate.segments import compressed_session, live_header
+from sessrotate.system import in_use
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -72,6 +73,12 @@ def sessions(*, hidden: bool = False, unread: Unread = ignored) -> Iterator[Foun
                 folders[session.sight.folder] = None
             if hidden or session.sight.standing == "session":
                 yield session
+
+
+def running(found: Iterable[FoundSession]) -> set[str]:
+    """Return the ids of the sessions that clients say they are in, and may be."""
+    places = {each.place.config: each.place for each in found if each.place is not None}
+    return {session for each in places.values() for session in in_use.running(each.registries)}
 
 
 def _in_projects(unread: Unread) -> Iterator[FoundSession]:

@@ -44,8 +44,7 @@ def sessions(
 
 def _sessions(unread: Unread) -> list[SessionInfo]:
     found = [*discovery.sessions(hidden=True, unread=unread)]
-    places = {each.place.config: each.place for each in found if each.place is not None}
-    running = {session for each in places.values() for session in in_use.running(each.registries)}
+    running = discovery.running(found)
     written = in_use.written({each.file for each in found if each.file is not None})
     listed = []
     for each in found:

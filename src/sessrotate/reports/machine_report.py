@@ -18,7 +18,7 @@ from sessrotate.reports.in_parallel import mapped
 from sessrotate.reports.model import MachineReport, Total, UnreadSession
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Container, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from sessrotate.reports.discovery import FoundSession
@@ -106,20 +106,26 @@ def _reports(
     listed: Sequence[FoundSession], progress: Callable[[int], None], counts: Counts | None
 ) -> Iterator[SessionReport | SessrotateError]:
     """Yield the report of each session, or why there is none."""
+    running = discovery.running(listed)
     if counts is None:  # no progress within a session: most take milliseconds
-        yield from mapped(lambda each: _report(each, lambda _done: None, None), listed, WORTH_TWO)
+        yield from mapped(
+            lambda each: _report(each, lambda _done: None, running, None), listed, WORTH_TWO
+        )
         return
     before = 0  # what is counted is counted in this process, and takes long
     for each in listed:
-        yield _report(each, partial(_onward, progress, before), counts)
+        yield _report(each, partial(_onward, progress, before), running, counts)
         before += size([each], kinds=True)
 
 
 def _report(
-    found: FoundSession, progress: Callable[[int], None], counts: Counts | None
+    found: FoundSession,
+    progress: Callable[[int], None],
+    running: Container[str],
+    counts: Counts | None,
 ) -> SessionReport | SessrotateError:
     try:
-        return session_report.of_found(found, progress, kinds=counts)
+        return session_report.of_found(found, progress, running=running, kinds=counts)
     except SessrotateError as error:
         return error
 

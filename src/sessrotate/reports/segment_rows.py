@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shlex
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import clients
@@ -22,7 +22,6 @@ from sessrotate.reading import pieces
 from sessrotate.reports import file_edges, growth
 from sessrotate.reports.model import SegmentRow, SessionReport
 from sessrotate.segments import segment_set
-from sessrotate.system import in_use
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -45,13 +44,23 @@ _NOT_LIVE: Final = "Nothing of it is in a client's folder."
 _NOT_NOW: Final = "An operation on it was interrupted; the next run of sessrotate finishes that."
 
 
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What is known of a session before its report: whether a client is in it, and its edges.
+
+    `sight` is what the first and last bytes say, None if they are to be read.
+    """
+
+    is_running: bool
+    sight: Sight | None = None
+
+
 def of_plan(
-    found: State, source: Source, planned: RotationPlan, seen: Sight | None, *, is_counted: bool
+    found: State, source: Source, planned: RotationPlan, seen: Seen, *, is_counted: bool
 ) -> SessionReport:
     """Return what the plan of a rotation says; `source` is the session's live file.
 
-    `seen` is what the first and last bytes say, None if they are to be read. With `is_counted`, the
-    lines of the live file are counted.
+    With `is_counted`, the lines of the live file are counted.
     """
     archived, shift = pieces.archived(found), planned.prefix - planned.start
     rows = [*_sealed(archived)] if archived is not None else []
@@ -64,8 +73,9 @@ def of_plan(
         kept = kept or (_NEVER if archived is None else _NOT_SINCE)
     return _report(
         found.place,
-        seen or _in_place(archived, source, planned.end),
+        seen.sight or _in_place(archived, source, planned.end),
         rows,
+        is_running=seen.is_running,
         session=found.place.session,
         client=claude.NAME,
         path=found.place.live,
@@ -79,14 +89,13 @@ def of_session(
     session: Session,
     where: Place | None,
     known: SessionReport | None,
-    seen: Sight | None,
+    seen: Seen,
     *,
     is_counted: bool,
 ) -> SessionReport:
     """Return the report of an open session; `known` is what a plan says of it, if there is one.
 
-    `seen` is what the first and last bytes say, None if they are to be read. With `is_counted`,
-    lines are counted in segments whose manifest does not tell.
+    With `is_counted`, lines are counted in segments whose manifest does not tell.
     """
     rows = tuple(_opened(session, is_counted=is_counted))
     live = session.path.stat().st_size if session.path.is_file() else None
@@ -97,8 +106,9 @@ def of_session(
         kept = _NEVER
     return _report(
         where,
-        seen or _outside(session, rows),
+        seen.sight or _outside(session, rows),
         rows,
+        is_running=seen.is_running,
         session=session.id,
         client=session.client,
         path=session.path,
@@ -113,6 +123,7 @@ def _report(
     sight: Sight,
     rows: Sequence[SegmentRow],
     *,
+    is_running: bool,
     session: str,
     client: str,
     path: Path,
@@ -121,7 +132,6 @@ def _report(
     kept: str | None,
 ) -> SessionReport:
     """Return a report; `frees` is what a rotation would free unless the session is `kept`."""
-    is_running = where is not None and any(in_use.clients(where))
     how = ["--in-place", *(["--live"] if is_running else [])] if where is not None else []
     named = session if where is not None else str(path)
     return SessionReport(

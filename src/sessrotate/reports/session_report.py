@@ -16,13 +16,14 @@ from sessrotate.in_place import rotate
 from sessrotate.reading.session import open_session
 from sessrotate.reports import segment_rows
 from sessrotate.reports.counting import Counts, Tally
+from sessrotate.reports.segment_rows import Seen
+from sessrotate.system import in_use
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Container, Iterator
     from pathlib import Path
 
     from sessrotate.archive.place import Place
-    from sessrotate.clients.preview import Sight
     from sessrotate.reading.session import Session
     from sessrotate.reports.discovery import FoundSession
     from sessrotate.reports.model import SegmentRow, SessionReport
@@ -37,17 +38,20 @@ def of_session(path: Path, progress: Progress, *, kinds: Counts | None = None) -
     With `kinds`, all of it is read, and what is counted is added to them and put into the report.
     Raises what `open_session` raises.
     """
-    return _of(path, place.of(path), None, progress, kinds)
+    where = place.of(path)
+    seen = Seen(where is not None and any(in_use.clients(where)))
+    return _of(path, where, seen, progress, kinds)
 
 
 def of_found(
-    found: FoundSession, progress: Progress, *, kinds: Counts | None = None
+    found: FoundSession, progress: Progress, *, running: Container[str], kinds: Counts | None = None
 ) -> SessionReport:
     """Return the report of a session that was found; its first and last bytes are not read again.
 
-    Otherwise as `of_session`.
+    `running` are the ids of sessions that clients say they are in. Otherwise as `of_session`.
     """
-    report = _of(path_of(found), found.place, found.sight, progress, kinds)
+    seen = Seen(found.place is not None and found.info.id in running, found.sight)
+    report = _of(path_of(found), found.place, seen, progress, kinds)
     return report if report.contents is None else replace(report, contents=None)
 
 
@@ -57,7 +61,7 @@ def path_of(found: FoundSession) -> Path:
 
 
 def _of(
-    path: Path, where: Place | None, seen: Sight | None, progress: Progress, kinds: Counts | None
+    path: Path, where: Place | None, seen: Seen, progress: Progress, kinds: Counts | None
 ) -> SessionReport:
     known = None if where is None else _in_place(where, seen, progress, is_counted=kinds is None)
     if known is not None and kinds is None:
@@ -82,7 +86,7 @@ def by_path(report: SessionReport) -> SessionReport:
 
 
 def _in_place(
-    where: Place, seen: Sight | None, progress: Progress, *, is_counted: bool
+    where: Place, seen: Seen, progress: Progress, *, is_counted: bool
 ) -> SessionReport | None:
     """Return what the plan of a rotation says; None if no plan can be made now.
 
