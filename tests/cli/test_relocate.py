@@ -179,7 +179,7 @@ def test_another_file_system_is_refused_with_what_to_do(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     moved(home)
-    monkeypatch.setattr(relocate, "_device", lambda _folder: -1)
+    monkeypatch.setattr(relocate, "_device", lambda folder: NEW in folder.parts)
     before = snapshot(home.config)
     ended = called("relocate", *folders(home), "--yes")
     assert ended.code == 77

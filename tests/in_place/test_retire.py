@@ -372,6 +372,40 @@ def test_the_mark_survives_the_trash(home: Home) -> None:
     assert list(restored.marked()) == [home.where]
 
 
+def test_it_stays_whole_where_its_project_was_renamed(home: Home) -> None:
+    home.restore()
+    new = home.live.parent.with_name("-srv-moved")
+    home.live.parent.rename(new)
+    (listed,) = listing.sessions()
+    assert listed.is_restored
+    assert listed.archived_disk_bytes > 0
+    assert rotated_by_all(home).startswith("Its owner restored it")
+    live = new / home.live.name
+    assert live.read_bytes() == DATA
+    assert called("split", "--in-place", ID).code == 0
+    assert live.stat().st_size < len(DATA)
+    assert not any(restored.marked())
+
+
+def test_what_a_restoration_left_goes_along_to_another_configuration(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home.restore()
+    left = contents(trashes(home)[0])
+    new = tmp_path / "elsewhere"
+    new.mkdir()
+    (home.config / "projects").rename(new / "projects")
+    (home.config / "projects").mkdir()
+    assert called("relocate", home.config, new, "--yes").code == 0
+    assert trashes(home) == []
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(new))
+    (kept,) = restored.every()
+    assert contents(kept.folder) == left
+    (listed,) = listing.sessions()
+    assert listed.is_restored
+    assert called("doctor").code == 0
+
+
 def test_undelete_lets_it_be_rotated_by_itself_again(overwritten: Home) -> None:
     assert retire.bring_back(overwritten.where, 1) is not None
     assert not restored.is_marked(overwritten.where)

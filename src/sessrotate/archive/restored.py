@@ -75,6 +75,17 @@ def every() -> Iterator[Trashed]:
         yield from _in(session)
 
 
+def sessions(config: Path, project: str) -> set[str]:
+    """Return the ids of a project's sessions of which a restoration left something.
+
+    `config` is the folder that holds those of projects and of archives.
+    """
+    root = config / place.FOLDER
+    trashes = (found for session in listed(root / place.TRASH) for found in _in(session))
+    ids = {found.folder.parent.name for found in trashes if found.project == project}
+    return ids | {mark.name for mark in listed(root / place.RESTORED / project)}
+
+
 def places() -> Iterator[Place]:
     """Yield the place of every session with an archive in that trash, each once."""
     projects = claude.projects_folder().resolve()
@@ -92,8 +103,11 @@ def trash_bytes() -> int:
 
 
 def of(where: Place) -> list[Trashed]:
-    """Return the archives of one session in that trash, oldest first."""
-    return [found for found in _in(where.trash) if found.project == where.project]
+    """Return the archives of one session in that trash, oldest first.
+
+    One of another project counts if its session is not there any more: the project was moved.
+    """
+    return [found for found in _in(where.trash) if _is_of(where, found.project)]
 
 
 def check_own(where: Place) -> None:
@@ -128,26 +142,24 @@ def _read(folder: Path) -> Trashed:
 def fitting(where: Place, header: LiveHeader | None) -> Trashed | None:
     """Return the archive in the trash that a live file with this header goes on from.
 
-    Of several with the same segments it is the newest; None if they differ, or there is none. One
-    of another project counts if its session is not there any more: the project was moved.
+    Of several with the same segments it is the newest; None if they differ, or there is none.
     """
     found = []
-    for trashed in _in(where.trash):
-        is_ours = trashed.project == where.project or _was_moved(trashed)
+    for trashed in of(where):
         with suppress(DamagedError):
             told = manifest_of(trashed)
-            if is_ours and header is not None and continued.ends_at(told, header):
+            if header is not None and continued.ends_at(told, header):
                 found.append((trashed, [entry.digest for entry in told.segments]))
     is_one = found and all(digests == found[0][1] for _, digests in found)
     return found[-1][0] if is_one else None
 
 
-def _was_moved(trashed: Trashed) -> bool:
-    """Tell whether the session that an archive in the trash belongs to has no live file there."""
-    if trashed.project is None:
-        return False
-    projects, session = claude.projects_folder().resolve(), trashed.folder.parent.name
-    return not os.path.lexists(place.live_file(projects, trashed.project, session))
+def _is_of(where: Place, project: str | None) -> bool:
+    """Tell whether what a project's session left is this session's, which may come from there."""
+    if project is None or project == where.project:
+        return project is not None
+    projects = claude.projects_folder().resolve()
+    return not os.path.lexists(place.live_file(projects, project, where.session))
 
 
 def is_needed(where: Place, trashed: Trashed) -> bool:
@@ -182,7 +194,13 @@ def overwritten(where: Place, trashed: Trashed) -> str:
 
 def is_marked(where: Place) -> bool:
     """Tell whether the owner restored a session and has not rotated it by name since."""
-    return os.path.lexists(where.restored)
+    return os.path.lexists(where.restored) or bool(marks(where))
+
+
+def marks(where: Place) -> list[Path]:
+    """Return the marks of a session: its own, and those of projects that it was moved from."""
+    found = [project / where.session for project in listed(where.restored.parent.parent)]
+    return [mark for mark in found if os.path.lexists(mark) and _is_of(where, mark.parent.name)]
 
 
 def marked() -> Iterator[Place]:

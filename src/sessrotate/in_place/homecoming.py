@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from sessrotate import fs
-from sessrotate.archive import copies, place
+from sessrotate.archive import copies, place, restored
 from sessrotate.errors import storage
 from sessrotate.system import locks
 
@@ -45,14 +45,21 @@ def alone(where: Place, wait: float, *, adopt: bool = False) -> Iterator[Place]:
 
 
 def move(old: Place, new: Place) -> None:
-    """Move an archive, and what the hook noted, to another place; both locks are held.
+    """Move an archive, and what hook and restorations left, to another place; both are locked.
 
     Raises StorageError as the system reports.
     """
     with storage("move the archive"):
-        fs.remove_folder(new.archive)  # nothing is in it
-        fs.move_folder(old.archive, new.archive)
-        if os.path.lexists(old.note) and not os.path.lexists(new.note):
-            fs.create_folder(new.note.parent)
-            fs.rename_files({old.note: new.note})
+        # First what keeps a session whole: a crash may leave it told twice, but not untold.
+        for one, other in ((old.restored, new.restored), (old.note, new.note)):
+            if os.path.lexists(one) and not os.path.lexists(other):
+                fs.create_folder(other.parent)
+                fs.rename_files({one: other})
+        if old.trash != new.trash:
+            for trashed in restored.of(old):
+                fs.move_folder(trashed.folder, new.trash / trashed.folder.name)
+            fs.remove_folder(old.trash)
+        if os.path.lexists(old.archive):
+            fs.remove_folder(new.archive)  # nothing is in it
+            fs.move_folder(old.archive, new.archive)
         fs.remove_folder(old.archive.parent)

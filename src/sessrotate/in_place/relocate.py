@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sessrotate import names
-from sessrotate.archive import continued, place
+from sessrotate.archive import continued, place, restored
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import listed
 from sessrotate.errors import RefusedError, WrongUsageError, printable, storage
@@ -82,8 +82,10 @@ def _project(folder: Path) -> str:
 
 
 def _moves(before: Path, old: str, after: Path, new: str) -> Iterator[Move]:
-    found = [each.name for each in listed(before.parent / place.FOLDER / old) if each.is_dir()]
-    for session in found:
+    found = {each.name for each in listed(before.parent / place.FOLDER / old) if each.is_dir()}
+    if before != after:  # within one configuration, what a restoration left is found all the same
+        found |= restored.sessions(before.parent, old)
+    for session in sorted(found):
         here, there = place.named(before, old, session), place.named(after, new, session)
         if here is not None and there is not None:
             yield Move(here, there)
@@ -123,14 +125,16 @@ def _reasons(old: Place, new: Place) -> Iterator[str]:
     """Yield what speaks against moving an archive, and what to do about it."""
     archive, name = printable(str(old.archive)), printable(str(new.archive))
     is_away = os.path.lexists(old.archive / names.ARCHIVED_NOTE)
-    if listed(new.archive):
+    has_archive = os.path.lexists(old.archive)
+    if has_archive and listed(new.archive):
         yield f"{name} exists: one session has one archive. Move that one away first."
     if os.path.lexists(old.live):
         yield (
             f"{printable(str(old.live))} is still there, and {archive} is its history: move the "
             "live file first."
         )
-    if os.path.lexists(new.live) and (is_away or not continued.fits(new.live, old.archive)):
+    has_another = is_away or (has_archive and not continued.fits(new.live, old.archive))
+    if os.path.lexists(new.live) and has_another:
         yield f"{printable(str(new.live))} does not go on from {archive}: it is another session."
     if not os.path.lexists(new.live):
         elsewhere = [each for each in place.live_files(new) if each != old.live]
@@ -139,7 +143,7 @@ def _reasons(old: Place, new: Place) -> Iterator[str]:
                 f"The live file of {archive} is {printable(str(elsewhere[0]))}: name its "
                 "project as NEW."
             )
-    if old.archive.stat().st_dev != _device(new.archive):
+    if _device(old.archive) != _device(new.archive):
         yield (
             f"{name} would be on another file system, where nothing can be moved at once: copy "
             f"{archive} there with `cp -a`, check the copy with `sessrotate verify`, and remove "

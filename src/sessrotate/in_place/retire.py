@@ -102,5 +102,5 @@ def bring_back(where: Place, wait: float) -> Manifest | None:
 
 def forget(where: Place) -> None:
     """Let a session be rotated by itself again."""
-    if restored.is_marked(where):
-        fs.remove_files(where.restored.parent, [where.restored.name])
+    for mark in restored.marks(where):
+        fs.remove_files(mark.parent, [mark.name])

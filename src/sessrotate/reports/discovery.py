@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import clients, units
-from sessrotate.archive import place
+from sessrotate.archive import place, restored
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.claude import preview
 from sessrotate.clients.common import bytes_in
@@ -88,7 +88,17 @@ def _in_projects(unread: Unread) -> Iterator[FoundSession]:
     for name in project_folder.projects(projects, root, unread):
         folder = project_folder.read(projects / name, root / name, unread)
         places += ((where, folder) for where in folder.places(projects, name))
-    yield from _reported(mapped(_in_project, _reunited(places), WORTH_TWO), unread)
+    places = _reunited(places)
+    _add_trash(places)
+    yield from _reported(mapped(_in_project, places, WORTH_TWO), unread)
+
+
+def _add_trash(places: list[tuple[Place, ProjectFolder]]) -> None:
+    """Count what restorations left in the trash to their sessions, also in projects that moved."""
+    sessions = {entry.folder.parent.name for entry in restored.every()}
+    for where, folder in places:
+        if where.session in sessions:
+            folder.trashed[where.session] = sum(entry.bytes for entry in restored.of(where))
 
 
 def _reunited(places: list[tuple[Place, ProjectFolder]]) -> list[tuple[Place, ProjectFolder]]:

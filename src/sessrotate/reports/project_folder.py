@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import names
-from sessrotate.archive import place, restored
+from sessrotate.archive import place
 from sessrotate.clients.claude import agents, preview
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import DamagedError
@@ -61,8 +61,6 @@ def projects(live: Path, archives: Path, unread: Unread) -> list[str]:
 def read(folder: Path, archives: Path, unread: Unread) -> ProjectFolder:
     """Return what the folder of a project holds; `archives` is the folder of its archives."""
     found = ProjectFolder(archives={each.name for each in _archives(archives, unread)})
-    for session, size in _trashed(archives):
-        found.trashed[session] += size
     for entry in () if _is_alias(folder) else _entries(folder, unread):
         name = entry.name
         with suppress(OSError):
@@ -81,13 +79,6 @@ def read(folder: Path, archives: Path, unread: Unread) -> ProjectFolder:
             else:
                 found.live.add(names.session_of(name))
     return found
-
-
-def _trashed(archives: Path) -> Iterator[tuple[str, int]]:
-    """Yield what restorations left in the trash of a project's sessions: the session, its bytes."""
-    for entry in restored.every():
-        if entry.project == archives.name:
-            yield entry.folder.parent.name, entry.bytes
 
 
 def _is_alias(folder: Path) -> bool:
