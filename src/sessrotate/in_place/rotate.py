@@ -106,16 +106,14 @@ def prepare(found: State, progress: Callable[[int], None], *, adopt: bool = Fals
         if not scanned.boundaries:
             clients.client_of(source)
         segments = _segments(source, scanned, prefix, archived)
-        contract = None
+        contract, refusals = None, list[str]()
         if scanned.boundaries and scanned.boundaries[-1].offset > prefix:
             start = scanned.boundaries[-1].offset
             line = Span(start, source.line_end(start, scanned.end))
             history, older = segments[-1].span.end, _older(found, archived)
             contract = claude_contract.plan(source, line, scanned.end, history, older)
             _check_unshifted(source, scanned.boundaries[-1], scanned.end)
-        names_given = int(found.pack is not None)
-        # A file that is not to be replaced may be as it is.
-        refusals = [] if contract is None else [*obstacles(found.place, source, names_given)]
+            refusals += obstacles(found.place, source, int(found.pack is not None))
     if contract is not None:
         refusals += [
             f"{reason} {_LATER}" for reason in (*contract.refusals, *_copied(archived, segments))
