@@ -8,13 +8,13 @@ installs it where Debian's packages are.
 from __future__ import annotations
 
 import os
+import secrets
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
-from support import cost, portable
-from support.examples import register_profiles
+from support import examples, portable, verdict
 from support.export import browser as chromium
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from support.export.browser import Browser
 
-register_profiles()
+examples.register_profiles()
 
 # With PYTHONDONTWRITEBYTECODE each worker would rewrite the assertions of all modules anew: 6 s.
 sys.dont_write_bytecode = False
@@ -32,26 +32,32 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--portable", action="store_true", help="as on a system that has nothing of its own"
     )
-    parser.addoption("--cost", action="store_true", help="say what each part of the run cost")
 
 
-@pytest.hookimpl(trylast=True)  # when every conftest has marked its own
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        item.user_properties.append(("part", cost.part_of(item)))
+def pytest_configure() -> None:
+    examples.draw_by_the_test_alone()
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    if terminalreporter.config.getoption("--cost"):
-        reports = [
-            report
-            for found in terminalreporter.stats.values()
-            for report in found
-            if isinstance(report, pytest.TestReport)
-        ]
-        terminalreporter.section("cost by part")
-        terminalreporter.write("\n".join([*cost.table(reports), ""]))
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # after all that others say
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
+    yield
+    stats = terminalreporter.stats
+    if red := verdict.lines([*stats.get("error", []), *stats.get("failed", [])]):
+        terminalreporter.section("red", red=True)
+        terminalreporter.write("\n".join([*red, ""]))
 
+
+@pytest.fixture
+def seed(request: pytest.FixtureRequest) -> str:
+    """Give what `random` is to start from: always the same in the gate, a new one in each soak."""
+    drawn = request.config.getoption("--hypothesis-seed")
+    found = f"{0 if examples.is_gate() else drawn or secrets.randbits(32)} {request.node.nodeid}"
+    request.node.user_properties.append(("seed", found))
+    return found
+
+
+_ELSEWHERE = ("CLAUDE_PROJECTS_DIR", "CODEX_SESSIONS_DIR", "GEMINI_SESSIONS_DIR")
+"""What would have sessions looked for in other folders than those."""
 
 _FOLDERS = (
     "XDG_CONFIG_HOME",
@@ -71,6 +77,8 @@ def _nothing_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> object:
     with pytest.MonkeyPatch.context() as patch:
         for name in _FOLDERS:
             patch.setenv(name, str(folder / name.lower()))
+        for name in _ELSEWHERE:
+            patch.delenv(name, raising=False)
         yield
 
 
@@ -84,6 +92,16 @@ def _no_waiting_for_the_disk() -> object:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _fd: None)
         yield
+
+
+@pytest.fixture(autouse=True)
+def _umask_is_given_back() -> Iterator[None]:
+    """Hold that no test leaves another umask: what the next one makes would depend on it."""
+    before = os.umask(0o077)
+    os.umask(before)
+    yield
+    after = os.umask(before)
+    assert after == before, f"the test left the umask {after:03o}"
 
 
 @pytest.fixture(autouse=True)

@@ -1,21 +1,21 @@
-"""The parts of a full run are the same in the markers, in the table of costs and in the page."""
+"""What is not in the gate is in a part of the soak, and the page says both."""
 
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from hypothesis import settings
 
-from support import cost
-from support.examples import examples
-from support.tiers import by_day
+from support.tiers import in_gate
 
 REPOSITORY: Final = Path(__file__).parents[1]
 PAGE: Final = REPOSITORY / "docs" / "internals" / "testing.md"
+SOAK: Final = REPOSITORY / "scripts" / "soak"
 
 
 def options() -> Any:
@@ -23,31 +23,53 @@ def options() -> Any:
     return project["tool"]["pytest"]["ini_options"]
 
 
-def test_every_marker_is_left_out_by_day_counted_and_described() -> None:
+def parts() -> list[str]:
+    found = re.search(r'^parts="(.*)"$', SOAK.read_text(), re.MULTILINE)
+    assert found
+    return found[1].split()
+
+
+def test_every_marker_is_left_out_of_the_gate_and_is_a_part_of_the_soak() -> None:
     markers = {line.partition(":")[0] for line in options()["markers"]}
-    assert markers == set(cost.MARKERS)
-    assert set(re.findall(r"^\| `(\w+)` \|", PAGE.read_text(), re.MULTILINE)) == markers
     left_out = options()["addopts"][options()["addopts"].index("-m") + 1]
     assert {part.removeprefix("not ") for part in left_out.split(" and ")} == markers
+    assert markers < {*parts()}
 
 
-def test_of_parameters_all_are_there_and_the_daily_ones_unmarked() -> None:
-    for daily in (2, ["a", "b"]):
-        found = by_day("abcd", daily, "scale")
+def test_the_page_has_a_row_for_every_part_of_the_soak() -> None:
+    rows = re.findall(r"^\| `(\w+)` \|", PAGE.read_text(), re.MULTILINE)
+    assert rows == parts()
+
+
+def test_a_part_that_there_is_not_is_named_with_those_that_there_are() -> None:
+    ended = subprocess.run([SOAK, "all"], check=False, capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == f"scripts/soak knows these parts: {' '.join(parts())}.\n"
+
+
+@pytest.mark.parametrize("listed", ["smoke.txt", "portable.txt"])
+def test_what_a_list_of_tests_names_is_there(listed: str) -> None:
+    words = ["--collect-only", "-q", "-n", "0", "-m", "", f"@tests/{listed}"]
+    ended = subprocess.run(
+        [sys.executable, "-m", "pytest", *words],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=REPOSITORY,
+    )
+    assert ended.returncode == 0, ended.stdout
+    found = ended.stdout.splitlines()
+    for line in (REPOSITORY / "tests" / listed).read_text().splitlines():
+        assert any(test.startswith(line) for test in found), line
+
+
+def test_of_parameters_all_are_there_and_those_of_the_gate_unmarked() -> None:
+    for some in (2, ["a", "b"]):
+        found = in_gate("abcd", some, "scale")
         assert [parameter.values for parameter in found] == [("a",), ("b",), ("c",), ("d",)]
         assert [bool(parameter.marks) for parameter in found] == [False, False, True, True]
 
 
-def test_a_daily_parameter_that_is_none_is_an_error() -> None:
+def test_a_parameter_for_the_gate_that_is_none_is_an_error() -> None:
     with pytest.raises(AssertionError):
-        by_day("abcd", ["e"], "scale")
-
-
-def test_the_full_profile_tries_what_a_test_says_and_the_quick_one_a_tenth() -> None:
-    before = settings.get_current_profile_name()
-    try:
-        for profile, expected in (("full", [6, 100, 400]), ("quick", [5, 10, 40])):
-            settings.load_profile(profile)
-            assert [examples(count).max_examples for count in (6, 100, 400)] == expected
-    finally:
-        settings.load_profile(before)
+        in_gate("abcd", ["e"], "scale")

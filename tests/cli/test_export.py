@@ -158,7 +158,7 @@ def test_a_closed_pipe_ends_quietly(home: Home) -> None:
         stderr=subprocess.PIPE,
         env=ENVIRONMENT,
         check=False,
-        timeout=60,
+        timeout=300,
     )
     os.close(write_end)
     assert (done.returncode, done.stderr) == (0, b"")

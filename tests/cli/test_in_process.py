@@ -15,7 +15,6 @@ import pytest
 
 from support import homes
 from support.command_line import ID, REAL, on_terminal, piped, session, write
-from support.tiers import by_day
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,17 +53,6 @@ COMMANDS: Final[list[list[str | bytes]]] = [
     ["doctor"],
     ["hook", "install", "--dry-run"],
 ]
-DAILY: Final[list[list[str | bytes]]] = [
-    ["splitt"],
-    ["split", b"no such \xff file"],
-    ["split", "--in-place", ID],
-    ["stitch", ID, "-o", "whole"],
-    ["read", ID[:8]],
-    ["report", ID, "--json"],
-    ["prune", ID, "--keep-last", "1"],
-]
-"""Of each way to end one: wrong usage, an error, a changed file, a new one, pages, documents."""
-
 SHOWN: Final[list[list[str | bytes]]] = [
     ["split", ID, "--dry-run"],
     ["split", "--in-place", ID],
@@ -96,7 +84,7 @@ def named(command: list[str | bytes]) -> str:
     return " ".join(os.fsdecode(word) for word in command).encode("ascii", "replace").decode()
 
 
-@pytest.mark.parametrize("command", by_day(COMMANDS, DAILY, "exhaustive"), ids=named)
+@pytest.mark.parametrize("command", COMMANDS, ids=named)
 def test_in_this_process_a_command_does_what_the_program_does(
     tmp_path: Path, command: list[str | bytes]
 ) -> None:
@@ -105,8 +93,8 @@ def test_in_this_process_a_command_does_what_the_program_does(
     assert here == outcome(piped, home, command, umask=0o027, program=REAL)
 
 
-@pytest.mark.parametrize("columns", by_day([60, 120], 1, "exhaustive"))
-@pytest.mark.parametrize("command", by_day(SHOWN, 2, "exhaustive"), ids=named)
+@pytest.mark.parametrize("columns", [60, 120])
+@pytest.mark.parametrize("command", SHOWN, ids=named)
 def test_on_a_terminal_too(tmp_path: Path, command: list[str | bytes], columns: int) -> None:
     home = homes.Home(tmp_path / "top" / "config")
     here = outcome(on_terminal, home, command, columns=columns)

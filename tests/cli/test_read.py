@@ -29,7 +29,7 @@ from support.command_line import (
 from support.homes import Home
 from support.limits import MIB, weighed
 from support.talks import answer, call, prompt, result, talk
-from support.tiers import by_day
+from support.tiers import in_gate
 
 TORN = b'{"type":"user","mess\n'
 LATIN = b"caf\xe9 \x1b[31m\n"
@@ -206,7 +206,7 @@ def test_gaps_are_refused_or_told(home: Home) -> None:
 MANNERS = [[], ["--turns"], ["--grep", "9"], ["--format", "markdown"]]
 
 
-@pytest.mark.parametrize("options", by_day(MANNERS, 1, "scale"))
+@pytest.mark.parametrize("options", in_gate(MANNERS, 1, "scale"))
 def test_memory_does_not_grow_with_the_session(tmp_path: Path, options: list[str]) -> None:
     rows = (prompt(n, f"{n}" + "word " * 3000) + answer(n, "word\n" * 3000) for n in range(800))
     path = write(tmp_path / f"{ID}.jsonl", b"".join(rows))

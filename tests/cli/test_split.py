@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 import subprocess
 from pathlib import Path
@@ -568,7 +569,7 @@ def test_an_interrupt_on_a_terminal_takes_the_bar_away(source: Path) -> None:
 def test_a_disk_that_is_full_half_way_leaves_an_unfinished_set(
     options: tuple[str, ...], tmp_path: Path
 ) -> None:
-    noise = os.urandom(64 * 1024).hex()
+    noise = random.Random(1).randbytes(64 * 1024).hex()
     data = session(3)
     lines = data.splitlines(keepends=True)
     lines.insert(6, lines[5].replace(b'"pad":""', f'"pad":"{noise}"'.encode()))
@@ -604,10 +605,8 @@ def test_a_disk_without_room_is_one_sentence(options: tuple[str, ...], tmp_path:
         pytest.skip("no small disk can be mounted here: unshare -Urm does not work")
     disk = tmp_path / "disk"
     disk.mkdir()
-    data = (
-        session(2)
-        + b'{"type":"user","sessionId":"x","pad":"%s"}\n' % os.urandom(MIB // 2).hex().encode()
-    )
+    noise = random.Random(1).randbytes(MIB // 2).hex().encode()
+    data = session(2) + b'{"type":"user","sessionId":"x","pad":"%s"}\n' % noise
     path = write(tmp_path / f"{ID}.jsonl", data)
     listing = tmp_path / "listing"
     script = f'OUT="$1/set"; export OUT; exec 3>"{listing}"\n{ON_A_SMALL_DISK}'

@@ -10,7 +10,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-SECONDS: Final = 120
+SECONDS: Final = 500
 
 
 @pytest.fixture(autouse=True)

@@ -123,7 +123,6 @@ def test_every_state_that_a_power_loss_leaves_of_a_rotation_is_whole_and_recover
     assert JUDGE.first_fault(recording(FIRST)) is None
 
 
-@pytest.mark.exhaustive
 def test_every_state_that_a_power_loss_leaves_is_whole_and_recovered(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -209,7 +208,6 @@ def without(run: Recorded, *dropped: int) -> Recorded:
     return run.with_events(tuple(e for at, e in enumerate(events) if at not in dropped))
 
 
-@pytest.mark.exhaustive
 def test_each_fsync_is_needed_or_a_reason_says_why_not(capsys: pytest.CaptureFixture[str]) -> None:
     caught: set[tuple[str, str]] = set()
     survived: set[tuple[str, str]] = set()
@@ -260,7 +258,6 @@ def moved(run: Recorded, block: range, to: int) -> Recorded:
     return run.with_events((*events[:at], *taken, *events[at:]))
 
 
-@pytest.mark.exhaustive
 def test_a_fsync_after_the_change_that_it_is_there_for_is_noticed() -> None:
     """Every fsync is moved behind the next change that is none; the others are for later ones."""
     noticed: set[tuple[str, str]] = set()

@@ -20,7 +20,6 @@ from support.crash.changes import CHANGING, TWO_NAMES, Faults, ShortWrites, Watc
 from support.crash.disk import Image
 from support.crash.judging import check_recovered, check_whole, crashes, recovered
 from support.crash.scenes import NAMES, Session, laid_out, scene
-from support.tiers import by_day
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -30,14 +29,11 @@ FIRST, INSERT = NAMES[0], NAMES[3]
 RESTARTED: Final = {"open", "write", "fsync", "ftruncate", "fchmod", "fchown"}
 """Calls that Python itself repeats when a signal interrupts them (PEP 475)."""
 
-QUICK: Final = {(errno.EIO, False), (errno.ENOSPC, True)}
-
 FAULTS: Final = [
     pytest.param(
         number,
         is_lasting,
         id=f"{errno.errorcode[number]}, {'from then on' if is_lasting else 'once'}",
-        marks=() if (number, is_lasting) in QUICK else pytest.mark.exhaustive,
     )
     for number in (errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EROFS)
     for is_lasting in (False, True)
@@ -92,7 +88,7 @@ def check_errors(name: str, number: int, *, lasting: bool) -> int:
     )
 
 
-@pytest.mark.parametrize("name", by_day(NAMES, [FIRST, INSERT], "exhaustive"))
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(("number", "lasting"), FAULTS)
 def test_any_call_may_fail(name: str, number: int, lasting: bool) -> None:
     assert check_errors(name, number, lasting=lasting) > 30
@@ -107,7 +103,7 @@ class Interrupted(Faults):
         return super().call(name, real, *args, **kwargs)
 
 
-@pytest.mark.parametrize("name", by_day(NAMES, [FIRST], "exhaustive"))
+@pytest.mark.parametrize("name", NAMES)
 def test_any_call_may_be_interrupted_by_a_signal(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -115,14 +111,8 @@ def test_any_call_may_be_interrupted_by_a_signal(
     assert check_errors(name, errno.EINTR, lasting=False) > 8
 
 
-@pytest.mark.parametrize("name", by_day(NAMES, [FIRST], "exhaustive"))
-@pytest.mark.parametrize(
-    "lasting",
-    [
-        pytest.param(False, id="once", marks=pytest.mark.exhaustive),
-        pytest.param(True, id="from then on"),
-    ],
-)
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("lasting", [False, True], ids=["once", "from then on"])
 def test_any_call_of_a_recovery_may_fail(name: str, lasting: bool) -> None:
     """After every kind of crash. What is recovered is the same as without a fault."""
     of = scene(name)

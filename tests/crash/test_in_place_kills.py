@@ -15,7 +15,6 @@ from support.crash.disk import Image
 from support.crash.judging import check_recovered, check_whole, crashes, recovered, seen_of
 from support.crash.late import appended_late, killed_beside_a_client, late_states
 from support.crash.scenes import CHANGED, LATE, MEANWHILE, NAMES, laid_out, scene
-from support.tiers import by_day
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +31,7 @@ def test_any_call_may_be_the_last_before_a_crash(name: str) -> None:
     assert count > 30
 
 
-@pytest.mark.parametrize("name", by_day(NAMES, 1, "exhaustive"))
+@pytest.mark.parametrize("name", NAMES)
 def test_recoveries_may_crash_too_again_and_again(name: str) -> None:
     """Every state that any number of crashes, one after the other, leaves."""
     of = scene(name)
@@ -82,12 +81,12 @@ once_or_again = pytest.mark.parametrize(
     "check",
     [
         pytest.param(check_one_recovery, id="recovered"),
-        pytest.param(check_all_crashes, id="crashed again", marks=pytest.mark.exhaustive),
+        pytest.param(check_all_crashes, id="crashed again"),
     ],
 )
 
 
-@pytest.mark.parametrize("name", by_day(CHANGED, 1, "exhaustive"))
+@pytest.mark.parametrize("name", CHANGED)
 @once_or_again
 def test_lines_that_come_to_either_file_after_a_crash_are_there_once_and_in_order(
     name: str, check: Callable[[Image, bytes], None]
@@ -106,7 +105,7 @@ def test_lines_that_come_to_either_file_after_a_crash_are_there_once_and_in_orde
     assert both > 2
 
 
-@pytest.mark.parametrize("name", by_day(CHANGED, 2, "exhaustive"))
+@pytest.mark.parametrize("name", CHANGED)
 @once_or_again
 def test_lines_that_come_between_two_crashes_are_there_once_and_last(
     name: str, check: Callable[[Image, bytes], None]

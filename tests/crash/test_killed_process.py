@@ -18,7 +18,6 @@ import pytest
 from support import command_line
 from support.crash.judging import check_whole
 from support.crash.scenes import NAMES, Scene, scene
-from support.tiers import by_day
 
 if TYPE_CHECKING:
     from support.crash.scenes import Session
@@ -96,9 +95,7 @@ def tried(count: int, call: str) -> range:
 
 
 RUNS: Final = [
-    pytest.param(
-        name, call, marks=() if (name, call) == (INSERT, "rename") else pytest.mark.exhaustive
-    )
+    (name, call)
     for name in (FIRST, RESTORE, INSERT)
     for call in (*ALWAYS, *SAMPLED)
     if (name, call) != (RESTORE, "ftruncate")  # which a restoration does not call
@@ -123,7 +120,7 @@ HARMLESS: Final = {"mkdir": 9, "rename": 1}
 drain notes at its end is noted by sealing too."""
 
 
-@pytest.mark.parametrize("call", by_day([*ALWAYS, *SAMPLED], ["linkat"], "exhaustive"))
+@pytest.mark.parametrize("call", [*ALWAYS, *SAMPLED])
 def test_any_call_of_a_process_may_fail(call: str) -> None:
     of = scene(FIRST)
     lives = of.live_files()

@@ -21,7 +21,6 @@ from support.crash.power import recorded
 from support.crash.scenes import CHANGED, LATE, OPENING, Session, laid_out, scene
 from support.crash.simulator import Disk
 from support.newcomers import Newcomers, needs_exchange, saved
-from support.tiers import by_day
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +31,6 @@ OTHER: Final = b'{"type":"user","uuid":"somebody began anew"}\n'
 AGAIN: Final = OPENING + LATE
 """Begins as the session did before anything was rotated."""
 
-NAMES: Final = by_day(CHANGED, CHANGED[:2], "exhaustive")
 SAVES: Final = pytest.mark.parametrize("data", [OTHER, AGAIN], ids=["another", "the session"])
 
 
@@ -82,7 +80,7 @@ def check(found: Session, *saves: bytes) -> None:
     assert found.recover() in {"nothing", "finish"}  # of late lines that wait for their place
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", CHANGED)
 @SAVES
 def test_what_was_saved_has_its_name_again_after_any_kill(name: str, data: bytes) -> None:
     needs_exchange()
@@ -94,7 +92,7 @@ def test_what_was_saved_has_its_name_again_after_any_kill(name: str, data: bytes
             assert found.where.live.read_bytes().startswith(data), image.shown()
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", CHANGED)
 @SAVES
 def test_a_kill_of_the_recovery_loses_nothing_either(name: str, data: bytes) -> None:
     for image in killed(name, data):
@@ -106,7 +104,7 @@ def test_a_kill_of_the_recovery_loses_nothing_either(name: str, data: bytes) -> 
                 assert found.where.live.read_bytes().startswith(data), other.shown()
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", CHANGED)
 @SAVES
 def test_what_a_client_wrote_after_the_kill_is_there_too(name: str, data: bytes) -> None:
     line = b'{"type":"user","uuid":"after the kill"}\n'
@@ -116,7 +114,7 @@ def test_what_a_client_wrote_after_the_kill_is_there_too(name: str, data: bytes)
             check(found, data, line)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", CHANGED)
 def test_of_two_saves_none_is_lost_by_a_kill(name: str) -> None:
     for image in killed(name, OTHER, AGAIN):
         came = [data for data in (OTHER, AGAIN) if data in image.contents]
@@ -124,7 +122,7 @@ def test_of_two_saves_none_is_lost_by_a_kill(name: str) -> None:
             check(found, *came)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", CHANGED)
 @SAVES
 def test_what_is_saved_between_two_kills_is_not_lost(name: str, data: bytes) -> None:
     """A program saves before any change of a recovery, whatever that finishes or undoes."""
@@ -151,7 +149,7 @@ def saved_for_good(path: os.PathLike[str], data: bytes) -> None:
     os.close(fd)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", CHANGED)
 @SAVES
 def test_no_power_loss_loses_what_was_saved_and_synced(
     name: str, data: bytes, monkeypatch: pytest.MonkeyPatch

@@ -28,7 +28,6 @@ from support.crash.judging import seen_of
 from support.crash.power import recorded
 from support.crash.scenes import ID, MORE, OPENING, Session, laid_out
 from support.crash.simulator import Disk
-from support.tiers import by_day
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -101,9 +100,6 @@ DEEDS: Final = (
     Deed("compress the rest", run_compress, (run_prune,), GOES, GOES),
 )
 every_deed: Final = pytest.mark.parametrize("deed", DEEDS, ids=lambda deed: deed.name)
-a_deed_by_day: Final = pytest.mark.parametrize(
-    "deed", by_day(DEEDS, 1, "exhaustive"), ids=lambda deed: deed.name
-)
 
 
 @cache
@@ -224,7 +220,7 @@ def test_a_power_loss_at_any_moment_loses_nothing(deed: Deed) -> None:
     assert len(known) > 3
 
 
-@a_deed_by_day
+@every_deed
 def test_a_kill_of_the_run_that_tidies_loses_nothing(deed: Deed) -> None:
     with laid_out(before(deed)) as found:
         states = {image.names: image for image in seen_of(found, deed.run)}
@@ -254,7 +250,7 @@ class KilledAfter(Watch):
         return real(*args, **kwargs)
 
 
-@a_deed_by_day
+@every_deed
 def test_a_power_loss_after_a_kill_and_during_the_next_run_loses_nothing(deed: Deed) -> None:
     """The kill comes when a name is new and not on the disk, which the next run must see to."""
     renames = 0
@@ -286,7 +282,7 @@ def test_a_power_loss_after_a_kill_and_during_the_next_run_loses_nothing(deed: D
 @every_deed
 @pytest.mark.parametrize(
     "number",
-    by_day([errno.EIO, errno.ENOSPC, errno.EROFS], [errno.ENOSPC], "exhaustive"),
+    [errno.EIO, errno.ENOSPC, errno.EROFS],
     ids=errno.errorcode.get,
 )
 @pytest.mark.parametrize("lasting", [False, True], ids=["once", "from then on"])

@@ -22,7 +22,6 @@ from support import command_line, homes
 from support.command_line import ID, boundary, called, row, write
 from support.examples import examples
 from support.homes import Home
-from support.tiers import by_day
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -197,7 +196,7 @@ def test_a_file_of_an_unfinished_rotation_may_be_anything(
     withstood(unfinished)
 
 
-@pytest.mark.parametrize("shape", by_day(SHAPES, 3, "hostile"))
+@pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("file", ["late", "pack", "intent.json", "manifest.json"])
 def test_a_file_of_an_unfinished_merge_may_be_anything(
     merging: Home, file: str, shape: Callable[[Path], None]
@@ -307,7 +306,7 @@ INTENT: Final = (
 )
 
 
-@pytest.mark.parametrize("where", by_day(MANIFEST, 3, "hostile"), ids=str)
+@pytest.mark.parametrize("where", MANIFEST, ids=str)
 @given(value=st.sampled_from(VALUES))
 @examples(6)
 def test_a_forged_manifest_is_an_error_or_right(
@@ -319,7 +318,7 @@ def test_a_forged_manifest_is_an_error_or_right(
         withstood(home)
 
 
-@pytest.mark.parametrize("where", by_day(INTENT, 3, "hostile"), ids=str)
+@pytest.mark.parametrize("where", INTENT, ids=str)
 @given(value=st.sampled_from(VALUES))
 @examples(6)
 def test_a_forged_intent_is_an_error_or_right(
@@ -342,7 +341,7 @@ FORGED_MERGE: Final = [
 
 
 @pytest.mark.parametrize("operation", MERGING)
-@pytest.mark.parametrize("keys", by_day(FORGED_MERGE, 2, "hostile"), ids=".".join)
+@pytest.mark.parametrize("keys", FORGED_MERGE, ids=".".join)
 @given(value=st.sampled_from([*VALUES, "rotate", "restore", "late", "insert", 4096]))
 @examples(6)
 def test_a_forged_intent_of_a_merge_is_an_error_or_loses_nothing(
@@ -401,9 +400,7 @@ def forged_names(home: Home) -> None:
 
 
 @pytest.mark.parametrize("forged", [False, True], ids=["sound", "forged"])
-@pytest.mark.parametrize(
-    "command", by_day(COMMANDS, 3, "hostile"), ids=lambda command: " ".join(command)[:30]
-)
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: " ".join(command)[:30])
 def test_nothing_outside_is_opened(home: Home, forged: bool, command: tuple[str, ...]) -> None:
     if forged:
         forged_names(home)
@@ -413,7 +410,7 @@ def test_nothing_outside_is_opened(home: Home, forged: bool, command: tuple[str,
         env={**command_line.ENVIRONMENT, **home.env},
         capture_output=True,
         check=False,
-        timeout=60,
+        timeout=300,
     )
     opened = {line for line in seen.read_text(errors="surrogateescape").splitlines() if line}
     ours = {line for line in opened if line.startswith(str(home.config.parent))}

@@ -52,7 +52,7 @@ def test_a_large_session_is_read_and_exported_in_bounded_memory(
         ("export", "--format", "markdown", path, "-o", out / "a.md"),
     ):
         out.mkdir(exist_ok=True)
-        done = weighed(*command, seconds=900)
+        done = weighed(*command)
         assert done.code == 0, done.err
         assert done.peak_mib <= MOST_MIB, command
 
@@ -62,6 +62,6 @@ def test_a_large_session_is_split_in_bounded_memory(
     session: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     path: Path = request.getfixturevalue(session)
-    done = weighed("split", path, "--out", tmp_path / "segments", seconds=300)
+    done = weighed("split", path, "--out", tmp_path / "segments")
     assert done.code == 0, done.err
     assert done.peak_mib <= 48

@@ -22,7 +22,7 @@ import generate_session
 from sessrotate.segments.scan import MAX_BOUNDARIES
 from support.command_line import ID, boundary, row
 from support.limits import MIB, MOST_MIB, weighed
-from support.tiers import by_day
+from support.tiers import in_gate
 
 GIB: Final = 1024 * MIB
 NEEDS_NO_MORE: Final = 512 * MIB  # of address space, with the interpreter and its libraries
@@ -211,18 +211,18 @@ HUGE: Final = {
 }
 
 
-def assert_light(*arguments: str | Path, seconds: float, address_space: int = 0) -> Any:
+def assert_light(*arguments: str | Path, address_space: int = 0) -> Any:
     """Check that a command works, within its memory; return what it prints."""
-    ended = weighed(*arguments, seconds=seconds, address_space=address_space)
+    ended = weighed(*arguments, address_space=address_space)
     assert ended.code == 0, ended.err or ended.code
     assert ended.peak_mib <= MOST_MIB, f"{arguments[0]}: {ended.peak_mib:.1f} MiB"
     return json.loads(ended.out) if "--json" in arguments else ended.out
 
 
-def assert_right(path: Path, line: Line, *, seconds: float, address_space: int = 0) -> None:
+def assert_right(path: Path, line: Line, *, address_space: int = 0) -> None:
     """Check a dry run, a split and a stitch of a session with this line in it."""
     made = write(path, line.make())
-    limits: dict[str, Any] = {"seconds": seconds, "address_space": address_space}
+    limits = {"address_space": address_space}
     found = assert_light("split", path, "--dry-run", "--json", **limits)
     assert [entry["index"] for entry in found["segments"]] == list(range(line.segments))
     assert found["opaque_lines"] == line.opaque
@@ -238,31 +238,31 @@ def assert_right(path: Path, line: Line, *, seconds: float, address_space: int =
         file.unlink()
 
 
-@pytest.mark.parametrize("name", by_day(SMALL, 2, "hostile"))
+@pytest.mark.parametrize("name", in_gate(SMALL, 2, "hostile"))
 def test_a_hostile_line_is_judged_in_little_memory_and_address_space(
     name: str, tmp_path: Path
 ) -> None:
     path = tmp_path / f"{ID}.jsonl"
-    assert_right(path, SMALL[name], seconds=20, address_space=NEEDS_NO_MORE)
+    assert_right(path, SMALL[name], address_space=NEEDS_NO_MORE)
 
 
 @pytest.mark.scale
 @pytest.mark.parametrize("name", HUGE)
 def test_a_line_of_a_gigabyte_is_judged_in_little_memory(name: str, tmp_path: Path) -> None:
-    assert_right(tmp_path / f"{ID}.jsonl", HUGE[name], seconds=120)
+    assert_right(tmp_path / f"{ID}.jsonl", HUGE[name])
 
 
 def test_deeper_nesting_than_is_followed_is_no_crash(tmp_path: Path) -> None:
     path = tmp_path / f"{ID}.jsonl"
     write(path, nested_exactly(6_000_000))
-    found = assert_light("split", path, "--dry-run", "--json", seconds=20)
+    found = assert_light("split", path, "--dry-run", "--json")
     assert (len(found["segments"]), found["opaque_lines"]) in {(2, 0), (1, 1)}
 
 
 def test_unbalanced_nesting_is_opaque(tmp_path: Path) -> None:
     path = tmp_path / f"{ID}.jsonl"
     write(path, iter([HEAD + b"[" * 300_000 + b"\n"]))
-    found = assert_light("split", path, "--dry-run", "--json", seconds=20)
+    found = assert_light("split", path, "--dry-run", "--json")
     assert (len(found["segments"]), found["opaque_lines"]) == (1, 1)
 
 
@@ -271,9 +271,7 @@ def test_lines_of_nothing_but_the_marker_are_opaque(tmp_path: Path) -> None:
     path = tmp_path / f"{ID}.jsonl"
     size = MIB  # a candidate in every 19 bytes is as slow as it gets
     write(path, bare_markers(size))
-    found = assert_light(
-        "split", path, "--dry-run", "--json", seconds=20, address_space=NEEDS_NO_MORE
-    )
+    found = assert_light("split", path, "--dry-run", "--json", address_space=NEEDS_NO_MORE)
     assert len(found["segments"]) == 1
     assert found["opaque_lines"] == b"".join(bare_markers(size)).count(b"\n")
 
@@ -282,7 +280,7 @@ def test_lines_of_nothing_but_the_marker_are_opaque(tmp_path: Path) -> None:
 def test_16_megabytes_of_nothing_but_the_marker_are_opaque(tmp_path: Path) -> None:
     path = tmp_path / f"{ID}.jsonl"
     write(path, bare_markers(16 * MIB))  # 64 take half a minute
-    found = assert_light("split", path, "--dry-run", "--json", seconds=180)
+    found = assert_light("split", path, "--dry-run", "--json")
     assert len(found["segments"]) == 1
     path.unlink()
 
@@ -322,7 +320,7 @@ def test_far_more_boundaries_than_any_session_has_are_allowed() -> None:
 def test_as_many_boundaries_as_are_allowed_are_reported(tmp_path: Path) -> None:
     path = tmp_path / f"{ID}.jsonl"
     write(path, repeat(boundary(2), MAX_BOUNDARIES))
-    found = assert_light("split", path, "--dry-run", "--json", "--layout", "linked", seconds=30)
+    found = assert_light("split", path, "--dry-run", "--json", "--layout", "linked")
     assert len(found["segments"]) == MAX_BOUNDARIES + 1
     path.unlink()
 
@@ -331,7 +329,7 @@ def test_as_many_boundaries_as_are_allowed_are_reported(tmp_path: Path) -> None:
 def test_more_boundaries_than_any_session_has_are_refused_with_a_sentence(tmp_path: Path) -> None:
     path = tmp_path / f"{ID}.jsonl"
     write(path, repeat(boundary(2), MAX_BOUNDARIES + 1))
-    ended = weighed("split", path, "--out", tmp_path / "set", seconds=30)
+    ended = weighed("split", path, "--out", tmp_path / "set")
     assert (ended.code, ended.out) == (65, "")
     assert f"{MAX_BOUNDARIES:,}" in ended.err
     assert ended.err.count("\n") == 1
@@ -343,12 +341,12 @@ def test_more_boundaries_than_any_session_has_are_refused_with_a_sentence(tmp_pa
 def test_a_set_of_many_segments_is_split_and_stitched(tmp_path: Path) -> None:
     path, folder, whole = tmp_path / f"{ID}.jsonl", tmp_path / "set", tmp_path / "whole"
     made = write(path, repeat(boundary(2), MAX_BOUNDARIES))
-    assert_light("split", path, "--out", folder, "--quiet", seconds=300)
-    assert_light("stitch", folder, "-o", whole, seconds=120)
+    assert_light("split", path, "--out", folder, "--quiet")
+    assert_light("stitch", folder, "-o", whole)
     assert sha256(whole) == made
     (folder / "manifest.json").unlink()
     whole.unlink()
-    assert_light("stitch", folder, "-o", whole, seconds=120)
+    assert_light("stitch", folder, "-o", whole)
     assert sha256(whole) == made
 
 
@@ -356,7 +354,7 @@ def test_a_set_of_many_segments_is_split_and_stitched(tmp_path: Path) -> None:
 
 
 def assert_whole_session(
-    tmp_path: Path, size: int, boundaries: int, *, seconds: float, options: Sequence[str]
+    tmp_path: Path, size: int, boundaries: int, *, options: Sequence[str]
 ) -> None:
     """Check every command on a generated session, with each of the options in turn."""
     path, folder, whole = tmp_path / f"{ID}.jsonl", tmp_path / "set", tmp_path / "whole"
@@ -364,13 +362,13 @@ def assert_whole_session(
         wanted = generate_session.Options(size=size, boundaries=boundaries)
         truth = generate_session.generate(file, wanted)
     starts = [0, *(found.offset for found in truth.boundaries)]
-    found = assert_light("split", path, "--dry-run", "--json", seconds=seconds)
+    found = assert_light("split", path, "--dry-run", "--json")
     assert [entry["start"] for entry in found["segments"]] == starts
     assert found["opaque_lines"] == 0
     for option in options:
-        assert_light("split", path, "--out", folder, option, seconds=seconds)
-        assert_light("verify", folder, seconds=seconds)
-        assert_light("stitch", folder, "-o", whole, seconds=seconds)
+        assert_light("split", path, "--out", folder, option)
+        assert_light("verify", folder)
+        assert_light("stitch", folder, "-o", whole)
         assert sha256(whole) == truth.sha256
         whole.unlink()
         for file_of_set in folder.iterdir():
@@ -381,12 +379,12 @@ def assert_whole_session(
 
 @pytest.mark.hostile
 def test_a_session_of_60_megabytes_is_split_and_stitched_in_little_memory(tmp_path: Path) -> None:
-    assert_whole_session(tmp_path, 60 * MIB, 21, seconds=60, options=["--quiet", "--compress"])
+    assert_whole_session(tmp_path, 60 * MIB, 21, options=["--quiet", "--compress"])
 
 
 @pytest.mark.scale
 def test_a_session_of_2_gigabytes_is_split_and_stitched_in_little_memory(tmp_path: Path) -> None:
-    assert_whole_session(tmp_path, 2 * GIB, 730, seconds=300, options=["--quiet"])
+    assert_whole_session(tmp_path, 2 * GIB, 730, options=["--quiet"])
 
 
 @pytest.mark.hostile
@@ -396,6 +394,6 @@ def test_noise_as_large_as_a_session_is_refused_in_little_memory(tmp_path: Path)
     with path.open("wb") as file:
         for _ in range(40):
             file.write(noise)
-    ended = weighed("split", path, "--dry-run", seconds=20, address_space=NEEDS_NO_MORE)
+    ended = weighed("split", path, "--dry-run", address_space=NEEDS_NO_MORE)
     assert ended.code == 65, ended.err
     assert ended.peak_mib <= MOST_MIB

@@ -22,7 +22,6 @@ from sessrotate.system import zstd
 from support.command_line import ID, assert_one_sentence, called, contents, names_in, session, write
 from support.examples import examples
 from support.limits import MIB, MOST_MIB, weighed
-from support.tiers import by_day
 
 NAMES_ONE: Final = re.compile(r"Segment \d+ \(")
 CANARY: Final = "canary-outside"
@@ -44,9 +43,7 @@ class Kind:
 KINDS: Final = [
     Kind(*choice) for choice in product(("numbered", "linked"), (False, True), (True, False))
 ]
-every_kind: Final = pytest.mark.parametrize(
-    "kind", by_day(KINDS, [KINDS[0], KINDS[-1]], "hostile"), ids=str
-)
+every_kind: Final = pytest.mark.parametrize("kind", KINDS, ids=str)
 
 
 @dataclass(frozen=True, slots=True)
@@ -506,9 +503,7 @@ def test_every_forged_header_is_found(kind: Kind, tmp_path: Path) -> None:
     assert _unfound(kind, 3, 2, tmp_path, exactly=True) == {}
 
 
-@pytest.mark.parametrize(
-    "kind", by_day([kind for kind in KINDS if not kind.manifest], 1, "hostile"), ids=str
-)
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if not kind.manifest], ids=str)
 def test_every_forged_header_is_found_where_it_is_the_only_one(kind: Kind, tmp_path: Path) -> None:
     assert _unfound(kind, 1, 1, tmp_path, exactly=False) == {}
 
@@ -544,7 +539,7 @@ def test_a_file_with_an_absurd_number_costs_no_memory(tmp_path: Path) -> None:
     folder = made.write(tmp_path / "set")
     (folder / f"{ID}.999999.jsonl").write_bytes(b"")
     whole = tmp_path / "whole"
-    ended = weighed("stitch", folder, "-o", whole, seconds=20)
+    ended = weighed("stitch", folder, "-o", whole)
     # Either it is a foreign file, or it is one of a set that lost almost all.
     assert ended.code == 74 or whole.read_bytes() == made.source, ended
     assert ended.err.count("\n") == (ended.code == 74)
@@ -559,7 +554,7 @@ def test_a_file_with_the_highest_number_costs_little_memory(tmp_path: Path) -> N
         (("stitch", folder, "-o", tmp_path / "whole"), 74),
         (("verify", folder, "--json"), 1),
     ):
-        ended = weighed(*arguments, seconds=20)
+        ended = weighed(*arguments)
         assert ended.code == code, ended.err
         assert ended.peak_mib <= MOST_MIB
     assert not (tmp_path / "whole").exists()
@@ -679,7 +674,7 @@ MANIFEST_FORGERIES: Final[dict[str, ManifestForgery]] = {
 }
 
 
-@pytest.mark.parametrize("forgery", by_day(MANIFEST_FORGERIES, 8, "hostile"))
+@pytest.mark.parametrize("forgery", MANIFEST_FORGERIES)
 def test_a_forged_manifest_is_found(forgery: str, tmp_path: Path) -> None:
     made = sample(KINDS[0])
     folder = made.write(tmp_path / "set")
@@ -722,7 +717,7 @@ def test_a_manifest_that_is_none_is_found(name: str, tmp_path: Path) -> None:
 def test_a_hostile_manifest_costs_no_memory(data: bytes, tmp_path: Path) -> None:
     folder = sample(KINDS[0]).write(tmp_path / "set")
     (folder / "manifest.json").write_bytes(data)
-    ended = weighed("stitch", folder, "-o", tmp_path / "whole", seconds=20)
+    ended = weighed("stitch", folder, "-o", tmp_path / "whole")
     (folder / "manifest.json").unlink()
     assert ended.code == 74, ended.err
     assert "manifest.json" in ended.err
@@ -806,7 +801,7 @@ def test_no_name_out_of_a_file_is_ever_opened(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=300,
     )
     assert "Traceback" not in done.stderr, done.stderr[-2000:]
     opened = json.loads(record.read_text(encoding="utf-8"))
@@ -835,8 +830,8 @@ def _bomb(head: bytes, size: int) -> bytes:
     return b"".join([*pieces, frame.flush()])
 
 
-@pytest.mark.parametrize("manifest", by_day([True, False], 1, "hostile"))
-@pytest.mark.parametrize("with_header", by_day([True, False], 1, "hostile"))
+@pytest.mark.parametrize("manifest", [True, False])
+@pytest.mark.parametrize("with_header", [True, False])
 def test_a_small_file_that_decompresses_to_gigabytes_is_found_at_once(
     manifest: bool, with_header: bool, tmp_path: Path
 ) -> None:
@@ -852,7 +847,7 @@ def test_a_small_file_that_decompresses_to_gigabytes_is_found_at_once(
         (("stitch", folder, "-o", tmp_path / "whole"), 74),
         (("verify", folder, "--json"), 1),
     ):
-        ended = weighed(*arguments, seconds=10, address_space=512 * MIB)
+        ended = weighed(*arguments, address_space=512 * MIB)
         assert ended.code == code, ended.err
         assert naming(1).search(ended.err + ended.out)
         assert ended.peak_mib <= MOST_MIB
@@ -865,7 +860,7 @@ def test_a_frame_that_asks_for_a_huge_window_is_found(tmp_path: Path) -> None:
     # Magic number, a descriptor without a size, a window of 2 GiB, one empty last block.
     huge = bytes.fromhex("28b52ffd") + b"\x00" + bytes([21 << 3]) + b"\x01\x00\x00"
     (folder / made.segments[1]).write_bytes(huge)
-    ended = weighed("stitch", folder, "-o", tmp_path / "whole", seconds=10)
+    ended = weighed("stitch", folder, "-o", tmp_path / "whole")
     assert (ended.code, bool(naming(1).search(ended.err))) == (74, True)
     assert ended.peak_mib <= MOST_MIB
 

@@ -29,7 +29,6 @@ from support.command_line import (
     row,
 )
 from support.command_line import session as rows_of
-from support.tiers import by_day
 
 Change = Callable[[Path], None]
 DATA: Final = rows_of(boundaries=3, rows=3)
@@ -122,7 +121,7 @@ def whole(folder: Path) -> bytes:
 
 
 @pytest.mark.parametrize("codec", ["plain", "zstd"])
-@pytest.mark.parametrize("change", by_day(BAD, 2, "hostile"))
+@pytest.mark.parametrize("change", BAD)
 def test_any_other_change_at_any_moment_is_an_error_and_leaves_no_finished_set(
     change: Change, codec: Codec, path: Path, tmp_path: Path
 ) -> None:

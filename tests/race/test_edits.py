@@ -21,7 +21,6 @@ from support import homes
 from support.command_line import ID, boundary, row
 from support.homes import Crash, Home, Meanwhile
 from support.race.writers import take_back, written_anew
-from support.tiers import by_day
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -133,10 +132,10 @@ def goes_on(editor: Editor) -> None:
 DEEDS: Final = {"near the end": Editor.near_the_end, "all of it": Editor.both, "and on": goes_on}
 
 
-@pytest.mark.parametrize("how", by_day(DEEDS, ["and on"], "exhaustive"))
+@pytest.mark.parametrize("how", DEEDS)
 @pytest.mark.parametrize(
     "number",
-    by_day([8, 7, 5, 1], [8, 5], "exhaustive"),
+    [8, 7, 5, 1],
     ids=["last", "tail", "history", "first"],
 )
 def test_a_row_may_be_taken_back_at_any_call_of_a_rotation(

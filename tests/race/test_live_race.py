@@ -17,10 +17,9 @@ from support.homes import snapshot
 from support.race.checking import faults
 from support.race.racing import Race, Result, run
 from support.race.writers import Wrote, compaction, row
-from support.tiers import by_day
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 linux: Final = pytest.mark.skipif(
     not sys.platform.startswith("linux"), reason="only Linux has leases"
@@ -29,79 +28,80 @@ linux: Final = pytest.mark.skipif(
 MEMORY: Final = Path("/dev/shm")
 
 
-def raced(race: Race) -> Result:
-    """Run a race that must find no fault, and that must have been one."""
-    result = run(race)
-    assert result.problems == []
-    assert result.rotations > 0
-    assert result.rows > 100
-    return result
+RACES: Final = 3
+"""Races of which one must be a race: whether writers and rotators meet is up to the machine."""
 
 
-# ── quick ones ───────────────────────────────────────────────────────────────────────────────
+def some(result: Result) -> bool:
+    return result.rotations > 0 and result.rows > 100
 
 
-@linux
-@pytest.mark.parametrize(
-    "race",
-    by_day(
-        [
-            Race(seconds=2, appenders=3, slow=0.34, rotators=1, kills=False),
-            Race(seconds=2, appenders=3, slow=0.34),
-            Race(seconds=2, appenders=2, slow=0, editors=1, kills=False),
-            Race(seconds=2, appenders=2, slow=0.5, leases=False),
-        ],
-        1,
-        "race",
-    ),
-    ids=["slow ones too", "rotators are killed", "a client takes rows back", "no leases"],
-)
-def test_a_race_of_two_seconds_loses_nothing(tmp_path: Path, race: Race) -> None:
-    raced(replace(race, folder=tmp_path))
-
-
-# ── longer ones ──────────────────────────────────────────────────────────────────────────────
+def raced(race: Race, is_race: Callable[[Result], bool] = some) -> None:
+    """Run a race that must find no fault; begin anew where too little was done to be one."""
+    for _ in range(RACES):
+        result = run(race)
+        assert result.problems == []
+        if is_race(result):
+            return
+    pytest.fail(f"Not raced, {RACES} times; the last time: {result}")
 
 
 @linux
 @pytest.mark.race
-def test_thirty_seconds_of_the_long_race(tmp_path: Path) -> None:
-    result = raced(Race(seconds=30, folder=tmp_path))
-    assert result.rotations >= 10
-    assert result.outcomes["killed"] >= 5
-    # A machine that is busy with other tests may stop anybody for longer than the promised second.
-    assert result.median_wait < 0.05
-    assert result.longest_wait < 5
+def test_a_race_of_a_fixed_length_loses_nothing(tmp_path: Path, seed: str) -> None:
+    raced(Race(turns=30, appenders=4, slow=0.25, folder=tmp_path, seed=seed))
+
+
+@linux
+@pytest.mark.race
+@pytest.mark.parametrize(
+    "race",
+    [
+        Race(seconds=2, appenders=3, slow=0.34, rotators=1, kills=False),
+        Race(seconds=2, appenders=3, slow=0.34),
+        Race(seconds=2, appenders=2, slow=0, editors=1, kills=False),
+        Race(seconds=2, appenders=2, slow=0.5, leases=False),
+    ],
+    ids=["slow ones too", "rotators are killed", "a client takes rows back", "no leases"],
+)
+def test_a_race_of_two_seconds_loses_nothing(tmp_path: Path, seed: str, race: Race) -> None:
+    raced(replace(race, folder=tmp_path, seed=seed))
+
+
+@linux
+@pytest.mark.race
+def test_thirty_seconds_of_the_long_race(tmp_path: Path, seed: str) -> None:
+    raced(
+        Race(seconds=30, folder=tmp_path, seed=seed),
+        lambda result: result.rotations >= 10 and result.outcomes["killed"] >= 5,
+    )
 
 
 @linux
 @pytest.mark.race
 @pytest.mark.skipif(not MEMORY.is_dir(), reason="no file system in memory")
-def test_ten_seconds_of_it_in_memory() -> None:
-    raced(Race(seconds=10, folder=MEMORY))
+def test_ten_seconds_of_it_in_memory(seed: str) -> None:
+    raced(Race(seconds=10, folder=MEMORY, seed=seed))
 
 
 @linux
 @pytest.mark.race
-def test_fifteen_seconds_with_clients_that_take_rows_back(tmp_path: Path) -> None:
-    result = raced(Race(seconds=15, editors=2, kills=False, folder=tmp_path))
-    assert result.removed > 20
+def test_fifteen_seconds_with_clients_that_take_rows_back(tmp_path: Path, seed: str) -> None:
+    raced(
+        Race(seconds=15, editors=2, kills=False, folder=tmp_path, seed=seed),
+        lambda result: result.removed > 20,
+    )
 
 
 @linux
 @pytest.mark.race
-def test_ten_seconds_without_leases(tmp_path: Path) -> None:
-    # Whether a later run finds the pack quiet is up to the writers: about one race in eight has
-    # no such run, and then another is held.
-    finished = 0
-    for number in range(5):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        result = raced(Race(seconds=10, appenders=4, slow=0.5, leases=False, folder=folder))
-        finished = result.outcomes["recovered: finish"]
-        if finished:
-            break
-    assert finished
+def test_fifteen_seconds_without_leases(tmp_path: Path, seed: str) -> None:
+    # Whether a later run finds the pack quiet is up to the writers: one race in eight of ten
+    # seconds has no such run.
+    raced(
+        Race(seconds=15, appenders=4, slow=0.5, leases=False, folder=tmp_path, seed=seed),
+        lambda result: result.outcomes["recovered: finish"] > 0,
+    )
 
 
 # ── a writer that does not close ─────────────────────────────────────────────────────────────

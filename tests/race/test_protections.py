@@ -42,7 +42,7 @@ COMPACTOR: Final = 1000
 BEFORE: Final = 9
 """Rows of the writer before the rotation."""
 
-PATIENCE: Final = 30.0
+PATIENCE: Final = 300.0
 
 
 @pytest.fixture

@@ -22,7 +22,6 @@ from sessrotate.system import in_use, zstd
 from support import command_line, homes
 from support.command_line import row
 from support.newcomers import needs_exchange, saved
-from support.tiers import by_day
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -31,7 +30,10 @@ if TYPE_CHECKING:
 
     from support.homes import Home
 
+pytestmark: Final = pytest.mark.race
+
 DATA: Final = command_line.session(boundaries=2)
+ROUNDS: Final = 300
 FIRST: Final = 1000
 PAUSE: Final = 0.003
 """Seconds between two saves, at most."""
@@ -39,7 +41,7 @@ PAUSE: Final = 0.003
 WAIT: Final = 0.05
 
 
-def saving(path: Path, orders: Connection) -> None:
+def saving(path: Path, orders: Connection, chance: random.Random) -> None:
     """Save as often as told, and tell the last number then, which is in the row at the end."""
     number = FIRST
     while (count := orders.recv()) is not None:
@@ -47,14 +49,16 @@ def saving(path: Path, orders: Connection) -> None:
             number += 1
             with suppress(FileNotFoundError):
                 saved(path, DATA + row(number))
-            time.sleep(random.uniform(0, PAUSE))
+            time.sleep(chance.uniform(0, PAUSE))
         orders.send(number)
 
 
 @contextmanager
-def saver(path: Path) -> Iterator[Connection]:
+def saver(path: Path, chance: random.Random) -> Iterator[Connection]:
     ours, theirs = multiprocessing.Pipe()
-    process = multiprocessing.get_context("fork").Process(target=saving, args=(path, theirs))
+    process = multiprocessing.get_context("fork").Process(
+        target=saving, args=(path, theirs, chance)
+    )
     process.start()
     try:
         yield ours
@@ -89,6 +93,7 @@ PREPARED: Final[dict[Callable[[Home], None], Callable[[Home], None]]] = {
 class Tally:
     """How often a deed was done, and how often it was refused."""
 
+    rounds: int = 0
     done: int = 0
     refused: int = 0
     lost: list[int] = field(default_factory=list)
@@ -107,23 +112,23 @@ def is_there(config: Path, line: bytes) -> bool:
 
 
 @pytest.mark.parametrize("deed", [rotate, restore, put_away, bring_back])
-@pytest.mark.parametrize("rounds", by_day([12, 300], [12], "race"))
 def test_the_last_save_is_never_lost(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deed: Callable[[Home], None], rounds: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deed: Callable[[Home], None], seed: str
 ) -> None:
     if deed in {rotate, restore}:
         needs_exchange()
     monkeypatch.setattr(in_use, "writers", lambda *_: iter(()))
-    tally = Tally()
+    tally, chance = Tally(), random.Random(seed)
     home = homes.home(tmp_path, monkeypatch, DATA)
-    with saver(home.live) as orders:
-        for _ in range(rounds):
+    with saver(home.live, random.Random(f"saver {seed}")) as orders:
+        while tally.rounds < ROUNDS or (not tally.refused and tally.rounds < 3 * ROUNDS):
+            tally.rounds += 1
             if (archives := home.config / "sessrotate").exists():
                 shutil.rmtree(archives)
             home.live.write_bytes(DATA)
             if deed in PREPARED:
                 PREPARED[deed](home)
-            orders.send(random.randint(1, 12))
+            orders.send(chance.randint(1, 12))
             while not orders.poll():
                 try:
                     deed(home)
@@ -134,4 +139,4 @@ def test_the_last_save_is_never_lost(
             if not is_there(home.config, row(number)):
                 tally.lost.append(number)
     assert tally.lost == [], tally
-    assert tally.refused, "they never met"
+    assert tally.refused, f"not raced: they never met: {tally}"

@@ -13,7 +13,7 @@ from sessrotate.clients.claude.reader import key
 from sessrotate.parsing.records import LONGEST, Record, records
 from sessrotate.reading.deduplicate import Copies, once
 from support.examples import examples
-from support.tiers import by_day
+from support.tiers import in_gate
 
 
 def plain(lines: list[bytes]) -> tuple[list[bytes], int, int]:
@@ -93,7 +93,7 @@ def test_a_line_too_long_to_be_held_is_known_by_all_of_its_bytes(reads: bool) ->
     assert found == ([0, 1, 3] if reads else [0, 3])
 
 
-@pytest.mark.parametrize("count", by_day([20_000, 300_000], 1, "scale"))
+@pytest.mark.parametrize("count", in_gate([20_000, 300_000], 1, "scale"))
 def test_many_records_are_told_apart(count: int) -> None:
     """So many that keys share their buckets, in which one must be found at its place only."""
     some = [Record(0, n, b'{"uuid":"%d"}' % (n % count), 0) for n in range(2 * count)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 import wcwidth
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +19,6 @@ def most(text: str) -> int:
     return max(apart, wcwidth.wcswidth(text))
 
 
-@pytest.mark.exhaustive
 def test_no_character_takes_more_than_is_counted() -> None:
     controls = {*range(0x20), *range(0x7F, 0xA0)}
     characters = (chr(code) for code in range(0x110000) if code not in controls)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 from pathlib import Path
 
 import pytest
@@ -90,7 +91,7 @@ def test_a_format_without_compactions_has_none() -> None:
 def test_the_edges_of_a_file_are_its_first_and_last_bytes(tmp_path: Path) -> None:
     path = tmp_path / "file"
     for size in (0, 1, EDGE - 1, EDGE, EDGE + 1, 3 * EDGE):
-        data = os.urandom(size)
+        data = random.Random(1).randbytes(size)
         path.write_bytes(data)
         found = file_edges.of(path)
         assert (found.head, found.tail, found.size) == (data[:EDGE], data[-EDGE:], size)

@@ -25,7 +25,7 @@ from sessrotate.system import in_use, lease
 from support import command_line, homes
 from support.command_line import ID, row
 from support.homes import Crash, Home, Killed
-from support.tiers import by_day
+from support.tiers import in_gate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -876,7 +876,7 @@ def test_a_folder_that_is_a_link_is_not_followed(home: Home) -> None:
     unchanged(home, DamagedError, "is not a folder|not in", away=True)
 
 
-@pytest.mark.parametrize("count", by_day([100, 1500], 1, "scale"))
+@pytest.mark.parametrize("count", in_gate([100, 1500], 1, "scale"))
 def test_thousands_of_files_go_and_come_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:

@@ -26,7 +26,7 @@ REAL: Final = (COMMAND,)
 """The installed program, where how a process starts or ends is what is tested."""
 
 ID: Final = "5e55107a-0000-4000-a000-000000000001"
-SECONDS: Final = 60
+SECONDS: Final = 300
 
 ENVIRONMENT: Final = {
     "PATH": os.environ.get("PATH", os.defpath),

@@ -1,36 +1,80 @@
-"""How many examples a property test tries: as many as it says in full, a tenth of it day by day.
+"""How property tests draw their examples: the same ones in each gate, new ones in each soak.
 
-Rule: a test says how many the full run tries. The profile, chosen by `--hypothesis-profile`,
-makes it fewer.
+Both profiles name every setting. One that is not named comes from the profile that Hypothesis
+loads by itself, and which one that is depends on whether `CI` is set.
 """
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any, Final
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, Verbosity, settings
+from hypothesis.database import DirectoryBasedExampleDatabase
+from hypothesis.internal.conjecture import providers
 
-FULL: Final = 100
-"""What a property without a number of its own tries in the full profile: hypothesis's default."""
+GATE: Final = "gate"
+SOAK: Final = "soak"
 
-QUICK: Final = 10
-_FEWEST: Final = 5
+USUAL: Final = 100
+"""Examples that the gate tries of a property without a number of its own."""
+
+LONGER: Final = 5
+"""How many times as many the soak tries."""
+
+
+FAILED: Final = Path(os.environ.get("HYPOTHESIS_STORAGE_DIRECTORY", ".hypothesis"), "examples")
+"""Where the soak keeps what failed, to try it first in its next run."""
+
+_BOTH: Final[dict[str, Any]] = {
+    "backend": "hypothesis",
+    "deadline": None,  # it would measure the machine, and what else it does
+    "phases": (Phase.explicit, Phase.reuse, Phase.generate, Phase.target, Phase.shrink),
+    "print_blob": True,
+    "report_multiple_bugs": True,
+    "stateful_step_count": 50,
+    "suppress_health_check": (HealthCheck.too_slow, HealthCheck.data_too_large),
+    "verbosity": Verbosity.normal,
+}
+
+PROFILES: Final[dict[str, dict[str, Any]]] = {
+    GATE: {**_BOTH, "derandomize": True, "database": None, "max_examples": USUAL},
+    SOAK: {
+        **_BOTH,
+        "derandomize": False,
+        "database": DirectoryBasedExampleDatabase(FAILED),
+        "max_examples": USUAL * LONGER,
+    },
+}
+"""Every setting of each."""
 
 
 def register_profiles() -> None:
-    """Make `quick` and `full` known, and `quick` the one where none is asked for."""
-    for name, count in (("quick", QUICK), ("full", FULL)):
-        settings.register_profile(
-            name,
-            max_examples=count,
-            # No deadline: it would measure the machine, and what else it does.
-            deadline=None,
-            suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-        )
-    settings.load_profile("quick")
+    """Make both profiles known, and load `gate`; `--hypothesis-profile soak` loads the other."""
+    for name, values in PROFILES.items():
+        settings.register_profile(name, **values)
+    settings.load_profile(GATE)
+
+
+def is_gate() -> bool:
+    """Tell whether the gate's profile is loaded."""
+    return settings.get_current_profile_name() == GATE
+
+
+def draw_by_the_test_alone() -> None:
+    """Have what is drawn depend on the property and the seed, not on which modules are loaded.
+
+    Hypothesis 6.131 and later draws literals of all local modules that are loaded at that moment:
+    which ones depends on the tests that ran before in the same process, and any change of a source
+    file would draw other examples everywhere.
+    """
+    nothing: Final = providers._local_constants  # noqa: SLF001 - there is no public switch
+    assert len(nothing) == 0, "something was drawn before"
+    assert callable(providers._get_local_constants)  # noqa: SLF001
+    providers._get_local_constants = lambda: nothing  # noqa: SLF001
 
 
 def examples(count: int, **others: Any) -> settings:
-    """Return the settings of a test that tries so many examples in the full profile."""
-    share = count * settings().max_examples // FULL  # of the profile that is loaded
-    return settings(max_examples=max(min(_FEWEST, count), share), **others)
+    """Return the settings of a test of which the gate tries so many examples."""
+    return settings(max_examples=count * settings().max_examples // USUAL, **others)

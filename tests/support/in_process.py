@@ -169,10 +169,9 @@ def _folder(cwd: Path | None) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _umask(mask: int) -> Iterator[None]:
+    before = os.umask(0o077 if mask == -1 else mask)
     if mask == -1:
-        yield
-        return
-    before = os.umask(mask)
+        os.umask(before)  # there is no call that only asks
     try:
         yield
     finally:

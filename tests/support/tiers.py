@@ -1,6 +1,6 @@
-"""Which parameters of an exhaustive test are tried day by day, and which in the full run only.
+"""Which parameters of a test the gate tries, where the soak tries all of them.
 
-Rule: nothing is left out of the full run. What is marked keeps its id.
+What is left to the soak is marked as the part of it that runs it, and keeps its id.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from _pytest.mark.structures import ParameterSet
 
 
-def by_day(values: Iterable[Any], daily: int | Collection[Any], mark: str) -> list[ParameterSet]:
-    """Return all values as parameters, and mark all but the daily ones.
+def in_gate(values: Iterable[Any], some: int | Collection[Any], part: str) -> list[ParameterSet]:
+    """Return all values as parameters, those that are not for the gate with the mark of a part.
 
-    `daily` is those values themselves, or how many of the first ones.
+    `some` names the values for the gate, or says how many of the first ones they are.
     """
     found = [*values]
-    kept = found[:daily] if isinstance(daily, int) else daily
-    strangers = [value for value in kept if value not in found]
+    tried = found[:some] if isinstance(some, int) else some
+    strangers = [value for value in tried if value not in found]
     assert not strangers, strangers
-    others = getattr(pytest.mark, mark)
-    return [pytest.param(value, marks=() if value in kept else others) for value in found]
+    others = getattr(pytest.mark, part)
+    return [pytest.param(value, marks=() if value in tried else others) for value in found]

@@ -75,11 +75,12 @@ def test_what_is_not_there_yet_is_judged_by_the_folder_that_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "a" / "b" / "c"
-    if os.geteuid() == 0:
+    owner = os.getuid()
+    if owner == 0:
         ownership.check(path)
-        os.chown(tmp_path, SOMEBODY, -1)
+        os.chown(tmp_path, owner := SOMEBODY, -1)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    with pytest.raises(RefusedError, match=f"belongs to user {SOMEBODY}"):
+    with pytest.raises(RefusedError, match=f"belongs to user {owner}"):
         ownership.check(path)
     monkeypatch.setattr(os, "geteuid", lambda: 1)
     ownership.check(path)

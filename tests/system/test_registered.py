@@ -198,8 +198,12 @@ def test_without_proc_a_client_with_a_folder_of_this_system_is_one_of_it(
 
 @pytest.mark.skipif(os.getuid() == 0, reason="root may read everything")
 def test_what_another_user_registered_may_be_any_session_unprivileged(home: Home) -> None:
+    before = home.live.read_bytes()
     register(home, os.getpid()).chmod(0)
-    refused(home, "another user", error=InUseError)
+    with pytest.raises(InUseError, match="another user"):
+        home.rotate()
+    assert home.live.read_bytes() == before
+    assert home.archived() == set()
 
 
 def test_what_another_user_registered_may_be_any_session(

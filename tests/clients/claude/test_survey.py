@@ -25,7 +25,7 @@ from sessrotate.system.source import Source
 from support import oracle
 from support.examples import examples
 from support.limits import MIB, MOST_MIB, weighed
-from support.tiers import by_day
+from support.tiers import in_gate
 
 FIXTURES = sorted((Path(__file__).parents[3] / "fixtures" / "claude").glob("*/projects/**/*.jsonl"))
 
@@ -600,20 +600,20 @@ def planned(path: Path, before: Iterable[bytes], behind: Iterable[bytes] = ()) -
         cut = file.write(NEEDED) + sum(file.write(piece) for piece in before)
         file.write(CUT)
         file.writelines(behind)
-    ended = weighed(path, str(cut), program=(sys.executable, "-c", PLAN), seconds=300)
+    ended = weighed(path, str(cut), program=(sys.executable, "-c", PLAN))
     path.unlink()
     assert ended.code == 0, ended.err
     assert ended.peak_mib <= MOST_MIB
     return ended.out.rstrip()
 
 
-@pytest.mark.parametrize("name", by_day(HOSTILE, 2, "hostile"))
+@pytest.mark.parametrize("name", in_gate(HOSTILE, 2, "hostile"))
 def test_a_hostile_line_takes_little_memory(path: Path, name: str) -> None:
     assert planned(path, one_line(*HOSTILE[name], 32 * MIB)) == "1"
 
 
 @pytest.mark.parametrize("name", NO_RECORDS)
-@pytest.mark.parametrize("size", by_day([2 * MIB, 32 * MIB], 1, "hostile"))
+@pytest.mark.parametrize("size", in_gate([2 * MIB, 32 * MIB], 1, "hostile"))
 def test_a_hostile_line_that_is_no_record_is_carried_in_little_memory(
     path: Path, name: str, size: int
 ) -> None:
@@ -621,14 +621,14 @@ def test_a_hostile_line_that_is_no_record_is_carried_in_little_memory(
 
 
 @pytest.mark.parametrize("name", SLOW)
-@pytest.mark.parametrize("size", by_day([2 * MIB, 7 * MIB], 1, "hostile"))
+@pytest.mark.parametrize("size", in_gate([2 * MIB, 7 * MIB], 1, "hostile"))
 def test_a_hostile_line_that_is_held_whole_takes_little_memory(
     path: Path, name: str, size: int
 ) -> None:
     assert planned(path, one_line(*SLOW[name], size)) == ("1" if "user" in name else "2")
 
 
-@pytest.mark.parametrize("name", by_day(HOSTILE, 2, "hostile"))
+@pytest.mark.parametrize("name", in_gate(HOSTILE, 2, "hostile"))
 def test_the_longest_line_that_is_held_takes_little_memory(path: Path, name: str) -> None:
     assert planned(path, one_line(*HOSTILE[name], 7 * MIB)) == "1"
 

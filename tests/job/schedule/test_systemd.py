@@ -138,7 +138,7 @@ def verified(name: str, every: Every, folder: Path) -> tuple[int, str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=300,
     )
     return done.returncode, done.stderr
 

@@ -233,7 +233,9 @@ def check_theme(browser: Browser, page: Path, scheme: str) -> None:
     assert browser.run(background) == colours[scheme]
     browser.click("#theme")
     assert browser.run(background) == colours[other]
+    stored = [browser.run("JSON.stringify(localStorage)")]
     browser.open(page)
-    assert browser.run(background) == colours[other]
+    stored.append(browser.run("JSON.stringify(localStorage)"))
+    assert browser.run(background) == colours[other], stored
     browser.press("t")
     assert browser.run(background) == colours[scheme]

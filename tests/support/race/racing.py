@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import os
+import random
 import shutil
 import statistics
 import sys
@@ -60,11 +61,15 @@ _QUIET: Final = 0.5
 
 @dataclass(frozen=True)
 class Race:
-    """What is run until there are so many `rotations` and `lines`, or `seconds` are over."""
+    """What is run until there are so many `rotations` and `lines`, or `seconds` are over.
+
+    With `turns`, until each rotator had so many, however long that takes.
+    """
 
     rotations: int = 2000
     lines: int = 1_000_000
     seconds: float = 3600.0
+    turns: int = 0
     appenders: int = 10
     slow: float = 0.3
     editors: int = 0
@@ -75,6 +80,8 @@ class Race:
     each: int = 250
     """Rotations of a session, before the next one is begun."""
     habits: Habits = FAST
+    seed: str = "0"
+    """What the writers' pauses and the moments of the kills are drawn from."""
 
     def of_writers(self) -> list[Habits]:
         """Return how each writer behaves."""
@@ -95,6 +102,10 @@ class Result:
     removed: int = 0
     seconds: float = 0.0
     sessions: int = 0
+
+    def __str__(self) -> str:
+        """Say in a line how much was done."""
+        return f"{self.rows} rows, {self.removed} taken back, {dict(self.outcomes)}"
 
     @property
     def rotations(self) -> int:
@@ -120,12 +131,15 @@ class Shared:
         self.stop = self.context.RawValue("b", 0)
         self.rows = self.context.RawArray("Q", writers)
         self.rotations = self.context.RawArray("Q", drivers)
+        self.turns = self.context.RawArray("Q", drivers)
         self.results: Any = self.context.SimpleQueue()
 
 
-def write(shared: Shared, live: Path, number: int, habits: Habits, turns: Turns | None) -> None:
+def write(
+    shared: Shared, race: Race, live: Path, number: int, habits: Habits, turns: Turns | None
+) -> None:
     """Be a writer until it is time to stop."""
-    writer = Writer(live, number, habits, turns)
+    writer = Writer(live, number, habits, turns, random.Random(f"{race.seed} {number}"))
     while not shared.stop.value:
         writer.write()
         shared.rows[number] = writer.rows
@@ -134,11 +148,17 @@ def write(shared: Shared, live: Path, number: int, habits: Habits, turns: Turns 
 
 def drive(shared: Shared, race: Race, where: Place, number: int, turns: Turns | None) -> None:
     """Be one who starts rotators until it is time to stop."""
-    driver = Driver(where, _COMPACTS + number, turns, kills=race.kills)
+    writer = _COMPACTS + number
+    chance = random.Random(f"{race.seed} {writer}")
+    driver = Driver(where, writer, turns, chance, kills=race.kills)
     while not shared.stop.value:
+        if race.turns and shared.turns[number] == race.turns:
+            time.sleep(_LOOK)  # the others are not done yet
+            continue
         driver.turn()
         outcomes = driver.driven.outcomes
         shared.rotations[number] = outcomes["rotated"] + outcomes["pending"]
+        shared.turns[number] += 1
     shared.results.put((_COMPACTS + number, driver.driven))
 
 
@@ -162,6 +182,8 @@ def run(race: Race) -> Result:
 
 
 def _is_over(race: Race, result: Result, begun: float, rotations: int = 0, rows: int = 0) -> bool:
+    if race.turns:
+        return result.sessions > 0
     if time.monotonic() - begun >= race.seconds:
         return True
     rotations, rows = rotations + result.rotations, rows + result.rows
@@ -177,7 +199,7 @@ def _round(race: Race, folder: Path, result: Result, begun: float) -> None:
     shared = Shared(len(habits), race.rotators)
     start = shared.context.Process
     at_work = [
-        start(target=write, args=(shared, where.live, number, one, turns))
+        start(target=write, args=(shared, race, where.live, number, one, turns))
         for number, one in enumerate(habits)
     ]
     at_work += [
@@ -187,6 +209,8 @@ def _round(race: Race, folder: Path, result: Result, begun: float) -> None:
         process.start()
     while sum(shared.rotations) < race.each:
         if _is_over(race, result, begun, sum(shared.rotations), sum(shared.rows)):
+            break
+        if race.turns and min(shared.turns) == race.turns:
             break
         if not all(process.is_alive() for process in at_work):
             result.problems.append("a writer ended by itself")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import select
 import signal
 import time
@@ -24,6 +23,7 @@ from support.homes import silent
 from support.race.writers import Turns, Wrote, append, compaction
 
 if TYPE_CHECKING:
+    import random
     from collections.abc import Callable
 
     from sessrotate.archive.place import Place
@@ -60,9 +60,17 @@ class Driven:
 class Driver:
     """Has a session compacted and rotated again and again."""
 
-    def __init__(self, where: Place, writer: int, turns: Turns | None, *, kills: bool) -> None:
+    def __init__(
+        self,
+        where: Place,
+        writer: int,
+        turns: Turns | None,
+        chance: random.Random,
+        *,
+        kills: bool,
+    ) -> None:
         self._where, self._writer, self._turns, self._kills = where, writer, turns, kills
-        self._chance = random.Random(writer)
+        self._chance = chance
         self._usual = 0.1
         self._count = 0
         self.driven = Driven()

@@ -11,13 +11,13 @@ import contextlib
 import fcntl
 import json
 import os
-import random
 import re
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    import random
     from collections.abc import Iterator
     from pathlib import Path
 
@@ -183,9 +183,16 @@ def _locked(file: Path, *, alone: bool) -> Iterator[None]:
 class Writer:
     """One writer at work."""
 
-    def __init__(self, live: Path, writer: int, habits: Habits, turns: Turns | None) -> None:
+    def __init__(
+        self,
+        live: Path,
+        writer: int,
+        habits: Habits,
+        turns: Turns | None,
+        chance: random.Random,
+    ) -> None:
         self._live, self._writer, self._habits, self._turns = live, writer, habits, turns
-        self._chance = random.Random(writer)
+        self._chance = chance
         self._waits: list[float] = []
         self._removed: set[int] = set()
         self.rows = 0
