@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -75,12 +76,14 @@ def test_what_is_not_there_yet_is_judged_by_the_folder_that_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "a" / "b" / "c"
-    owner = os.getuid()
-    if owner == 0:
+    if os.geteuid() == 0:
         ownership.check(path)
-        os.chown(tmp_path, owner := SOMEBODY, -1)
+        os.chown(tmp_path, SOMEBODY, -1)
+        owner = f"user {SOMEBODY}"
+    else:
+        owner = f"the user {pwd.getpwuid(os.geteuid()).pw_name}"
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    with pytest.raises(RefusedError, match=f"belongs to user {owner}"):
+    with pytest.raises(RefusedError, match=f"belongs to {owner}"):
         ownership.check(path)
     monkeypatch.setattr(os, "geteuid", lambda: 1)
     ownership.check(path)
