@@ -16,6 +16,7 @@ import pytest
 
 from support import examples, portable, verdict
 from support.export import browser as chromium
+from support.in_process import umask
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -97,8 +98,7 @@ def _no_waiting_for_the_disk() -> object:
 @pytest.fixture(autouse=True)
 def _umask_is_given_back() -> Iterator[None]:
     """Hold that no test leaves another umask: what the next one makes would depend on it."""
-    before = os.umask(0o077)
-    os.umask(before)
+    before = umask()
     yield
     after = os.umask(before)
     assert after == before, f"the test left the umask {after:03o}"

@@ -17,6 +17,7 @@ from support.command_line import (
     COMMAND,
     ENVIRONMENT,
     ID,
+    SECONDS,
     assert_one_sentence,
     contents,
     names_in,
@@ -158,7 +159,7 @@ def test_a_closed_pipe_ends_quietly(home: Home) -> None:
         stderr=subprocess.PIPE,
         env=ENVIRONMENT,
         check=False,
-        timeout=300,
+        timeout=SECONDS,
     )
     os.close(write_end)
     assert (done.returncode, done.stderr) == (0, b"")

@@ -30,6 +30,7 @@ from support.command_line import (
     COMMAND,
     ENVIRONMENT,
     ID,
+    SECONDS,
     Ended,
     assert_one_sentence,
     boundary,
@@ -51,7 +52,6 @@ LIMIT: Final = "8000"
 """Less than that, and more than what is left of it by a rotation."""
 
 CALL: Final = ("hook", "--min-size", LIMIT)
-SECONDS: Final = 300.0
 
 NO_FORK: Final = patched("import os; os.fork = lambda: os._exit(9)")
 """The real command, that ends with 9 where it would start a process."""

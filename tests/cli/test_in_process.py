@@ -15,6 +15,7 @@ import pytest
 
 from support import homes
 from support.command_line import ID, REAL, on_terminal, piped, session, write
+from support.in_process import umask
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -102,8 +103,7 @@ def test_on_a_terminal_too(tmp_path: Path, command: list[str | bytes], columns: 
 
 
 def what_a_process_has() -> tuple[object, ...]:
-    mask = os.umask(0o022)
-    os.umask(mask)
+    mask = umask()
     return (
         dict(os.environ),
         Path.cwd(),

@@ -241,7 +241,7 @@ def test_two_prunes_at_once_do_it_once(home: Home) -> None:
         )
         for _ in range(2)
     ]
-    said = [process.communicate(timeout=300) for process in both]
+    said = [process.communicate(timeout=command_line.SECONDS) for process in both]
     codes = sorted(process.returncode for process in both)
     assert codes in ([0, 0], [0, 75]), said
     assert trashed(home) == [f"{ID}.1.jsonl", f"{ID}.jsonl"]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import signal
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import pytest
 
+from support.limits import HANGS
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-SECONDS: Final = 500
 
 
 @pytest.fixture(autouse=True)
@@ -31,10 +31,10 @@ def _no_endless_recovery() -> Iterator[None]:
     """Fail, rather than hang, where late lines are brought over again and again."""
 
     def end(_signal: int, _frame: object) -> None:
-        pytest.fail(f"not done in {SECONDS} seconds")
+        pytest.fail(f"not done in {HANGS} seconds")
 
     before = signal.signal(signal.SIGALRM, end)
-    signal.alarm(SECONDS)
+    signal.alarm(HANGS)
     try:
         yield
     finally:

@@ -410,7 +410,7 @@ def test_nothing_outside_is_opened(home: Home, forged: bool, command: tuple[str,
         env={**command_line.ENVIRONMENT, **home.env},
         capture_output=True,
         check=False,
-        timeout=300,
+        timeout=command_line.SECONDS,
     )
     opened = {line for line in seen.read_text(errors="surrogateescape").splitlines() if line}
     ours = {line for line in opened if line.startswith(str(home.config.parent))}

@@ -23,6 +23,7 @@ import pytest
 
 from support import command_line, homes
 from support.command_line import ID, boundary, called, row, session, write
+from support.limits import HANGS
 from support.tiers import in_gate
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def watched() -> Iterator[None]:
     _install()
     _seen.clear()
     signal.signal(signal.SIGALRM, _waited)
-    signal.alarm(500)
+    signal.alarm(HANGS)
     _watching = True
     try:
         yield
@@ -361,7 +362,7 @@ def test_the_system_sees_no_call_for_a_file_outside(
         stdin=subprocess.DEVNULL,
         capture_output=True,
         check=False,
-        timeout=300,
+        timeout=command_line.SECONDS,
     )
     # With -y, an open ends with the path of what was opened, and a read names what it reads.
     lines = trace.read_text(errors="replace").splitlines()

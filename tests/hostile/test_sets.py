@@ -19,7 +19,16 @@ from hypothesis import strategies as st
 
 from sessrotate.segments.scan import MAX_BOUNDARIES
 from sessrotate.system import zstd
-from support.command_line import ID, assert_one_sentence, called, contents, names_in, session, write
+from support.command_line import (
+    ID,
+    SECONDS,
+    assert_one_sentence,
+    called,
+    contents,
+    names_in,
+    session,
+    write,
+)
 from support.examples import examples
 from support.limits import MIB, MOST_MIB, weighed
 
@@ -801,7 +810,7 @@ def test_no_name_out_of_a_file_is_ever_opened(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=SECONDS,
     )
     assert "Traceback" not in done.stderr, done.stderr[-2000:]
     opened = json.loads(record.read_text(encoding="utf-8"))

@@ -20,6 +20,7 @@ from sessrotate import fs
 from sessrotate.archive.place import Place
 from sessrotate.in_place import merge_late, operations, swap
 from sessrotate.system import lease
+from support.command_line import SECONDS
 from support.homes import silent
 from support.race.checking import faults
 from support.race.mutants import MUTANTS, without_drain, without_second_lease
@@ -42,8 +43,6 @@ COMPACTOR: Final = 1000
 BEFORE: Final = 9
 """Rows of the writer before the rotation."""
 
-PATIENCE: Final = 300.0
-
 
 @pytest.fixture
 def where(tmp_path: Path) -> Place:
@@ -57,7 +56,7 @@ def where(tmp_path: Path) -> Place:
 
 def until(condition: Callable[[], bool]) -> None:
     """Wait for what is sure to come."""
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + SECONDS
     while not condition():
         assert time.monotonic() < end, "it does not come"
         time.sleep(0.0005)
@@ -134,7 +133,7 @@ class Between:
             patch.setattr(fs, "take_place", renaming)
             yield
             assert self.done is not None
-            self.done.result(PATIENCE)
+            self.done.result(SECONDS)
 
     def _append(self) -> None:
         for number in range(BEFORE, BEFORE + self.rows):

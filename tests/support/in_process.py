@@ -167,11 +167,18 @@ def _folder(cwd: Path | None) -> Iterator[None]:
         os.close(before)
 
 
+def umask() -> int:
+    """Return the umask of this process: there is no call that only asks."""
+    found = os.umask(0o077)
+    os.umask(found)
+    return found
+
+
 @contextlib.contextmanager
 def _umask(mask: int) -> Iterator[None]:
-    before = os.umask(0o077 if mask == -1 else mask)
-    if mask == -1:
-        os.umask(before)  # there is no call that only asks
+    before = umask()
+    if mask != -1:
+        os.umask(mask)
     try:
         yield
     finally:

@@ -9,14 +9,14 @@ import subprocess
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import pytest
 
+from support.command_line import SECONDS
+
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-SECONDS: Final = 300.0
 
 needs_proc = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs /proc")
 

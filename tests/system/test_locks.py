@@ -49,7 +49,7 @@ def test_a_second_one_goes_on_as_soon_as_the_first_is_done(home: Home) -> None:
         with pytest.raises(subprocess.TimeoutExpired):
             second.wait(0.5)
         assert home.archived() == set()
-    out, _ = second.communicate(timeout=300)
+    out, _ = second.communicate(timeout=command_line.SECONDS)
     assert second.returncode == 0
     assert b"Moved 2 segments" in out
     assert home.stitched() == DATA
@@ -73,7 +73,9 @@ def test_many_at_once_rotate_it_once(home: Home) -> None:
         )
         for _ in range(3)
     ]
-    told = sorted(process.communicate(timeout=300)[0].split()[0] for process in ran)
+    told = sorted(
+        process.communicate(timeout=command_line.SECONDS)[0].split()[0] for process in ran
+    )
     assert [process.returncode for process in ran] == [0, 0, 0]
     assert told == [b"Moved", b"Nothing", b"Nothing"]
     assert home.stitched() == DATA

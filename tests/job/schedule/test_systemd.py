@@ -16,7 +16,7 @@ from sessrotate.errors import RefusedError
 from sessrotate.job.schedule import systemd
 from sessrotate.job.schedule.work import MARK, Every, Work
 from support import units as support_units
-from support.command_line import ENVIRONMENT
+from support.command_line import ENVIRONMENT, SECONDS
 
 ANY: Final = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=30)
 NASTY: Final = st.text("a \"'\\%$\n\t{};#=é\x85\u2028\x1b\x7f~*", max_size=12)
@@ -138,7 +138,7 @@ def verified(name: str, every: Every, folder: Path) -> tuple[int, str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=SECONDS,
     )
     return done.returncode, done.stderr
 
