@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import stat
@@ -286,13 +287,18 @@ def test_what_goes_wrong_is_told_on_one_line_and_still_no_failure(home: Home, fa
 
 PACKAGE: Final = Path(sessrotate.__file__).parent
 
-SCRIPT: Final = """#!{python} -IS
+SCRIPT: Final = """#!/bin/sh
+'''exec' "{python}" -IS "$0" "$@"
+'''
 import sys
 sys.path[:] = [{found!r}, *sys.path]
 from sessrotate.cli import main
 main()
 """
-"""The installed program, where nothing but the standard library and this folder is found."""
+"""The installed program, where nothing but the standard library and this folder is found.
+
+A shell begins it, as pip has it where the path of the Python has a space.
+"""
 
 
 def half(folder: Path, *, python: str = sys.executable, without: Sequence[str] | None = ()) -> str:
@@ -483,7 +489,8 @@ def test_a_note_that_is_none_is_passed_over(home: Home, text: str) -> None:
 
 # ── having it called ─────────────────────────────────────────────────────────────────────────
 
-LINE: Final = f"{COMMAND} hook --min-size 50M 2>/dev/null || true"
+QUOTED: Final = shlex.quote(COMMAND)
+LINE: Final = f"{QUOTED} hook --min-size 50M 2>/dev/null || true"
 GROUP: Final = {"hooks": [{"type": "command", "command": LINE, "timeout": 10}]}
 
 
@@ -705,7 +712,7 @@ def test_the_command_is_the_name_that_was_called_if_that_is_a_link(home: Home) -
     link.symlink_to(COMMAND)
     assert run(home, "install", program=(str(link),)).code == 0
     (group,) = json.loads(settings_of(home).read_bytes())["hooks"]["SessionEnd"]
-    assert group["hooks"][0]["command"] == LINE.replace(COMMAND, f"'{link}'")
+    assert group["hooks"][0]["command"] == LINE.replace(QUOTED, f"'{link}'")
 
 
 def test_a_module_that_was_called_is_installed_by_its_command(home: Home) -> None:
@@ -721,7 +728,7 @@ def test_doctor_says_whether_it_is_installed_and_can_be_called(home: Home) -> No
     assert said()["settings"]["hook"] == "not installed"
     link = linked(home.config.parent / "sessrotate", Path(COMMAND))
     assert run(home, "install", program=(str(link),)).code == 0
-    assert said()["settings"]["hook"] == LINE.replace(COMMAND, str(link))
+    assert said()["settings"]["hook"] == LINE.replace(QUOTED, shlex.quote(str(link)))
     assert said()["ok"]
     link.unlink()
     (finding,) = said()["findings"]

@@ -121,8 +121,11 @@ def test_what_is_shown_is_what_is_installed_and_showing_changes_nothing(linux: M
         assert f"# {path} (as installed)" in linux.run("show", "--every", "hourly").out
     assert linux.calls() == ENABLED
     assert [f"$ {line}" for line in ENABLED] == shown.out.splitlines()[-2:]
-    assert f"ExecStart={COMMAND} run\n" in shown.out
-    assert f"Environment=CLAUDE_CONFIG_DIR={linux.env['CLAUDE_CONFIG_DIR']}\n" in shown.out
+    program = f'"{COMMAND}"' if " " in COMMAND else COMMAND
+    assert f"ExecStart={program} run\n" in shown.out
+    folder = f"CLAUDE_CONFIG_DIR={linux.env['CLAUDE_CONFIG_DIR']}"
+    folder = f'"{folder}"' if " " in folder else folder
+    assert f"Environment={folder}\n" in shown.out
 
 
 def test_twice_is_once_and_another_time_changes_it(linux: Machine) -> None:

@@ -56,10 +56,10 @@ def in_memory(options: Options) -> tuple[bytes, Truth]:
 def sample(tmp_path_factory: pytest.TempPathFactory) -> Sample:
     folder = tmp_path_factory.mktemp("generated")
     truth_file = folder / "truth.json"
-    arguments = f"{folder} --size 3M --boundaries 9 --preserved-every 3 --images 1"
+    arguments = "--size 3M --boundaries 9 --preserved-every 3 --images 1"
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        generate_session.main([*arguments.split(), "--truth", str(truth_file)])
+        generate_session.main([str(folder), *arguments.split(), "--truth", str(truth_file)])
     (path,) = folder.glob("*.jsonl")
     content = path.read_bytes()
     lines = content.split(b"\n")[:-1]

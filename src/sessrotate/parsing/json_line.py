@@ -210,7 +210,7 @@ class _Shrinker:
     _STAND_IN: Final = b"x" * (MAX_TEXT + 1)
     _KEPT_DIGITS: Final = MAX_DIGITS + 1
     # Possessive, so that it never goes back: one pass, no stack. An escape counts when whole.
-    _INSIDE: Final = re.compile(rb'(?:[^"\\]++|\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4}))*+')
+    _INSIDE: Final = re.compile(rb'(?:(?>[^"\\]++|\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4})))*+')
     _PART_OF_ESCAPE: Final = re.compile(rb"\\(?:u[0-9A-Fa-f]{0,3})?\Z")
     _DIGITS: Final = re.compile(rb"[0-9]+")
     _SURROGATE: Final = re.compile(rb"\\u[dD][89A-Fa-f]")

@@ -140,7 +140,9 @@ def verified(name: str, every: Every, folder: Path) -> tuple[int, str]:
         check=False,
         timeout=SECONDS,
     )
-    return done.returncode, done.stderr
+    # It looks at what the machine itself has, too: sockets whose paths are too long below here.
+    ours = [line for line in done.stderr.splitlines() if "sessrotate" in line]
+    return done.returncode, "\n".join(ours)
 
 
 def test_the_shell_in_between_starts_the_program(tmp_path: Path) -> None:

@@ -77,7 +77,9 @@ _HEAD: Final = re.compile(
 """How every version writes the beginning of a compacted record."""
 
 # Possessive, so that it never goes back.
-_MESSAGE: Final = re.compile(rb'"message":"[^"\\]*+(?:\\.[^"\\]*+)*+"(,"replacement_history":|\})')
+_MESSAGE: Final = re.compile(
+    rb'"message":"[^"\\]*+(?:(?>\\.[^"\\]*+))*+"(,"replacement_history":|\})'
+)
 
 _MESSAGE_PIECES: Final = 16
 """Pieces of 64 KiB within which the summary that a compacted record begins with ends."""
@@ -86,7 +88,7 @@ _END: Final = 32 * 1024
 """Bytes of the end that are looked at; what 0.169 writes behind the history has 2 to 5 KB."""
 
 _USED: Final = re.compile(
-    rb'"latest_token_usage_record":\{(?:"[a-z_]+":"[^"\\]*+",)*+'
+    rb'"latest_token_usage_record":\{(?:(?>"[a-z_]+":"[^"\\]*+",))*+'
     rb'"usage":\{"input_tokens":([0-9]{1,15})[,}]'
 )
 _SPACE: Final = b" \t\r"

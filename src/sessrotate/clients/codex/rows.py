@@ -237,7 +237,7 @@ def _unknown(found: dict[str, Any]) -> Row:
 
 _LONG: Final = re.compile(
     rb'\{(?:"timestamp":"[^"\\]{0,64}",)?(?:"ordinal":[0-9]{1,15},)?'
-    rb'"type":"compacted","payload":\{"message":"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+    rb'"type":"compacted","payload":\{"message":"[^"\\]*+(?:(?>\\.[^"\\]*+))*+"'
     rb'(,"replacement_history":)?'
 )
 """The beginning of a compacted record that is too long to be held."""

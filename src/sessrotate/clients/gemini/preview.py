@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sessrotate.clients.preview import Standing
 
 
-_STRING: Final = rb'"((?:[^"\\]|\\.)*+)'
+_STRING: Final = rb'"((?:(?>[^"\\]|\\.))*+)'
 _TIME: Final = re.compile(
     rb'"(?:timestamp|lastUpdated|startTime)"\s*:\s*"(\d{4}-\d\d-\d\dT[0-9:.]+Z)"'
 )
