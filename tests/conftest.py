@@ -35,8 +35,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     examples.draw_by_the_test_alone()
+    if config.getoption("--portable"):  # before any test asks what the system can do
+        portable.become_portable(pytest.MonkeyPatch())
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)  # after all that others say
@@ -102,12 +104,6 @@ def _umask_is_given_back() -> Iterator[None]:
     yield
     after = os.umask(before)
     assert after == before, f"the test left the umask {after:03o}"
-
-
-@pytest.fixture(autouse=True)
-def _portable(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if request.config.getoption("--portable"):
-        portable.become_portable(monkeypatch)
 
 
 REQUIRED = os.environ.get("SESSROTATE_REQUIRE_BROWSER") == "1"

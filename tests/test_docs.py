@@ -68,8 +68,10 @@ def test_every_example_prints_what_the_page_shows(page: Path, folder: Path) -> N
         assert matches(shown, done.stdout + done.stderr), (command, done.stdout, done.stderr)
 
 
-def test_the_readme_opens_with_an_example_of_the_dry_run() -> None:
-    assert examples(ROOT / "README.md")[0][0].startswith("sessrotate split --dry-run")
+def test_the_readme_opens_with_the_disk_before_and_after_and_a_dry_run_follows() -> None:
+    commands = [command for command, _ in examples(ROOT / "README.md")]
+    assert commands[:4] == ["du -sm claude", "sessrotate", "sessrotate tidy --yes", "du -sm claude"]
+    assert any(each.startswith("sessrotate rotate --dry-run") for each in commands)
 
 
 def test_the_help_that_is_stored_and_shown_is_the_commands_own() -> None:

@@ -43,7 +43,13 @@ def test_several_matches_are_listed(projects: Path) -> None:
     with pytest.raises(WrongUsageError) as caught:
         find.path_of("1111")
     assert str(projects / "-a" / "1111aaaa.jsonl") in str(caught.value)
-    assert "2 sessions" in str(caught.value)
+    assert "2 sessions. Give more of the id, or a path:" in str(caught.value)
+
+
+def test_where_the_whole_id_is_there_twice_a_path_is_asked_for(projects: Path) -> None:
+    (projects / "-b" / "1111aaaa.jsonl").touch()
+    with pytest.raises(WrongUsageError, match="Give the path of one:"):
+        find.path_of("1111aaaa")
 
 
 @pytest.mark.usefixtures("projects")

@@ -5,16 +5,18 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 from typing import Final
 
 import pytest
 
+from sessrotate.platforms import PORTABLE
 from support import disk_guard
 
 SOURCE: Final = Path(__file__).parents[1] / "src" / "sessrotate"
 
-WORDS: Final = ("errors", "model", "names", "safe_text", "units")
+WORDS: Final = ("errors", "model", "names", "platforms", "safe_text", "units")
 """Modules at the top that everybody uses; they import nothing but each other."""
 
 PACKAGES: Final = {
@@ -28,14 +30,17 @@ PACKAGES: Final = {
     "in_place": "find archive segments clients parsing system fs",
     "reading": "find archive segments clients parsing system",
     "retention": "in_place find archive segments clients parsing system fs",
-    "reports": "in_place.rotate reading find archive segments clients parsing system",
-    "hook": "in_place find archive clients parsing system fs",
+    "reports": "in_place.gain in_place.rotate reading find archive segments clients parsing system",
+    "hook": "in_place find archive segments clients parsing system fs",
     "job": "retention in_place find archive segments clients parsing system fs",
-    "doctor": "hook job retention in_place find archive segments clients system",
-    "render": "job retention reports in_place reading archive segments clients parsing",
+    "doctor": "hook job reports retention in_place find archive segments clients system",
+    "automation": "hook job system",
+    "status": "hook job reports in_place archive clients",
+    "render": "automation status job retention reports in_place reading archive segments "
+    "clients parsing",
     "export": "render reading clients parsing",
-    "cli": "export render doctor job hook reports retention reading in_place find archive "
-    "segments clients parsing system fs",
+    "cli": "export render automation status doctor job hook reports retention reading in_place "
+    "find archive segments clients parsing system fs",
     "__init__": "reports reading find clients parsing",
 }
 """What each package may import, besides itself and the words. Every arrow points to a row above.
@@ -58,6 +63,8 @@ SAYS_PURE: Final = (
 """Where the rule matters most, so that nobody drops the word to get around it."""
 
 ALLOWED: Final = {
+    "platforms": {"renameat2", "renameatx_np"},  # the names of calls; `fs` makes them
+    "cli.app": {"formatter.write_text"},  # a line of the help
     "cli.streams": {"open"},  # standard output, by its descriptor
     "segments.compressed_session": {
         "tempfile",
@@ -184,6 +191,36 @@ def test_a_package_opens_with_what_enters_what_leaves_and_what_it_imports(packag
     assert "May import" in said
     for word in ("fs", "nothing") if package == "fs" else ("In come", "out come"):
         assert word in said
+
+
+# ── which system this is ─────────────────────────────────────────────────────────────────────
+
+
+def asks_for_the_system(tree: ast.Module) -> set[str]:
+    """Return how a module asks what the system is or can do: by its name, or by what Python has."""
+    asked = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(value=ast.Name("sys"), attr="platform"):
+                asked.add("sys.platform")
+            case ast.Attribute(value=ast.Name("os"), attr="name" | "uname"):
+                asked.add("os.name")
+            case ast.Call(func=ast.Name("hasattr" | "getattr"), args=[ast.Name(module), *_]):
+                asked |= {module} & {"os", "fcntl", "signal", "select"}
+            case ast.Import(names=[ast.alias("fcntl" | "platform" | "msvcrt")]):
+                asked.add("its modules")
+    return asked
+
+
+@_every_module
+def test_only_platforms_asks_which_system_this_is(name: str) -> None:
+    assert bool(asks_for_the_system(tree_of(name))) == (name == "platforms")
+
+
+def test_the_portable_form_has_nothing_that_only_some_systems_have() -> None:
+    unix = {"syncs_folders", "probes"}
+    has = {each.name for each in fields(PORTABLE) if getattr(PORTABLE, each.name)}
+    assert has == unix
 
 
 # ── who changes the disk ─────────────────────────────────────────────────────────────────────

@@ -60,7 +60,8 @@ def path_of(session: str) -> Path:
     listed = [f"  {printable(str(path))} ({matches[path].NAME})" for path in found[:_LISTED]]
     if len(found) > _LISTED:
         listed.append(f"  and {len(found) - _LISTED} more")
-    intro = f"{printable(session)} matches {len(found)} sessions. Give more of the id:"
+    way = "Give the path of one" if exact else "Give more of the id, or a path"
+    intro = f"{printable(session)} matches {len(found)} sessions. {way}:"
     raise WrongUsageError("\n".join([intro, *listed]))
 
 
@@ -76,11 +77,25 @@ def _identity(path: Path) -> object:
 def archived_of(path: Path) -> Place:
     """Return the place of a session that may have an archive, which is to be changed.
 
-    Raises RefusedError as `place.of_archived` does, or if the file is a copy.
+    Raises RefusedError as `archive_of` does, or if the file is a copy.
     """
-    where = place.of_archived(path)
+    where = archive_of(path)
     copies.check_owner(where)
     return where
+
+
+def archive_of(path: Path) -> Place:
+    """Return the place of a session that may have an archive.
+
+    Raises RefusedError as `place.of_archived` does, or if its client's sessions have no archives.
+    """
+    client = None if place.by_name(path) is not None else _client_of(path)
+    if client is not None and client.NOT_IN_PLACE is not None:
+        raise RefusedError(
+            f"{printable(str(path))} is a session of {client.NAME}, and has no archive: all of it "
+            "is in this file."
+        )
+    return place.of_archived(path)
 
 
 def live_of(path: Path) -> Place:
@@ -88,12 +103,17 @@ def live_of(path: Path) -> Place:
 
     Raises RefusedError if its client's files may not be, or as `place.of_live` does.
     """
-    try:
-        with compressed_session.opened(path) as source:
-            client = clients.recognised(source)
-    except SessrotateError:  # it is gone, or not a file: whoever opens it next says so
-        client = None
+    client = _client_of(path)
     if client is not None and client.NOT_IN_PLACE is not None:
         name = printable(str(path))
         raise RefusedError(f"{name} cannot be changed in place. {client.NOT_IN_PLACE}")
     return place.of_live(path)
+
+
+def _client_of(path: Path) -> Client | None:
+    """Return whose session a file is; None of what is gone or no session: others say that."""
+    try:
+        with compressed_session.opened(path) as source:
+            return clients.recognised(source)
+    except SessrotateError:
+        return None

@@ -1,4 +1,4 @@
-"""What the files of segments and archives are called. Pure.
+"""What the files of segments and archives are called, and how a rotated one begins. Pure.
 
 Rule: a name is computed from a session's id and a number, and compared with what a folder holds. A
 name that was read from a file is never used to open one.
@@ -46,6 +46,9 @@ PARTIAL: Final = ".partial"
 """The end of the name of an unfinished file."""
 
 SUFFIX: Final = ".jsonl"
+
+ROTATED: Final = b'{"type":"segment_header",'
+"""How the first line of a rotated live file begins, and no line of a client."""
 
 CODEC_SUFFIX: Final[dict[Codec, str]] = {"plain": "", "zstd": ".zst"}
 

@@ -132,6 +132,7 @@ SEGMENTS: Final = tuple(
 LISTED: Final = Manifest("s", "claude", "numbered", 30, None, SEGMENTS)
 MARK: Final = Mark(5, ZERO)
 ROTATION: Final = Intent("rotate", Swap(MARK, MARK, 50, 60, MARK), 1, LISTED)
+HEALING: Final = Intent("rotate", Swap(MARK, Mark(6, ZERO), 50, 60, MARK), 3, LISTED)
 RESTORATION: Final = Intent("restore", Swap(MARK, MARK, 50, 30, MARK), 3, LISTED)
 
 
@@ -146,10 +147,12 @@ def damaged(begun: Intent) -> None:
 
 
 def test_an_intent_that_makes_no_sense_is_damage() -> None:
-    for sound in (ROTATION, RESTORATION):
+    for sound in (ROTATION, RESTORATION, HEALING):
         assert intent.parse(intent.dump(sound)) == sound
-    # The pack must hold what is to be sealed, and something must be.
+    # The pack must hold what is to be sealed, or begin otherwise than the new file.
     damaged(replace(ROTATION, swap=replace(ROTATION.swap, cut=19)))
+    damaged(replace(HEALING, swap=replace(HEALING.swap, cut=0)))
+    damaged(replace(HEALING, swap=replace(HEALING.swap, new=MARK)))
     damaged(replace(ROTATION, first=3))
     damaged(replace(ROTATION, first=4))
     damaged(replace(RESTORATION, first=2))

@@ -49,10 +49,7 @@ def header_of_another_time(home: Home) -> None:
 
 
 def carried_line_changed(home: Home) -> None:
-    lines = lines_of(home)
-    home.live.write_bytes(
-        b"".join([lines[0], lines[1].replace(b"default", b"changed"), *lines[2:]])
-    )
+    home.live.write_bytes(home.live.read_bytes().replace(b"default", b"changed", 1))
 
 
 def compaction_changed(home: Home) -> None:
@@ -109,6 +106,16 @@ def archive_emptied(home: Home) -> None:
         file.unlink()
 
 
+def manifest_and_first_gone(home: Home) -> None:
+    (home.archive / "manifest.json").unlink()
+    (home.archive / f"{ID}.jsonl").unlink()
+
+
+def manifest_and_second_gone(home: Home) -> None:
+    (home.archive / "manifest.json").unlink()
+    (home.archive / f"{ID}.1.jsonl").unlink()
+
+
 RESTORE: Final = f"Move it away, then `sessrotate restore {ID}` brings back all that is archived."
 PUT_BACK: Final = "Put the file back as the last rotation left it."
 
@@ -124,8 +131,10 @@ MISFITS: Final[dict[Callable[[Home], None], tuple[str, str]]] = {
     truncated: ("the lines carried along were changed", PUT_BACK),
     emptied: ("was emptied", f"Remove the empty file, then `sessrotate restore {ID}`"),
     foreign: ("does not begin with its header any more", PUT_BACK),
-    archive_gone: ("is only the live tail", "Copy that folder back"),
-    archive_emptied: ("is only the live tail", "Copy that folder back"),
+    manifest_and_first_gone: ("and so is segment 0", "Put that back from a backup"),
+    manifest_and_second_gone: ("and so is segment 1", "Put that back from a backup"),
+    archive_gone: ("is only the live tail", "Put that folder back"),
+    archive_emptied: ("is only the live tail", "Put that folder back"),
 }
 """What can happen to a live file or its archive, what that is called, and what helps first."""
 
@@ -197,7 +206,19 @@ def test_of_an_archive_in_part_the_missing_segments_are_named(rotated: Home) -> 
 
 
 @pytest.mark.parametrize(
-    "misfit", [m for m in MISFITS if m not in {archive_gone, archive_emptied, archive_of_another}]
+    "misfit",
+    [
+        misfit
+        for misfit in MISFITS
+        if misfit
+        not in {
+            archive_gone,
+            archive_emptied,
+            archive_of_another,
+            manifest_and_first_gone,
+            manifest_and_second_gone,
+        }
+    ],
 )
 def test_a_live_file_can_be_adopted_and_the_old_archive_is_kept(
     rotated: Home, misfit: Callable[[Home], None]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
+from sessrotate.cli.app import GROUPS
 from support.command_line import (
     COMMAND,
     ID,
@@ -45,11 +47,12 @@ def test_help_names_every_command_and_exit_code() -> None:
         assert word in text
 
 
-def test_alone_it_prints_its_help() -> None:
-    alone = piped()
-    assert alone.code == 0
-    assert alone == piped("--help")
-    assert "Usage: sessrotate" in alone.out
+def test_help_has_every_command_in_its_group_and_few_of_them_with_a_line() -> None:
+    text = piped("--help").out
+    for title, names in GROUPS.items():
+        below = text.split(f"\n{title}:\n")[1].split("\n\n")[0]
+        assert all(re.search(rf"\b{name}\b", below) for name in names), title
+    assert len(re.findall(r"(?m)^  [a-z]+ {2,}\w", text)) <= 19
 
 
 @pytest.mark.parametrize("words", ["", "split", "config init", "hook"])
@@ -148,7 +151,7 @@ def test_a_shell_completes_options_and_commands() -> None:
     for words, place, wanted in (
         ("sessrotate spl", "1", ["split"]),
         ("sessrotate pin", "1", ["pin"]),
-        ("sessrotate un", "1", ["undelete", "unpin", "unarchive"]),
+        ("sessrotate un", "1", ["unpin"]),
         ("sessrotate split --dr", "2", ["--dry-run"]),
         ("sessrotate list --client ", "3", ["claude", "codex", "gemini"]),
         ("sessrotate export --format m", "3", ["markdown"]),
@@ -185,13 +188,16 @@ def test_a_value_that_is_not_understood_is_refused_in_our_words(
 
 
 @pytest.mark.parametrize("command", ["report", "verify", "compress", "prune"])
-@pytest.mark.parametrize("sessions", [[], [ID, "--all"]])
+@pytest.mark.parametrize(
+    ("sessions", "end"),
+    [([], ": `sessrotate list` shows what there is."), ([ID, "--all"], ", but not both.")],
+)
 def test_sessions_or_all_of_them_are_asked_for_in_the_same_words(
-    command: str, sessions: list[str]
+    command: str, sessions: list[str], end: str
 ) -> None:
     ended = called(command, *sessions)
     what = "SOURCE" if command == "verify" else "SESSION"
-    assert ended.err == f"sessrotate: Name a {what} or pass --all, but not both.\n"
+    assert ended.err == f"sessrotate: Name a {what} or pass --all{end}\n"
     assert ended.code == 2
 
 

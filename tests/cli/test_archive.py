@@ -1,15 +1,18 @@
-"""`archive` and `unarchive` as commands: every answer and every refusal."""
+"""`archive`, and `restore` of what was put away, as commands: every answer and every refusal."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from sessrotate.system import in_use
+import generate_session
+from cli.test_prune import asked
+from sessrotate.system import disk_use, in_use
 from support import command_line, homes
 from support.command_line import ID, called, piped, row
 
@@ -44,7 +47,7 @@ def test_a_session_is_put_away_and_comes_back(home: Home) -> None:
     assert (home.config / "out").read_bytes() == DATA
     assert called("verify", ID).code == 0
     assert called("doctor").code == 0
-    back = called("unarchive", ID)
+    back = called("restore", ID)
     assert (back.code, back.err) == (0, "")
     assert back.out == f"Put {ID} back: 3.2 KiB in {home.live}.\n"
     assert home.live.read_bytes() == DATA
@@ -54,7 +57,7 @@ def test_the_real_command_does_the_same(home: Home) -> None:
     assert piped("archive", ID, env=home.env).code == 0
     assert not home.live.exists()
     assert piped("stitch", ID, env=home.env).out.encode() == DATA
-    assert piped("unarchive", ID, env=home.env).code == 0
+    assert piped("restore", ID, env=home.env).code == 0
     assert home.live.read_bytes() == DATA
 
 
@@ -63,10 +66,46 @@ def test_a_dry_run_shows_the_same_and_changes_nothing(home: Home) -> None:
     done = called("archive", "-n", ID)
     assert done.code == 0
     assert "planned" in done.out
-    assert done.out.endswith("1 session; 3.2 KiB would leave the client's folder.\n")
+    assert done.out.endswith(
+        "1 session; 3.2 KiB would leave the client's folder, which frees about 2.9 KiB on disk.\n"
+    )
     document = called("archive", "--dry-run", "--json", ID).document()
     assert document["dry_run"] is True
     assert homes.snapshot(home.config) == before
+
+
+def test_several_are_shown_first_and_somebody_is_asked(home: Home) -> None:
+    other = home.live.with_name(f"{OTHER}.jsonl")
+    command_line.write(other, DATA)
+    both = ("archive", ID, OTHER)
+    assert called(*both).code == 2
+    assert called(*both, "--json").code == 2
+    code, said = asked("n\n", *both, env=home.env)
+    assert (code, said.count("planned")) == (0, 2)
+    assert home.live.exists()
+    assert other.exists()
+    code, said = asked("y\n", *both, env=home.env)
+    assert code == 0
+    assert not home.live.exists()
+    assert not other.exists()
+
+
+def test_what_is_told_before_is_what_the_disk_gains(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = homes.home(tmp_path, monkeypatch, b"")
+    with home.live.open("wb") as file:
+        options = generate_session.Options(size=8 << 20, boundaries=3)
+        generate_session.generate(file, options)
+    side = home.live.with_suffix("") / "tool-results"
+    side.mkdir(parents=True)
+    (side / "r.txt").write_bytes(home.live.read_bytes()[: 2 << 20])
+    before = disk_use.of(home.config)
+    told = called("archive", ID, "--dry-run").out
+    assert called("archive", ID).code == 0
+    gained = before - disk_use.of(home.config)
+    (mib,) = re.findall(r"frees about ([0-9.]+) MiB on disk", told)
+    assert float(mib) * 2**20 == pytest.approx(gained, rel=0.2)
 
 
 def test_json_says_what_became_of_each(home: Home) -> None:
@@ -94,7 +133,7 @@ def test_what_is_older_is_put_away_and_what_is_in_use_stays(home: Home) -> None:
     command_line.write(home.live.with_name("newer.jsonl"), undated)
     home.live.unlink()
     with home.live.with_name("used.jsonl").open("ab"):
-        done = called("archive", "--older-than", "7d", "--wait", "0")
+        done = called("archive", "--yes", "--older-than", "7d", "--wait", "0")
     assert done.code == 0
     assert "in use: The session is in use" in done.out
     assert sorted(path.name for path in home.live.parent.iterdir()) == [
@@ -103,7 +142,7 @@ def test_what_is_older_is_put_away_and_what_is_in_use_stays(home: Home) -> None:
     ]
     assert "2 sessions" in done.out
     assert "1 of 2: older" in done.err
-    assert called("archive", "--older-than", "30d").out == (
+    assert called("archive", "--yes", "--older-than", "30d").out == (
         "0 sessions; 0 B left the client's folder.\n"
     )
 
@@ -112,7 +151,7 @@ def test_one_failure_is_no_others(home: Home) -> None:
     other = home.live.with_name(f"{OTHER}.jsonl")
     command_line.write(other, DATA)
     os.link(other, home.config / "second")
-    done = called("archive", ID, OTHER)
+    done = called("archive", "--yes", ID, OTHER)
     assert done.code == 77
     assert "hard link" in done.out
     assert not home.live.exists()
@@ -125,7 +164,7 @@ def test_one_failure_is_no_others(home: Home) -> None:
 def test_a_session_that_is_named_and_in_use_is_a_failure(home: Home) -> None:
     command_line.write(home.live.with_name(f"{OTHER}.jsonl"), DATA)
     with home.live.open("ab"):
-        done = called("archive", ID, OTHER, "--wait", "0")
+        done = called("archive", "--yes", ID, OTHER, "--wait", "0")
     assert done.code == 75
     assert home.live.exists()
     assert not home.live.with_name(f"{OTHER}.jsonl").exists()
@@ -142,25 +181,25 @@ def test_wrong_usage_changes_nothing(home: Home, arguments: tuple[str, ...]) -> 
 
 
 @pytest.mark.usefixtures("home")
-def test_a_session_that_is_not_away_is_refused() -> None:
-    done = called("unarchive", ID)
-    assert done.code == 77
-    assert "is not archived" in done.err
+def test_a_session_that_is_not_away_has_nothing_to_be_restored() -> None:
+    done = called("restore", ID)
+    assert (done.code, done.err) == (0, "")
+    assert done.out == f"Nothing to restore: {ID} has no archive.\n"
 
 
 @pytest.mark.usefixtures("home")
 def test_what_is_away_is_refused_by_what_needs_it_here() -> None:
     called("archive", ID)
-    for arguments in (("split", "--in-place"), ("restore",), ("split", "--in-place", "--dry-run")):
+    for arguments in (("split", "--in-place"), ("split", "--in-place", "--dry-run")):
         done = called(*arguments, ID)
         assert (done.code, done.out) == (77, ""), done
-        assert f"put it back with `sessrotate unarchive {ID}`" in done.err
+        assert f"put it back with `sessrotate restore {ID}`" in done.err
 
 
 def test_what_appeared_meanwhile_is_refused_and_named_by_doctor(home: Home) -> None:
     called("archive", ID)
     home.live.write_bytes(row(1))
-    done = called("unarchive", ID)
+    done = called("restore", ID)
     assert done.code == 77
     assert "rename it, and" in done.err
     told = called("doctor", "--json")
@@ -168,19 +207,44 @@ def test_what_appeared_meanwhile_is_refused_and_named_by_doctor(home: Home) -> N
     assert json.loads(told.out)["findings"][0]["kind"] == "doubled"
 
 
-def test_who_brings_back_what_the_client_would_delete_is_told(home: Home) -> None:
+def test_what_comes_back_counts_as_used_now(home: Home) -> None:
     aged(home, 45)
     called("archive", ID)
-    done = called("unarchive", ID)
-    assert "It was last changed 45 days ago" in done.out
-    assert "--touch" in done.out
-    called("archive", ID)
-    assert "--touch" not in called("unarchive", ID, "--touch").out
+    assert (called("restore", ID).code, home.live.read_bytes()) == (0, DATA)
     assert time.time() - home.live.stat().st_mtime < DAY
+
+
+@pytest.mark.parametrize("is_rotated", [False, True])
+def test_who_keeps_the_times_of_what_the_client_would_delete_is_told(
+    home: Home, is_rotated: bool
+) -> None:
+    if is_rotated:
+        home.rotate()
     aged(home, 45)
+    then = home.live.stat().st_mtime
+    called("archive", ID)
+    done = called("restore", ID, "--keep-times")
+    assert done.code == 0
+    assert "It was last changed 45 days ago" in done.err
+    assert "`restore` without --keep-times" in done.err
+    assert home.live.stat().st_mtime == pytest.approx(then)
+    assert home.live.read_bytes() == DATA
     (home.config / "settings.json").write_text('{"cleanupPeriodDays": 60}')
     called("archive", ID)
-    assert "--touch" not in called("unarchive", ID).out
+    assert called("restore", ID, "--keep-times").err == ""
+
+
+def test_a_rotated_session_that_was_put_away_is_whole_again_or_stays_short(home: Home) -> None:
+    home.rotate()
+    short = home.live.read_bytes()
+    called("archive", ID)
+    assert called("restore", "--keep-rotated", ID).code == 0
+    assert home.live.read_bytes() == short
+    called("archive", ID)
+    done = called("restore", ID)
+    assert done.code == 0
+    assert len(done.out.splitlines()) == 2
+    assert home.live.read_bytes() == DATA
 
 
 def test_what_was_sealed_before_is_compressed_too(home: Home) -> None:

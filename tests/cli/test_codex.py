@@ -62,12 +62,15 @@ def test_a_session_is_read_as_a_resume_sends_it() -> None:
     ]
 
 
-def test_as_lines_a_resume_is_what_stands_in_the_file() -> None:
+def test_as_lines_a_resume_is_its_rows_and_what_the_compaction_left_item_by_item() -> None:
     lines = piped("read", SAMPLE, "--format", "jsonl").out.encode().splitlines()
     written = SAMPLE.read_bytes().splitlines()
-    assert lines[0] == written[0]
-    assert lines[1:] == written[1 - len(lines) :]
-    assert json.loads(lines[1])["type"] == "compacted"
+    compaction = max(n for n, row in enumerate(written) if json.loads(row)["type"] == "compacted")
+    left = json.loads(written[compaction])["payload"]["replacement_history"]
+    assert [json.loads(line) for line in lines[: len(left)]] == left
+    behind = [json.loads(row) for row in written[compaction + 1 :]]
+    sent = [row for row in behind if row["type"] == "response_item"]
+    assert [json.loads(line) for line in lines[len(left) :]] == sent
 
 
 def test_a_command_in_words_is_shown_on_one_line() -> None:
@@ -75,7 +78,8 @@ def test_a_command_in_words_is_shown_on_one_line() -> None:
 
 
 def test_a_fork_says_what_it_continues() -> None:
-    ended = piped("read", FIXTURES / "0.169.0" / "fork-child.jsonl", "--include", "meta")
+    path = FIXTURES / "0.169.0" / "fork-child.jsonl"
+    ended = piped("read", path, "--history", "--include", "meta")
     assert f"This session continues {ID} at ordinal 118." in ended.out
 
 
@@ -88,6 +92,14 @@ def test_nothing_is_changed_in_place(arguments: tuple[str, ...], home: Path) -> 
     assert_one_sentence(ended, 77)
     assert "Codex keeps byte offsets" in ended.err
     assert sorted((home / "codex").rglob("*")) == before
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize("command", [("compress",), ("prune", "--keep-last", "1"), ("aside",)])
+def test_a_session_has_no_archive_of_which_anything_could_be_asked(command: tuple[str]) -> None:
+    ended = called(*command, ID)
+    assert_one_sentence(ended, 77)
+    assert "is a session of codex, and has no archive" in ended.err
 
 
 @pytest.mark.scale

@@ -57,6 +57,34 @@ def test_json_has_the_figures_of_the_files(home: Home) -> None:
     assert after < before / 10
 
 
+def test_of_all_archives_those_that_need_nothing_are_only_counted(home: Home) -> None:
+    another(home, "second-session", DATA)
+    assert called("compress", "second-session").code == 0
+    ended = called("compress", "--all")
+    one, total = ended.out.splitlines()
+    assert one.startswith(f"{ID}: 3 segments, ")
+    assert re.fullmatch(r"1 of 2 archives: 3 segments, .*B became .*B\.", total)
+    assert called("compress", "--all").out == "Nothing to compress in 2 archives.\n"
+
+
+def test_a_dry_run_says_what_would_be_compressed_and_changes_nothing(home: Home) -> None:
+    another(home, "second-session", DATA)
+    before = snapshot(home.config)
+    size = sum(file.stat().st_size for file in home.archive.glob("*.jsonl"))
+    ended = called("compress", ID, "--dry-run")
+    assert re.fullmatch(rf"{ID}: would compress 3 segments \(.*B\)\.\n", ended.out)
+    document = called("compress", "--all", "-n", "--json").document()
+    assert [entry["segments"] for entry in document["sessions"]] == [3, 3]
+    assert document["bytes_after"] is None
+    assert document["dry_run"] is True
+    headers = size - document["sessions"][0]["bytes_before"]
+    assert 0 <= headers < 3 * 500  # a header is no part of the history
+    assert "2 of 2 archives: would compress 6 segments" in called("compress", "--all", "-n").out
+    assert snapshot(home.config) == before
+    assert called("compress", "--all").code == 0
+    assert called("compress", ID, "-n").out == f"{ID}: nothing to compress.\n"
+
+
 def test_on_a_terminal_it_says_the_same(home: Home) -> None:
     ended = on_terminal("compress", ID, env=home.env)
     assert ended.code == 0

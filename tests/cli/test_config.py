@@ -14,7 +14,7 @@ from support.command_line import assert_one_sentence, called, names_in, piped, w
 from support.homes import Home, snapshot
 from support.limits import limited
 
-SOME: Final = '[prune]\nkeep_last = 3\n\n[rotate]\nmin_size = "2G"\n'
+SOME: Final = '[prune]\nkeep_last = 3\n\n[rotate]\nmin_gain = "2G"\n'
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_what_is_in_force_is_shown_with_its_origin(file: Path) -> None:
     rows = {line.split()[0]: line.split()[1:] for line in said.splitlines()[2:]}
     assert set(rows) == {key.title for key in KEYS}
     assert rows["prune.keep_last"] == ["3", "line", "2"]
-    assert rows["rotate.min_size"] == ['"2G"', "line", "5"]
+    assert rows["rotate.min_gain"] == ['"2G"', "line", "5"]
     assert rows["prune.max_age"] == ["-", "default"]
 
 
@@ -76,7 +76,7 @@ def test_programs_get_bytes_and_seconds(file: Path) -> None:
     document = called("config", "show", "--json").document()
     assert document["file"] == str(file)
     assert document["is_there"] is True
-    assert document["settings"]["rotate"]["min_size"] == {
+    assert document["settings"]["rotate"]["min_gain"] == {
         "value": 2 << 30,
         "given": "2G",
         "from": "file",

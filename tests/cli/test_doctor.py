@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import time
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from sessrotate.system import user_folders
 from support import command_line, homes
 from support.command_line import ID, boundary, called, row
 from support.homes import Home, crashed, snapshot
@@ -109,11 +112,74 @@ def test_all_is_well_with_a_rotated_session(home: Home) -> None:
     assert snapshot(home.config) == before
 
 
+def test_what_nobody_wrote_is_named_beside_what_is_well(home: Home) -> None:
+    live = home.live.parent
+    garbage = command_line.write(live / "aaaaaaaa-1111-4000-a000-000000000001.jsonl", b"\x00%PDF\n")
+    command_line.write(live / "empty.jsonl", b"")
+    command_line.write(live / "notes.txt", b"mine")
+    command_line.write(live / f"{'b' * 8}.jsonl", row(1) + b"torn")
+    command_line.write(home.archive / ".DS_Store", b"\x00")
+    folder = home.archive.with_name("folder")
+    command_line.write(folder / "notes.txt", b"mine")
+    for name in "\x1b[2J", "a", "b", "c":
+        command_line.write(home.archive / name, b"mine")
+    before = snapshot(home.config)
+    ended = called("doctor", "--json")
+    assert ended.code == 1
+    found = {each["path"]: each for each in ended.document()["findings"]}
+    assert found.keys() == {str(garbage), str(folder), str(home.archive)}
+    assert {each["kind"] for each in found.values()} == {"stranger"}
+    assert "a, b and 1 more, which sessrotate did not write" in found[str(home.archive)]["detail"]
+    assert "is no archive" in found[str(folder)]["detail"]
+    said = called("doctor").out
+    assert "No problems" not in said
+    assert not command_line.raw_controls(said)
+    assert snapshot(home.config) == before
+
+
+def test_a_session_that_begins_with_a_long_line_is_no_stranger(home: Home) -> None:
+    long = row(1, pad="p" * 300_000)
+    command_line.write(home.live.with_name(f"{'c' * 8}.jsonl"), long + row(2))
+    assert called("doctor").code == 0
+
+
 def test_all_is_well_where_there_is_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     homes.home(tmp_path, monkeypatch)
     assert called("doctor").code == 0
+
+
+def test_the_history_of_a_session_that_was_renamed_is_never_to_be_removed(home: Home) -> None:
+    home.live.rename(home.live.with_name("0ther000-0000-4000-a000-000000000009.jsonl"))
+    findings = called("doctor", "--json").document()["findings"]
+    told = {finding["kind"]: finding["detail"] for finding in findings}
+    assert "keep it" in told["renamed"]
+    assert not any("remove this folder" in detail for detail in told.values())
+
+
+def test_what_is_left_of_a_session_that_cannot_be_whole_is_exported(home: Home) -> None:
+    assert called("prune", "--keep-last", "1", "--yes", ID).code == 0
+    assert called("prune", "--empty-trash", "--grace", "0", "--yes", ID).code == 0
+    home.live.unlink()
+    (told,) = called("doctor", "--json").document()["findings"]
+    assert told["kind"] == "orphan"
+    assert "freed for good" in told["detail"]
+    assert called("restore", ID).code == 77
+    file = home.config / "left.jsonl"
+    assert f"sessrotate export --allow-gaps {ID}" in told["detail"]
+    assert called("export", "--allow-gaps", ID, "-o", file).code == 0
+    assert file.read_bytes()
+
+
+def test_an_emptied_file_in_another_project_is_told_from_two(home: Home) -> None:
+    elsewhere = home.live.parent.with_name("-moved")
+    home.live.parent.rename(elsewhere)
+    (elsewhere / home.live.name).write_bytes(b"")
+    findings = called("doctor", "--json").document()["findings"]
+    (told,) = [each["detail"] for each in findings if each["kind"] == "doubled"]
+    assert "move that away" in told
+    assert "all but the one" not in told
 
 
 def test_every_archive_is_looked_at(home: Home) -> None:
@@ -133,3 +199,39 @@ def test_what_was_put_aside_is_nobodys_orphan(home: Home) -> None:
     home.live.write_bytes(DATA + boundary(80) + row(81))
     home.rotate(adopt=True)
     assert called("doctor").code == 0
+
+
+def told(name: str) -> str:
+    found: str = called("doctor", "--json").document()["settings"][name]
+    return found
+
+
+def test_what_the_client_will_delete_this_week_is_named_and_whether_it_is_saved(home: Home) -> None:
+    assert told("Claude Code deletes sessions") == "after 30 days without use (its default)"
+    assert told("of those, within a week") == "0"
+    then = time.time() - 25 * 86_400
+    os.utime(home.live, (then, then))
+    assert told("of those, within a week").startswith(f"1: {ID};")
+    assert told("saved before that").startswith("no:")
+    command_line.write(user_folders.config_file(), b'[archive]\nbefore_cleanup = "3d"\n')
+    assert told("saved before that") == "by each run, 3 days before"
+    command_line.write(home.config / "settings.json", b'{"cleanupPeriodDays": 365}')
+    assert told("Claude Code deletes sessions") == "after 365 days without use"
+    assert told("of those, within a week") == "0"
+
+
+def test_what_silences_the_hook_is_named(home: Home) -> None:
+    assert called("hook", "install").code == 0
+    path = home.config / "settings.json"
+    path.write_bytes(path.read_bytes().replace(b"{", b'{"disableAllHooks": true,', 1))
+    assert "does not call it: disableAllHooks is set" in told("hook")
+
+
+def test_wrong_settings_are_a_finding(home: Home) -> None:
+    command_line.write(user_folders.config_file(), b"[rotate]\nmin_gain = -1\n")
+    assert home.live.exists()
+    ended = called("doctor", "--json")
+    assert ended.code == 1
+    (finding,) = ended.document()["findings"]
+    assert finding["kind"] == "settings"
+    assert "Line 2: rotate.min_gain must be a size" in finding["detail"]

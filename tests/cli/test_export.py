@@ -63,14 +63,41 @@ def test_a_session_that_is_named_twice_is_written_once(home: Home, tmp_path: Pat
 
 
 def test_several_sessions_become_a_file_each(home: Home, tmp_path: Path) -> None:
-    other = write(home.live.with_name(f"{OTHER}.jsonl"), row(5))
-    expected = {f"{ID}.jsonl": DATA, f"{OTHER}.jsonl": row(5)}
+    other = write(home.live.with_name(f"{OTHER}.jsonl"), row(95))
+    expected = {f"{ID}.jsonl": DATA, f"{OTHER}.jsonl": row(95)}
     done = piped("export", home.live, other, "-o", tmp_path / "new" / "folder")
     assert (done.code, done.out, done.err) == (0, "", "")
     assert contents(tmp_path / "new" / "folder") == expected
     (tmp_path / "here").mkdir()
     assert piped("export", home.live, other, cwd=tmp_path / "here").code == 0
     assert contents(tmp_path / "here") == expected
+
+
+def test_of_sessions_that_are_named_together_each_record_is_written_once(
+    home: Home, tmp_path: Path
+) -> None:
+    own = row(90, sessionId=OTHER)
+    clone = write(home.live.with_name(f"{OTHER}.jsonl"), DATA.replace(b"{", b"{ ", 1) + own)
+    done = piped("export", home.live, clone, "-o", tmp_path / "both")
+    assert done.code == 0
+    assert "copies of records" in done.err
+    assert contents(tmp_path / "both") == {f"{ID}.jsonl": DATA, f"{OTHER}.jsonl": own}
+    done = piped("export", clone, home.live, "-o", tmp_path / "turned")
+    assert contents(tmp_path / "turned") == {
+        f"{ID}.jsonl": b"",
+        f"{OTHER}.jsonl": clone.read_bytes(),
+    }
+    assert piped("export", clone, "-o", tmp_path / "alone").code == 0
+    assert (tmp_path / "alone").read_bytes() == clone.read_bytes()
+    pages = ("export", "--format", "markdown", home.live, clone, "-o", tmp_path / "pages")
+    assert piped(*pages).code == 0
+    assert all("row 1 …" in data.decode() for data in contents(tmp_path / "pages").values())
+
+
+def test_a_path_that_ends_with_a_slash_is_a_folder(home: Home, tmp_path: Path) -> None:
+    done = piped("export", home.live, "-o", f"{tmp_path}/new/")
+    assert (done.code, done.out, done.err) == (0, "", "")
+    assert contents(tmp_path / "new") == {f"{ID}.jsonl": DATA}
 
 
 def test_a_folder_takes_one_session_too(home: Home, tmp_path: Path) -> None:

@@ -48,11 +48,11 @@ from support.processes import needs_proc, workers
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-DATA: Final = command_line.session(boundaries=2, padding=1000)
-LIMIT: Final = "8000"
-"""Less than that, and more than what is left of it by a rotation."""
+DATA: Final = command_line.session(boundaries=2, padding=4000)
+LIMIT: Final = "16000"
+"""Less than a rotation of that gains."""
 
-CALL: Final = ("hook", "--min-size", LIMIT)
+CALL: Final = ("hook", "--min-gain", LIMIT)
 
 NO_FORK: Final = patched("import os; os.fork = lambda: os._exit(9)")
 """The real command, that ends with 9 where it would start a process."""
@@ -111,7 +111,7 @@ def note(home: Home) -> Path:
 def test_a_session_over_the_limit_is_rotated_when_it_ends(home: Home) -> None:
     assert call(home, document(home)) == Ended(0, "", "")
     idle(home)
-    assert home.archived() == {f"{ID}.jsonl", f"{ID}.1.jsonl", "manifest.json"}
+    assert home.archived() == {f"{ID}.jsonl.zst", f"{ID}.1.jsonl.zst", "manifest.json"}
     assert home.stitched() == DATA
     assert home.live.stat().st_size < len(DATA)
     assert home.problems() == []
@@ -129,6 +129,85 @@ def test_a_client_that_still_runs_the_session_is_no_obstacle(home: Home) -> None
     assert home.archived()
 
 
+@needs_proc
+def test_a_small_session_that_goes_on_from_an_archived_row_is_healed_when_it_ends(
+    home: Home,
+) -> None:
+    archived = DATA.splitlines(keepends=True)[1]
+    home.rotate()
+    call(home, document(home))
+    idle(home)
+    assert archived not in home.live.read_bytes()
+    home.append(row(900, parentUuid=json.loads(archived)["uuid"]))
+    before = home.stitched()
+    assert call(home, document(home), "hook", "--min-gain", "1M") == Ended(0, "", "")
+    idle(home)
+    assert archived in home.live.read_bytes()
+    assert home.stitched() == before
+    assert not note(home).exists()
+
+
+def compacting(home: Home, **changes: Any) -> bytes:
+    """Return what the client sends at a compaction that is not on the disk yet."""
+    changes = {"hook_event_name": "SessionStart", "source": "compact", "reason": None, **changes}
+    return document(home, **changes)
+
+
+@needs_proc
+def test_a_compaction_is_waited_for_and_the_session_cut_there(home: Home) -> None:
+    assert call(home, compacting(home)) == Ended(0, "", "")
+    assert home.live.read_bytes() == DATA  # what is there already is no reason
+    written = boundary(900) + row(901, isCompactSummary=True)
+    home.append(written)
+    idle(home)
+    assert len(home.archived()) == 4  # two segments that were there, the one that ended, a manifest
+    assert home.stitched() == DATA + written
+    assert home.live.read_bytes().endswith(written)
+    assert not note(home).exists()
+
+
+@needs_proc
+@pytest.mark.parametrize("written", [b"", row(900), boundary(900)])
+def test_without_its_compaction_a_call_ends_without_a_word(home: Home, written: bytes) -> None:
+    soon = patched("from sessrotate.hook import compaction as c; c.awaited.__defaults__ = (0.3,)")
+    assert call(home, compacting(home), program=soon) == Ended(0, "", "")
+    home.append(written)
+    idle(home)
+    assert home.live.read_bytes() == DATA + written
+    assert not (home.config / "sessrotate").exists()
+
+
+@needs_proc
+def test_where_the_client_would_write_the_archive_again_its_end_is_waited_for(home: Home) -> None:
+    assert call(home, compacting(home)) == Ended(0, "", "")
+    metadata = {"trigger": "manual", "preTokens": 1}
+    last = boundary(900, version="2.1.112", entrypoint="sdk-ts", compactMetadata=metadata)
+    home.append(last + row(901, isCompactSummary=True))
+    idle(home)
+    assert not home.archived()
+    assert call(home, document(home)) == Ended(0, "", "")
+    idle(home)
+    assert home.archived()
+
+
+@pytest.mark.parametrize("source", ["startup", "resume", "clear", "fork", None, 5])
+def test_a_session_that_begins_in_another_way_is_left_alone(home: Home, source: object) -> None:
+    assert nothing_done(home, compacting(home, source=source)).err == ""
+
+
+def test_a_session_too_small_to_gain_anything_is_not_waited_for(home: Home) -> None:
+    assert nothing_done(home, compacting(home), "hook", "--min-gain", "1M").err == ""
+
+
+@needs_proc
+def test_a_rotation_that_gains_less_than_the_limit_is_not_done(home: Home) -> None:
+    assert call(home, document(home), "hook", "--min-gain", str(len(DATA))) == Ended(0, "", "")
+    idle(home)
+    assert home.live.read_bytes() == DATA
+    assert not home.archived()
+    assert not note(home).exists()
+
+
 def nothing_done(home: Home, data: bytes, *arguments: str) -> Ended:
     """Check that a call starts no process, changes nothing and ends with 0."""
     before = snapshot(home.config.parent)
@@ -143,14 +222,14 @@ def test_a_process_is_started_only_for_what_is_to_be_rotated(home: Home) -> None
     assert call(home, document(home), program=NO_FORK).code == 9  # else the next tests say nothing
 
 
-@pytest.mark.parametrize("arguments", [("hook",), ("hook", "--min-size", str(len(DATA) + 1))])
+@pytest.mark.parametrize("arguments", [("hook",), ("hook", "--min-gain", str(len(DATA) + 1))])
 def test_a_session_under_the_limit_is_left_alone(home: Home, arguments: tuple[str, ...]) -> None:
     assert nothing_done(home, document(home), *arguments).err == ""
 
 
 def test_a_session_of_exactly_the_limit_is_rotated(home: Home) -> None:
     size = str(len(DATA))
-    assert call(home, document(home), "hook", "--min-size", size, program=NO_FORK).code == 9
+    assert call(home, document(home), "hook", "--min-gain", size, program=NO_FORK).code == 9
 
 
 HOSTILE: Final[dict[str, Callable[[Home], bytes]]] = {
@@ -213,7 +292,7 @@ def linked(path: Path, target: Path) -> Path:
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_whatever_comes_in_is_passed_over_quietly(home: Home, kind: str) -> None:
     data = HOSTILE[kind](home)
-    assert nothing_done(home, data, "hook", "--min-size", "1").err == ""
+    assert nothing_done(home, data, "hook", "--min-gain", "1").err == ""
 
 
 def test_input_without_end_is_passed_over() -> None:
@@ -251,7 +330,7 @@ def test_streams_may_be_closed(home: Home, closed: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [("--min-size", "many"), ("--min-size",), ("more",), ("--min-size", "5", "x")]
+    "arguments", [("--min-gain", "many"), ("--min-gain",), ("more",), ("--min-gain", "5", "x")]
 )
 def test_a_wrong_call_is_told_on_one_line_and_still_no_failure(
     home: Home, arguments: tuple[str, ...]
@@ -414,12 +493,11 @@ def test_a_failure_is_told_by_doctor_until_the_session_is_rotated(home: Home) ->
     ]
     assert [one["session"] for one in found] == [ID]
     assert "Cannot" in found[0]["detail"]
-    assert f"sessrotate split --in-place {ID}" in found[0]["detail"]
+    assert f"sessrotate rotate {ID}" in found[0]["detail"]
     assert "Cannot" in called("doctor").out
     assert called("split", "--in-place", ID).code == 0
-    assert called("doctor").code == 0  # it is small now, however that was done
-    home.append(boundary(80) + row(81, pad="p" * 8000) + boundary(82) + row(83))
-    assert called("doctor").code == 1
+    assert called("doctor").code == 0  # it is another file now, however that was done
+    home.append(row(80, pad="p" * 30_000) + boundary(82) + row(83))
     assert call(home, document(home)) == Ended(0, "", "")
     idle(home)
     assert not note(home).exists()
@@ -480,7 +558,7 @@ def test_where_nothing_can_be_written_nothing_happens(home: Home) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{", "[]", '{"at": 1}', '{"at": "x", "min_size": "y"}', '{"at": "x", "min_size": 9e999}'],
+    ["", "{", "[]", '{"at": 1}', '{"at": "x", "inode": "y"}', '{"at": "x", "inode": 9e999}'],
 )
 def test_a_note_that_is_none_is_passed_over(home: Home, text: str) -> None:
     write(note(home), text.encode())
@@ -490,8 +568,9 @@ def test_a_note_that_is_none_is_passed_over(home: Home, text: str) -> None:
 # ── having it called ─────────────────────────────────────────────────────────────────────────
 
 QUOTED: Final = shlex.quote(COMMAND)
-LINE: Final = f"{QUOTED} hook --min-size 50M 2>/dev/null || true"
+LINE: Final = f"{QUOTED} hook --min-gain 128K 2>/dev/null || true"
 GROUP: Final = {"hooks": [{"type": "command", "command": LINE, "timeout": 10}]}
+HOOKS: Final = {"SessionStart": [{"matcher": "compact", **GROUP}], "SessionEnd": [GROUP]}
 
 
 def settings_of(home: Home) -> Path:
@@ -507,7 +586,7 @@ def test_settings_are_made_and_gone_again(home: Home) -> None:
     ended = run(home, "install")
     assert (ended.code, ended.err) == (0, "")
     assert str(path) in ended.out
-    assert json.loads(path.read_bytes()) == {"hooks": {"SessionEnd": [GROUP]}}
+    assert json.loads(path.read_bytes()) == {"hooks": HOOKS}
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     before = snapshot(home.config)
     assert "Nothing to change" in run(home, "install").out
@@ -525,8 +604,8 @@ def test_what_was_there_is_kept_beside_it_and_comes_back(home: Home) -> None:
     assert backup.read_bytes() == data
     assert stat.S_IMODE(backup.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
-    assert str(backup) not in run(home, "install", "--min-size", "2G").out
-    assert b"--min-size 2G" in path.read_bytes()
+    assert str(backup) not in run(home, "install", "--min-gain", "2G").out
+    assert b"--min-gain 2G" in path.read_bytes()
     assert backup.read_bytes() == data
     assert run(home, "remove").code == 0
     assert path.read_bytes() == data
@@ -544,7 +623,7 @@ def test_a_link_stays_a_link(home: Home, there: bytes | None) -> None:
     path.symlink_to("../dotfiles/claude.json")
     assert run(home, "install").code == 0
     assert path.is_symlink()
-    assert json.loads(target.read_bytes())["hooks"] == {"SessionEnd": [GROUP]}
+    assert json.loads(target.read_bytes())["hooks"] == HOOKS
     assert command_line.names_in(target.parent) == ["claude.json"]
     assert run(home, "remove").code == 0
     assert path.is_symlink()
@@ -599,7 +678,7 @@ def test_settings_that_are_no_file_are_refused(home: Home) -> None:
 
 @pytest.mark.parametrize("size", ["many", "", "-1"])
 def test_a_size_that_is_none_is_wrong_usage(home: Home, size: str) -> None:
-    assert run(home, "install", f"--min-size={size}").code == 2
+    assert run(home, "install", f"--min-gain={size}").code == 2
     assert not settings_of(home).exists()
 
 
@@ -613,7 +692,7 @@ def test_what_another_process_changed_meanwhile_stays(
     path = settings_of(home)
     if before is not None:
         path.write_bytes(before)
-    change = installation.plan_install("50M")
+    change = installation.plan_install("128K")
     path.unlink(missing_ok=True)
     if after is not None:
         path.write_bytes(after)
@@ -635,7 +714,7 @@ def test_settings_changed_meanwhile_are_not_removed(home: Home) -> None:
 def test_settings_that_come_at_the_last_moment_are_not_replaced(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    change = installation.plan_install("50M")
+    change = installation.plan_install("128K")
     form = exact.FORM
 
     def late(call: Callable[..., bool]) -> Callable[..., bool]:
@@ -655,7 +734,7 @@ def test_settings_that_come_at_the_last_moment_are_not_replaced(
 def test_settings_that_hold_nothing_else_any_more_go_with_it(home: Home) -> None:
     write(settings_of(home), b'{"model": "opus"}')
     assert run(home, "install").code == 0
-    settings_of(home).write_text(json.dumps({"hooks": {"SessionEnd": [GROUP]}}))
+    settings_of(home).write_text(json.dumps({"hooks": HOOKS}))
     removed = run(home, "remove").out
     assert removed.count("Removed") == 1
     assert removed.startswith("Removed /")
@@ -690,7 +769,7 @@ def test_a_full_disk_leaves_the_settings_as_they_are(home: Home) -> None:
 
 @needs_proc
 def test_what_is_installed_works_in_a_shell_that_knows_nothing(home: Home) -> None:
-    assert run(home, "install", "--min-size", LIMIT).code == 0
+    assert run(home, "install", "--min-gain", LIMIT).code == 0
     (group,) = json.loads(settings_of(home).read_bytes())["hooks"]["SessionEnd"]
     done = subprocess.run(
         ["/bin/sh", "-c", group["hooks"][0]["command"]],

@@ -61,17 +61,18 @@ def test_json_says_where_the_cut_is_and_what_it_saves(home: Home) -> None:
         "cut": len(b"".join(parts[:2])),
         "bytes_before": len(DATA),
         "bytes_after": home.live.stat().st_size,
-        "carried_bytes": len(MODE),
-        "carried_lines": 1,
+        "carried_bytes": len(b"".join(DATA.splitlines(keepends=True)[:2])),
+        "carried_lines": 2,
     }
+    assert [entry["reason"].partition(" ")[0] for entry in live["carried"]] == ["the"] * 2
     assert {key: live[key] for key in wanted} == wanted
     assert "refused" not in document
     assert document["session"] == ID
     assert document["source"] == {"path": str(home.live), "bytes": len(DATA)}
     assert [entry["bytes"] for entry in document["segments"]] == [len(part) for part in parts]
     assert [entry["file"] for entry in document["segments"]] == [
-        f"{ID}.jsonl",
-        f"{ID}.1.jsonl",
+        f"{ID}.jsonl.zst",
+        f"{ID}.1.jsonl.zst",
         f"{ID}.jsonl",
     ]
 
@@ -93,7 +94,8 @@ def test_a_dry_run_shows_each_segment_what_is_carried_and_what_it_takes(home: Ho
     assert told.err == ""
     for words in (
         "Would cut at byte",
-        "1 line",
+        "2 lines",
+        "the session's beginning",
         "current setting of its kind",
         "free space",
         "Takes about",
@@ -150,7 +152,6 @@ def test_a_running_client_is_told_by_a_dry_run_too(home: Home) -> None:
     [
         ("--in-place", "--out", "x"),
         ("--in-place", "--layout", "linked"),
-        ("--in-place", "--compress"),
         ("--unsafe-adopt",),
         ("--unsafe-adopt", "--dry-run"),
         ("--in-place", "--wait", "-1"),
@@ -243,7 +244,7 @@ def test_the_history_is_found_however_the_session_is_named(
 
 
 def test_damage_in_the_archive_is_found_and_no_file_is_left(home: Home) -> None:
-    split(home)
+    split(home, "--no-compress")
     segment = home.archive / f"{ID}.1.jsonl"
     data = bytearray(segment.read_bytes())
     data[-3] ^= 1
@@ -259,7 +260,7 @@ def test_damage_in_the_archive_is_found_and_no_file_is_left(home: Home) -> None:
 
 
 def test_a_missing_segment_is_named_before_the_first_byte(home: Home) -> None:
-    split(home)
+    split(home, "--no-compress")
     (home.archive / f"{ID}.1.jsonl").unlink()
     assert_one_sentence(called("stitch", ID, "-o", home.config / "out"), 74)
     checked = called("verify", "--json", ID)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -15,9 +16,10 @@ import pyte
 import pytest
 
 from sessrotate import find
+from sessrotate.render import common as render_common
 from sessrotate.reports import discovery
 from sessrotate.retention import archive
-from sessrotate.system import in_use
+from sessrotate.system import disk_use, in_use
 from support import command_line, fakes, homes, processes
 from support.command_line import ID, assert_one_sentence, called, has_colour, piped, raw_controls
 from support.homes import Home
@@ -67,6 +69,11 @@ def listed(*arguments: str) -> list[dict[str, Any]]:
     return found
 
 
+def table(text: str) -> list[str]:
+    """Return the lines of the table: they stand behind the total and an empty line."""
+    return text.split("\n\n")[1].splitlines()
+
+
 def ids(*arguments: str) -> list[str]:
     return [each["session"] for each in listed(*arguments)]
 
@@ -101,6 +108,10 @@ def test_json_says_what_is_on_the_disk(home: Home) -> None:
         "ended": "2026-03-01T12:00:00.000Z",
         "segments": 0,
         "archived_disk_bytes": 0,
+        "archive_missing": False,
+        "disk_bytes": homes.on_disk(path) + homes.on_disk(path.with_suffix("")),
+        "gain_bytes": 0,
+        "waiting_disk_bytes": 0,
         "side_bytes": 50,
         "standing": "session",
         "continues": None,
@@ -149,6 +160,88 @@ def test_the_largest_live_file_comes_first(home: Home) -> None:
     assert ids() == [LARGE, ID, OTHER]
 
 
+def test_sessions_come_in_the_order_that_is_wanted(home: Home) -> None:
+    home.rotate(codec="zstd")
+    add(home, OTHER, "a first title", timestamp="2026-02-01T12:00:00.000Z")
+    add(home, LARGE, "B second title", size=100_000, timestamp="2026-03-02T12:00:00.000Z")
+    homes.another(home, "c01d0000-0000-4000-a000-00000000000c", DATA)
+    found = {each["session"]: each for each in listed()}
+    disk = sorted(found, key=lambda each: (-found[each]["disk_bytes"], each))
+    assert ids("--sort", "disk") == disk
+    assert ids("--sort", "date")[0] == LARGE
+    assert ids("--sort", "date")[-1] == OTHER
+    assert ids("--sort", "name")[:2] == [OTHER, LARGE]
+    assert ids("--sort", "size") == ids()
+    ended = called("list", "--sort", "length")
+    assert ended.code == 2
+    assert "size, disk, gain, date, name" in ended.err
+
+
+def test_a_session_that_was_put_away_counts_with_its_archive(home: Home) -> None:
+    add(home, OTHER)
+    path = add(home, LARGE, size=3_000_000)
+    with path.open("ab") as file:
+        file.write(b"".join(json.dumps({"n": os.urandom(500).hex()}).encode() for _ in range(999)))
+    assert called("archive", LARGE).code == 0
+    found = {each["session"]: each for each in listed()}
+    assert (found[LARGE]["bytes"], found[LARGE]["live"]) == (0, False)
+    assert found[LARGE]["archived_disk_bytes"] > 100_000
+    assert ids() == [LARGE, ID, OTHER]
+    assert ids("--min-size", "100K") == [LARGE]
+
+
+def test_what_a_session_takes_of_the_disk_is_what_du_says(home: Home) -> None:
+    home.rotate(codec="zstd")
+    add(home, OTHER)
+    (found,) = listed("--project", homes.PROJECT)
+    live = disk_use.allocated(home.live.stat())
+    assert found["disk_bytes"] == live + homes.on_disk(home.archive)
+    assert called("prune", ID, "--keep-last", "1", "--yes").code == 0
+    (found,) = listed("--project", homes.PROJECT)
+    assert found["disk_bytes"] == live + homes.on_disk(home.archive)
+    assert called("restore", ID).code == 0
+    (found,) = listed("--project", homes.PROJECT)
+    (trashed,) = (home.config / "sessrotate" / "trash").glob("*/*")
+    live = disk_use.allocated(home.live.stat())
+    assert found["disk_bytes"] == live + homes.on_disk(trashed)
+
+
+def test_what_rotating_gains_is_known_where_nothing_is_to_be_cut_or_by_a_scan(home: Home) -> None:
+    data = command_line.session(boundaries=3, padding=60_000)
+    home.live.write_bytes(data)
+    add(home, OTHER)
+    gains = {each["session"]: each["gain_bytes"] for each in listed()}
+    assert gains == {ID: None, OTHER: 0}
+    deep = {each["session"]: each["gain_bytes"] for each in listed("--deep")}
+    assert deep[OTHER] == 0
+    planned = called("rotate", ID, "--dry-run", "--json").document()
+    assert deep[ID] == planned["disk"]["bytes_gained"]
+    heading, row, _ = table(called("list", "--deep").out)
+    assert "gain" in heading
+    assert render_common.size(deep[ID]) in row
+    assert ids("--deep", "--sort", "gain") == [ID, OTHER]
+    home.rotate(codec="zstd")
+    assert {each["session"]: each["gain_bytes"] for each in listed()}[ID] in {0, None}
+    assert {each["session"]: each["gain_bytes"] for each in listed("--deep")}[ID] == 0
+
+
+def test_a_rotated_session_whose_archive_is_gone_is_marked(home: Home) -> None:
+    add(home, OTHER)
+    home.rotate()
+    shutil.rmtree(home.config / "sessrotate")
+    ended = called("list", "--json")
+    found = {each["session"]: each["archive_missing"] for each in ended.document()}
+    assert found == {ID: True, OTHER: False}
+    assert ended.code == 1
+    assert called("list", "--project", "app").code == 0  # of what is listed, nothing is missing
+    ended = called("list")
+    assert ended.code == 1
+    said = ended.out
+    assert "1 whose archive is missing" in said.split("\n")[0]
+    (row,) = (line for line in table(said) if line.startswith(ID[:8]))
+    assert "  missing  " in row
+
+
 def test_options_choose(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recent = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(time.time() - 3600))
     (tmp_path / "app").mkdir()
@@ -175,8 +268,7 @@ def test_other_clients_can_be_chosen(
     fakes.registered(monkeypatch, fakes.Fake(tmp_path / "fakes"))
     assert {*ids()} == {ID, "one"}
     assert ids("--client", "fake") == ["one"]
-    text = called("list").out
-    assert "client" in text.split("\n")[0]
+    assert "client" in table(called("list").out)[0]
     assert "client" not in called("list", "--client", "fake").out
     assert home.live.exists()
 
@@ -193,7 +285,7 @@ def test_what_is_shown_of_an_id_finds_the_session_again(home: Home) -> None:
     for number in range(4):
         add(home, f"{ID[:-1]}{number + 5}", size=number * 1000)
         add(home, f"{number}{OTHER[1:]}", size=number * 1000)
-    lines = called("list").out.split("\n")[1:-2]
+    lines = table(called("list").out)[1:]
     assert len(lines) == 9
     names = [line.split()[0] for line in lines]
     for name, session in zip(names, ids(), strict=True):
@@ -214,7 +306,7 @@ def test_what_is_shown_of_files_that_share_a_uuid_finds_each(
         rows = [{"sessionId": f"{name[3:]}-000{uuid}", **head}, said]
         lines = "".join(f"{json.dumps(row)}\n" for row in rows)
         (chats / f"session-2026-03-01T12-{name}.jsonl").write_text(lines)
-    shown = called("list", "--client", "gemini").out.split("\n")[1:-2]
+    shown = table(called("list", "--client", "gemini").out)[1:]
     found = {find.path_of(line.split()[0]) for line in shown}
     assert found == {*chats.iterdir()}
 
@@ -248,7 +340,8 @@ def test_a_pipe_gets_text_without_colours(home: Home) -> None:
     assert (ended.code, ended.err) == (0, "")
     assert not has_colour(ended.out)
     assert not raw_controls(ended.out)
-    assert ended.out.split("\n")[-2].startswith("2 sessions: ")
+    assert ended.out.startswith("2 sessions: ")
+    assert len(table(ended.out)) == 3
 
 
 @pytest.mark.parametrize("columns", [20, 80, 160])
@@ -261,10 +354,11 @@ def test_on_a_terminal_each_session_is_one_line_that_fits(home: Home, columns: i
     screen = pyte.Screen(columns, 30)
     pyte.Stream(screen).feed(ended.out.replace("\n", "\r\n"))
     shown = [line.rstrip() for line in screen.display if line.strip()]
-    assert shown[0].startswith("session")
+    assert shown[0].startswith("6 sessions:")
+    shown = shown[shown.index(next(line for line in shown if line.startswith("session"))) :]
     starts = [f"{number}{OTHER[1:8]}" for number in range(5)]
     assert sorted(line[:8] for line in shown[1:7]) == sorted([*starts, ID[:8]])
-    assert shown[7].startswith("6 sessions:")
+    assert len(shown) == 7
     if columns >= 80:
         assert all(" ago" in line for line in shown[1:7])
 
@@ -275,7 +369,8 @@ def test_what_runs_is_marked(home: Home) -> None:
     command_line.write(path, json.dumps(registered).encode())
     add(home, OTHER)
     assert [each["running"] for each in listed()] == [True, False]
-    first, second, total = called("list").out.split("\n")[1:4]
+    said = called("list").out
+    total, (_, first, second) = said.split("\n")[0], table(said)
     assert "running" in first
     assert "running" not in second
     assert total.endswith(", 1 running")
@@ -319,7 +414,7 @@ def test_what_cannot_be_read_is_told_and_the_rest_is_listed(home: Home) -> None:
     home.live.with_name(f"{LARGE}.jsonl").mkdir()
     ended = piped("list", env=home.env)
     assert ended.code == 0
-    assert {line.split()[0] for line in ended.out.split("\n")[1:-2]} == {ID[:8], OTHER[:8]}
+    assert {line.split()[0] for line in table(ended.out)[1:]} == {ID[:8], OTHER[:8]}
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")

@@ -1,4 +1,4 @@
-"""`prune`, `undelete`, `pin`, `unpin`: shown, asked for, done as shown, and undone."""
+"""`prune`, `pin`, `unpin`, and `restore` of what was pruned: shown, asked for, done, and undone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from sessrotate import fs
-from sessrotate.system import locks
+from sessrotate.system import locks, user_folders
 from support import command_line, homes, oracle
 from support.command_line import (
     COMMAND,
@@ -52,7 +52,7 @@ def trashed(home: Home) -> list[str]:
 
 
 def asked(answer: str, *arguments: str, env: Mapping[str, str]) -> tuple[int, str]:
-    """Run the command on a terminal that is its own, and answer when it asks."""
+    """Run the command on a terminal that is its own, and answer its questions, a line each."""
     master, slave = pty.openpty()
 
     def take_terminal() -> None:
@@ -68,13 +68,13 @@ def asked(answer: str, *arguments: str, env: Mapping[str, str]) -> tuple[int, st
         preexec_fn=take_terminal,  # noqa: PLW1509 - no threads here, and Ctrl-C needs it
     )
     os.close(slave)
-    said = b""
+    said, answers = b"", iter(answer.splitlines(keepends=True))
     try:
         with contextlib.suppress(OSError):  # EIO: the command has ended
             while piece := os.read(master, 65536):
                 said += piece
-                if said.endswith(b"[y/N]\r\n"):
-                    os.write(master, answer.encode())
+                if said.endswith((b"[y/N]\r\n", b"[Y/n]\r\n")):
+                    os.write(master, next(answers).encode())
         code = process.wait(command_line.SECONDS)
     finally:
         process.kill()
@@ -93,10 +93,13 @@ def test_a_dry_run_shows_what_the_run_does_and_changes_nothing(home: Home) -> No
     assert snapshot(home.config) == before
     done = piped("prune", ID, *LAST_TWO, "--yes", env=home.env)
     assert done.code == 0
-    assert done.out.startswith(shown.out)
-    assert re.findall(r"  (keep|remove)  ", shown.out) == ["remove", "remove", "keep", "keep"]
-    assert "Of each session, keep the last 2." in shown.out
-    assert "To the trash: 2 segments of 4" in shown.out
+    *plan, last = shown.out.splitlines()
+    assert done.out.splitlines()[:-1] == plan
+    assert plan[0].split() == ["session", "remove", "size", "last", "record", "why"]
+    assert re.fullmatch(rf"{ID}  2 of 4  .*B  2026-03-01 10:00  no keep rule holds it", plan[1])
+    assert plan[2].startswith("Of each session, keep the last 2.")
+    assert re.fullmatch(r"Would move 2 segments of 4 \(.*B\) to the trash\.", last)
+    assert re.match(r"Moved .*B to the trash: `restore`", done.out.splitlines()[-1])
     assert trashed(home) == [f"{ID}.1.jsonl", f"{ID}.jsonl"]
 
 
@@ -117,8 +120,9 @@ def test_json_has_the_keys_that_others_read(home: Home) -> None:
     grace = ("--empty-trash", "--grace", "0")
     both = called("prune", ID, "--keep-last", "1", *grace, "--json", "--dry-run").document()
     done = called("prune", ID, "--keep-last", "1", *grace, "--yes", "--json").document()
-    assert (done["bytes_trashed"], done["bytes_freed"]) == (sizes[2], sum(sizes))
-    assert (both["bytes_trashed"], both["bytes_freed"]) == (sizes[2], sum(sizes))
+    blocks = sum(entry["disk_bytes"] for entry in dry["segments"][:3])
+    assert (done["bytes_trashed"], both["bytes_trashed"]) == (sizes[2], sizes[2])
+    assert sum(sizes) < blocks <= both["bytes_freed"] == done["bytes_freed"]
 
 
 def test_a_script_must_say_yes(home: Home) -> None:
@@ -136,7 +140,7 @@ def test_a_person_is_asked(home: Home, answer: str, code: int) -> None:
     ended, said = asked(answer, "prune", ID, *LAST_TWO, env=home.env)
     assert ended == code, said
     assert said.count("Continue? [y/N]") == 1
-    assert said.count("To the trash: 2 segments") == 1
+    assert re.search(r"Will move 2 segments of 4 \(.*B\) to the trash\. Continue\?", said)
     assert "Traceback" not in said
     if answer in {"y\n", "YES\n"}:
         assert len(trashed(home)) == 2
@@ -145,17 +149,46 @@ def test_a_person_is_asked(home: Home, answer: str, code: int) -> None:
         assert code or "Nothing was changed." in said
 
 
-def test_on_a_terminal_a_long_table_has_what_goes_and_counts_the_rest(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_question_says_what_goes_for_good(home: Home) -> None:
+    called("prune", ID, *LAST_TWO, "--yes")
+    empty = ("prune", "--all", "--empty-trash", "--grace", "0")
+    said = asked("n\n", *empty, env=home.env)[1]
+    assert re.search(r"Will free .*B for good\. Continue\? \[y/N\]", said)
+    assert said.count("for good") == 1
+    said = called(*empty, "--dry-run").out
+    assert re.fullmatch(r"Would free .*B for good\.\n", said)
+    said = called(*empty, "--yes").out
+    assert re.fullmatch(r"Freed .*B for good\.\n", said)
+
+
+def test_each_session_that_loses_something_is_a_line_and_each_segment_if_wanted(
+    home: Home,
 ) -> None:
-    home = homes.home(tmp_path, monkeypatch, command_line.session(boundaries=60, rows=1))
-    home.rotate()
-    options = ("prune", ID, "--keep-last", "57", "--dry-run")
-    on_terminal = command_line.on_terminal(*options, env=home.env)
-    assert on_terminal.out.count("  remove  ") == 3
-    assert "  keep  " not in on_terminal.out
-    assert "57 segments more are kept" in on_terminal.out
-    assert piped(*options, env=home.env).out.count("  keep  ") == 57
+    another(home, "second-session", DATA)
+    called("pin", "second-session", "0")
+    options = ("prune", "--all", *LAST_TWO, "--dry-run")
+    lines = called(*options).out.splitlines()
+    assert [line.split()[:4] for line in lines[1:3]] == [
+        [ID, "2", "of", "4"],
+        ["second-session", "1", "of", "4"],
+    ]
+    assert len(lines) == 5
+    said = called(*options, "-v").out
+    assert re.findall(r"  (keep|remove)  ", said) == [
+        *("remove", "remove", "keep", "keep"),
+        *("keep", "remove", "keep", "keep"),
+    ]
+    assert "the newest of its session" in said
+
+
+def test_where_nothing_goes_it_is_said_once(home: Home) -> None:
+    ended = called("prune", ID, "--keep-last", "9")
+    _, row, policy, last = ended.out.splitlines()
+    assert row.split()[:5] == [ID, "0", "of", "4", "0"]
+    assert "keep-last 9" in row
+    assert policy.startswith("Of each session, keep the last 9.")
+    assert last == "Nothing to remove."
+    assert home.stitched() == DATA
 
 
 # ── wrong usage ──────────────────────────────────────────────────────────────────────────────
@@ -165,7 +198,7 @@ def test_on_a_terminal_a_long_table_has_what_goes_and_counts_the_rest(
     ("options", "told"),
     [
         ((ID,), "No rule"),
-        ((), "Name a SESSION or pass --all, but not both."),
+        ((), "Name a SESSION or pass --all: `sessrotate list` shows what there is."),
         ((ID, "--all", *LAST_TWO), "Name a SESSION or pass --all, but not both."),
         (("nosuch", *LAST_TWO), "no file or session"),
     ],
@@ -227,7 +260,7 @@ def test_a_session_that_a_client_runs_stays(home: Home) -> None:
     (home.config / "sessions").mkdir()
     running = {"pid": os.getpid(), "sessionId": ID}
     (home.config / "sessions" / f"{os.getpid()}.json").write_text(json.dumps(running))
-    ended = called("prune", ID, *LAST_TWO, "--yes")
+    ended = called("prune", ID, *LAST_TWO, "--yes", "--verbose")
     assert ended.code == 0
     assert "a client runs its session" in ended.out
     assert trashed(home) == []
@@ -258,7 +291,7 @@ def test_the_trash_is_emptied_without_a_policy_and_only_when_it_is_time(home: Ho
     young = called("prune", ID, "--empty-trash")
     assert young.code == 0
     assert "Nothing in the trash is old enough" in young.out
-    size = sum(file.stat().st_size for file in (home.archive / "trash").iterdir())
+    size = homes.on_disk(home.archive / "trash")
     empty = ("prune", "--all", "--empty-trash", "--grace", "0")
     dry = called(*empty, "--dry-run", "--json").document()
     assert (dry["segments"], dry["policy"], dry["bytes_freed"]) == ([], None, size)
@@ -267,7 +300,34 @@ def test_the_trash_is_emptied_without_a_policy_and_only_when_it_is_time(home: Ho
     done = called(*empty, "--yes", "--json").document()
     assert (done["bytes_trashed"], done["bytes_freed"]) == (0, size)
     assert not (home.archive / "trash").exists()
-    assert_one_sentence(called("undelete", ID), 77)
+    for options in ((), ("--keep-rotated",)):
+        gone = called("restore", *options, ID)
+        assert_one_sentence(gone, 77)
+        assert "segments 0, 1 left the trash for good" in gone.err
+
+
+def test_what_is_freed_for_good_is_what_du_says_that_the_disk_gains(home: Home) -> None:
+    another(home, "second-session", DATA)
+    assert called("restore", "second-session").code == 0
+    called("prune", ID, *LAST_TWO, "--yes")
+    ours = home.config / "sessrotate"
+    empty = ("prune", "--all", "--empty-trash", "--grace", "0")
+    planned = called(*empty, "--dry-run", "--json").document()["bytes_freed"]
+    before = homes.on_disk(ours)
+    done = called(*empty, "--yes", "--json").document()["bytes_freed"]
+    gained = before - homes.on_disk(ours)
+    assert gained == pytest.approx(done, abs=4096)  # where the clock's file is new
+    assert planned == done > 0
+
+
+def test_a_run_says_what_the_disk_gains_by_the_trash_of_restored_sessions(home: Home) -> None:
+    assert called("restore", ID).code == 0
+    size = homes.on_disk(home.config / "sessrotate" / "trash" / ID)
+    command_line.write(user_folders.config_file(), b'[trash]\ngrace = "0d"\n')
+    for options in (("--dry-run",), ()):
+        steps = called("run", *options, "--json").document()["steps"]
+        (step,) = [each for each in steps if each["name"] == "trash"]
+        assert step["disk_bytes_gained"] == size
 
 
 def test_what_nobody_pruned_stays_in_the_trash_and_is_told(home: Home) -> None:
@@ -295,22 +355,43 @@ def test_a_link_in_the_trashs_place_is_not_followed(home: Home, tmp_path: Path) 
     assert home.stitched() == DATA
 
 
-def test_undelete_brings_back_one_or_all(home: Home) -> None:
-    before = command_line.contents(home.archive)
+def test_a_session_that_stays_rotated_gets_its_pruned_segments_back(home: Home) -> None:
+    before, live = command_line.contents(home.archive), home.live.read_bytes()
     called("prune", ID, *LAST_TWO, "--yes")
-    one = called("undelete", ID, "--segment", "1")
-    assert (one.code, one.out) == (0, f"Brought 1 segment of {ID} back from the trash.\n")
-    again = called("undelete", ID, "--segment", "1")
-    assert_one_sentence(again, 77)
-    assert called("undelete", ID).code == 0
+    back = called("restore", "--keep-rotated", ID)
+    assert (back.code, back.out) == (0, f"Brought 2 segments of {ID} back from the trash.\n")
     assert command_line.contents(home.archive) == before
+    assert home.live.read_bytes() == live
+    again = called("restore", "--keep-rotated", ID)
+    assert (again.code, again.out.startswith("Nothing to restore: ")) == (0, True)
 
 
-def test_a_file_in_the_way_of_an_undelete_is_not_overwritten(home: Home) -> None:
+def test_a_rotated_session_that_was_pruned_is_whole_again(home: Home) -> None:
+    called("prune", ID, *LAST_TWO, "--yes")
+    back = called("restore", ID)
+    assert back.code == 0
+    assert back.out.startswith(f"Brought 2 segments of {ID} back from the trash.\nPut 4 segments")
+    assert home.live.read_bytes() == DATA
+
+
+@pytest.mark.usefixtures("home")
+def test_what_is_left_comes_back_although_some_of_it_was_freed() -> None:
+    called("prune", ID, "--keep-last", "3", "--yes")
+    called("prune", ID, "--empty-trash", "--grace", "0", "--yes")
+    called("prune", ID, *LAST_TWO, "--yes")
+    back = called("restore", ID)
+    assert back.code == 0
+    assert "Brought 1 segment" in back.out
+    assert "cannot be whole: segment 0 left the trash for good." in back.out
+    assert called("stitch", ID, "--allow-gaps").out.encode() == b"".join(BODIES[1:])
+    assert_one_sentence(called("restore", ID), 77)
+
+
+def test_a_file_in_the_way_of_what_comes_back_is_not_overwritten(home: Home) -> None:
     called("prune", ID, *LAST_TWO, "--yes")
     (home.archive / f"{ID}.1.jsonl").write_bytes(b"mine")
     in_trash = (home.archive / "trash" / f"{ID}.1.jsonl").read_bytes()
-    assert_one_sentence(called("undelete", ID), 74)
+    assert_one_sentence(called("restore", "--keep-rotated", ID), 74)
     assert (home.archive / f"{ID}.1.jsonl").read_bytes() == b"mine"
     assert (home.archive / "trash" / f"{ID}.1.jsonl").read_bytes() == in_trash
 
@@ -320,7 +401,7 @@ def test_a_file_in_the_way_of_an_undelete_is_not_overwritten(home: Home) -> None
 
 def test_a_pinned_segment_stays_with_its_note_and_without_it_goes(home: Home) -> None:
     assert called("pin", ID, "1", "--note", "evil\x1b[31m\nnote").code == 0
-    ended = called("prune", ID, *LAST_TWO, "--yes")
+    ended = called("prune", ID, *LAST_TWO, "--yes", "--verbose")
     assert not raw_controls(ended.out)
     assert "pinned: evil" in ended.out
     assert trashed(home) == [f"{ID}.jsonl"]
@@ -349,7 +430,7 @@ def test_a_hostile_name_of_a_session_is_harmless_in_the_table(
         ended = called("prune", "--all", *LAST_TWO, *options)
         assert ended.code == 0
         assert not raw_controls(ended.out + ended.err)
-        assert ended.out.count("remove ") == 2
+        assert ended.out.count("  2 of 4  ") == 1
 
 
 # ── a rotation in between ────────────────────────────────────────────────────────────────────
@@ -361,10 +442,10 @@ def test_an_unfinished_rotation_holds_everything_and_says_what_finishes_it(home:
     assert ended.code == 0
     assert "a rotation of its session is unfinished" in ended.out
     assert trashed(home) == []
-    for command in (("undelete", ID), ("pin", ID, "1"), ("compress", ID)):
+    for command in (("pin", ID, "1"), ("compress", ID)):
         ended = called(*command)
         assert ended.code == 75
-        assert "split --in-place" in ended.err
+        assert "rotate" in ended.err
 
 
 def test_a_rotation_after_the_plan_was_made_is_noticed(home: Home) -> None:
@@ -432,9 +513,10 @@ def test_a_pruned_session_is_read_with_a_sentence_about_what_is_gone(tmp_path: P
 def test_a_pruned_session_is_rotated_with_all_others(home: Home) -> None:
     called("prune", ID, *LAST_TWO, "--yes")
     home.append(command_line.boundary(90) + command_line.row(91))
-    assert called("split", "--all", "--in-place").code == 0
+    assert called("rotate", "--all", "--yes", "--min-size", "1").code == 0
     assert called("verify", ID).code == 0
-    assert_one_sentence(called("restore", ID), 77)
+    assert called("restore", ID).code == 0
+    assert home.live.read_bytes() == DATA + command_line.boundary(90) + command_line.row(91)
 
 
 def test_a_session_that_the_client_deleted_is_pruned_like_any_other(home: Home) -> None:
@@ -442,8 +524,9 @@ def test_a_session_that_the_client_deleted_is_pruned_like_any_other(home: Home) 
     shutil.rmtree(home.live.parent)
     assert called("prune", ID, *LAST_TWO, "--yes").code == 0
     assert len(trashed(home)) == 2
-    assert called("undelete", ID).code == 0
-    assert called("restore", ID).code == 0
+    ended = called("restore", ID)
+    assert ended.code == 0
+    assert "The live file was gone, and what came after" in ended.out
     assert home.live.read_bytes() == b"".join(BODIES[:-1])
 
 
@@ -474,7 +557,7 @@ def test_tombstones_of_files_that_are_there_lose_nothing(
     for options in ((*LAST_TWO, "--dry-run"), ("--empty-trash", "--grace", "0", "--yes")):
         assert called("prune", ID, *options).code == 0
     assert len(trashed(home)) == len(which)
-    assert called("undelete", ID).code == 0
+    assert called("restore", "--keep-rotated", ID).code == 0
     assert home.stitched() == DATA
     assert gone != DATA
     home.append(command_line.boundary(90) + command_line.row(91))

@@ -28,12 +28,19 @@ from support.command_line import (
 )
 from support.homes import Home
 from support.limits import MIB, weighed
-from support.talks import answer, call, prompt, result, talk
+from support.talks import answer, call, chained, prompt, result, talk
 from support.tiers import in_gate
 
 TORN = b'{"type":"user","mess\n'
 LATIN = b"caf\xe9 \x1b[31m\n"
-DATA = talk() + TORN + prompt(30, "last prompt") + LATIN + answer(31, "last answer")
+MORE = prompt(30, "last prompt"), LATIN, answer(31, "last answer")
+DATA = talk(TORN, *MORE)
+FIRST = segments_of(talk())[0]
+LAST = DATA.removeprefix(FIRST)
+
+
+def uuid_of(number: int) -> str:
+    return str(json.loads(row(number))["uuid"])
 
 
 @pytest.fixture
@@ -78,6 +85,19 @@ Assistant · model-of-a-test · 2026-03-01 10:00:31
 last answer
 """
 
+UNREAD = (
+    """\
+✗ segment 1, offset 797: 20 B that are no record
+  {"type":"user","mess
+
+""",
+    """\
+✗ segment 1, offset 1030: 10 B that are no record
+  caf�
+
+""",
+)
+
 HEAD = """\
 You · 2026-03-01 10:00:01
 > first prompt
@@ -101,17 +121,15 @@ second answer
 
 def sized(text: str) -> str:
     """Return a text with the offsets of the two lines that are no records in these bytes."""
-    tail = segments_of(talk())[1]
-    second = len(tail) + len(TORN) + len(prompt(30, "last prompt"))
-    return text.replace("797", str(len(tail))).replace("1030", str(second))
+    return text.replace("797", str(LAST.index(TORN))).replace("1030", str(LAST.index(LATIN)))
 
 
 @pytest.mark.parametrize("rotated", [False, True])
-def test_what_a_resume_loads_is_shown_as_text(home: Home, rotated: bool) -> None:
+def test_what_a_resume_sends_is_shown_as_text(home: Home, rotated: bool) -> None:
     if rotated:
         home.rotate()
     ended = piped("read", ID[:8], env=home.env)
-    expected = sized(TAIL)
+    expected = TAIL.replace(UNREAD[0], "").replace(UNREAD[1], "")
     assert (ended.code, ended.out, ended.err) == (0, expected, "")
 
 
@@ -131,9 +149,9 @@ def test_lines_are_byte_exact(home: Home, rotated: bool) -> None:
     lines = ("--format", "jsonl")
     ended = piped("read", ID, "--history", *lines, env=home.env)
     assert ended.out == piped("stitch", ID, env=home.env).out == decoded(DATA)
-    assert (
-        piped("read", ID, *lines, env=home.env).out == decoded(DATA)[len(segments_of(talk())[0]) :]
-    )
+    assert piped("read", ID, "--segment", "1", *lines, env=home.env).out == decoded(LAST)
+    sent = LAST.replace(TORN, b"").replace(LATIN, b"")
+    assert piped("read", ID, *lines, env=home.env).out == decoded(sent)
 
 
 def test_a_torn_last_line_stays_torn(tmp_path: Path) -> None:
@@ -147,16 +165,16 @@ def test_a_line_that_is_too_long_to_be_held_is_marked_and_exact(tmp_path: Path) 
     path = write(tmp_path / f"{ID}.jsonl", DATA + long + answer(41, "after it"))
     lines = piped("read", path, "--history", "--format", "jsonl").out
     assert lines == decoded(DATA + long + answer(41, "after it"))
-    text = piped("read", path).out
-    assert f"offset {len(DATA) - len(segments_of(talk())[0])}: a line of 9.0 MiB, too long" in text
+    text = piped("read", path, "--segment", "1").out
+    assert f"offset {len(LAST)}: a line of 9.0 MiB, too long" in text
     assert text.endswith("after it\n")
     assert len(text) < 3000
-    found = piped("read", path, "--grep", "xxx")
+    found = piped("read", path, "--history", "--grep", "xxx")
     assert (found.code, found.out) == (0, "")
     assert "1 line longer than 8 MiB could not be searched" in found.err
 
 
-def test_only_the_live_file_is_opened_for_what_a_resume_loads(home: Home) -> None:
+def test_only_the_live_file_is_opened_for_what_a_resume_sends(home: Home) -> None:
     home.rotate()
     for file in home.archive.glob("*.jsonl"):
         file.write_bytes(b"")
@@ -185,7 +203,7 @@ def test_one_segment_is_read_without_the_others(home: Home) -> None:
     home.rotate()
     (home.archive / f"{ID}.jsonl").write_bytes(b"")
     lines = piped("read", ID, "--segment", "1", "--format", "jsonl", env=home.env)
-    assert lines.out == decoded(DATA[len(segments_of(talk())[0]) :])
+    assert lines.out == decoded(LAST)
     both = piped("read", ID, "--segment", "2", "--segment", "1", "--segment", "2", env=home.env)
     assert both.out.index("last answer") < both.out.index("newest")
     assert both.out.count("newest") == 1
@@ -214,6 +232,69 @@ def test_memory_does_not_grow_with_the_session(tmp_path: Path, options: list[str
     done = weighed("read", path, "--history", *options)
     assert (done.code, done.err) == (0, "")
     assert done.peak_mib <= 40
+
+
+# ── what a resume sends ──────────────────────────────────────────────────────────────────────
+
+BRANCHED = b"".join(
+    [
+        chained(prompt(1, "first prompt"), answer(2, "first answer")),
+        prompt(3, "left prompt", parentUuid=uuid_of(2)),
+        prompt(4, "to the left agent", parentUuid=None, isSidechain=True, agentId="a1"),
+        answer(5, "left answer", parentUuid=uuid_of(3)),
+        prompt(6, "second prompt", parentUuid=uuid_of(2)),
+        prompt(7, "to the agent", parentUuid=None, isSidechain=True, agentId="a2"),
+        row(8, type="attachment", message=None, attachment={"type": "note"}, parentUuid=uuid_of(6)),
+        answer(9, "of the agent", parentUuid=uuid_of(7), isSidechain=True, agentId="a2"),
+        row(10, type="mode", uuid=None, message=None),
+        answer(11, "second answer", parentUuid=uuid_of(8)),
+    ]
+)
+
+
+@pytest.mark.parametrize("output", ["text", "markdown", "jsonl"])
+def test_a_branch_that_was_rewound_is_shown_with_history_only(tmp_path: Path, output: str) -> None:
+    path = write(tmp_path / f"{ID}.jsonl", BRANCHED)
+    sent = shown(path, "--format", output)
+    for word in ("first prompt", "first answer", "second prompt", "second answer"):
+        assert word in sent, word
+    assert "left" not in sent
+    assert "left answer" in shown(path, "--format", output, "--history")
+    assert "left answer" in shown(path, "--format", output, "--segment", "0")
+
+
+def test_as_lines_what_a_resume_sends_is_its_rows_and_no_others(tmp_path: Path) -> None:
+    path = write(tmp_path / f"{ID}.jsonl", BRANCHED)
+    lines = BRANCHED.splitlines(keepends=True)
+    assert shown(path, "--format", "jsonl") == decoded(b"".join(lines[n] for n in (0, 1, 5, 7, 10)))
+
+
+def test_agents_rows_are_shown_where_they_stand_in_what_a_resume_sends(tmp_path: Path) -> None:
+    path = write(tmp_path / f"{ID}.jsonl", BRANCHED)
+    said = [
+        line.removeprefix("> ")
+        for line in shown(path, "--include", "sidechains").splitlines()
+        if line and " · " not in line
+    ]
+    assert said == [
+        "first prompt", "first answer", "second prompt", "to the agent", "of the agent",
+        "second answer",
+    ]  # fmt: skip
+    assert "to the left agent" in shown(path, "--history", "--include", "sidechains")
+
+
+def test_what_is_chosen_is_chosen_among_what_a_resume_sends(tmp_path: Path) -> None:
+    path = write(tmp_path / f"{ID}.jsonl", BRANCHED)
+    ended = piped("read", path, "--grep", "left")
+    assert (ended.code, ended.out, ended.err) == (0, "", "sessrotate: Nothing matches.\n")
+    assert shown(path, "--grep", "answer").count("segment 0") == 2
+    assert "left" not in shown(path, "--turns")
+    late = shown(path, "--since", "2026-03-01T10:00:02Z", "--until", "2026-03-01T10:00:06Z")
+    assert [word in late for word in ("first prompt", "first answer", "second prompt")] == [
+        False, True, True,
+    ]  # fmt: skip
+    ended = piped("read", path, "--since", uuid_of(3))
+    assert (ended.code, "--history" in ended.err) == (2, True)
 
 
 # ── choosing ─────────────────────────────────────────────────────────────────────────────────
@@ -251,7 +332,7 @@ def test_a_time_or_a_record_limits_what_is_shown(
 def test_what_is_old_is_not_shown(path: Path) -> None:
     ended = piped("read", path, "--since", "2h")
     assert (ended.code, ended.out) == (0, "")
-    assert ended.err == "sessrotate: There is nothing to show.\n"
+    assert ended.err == "sessrotate: Nothing matches.\n"
     assert piped("read", path, "--since", "2h", "--quiet").err == ""
     assert "last answer" in shown(path, "--until", "2h")
 
@@ -280,7 +361,8 @@ def test_a_search_names_segment_and_offset(path: Path) -> None:
 
 def test_a_search_finds_what_is_escaped_in_the_file_and_not_what_is_hidden(tmp_path: Path) -> None:
     escaped = prompt(1, "a/b “q” \U0001f600").replace(b"a/b", b"\\u0061\\/b")
-    path = write(tmp_path / f"{ID}.jsonl", escaped + answer(2, call("Bash", "1", command='x "y"')))
+    more = answer(2, call("Bash", "1", command='x "y"'), parentUuid=uuid_of(1))
+    path = write(tmp_path / f"{ID}.jsonl", escaped + more)
     assert "offset 0" in shown(path, "--grep", "a/b")
     assert "offset 0" in shown(path, "--grep", "^a/b “")
     assert f"offset {len(escaped)}" in shown(path, "--grep", 'x "y"')
@@ -291,7 +373,8 @@ def test_a_search_finds_what_is_escaped_in_the_file_and_not_what_is_hidden(tmp_p
 
 def test_a_search_of_lines_gives_the_lines(path: Path) -> None:
     found = shown_lines(path, "--history", "--grep", "first answer|caf")
-    assert found == decoded(answer(7, "first answer") + LATIN)
+    (first,) = (line for line in DATA.splitlines(keepends=True) if b"first answer" in line)
+    assert found == decoded(first + LATIN)
 
 
 def shown_lines(*arguments: str | Path) -> str:
@@ -470,3 +553,20 @@ def test_help_names_every_option() -> None:
     for option in ("history", "segment", "since", "until", "grep", "include", "turns", "format",
                    "allow-gaps", "quiet"):  # fmt: skip
         assert f"--{option}" in said
+
+
+AGENTS = sorted((Path(__file__).parents[2] / "fixtures" / "claude").rglob("agent-*.jsonl"))
+
+
+@pytest.mark.parametrize("path", AGENTS, ids=lambda path: f"{path.parents[-5].name}-{path.stem}")
+def test_of_an_agents_transcript_all_that_was_said_is_shown(path: Path) -> None:
+    rows = [json.loads(line) for line in path.read_bytes().splitlines()]
+    asked = next(row["message"]["content"] for row in rows if row["type"] == "user")
+    for options in ((), ("--history",)):
+        said = shown(path, *options)
+        assert asked in said
+        assert "To the agent" in said
+        assert "\nAgent " in said
+    lines = shown(path, "--format", "jsonl").splitlines()
+    assert {json.loads(line)["uuid"] for line in lines} <= {row.get("uuid") for row in rows}
+    assert len(lines) > 1

@@ -79,7 +79,7 @@ def test_all_archives_follow_a_project(home: Home, form: int) -> None:
         assert {**one, "result": "done"} == other
     assert archives(home) == {NEW: {ID, OTHER}}
     assert called("stitch", ID).out.encode() == DATA
-    assert called("unarchive", OTHER).code == 0
+    assert called("restore", "--keep-rotated", OTHER).code == 0
     assert (home.config / "projects" / NEW / f"{OTHER}.jsonl").exists()
     assert called("doctor").code == 0
     assert called("relocate", *named, "--yes").out.startswith("There are no archives in OLD")

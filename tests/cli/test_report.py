@@ -54,6 +54,22 @@ def beside(place: Home, identity: str, data: bytes, project: str = PROJECT) -> P
     return write(place.config / "projects" / project / f"{identity}.jsonl", data)
 
 
+def test_with_all_what_is_no_session_ends_as_what_cannot_be_read(place: Home) -> None:
+    garbage = beside(place, OTHER, b"%PDF-1.4\n" * 99)
+    ended = called("report", "--all")
+    assert ended.code == 74
+    assert ended.err.count(str(garbage)) == 1
+    assert "is no session" in ended.err
+    assert called("report", str(garbage)).code == 65
+
+
+def test_a_page_is_a_file_and_no_folder(place: Home, tmp_path: Path) -> None:
+    ended = called("report", "--all", "--html", f"{tmp_path}/new/")
+    assert (ended.code, (tmp_path / "new").exists()) == (2, False)
+    assert "Add the name of a file" in ended.err
+    assert place.live.exists()
+
+
 # ── JSON ─────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -136,7 +152,7 @@ def test_what_is_worth_rotating_comes_with_the_command_that_does_it(place: Home)
     found = valid(called("report", "--all", "--json"))
     named, by_path = found["worth_rotating"]
     assert named["session"] == by_path["session"] == OTHER
-    assert by_path["command"] == f"sessrotate split --in-place '{twin}'"
+    assert by_path["command"] == f"sessrotate rotate '{twin}'"
     alone = valid(called("report", twin, "--json"))
     assert alone["command"] == by_path["command"]
     assert found["would_free_bytes"] > named["would_free_bytes"] + by_path["would_free_bytes"]
@@ -149,7 +165,7 @@ def test_what_is_worth_rotating_comes_with_the_command_that_does_it(place: Home)
 def test_a_report_tells_what_is_big_and_what_to_do() -> None:
     ended = called("report", ID, "--kinds")
     assert (ended.code, ended.err) == (0, "")
-    assert ended.out.splitlines()[-1] == f"  sessrotate split --in-place {ID}"
+    assert ended.out.splitlines()[-1] == f"  sessrotate rotate {ID}"
     for words in ("4 segments", "live tail", "user text", "largest lines", "100,003", "auto"):
         assert words in ended.out
     assert not has_colour(ended.out)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -44,7 +45,11 @@ def test_the_live_file_is_whole_again_and_the_archive_is_gone(home: Home, named:
 def test_a_session_that_is_gone_comes_back_by_its_id(home: Home) -> None:
     home.live.unlink()
     home.live.parent.rmdir()
-    assert called("restore", ID).code == 0
+    last = json.loads(command_line.segments_of(DATA)[1].splitlines()[-1])["timestamp"]
+    for options in (["--dry-run"], []):
+        told = called("restore", *options, ID)
+        assert told.code == 0
+        assert f"what came after {last[:19].replace('T', ' ')} with it" in told.out
     assert home.live.read_bytes() == b"".join(command_line.segments_of(DATA)[:2])
     assert home.live.stat().st_mode & 0o7777 == 0o600
     assert not home.archive.exists()

@@ -32,7 +32,7 @@ from support.limits import UNPRIVILEGED, limited
 
 DATA: Final = command_line.session(boundaries=4)
 SETTINGS: Final = b"""
-rotate.min_size = 0
+rotate.min_gain = 0
 compress.older_than = false
 prune.keep_last = 2
 trash.grace = "0"
@@ -57,7 +57,7 @@ def test_a_run_ends_with_one_line_and_0(home: Home) -> None:
     assert ended.out.startswith("Rotated 1 session (")
     assert ", pruned 1 session (" in ended.out
     assert ", emptied the trash of 1 session (" in ended.out
-    assert home.archived() == {f"{ID}.2.jsonl", f"{ID}.3.jsonl", "manifest.json"}
+    assert home.archived() == {f"{ID}.2.jsonl.zst", f"{ID}.3.jsonl.zst", "manifest.json"}
     assert json.loads(log(home).read_bytes())["code"] == 0
     ended = piped("run", env=home.env)
     assert (ended.code, ended.out, ended.err) == (0, "Nothing to do.\n", "")
@@ -78,7 +78,7 @@ def test_a_dry_run_shows_all_of_it_and_changes_nothing(home: Home) -> None:
 
 
 def test_a_dry_run_without_rules_says_what_is_not_configured(home: Home, tmp_path: Path) -> None:
-    other = write(tmp_path / "o.toml", b"rotate.min_size = false\n")
+    other = write(tmp_path / "o.toml", b"rotate.min_gain = false\n")
     ended = piped("run", "-n", "--config", other, env=home.env)
     told, last = ended.out.splitlines()[1:]
     assert told.startswith("Not configured: rotate, ")

@@ -72,6 +72,9 @@ class Machine:
                 patch.setattr(schedule, name, value)
             return piped("schedule", *arguments, env=self.env)
 
+    def doctor(self) -> Ended:
+        return piped("doctor", "--json", env=self.env)
+
     def calls(self) -> list[str]:
         path = self.home / "calls"
         found = path.read_text().splitlines() if path.exists() else []
@@ -138,6 +141,7 @@ def test_twice_is_once_and_another_time_changes_it(linux: Machine) -> None:
         key: value for key, value in before.items() if "wants" not in key
     }
     assert linux.run("install", "--every", "weekly").out.startswith("`sessrotate run` now starts w")
+    assert linux.doctor().document()["findings"] == []
     assert "OnCalendar=weekly" in (linux.units / systemd.TIMER).read_text()
     assert linux.calls() == ENABLED * 3
 
@@ -202,7 +206,11 @@ def test_a_manager_that_does_not_answer_is_an_error_that_says_what_to_do(machine
     assert_one_sentence(ended, 74)
     assert "`systemctl --user daemon-reload` failed (1: Failed to connect to bus" in ended.err
     assert names_in(machine.units) == [systemd.SERVICE, systemd.TIMER]
+    (finding,) = machine.doctor().document()["findings"]
+    assert (finding["kind"], finding["path"]) == ("schedule", str(machine.units / systemd.TIMER))
+    assert "`sessrotate schedule install` again" in finding["detail"]
     assert_one_sentence(machine.run("remove"), 74)
+    assert machine.doctor().document()["findings"] == []
     assert not machine.units.exists()
 
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sessrotate.retention import archive
+from support import homes
 from support.command_line import (
     COMMAND,
     ID,
     Ended,
     assert_one_sentence,
+    called,
     contents,
     on_terminal,
     patched,
@@ -49,6 +53,30 @@ def test_a_sound_set_is_whole(run: Any, folder: Path) -> None:
     assert contents(folder) == before
     (folder / "manifest.json").unlink()
     assert run("verify", folder).code == 0
+
+
+def test_what_was_pruned_is_not_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = homes.home(tmp_path, monkeypatch, session(3))
+    home.rotate()
+    assert called("prune", "--keep-last", "1", "--yes", ID).code == 0
+    ended = called("verify", ID)
+    assert ended.code == 0
+    assert ended.out.endswith(": whole except 2 pruned segments\n")
+    assert "1 archived segment and the live file" in ended.out
+
+
+def test_an_archiving_that_was_killed_is_no_problem_of_what_is_archived(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for at in range(1, 30):
+        home = homes.home(tmp_path / str(at), monkeypatch, session(2))
+        with pytest.MonkeyPatch.context() as patch:
+            homes.Crash(at).install(patch)
+            with suppress(homes.Killed):
+                archive.archive(home.where, 1)
+        ended = called("verify", "--all")
+        assert (ended.code, ended.err) == (0, ""), ended.out
+        assert "problem" not in ended.out
 
 
 @pytest.mark.parametrize("run", [piped, on_terminal])

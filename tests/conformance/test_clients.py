@@ -204,10 +204,16 @@ def test_a_session_is_read_each_record_once(specimen: Specimen, path: Path) -> N
         history = list(session.history())
         views = [session.view(record) for record in history]
         assert {view.kind for view in views if view} >= {"user", "assistant"}
-        live, conversation = list(session.live()), list(session.conversation())
+        conversation = list(session.conversation())
         known = {(record.segment, record.offset) for record in history}
-        whole = [each for each in live if not each.is_carried and not each.is_part]
-        assert {(each.segment, each.offset) for each in whole} <= known
+        whole = {(each.segment, each.offset) for each in conversation if not each.is_part}
+        assert whole <= known
+        with_agents = list(session.conversation(with_agents=True))
+        agents = [each for each in with_agents if each not in conversation]
+        assert [each for each in with_agents if each not in agents] == conversation
+        assert all(view.is_sidechain for each in agents if (view := session.view(each)))
+        is_rewound = session.reader.rewound(session)
+        assert not any(map(is_rewound, conversation))
         assert conversation
         assert session.title().text
         assert session.side_bytes() >= 0
@@ -219,8 +225,7 @@ def test_a_session_is_read_each_record_once(specimen: Specimen, path: Path) -> N
             cuts = [0, *specimen.boundaries(data)]
             assert data == b"".join(record.line + b"\n" * record.is_ended for record in history)
             # A record of the conversation, or of what is read, may be part of a line.
-            parts = (*session.said(iter(history)), *(each for each in live if each.is_part))
-            for record in (*history, *conversation, *parts):
+            for record in (*history, *conversation, *session.said(iter(history))):
                 start = cuts[record.segment] + record.offset
                 assert data[start : start + record.size] == record.line
             assert [session.key(record) for record in history] == [
@@ -232,8 +237,9 @@ def test_a_session_is_read_each_record_once(specimen: Specimen, path: Path) -> N
 def test_an_export_has_each_record_once(specimen: Specimen, path: Path) -> None:
     with open_session(path) as session:
         exported = b"".join(jsonl.pieces(session))
-        for pieces in (markdown.pieces(session), html.pieces(session)):
-            assert sum(1 for _ in pieces)
+        for pieces in (markdown.pieces, html.pieces):
+            few, many = (sum(1 for _ in pieces(session, all_branches=b)) for b in (False, True))
+            assert 0 < few <= many
     if specimen.has_lines and not specimen.repeats:
         seen: dict[object, bytes] = {}
         for line in path.read_bytes().split(b"\n"):
@@ -296,12 +302,15 @@ def test_no_line_is_too_odd_to_be_read(specimen: Specimen, data: st.DataObject) 
     for record in session.history():
         assert isinstance(session.view(record), (View, type(None)))
         assert isinstance(session.key(record), (bytes, type(None)))
-    for records in (session.live(), session.conversation()):
-        assert sum(1 for _ in records) >= 0
+    for with_agents in (False, True):
+        assert sum(1 for _ in session.conversation(with_agents=with_agents)) >= 0
+    is_rewound = session.reader.rewound(session)
+    assert not any(map(is_rewound, session.conversation()))
     assert isinstance(session.title(), Title)
     assert "\n" not in session.title().text
     assert isinstance(session.agents(), list)
-    for pieces in (jsonl.pieces(session), markdown.pieces(session), html.pieces(session)):
+    every = html.pieces(session, all_branches=True), markdown.pieces(session, all_branches=True)
+    for pieces in (jsonl.pieces(session), markdown.pieces(session), html.pieces(session), *every):
         assert isinstance(b"".join(pieces), bytes)
 
 

@@ -20,6 +20,7 @@ def _nobody_to_wait_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sessrotate.system.lease.GRACE", 0)
     # Drafts are synced side by side, in any order: here in that in which they were written.
     monkeypatch.setattr("sessrotate.fs.replacing._SYNCED", 1)
+    monkeypatch.setattr("sessrotate.segments.compressed.workers", lambda _: 1)
     monkeypatch.setattr("sessrotate.system.lease.PAUSE", 0)
     # A trash is named after the time: here it is always the same, so that states can be compared.
     stamp = "sessrotate.archive.clock_record.stamp"

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from sessrotate.errors import DamagedError, InUseError
-from sessrotate.fs import exact
 from support.crash.changes import Before
 from support.crash.judging import seen_of
 from support.crash.power import recorded
 from support.crash.scenes import CHANGED, LATE, OPENING, Session, laid_out, scene
 from support.crash.simulator import Disk
 from support.newcomers import Newcomers, needs_exchange, saved
+from support.portable import lack
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -176,7 +176,7 @@ def test_no_power_loss_loses_what_was_saved_and_synced(
 
 def test_without_the_comparison_a_save_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tests above notice what they are there for."""
-    monkeypatch.setattr(exact, "FORM", exact.Portable())
+    lack(monkeypatch, "exact_renames")
     of = scene(CHANGED[0])
     with of.begun() as found:
         beside((OTHER,), of.run)(found)

@@ -46,8 +46,7 @@ def run(found: Session) -> None:
 
 def check(image: Image, damage: bytes | None) -> None:
     with laid_out(image) as found:
-        for _ in range(2):
-            found.recover()
+        found.recover()
         with transaction.begin(found.where, 1) as listed:
             assert listed.is_rebuilt
         gone = [entry.segment.index for entry in listed.segments if entry.pruned is not None]

@@ -10,14 +10,13 @@ import pytest
 
 from sessrotate.archive import state
 from sessrotate.errors import SessrotateError
-from sessrotate.in_place import retire
 from sessrotate.reading import stitch
-from sessrotate.retention import trash
+from sessrotate.retention import restore, trash
 from sessrotate.retention.policy import DAY
 from support.crash.disk import Image
 from support.crash.judging import seen_of
 from support.crash.power import recorded
-from support.crash.scenes import MORE, OPENING, Session, laid_out
+from support.crash.scenes import MORE, OPENING, Session, laid_out, unseen
 from support.crash.simulator import Disk
 
 if TYPE_CHECKING:
@@ -42,19 +41,19 @@ def restored(*, is_short: bool) -> Image:
         return found.image()
 
 
-def run_undelete(found: Session) -> None:
-    retire.bring_back(found.where, 1)
+def run_back(found: Session) -> None:
+    restore.restore(found.where, restore.SHORT, 1, unseen)
 
 
 def run_empty(found: Session) -> None:
     trash.empty(found.where, 7 * DAY, NOW + 8 * DAY, 1)
 
 
-def check_undeleted(image: Image) -> None:
+def check_back(image: Image) -> None:
     with laid_out(image) as found:
         with suppress(SessrotateError):  # as long as its archive is in the trash
             assert found.stitched() == HISTORY
-        run_undelete(found)
+        run_back(found)
         found.recover()
         assert found.stitched() == HISTORY
         found.check_clean()
@@ -65,7 +64,7 @@ def check_emptied(image: Image) -> None:
     with laid_out(image) as found:
         assert found.stitched() == HISTORY
         live = found.where.live.read_bytes()
-        run_undelete(found)
+        run_back(found)
         assert found.where.live.read_bytes() == live
         run_empty(found)
         assert found.stitched() == HISTORY
@@ -73,8 +72,8 @@ def check_emptied(image: Image) -> None:
 
 
 def states(run_name: str) -> Iterator[Image]:
-    image = restored(is_short=run_name == "undelete")
-    run = run_undelete if run_name == "undelete" else run_empty
+    image = restored(is_short=run_name == "back")
+    run = run_back if run_name == "back" else run_empty
     with laid_out(image) as found:
         yield from seen_of(found, run)
     trace = recorded(run_name, image, HISTORY, run).trace
@@ -84,12 +83,12 @@ def states(run_name: str) -> Iterator[Image]:
         yield from (state for state, _ in disk.states())
 
 
-@pytest.mark.parametrize("run_name", ["undelete", "empty"])
+@pytest.mark.parametrize("run_name", ["back", "empty"])
 def test_a_kill_or_a_power_loss_at_any_moment_loses_nothing(run_name: str) -> None:
     known = set(states(run_name))
     assert len(known) > 3
     for image in known:
-        (check_undeleted if run_name == "undelete" else check_emptied)(image)
+        (check_back if run_name == "back" else check_emptied)(image)
 
 
 def test_half_of_an_archive_never_comes_back() -> None:
@@ -103,6 +102,6 @@ def test_half_of_an_archive_never_comes_back() -> None:
     for image in set(states("empty")):
         with laid_out(image) as found:
             found.where.live.write_bytes(short)
-            run_undelete(found)
+            run_back(found)
             with state.opened(found.where) as opened, suppress(SessrotateError):
                 assert b"".join(bytes(piece) for piece in stitch.stream(opened)) == HISTORY

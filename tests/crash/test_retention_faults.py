@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from sessrotate.archive import state
-from sessrotate.errors import RefusedError, SessrotateError
+from sessrotate.errors import SessrotateError
 from sessrotate.reading import stitch
-from sessrotate.retention import compress, pin, prune, transaction, trash
+from sessrotate.retention import compress, pin, prune, restore, transaction, trash
 from sessrotate.retention.policy import DAY, Policy
 from sessrotate.system import zstd
 from support import oracle
@@ -26,7 +26,7 @@ from support.crash.changes import Faults, Killed, Watch
 from support.crash.disk import Image
 from support.crash.judging import seen_of
 from support.crash.power import recorded
-from support.crash.scenes import ID, MORE, OPENING, Session, laid_out
+from support.crash.scenes import ID, MORE, OPENING, Session, laid_out, unseen
 from support.crash.simulator import Disk
 
 if TYPE_CHECKING:
@@ -40,12 +40,6 @@ GOES: Final = frozenset(ARCHIVED[:-KEPT])
 NOW: Final = 1_900_000_000.0
 
 
-@pytest.fixture(autouse=True)
-def _one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compress on one core, so that calls come in the same order each time."""
-    monkeypatch.setattr(compress, "_cores", lambda: 1)
-
-
 # ── what is done ─────────────────────────────────────────────────────────────────────────────
 
 
@@ -56,8 +50,8 @@ def run_prune(found: Session) -> None:
             raise outcome.error
 
 
-def run_undelete(found: Session) -> None:
-    trash.undelete(found.where, None, 1)
+def run_restore(found: Session) -> None:
+    restore.restore(found.where, restore.SHORT, 1, unseen)
 
 
 def run_empty(found: Session) -> None:
@@ -93,7 +87,7 @@ NONE: Final[frozenset[int]] = frozenset()
 DEEDS: Final = (
     Deed("prune", run_prune, (), NONE, GOES),
     Deed("prune compressed", run_prune, (run_compress,), NONE, GOES),
-    Deed("undelete", run_undelete, (run_prune,), GOES, NONE),
+    Deed("restore", run_restore, (run_prune,), GOES, NONE),
     Deed("empty", run_empty, (run_prune,), GOES, GOES),
     Deed("pin", run_pin, (), NONE, NONE),
     Deed("compress", run_compress, (), NONE, NONE),
@@ -165,10 +159,7 @@ def check_told(found: Session, deed: Deed) -> None:
 
 def check_tidied(found: Session, deed: Deed) -> None:
     """See that the next run of the same leaves what a whole run leaves, and nothing else."""
-    try:
-        deed.run(found)
-    except RefusedError:
-        assert deed.run is run_undelete  # nothing is left to be brought back
+    deed.run(found)
     assert names_of(found) == after(deed)
     for file in found.where.archive.rglob("*"):
         assert file.is_dir() or file.stat().st_nlink == 1
@@ -226,10 +217,7 @@ def test_a_kill_of_the_run_that_tidies_loses_nothing(deed: Deed) -> None:
         states = {image.names: image for image in seen_of(found, deed.run)}
     for image in states.values():
         with laid_out(image) as found:
-            try:
-                again = seen_of(found, deed.run)
-            except RefusedError:
-                continue
+            again = seen_of(found, deed.run)
         for later in {entry.names: entry for entry in again}.values():
             check(later, deed)
 
@@ -261,8 +249,7 @@ def test_a_power_loss_after_a_kill_and_during_the_next_run_loses_nothing(deed: D
         def both(found: Session, killed: KilledAfter = killed) -> None:
             with killed.installed(), suppress(Killed):
                 deed.run(found)
-            with suppress(RefusedError):
-                deed.run(found)
+            deed.run(found)
 
         run = recorded(deed.name, before(deed), HISTORY, both)
         if not killed.is_dead:
@@ -334,6 +321,6 @@ def test_a_full_disk_leaves_everything_as_it_was(deed: Deed) -> None:
             if not faults.failed:
                 break
             now = found.image()
-            if deed.run is not run_undelete:  # which has moved the files: the next run moves on
+            if deed.run is not run_restore:  # which has moved the files: the next run moves on
                 assert (now.names, now.contents) == (was.names, was.contents)
         check(now, deed)

@@ -152,8 +152,7 @@ def test_an_agents_records_and_the_clients_own_are_no_prompts(friendly: Page) ->
     [
         ("<command-name>/review</command-name>\n<command-args>all of it</command-args>",
          "/review all of it"),
-        ("<command-message>compact</command-message>\n<command-name>/compact</command-name>",
-         "/compact"),
+        ("<command-message>cost</command-message>\n<command-name>/cost</command-name>", "/cost"),
         ("<bash-input>ls -l</bash-input>", "!ls -l"),
         ("<command-name>/x</command-name> and this", "<command-name>/x</command-name> and this"),
     ],
@@ -163,6 +162,19 @@ def test_a_command_is_a_prompt_as_it_was_typed(tmp_path: Path, said: str, typed:
     script.user(said)
     (prompt,) = page_of(tmp_path, script.bytes()).all("article", "prompt")
     assert prompt.text.endswith(f" 0-0{typed}")
+
+
+def test_to_ask_for_a_compaction_is_no_prompt_and_shown_as_typed(tmp_path: Path) -> None:
+    script = sessions.Script()
+    script.user(
+        "<command-name>/compact</command-name>\n  <command-message>compact</command-message>\n"
+        "  <command-args>keep the names</command-args>"
+    )
+    page = page_of(tmp_path, script.bytes())
+    assert page.all("article", "prompt") == []
+    (article,) = page.all("article", "typed")
+    assert article.text.startswith("Command")
+    assert article.text.endswith("/compact keep the names")
 
 
 @pytest.mark.parametrize(
@@ -295,7 +307,7 @@ def test_calls_that_wait_for_a_result_do_not_pile_up(tmp_path: Path) -> None:
 def test_what_is_nested_deeply_does_not_end_the_page(tmp_path: Path, depth: int) -> None:
     deep = b'{"a":[' * depth + b'"<b>"' + b"]}" * depth
     block = b'{"type":"odd","value":' + deep + b"}"
-    line = b'{"type":"user","uuid":"u","message":{"content":[' + block + b"]}}\n"
+    line = b'{"type":"user","message":{"content":[' + block + b"]}}\n"
     page = page_of(tmp_path, line + sessions.friendly())
     assert len(page.all("article")) == 1 + len(sessions.friendly().splitlines())
     first = page.all("article")[0].text

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import sys
 import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -15,13 +14,12 @@ from hypothesis import strategies as st
 
 from sessrotate import fs
 from sessrotate.fs import exact
+from support.abilities import needs_exact_renames
 from support.newcomers import Newcomers, saved
+from support.portable import lack
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-native: Final = pytest.mark.skipif(sys.platform != "linux", reason="as far as is known here")
-"""Tests of what the portable form does not promise."""
 
 
 TRIES: Final = 400
@@ -30,7 +28,7 @@ TRIES: Final = 400
 @pytest.fixture(params=["system", "portable"])
 def _both_forms(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param == "portable":
-        monkeypatch.setattr(exact, "FORM", exact.Portable())
+        lack(monkeypatch, "exact_renames")
 
 
 @dataclass
@@ -129,7 +127,7 @@ def test_where_there_are_no_hard_links_a_file_is_put_by_renaming(
     def refused(*_: object, **__: object) -> None:
         raise OSError(errno.EPERM, os.strerror(errno.EPERM))
 
-    monkeypatch.setattr(exact, "FORM", exact.Portable())
+    lack(monkeypatch, "exact_renames")
     monkeypatch.setattr(os, "link", refused)
     two.draft.write_bytes(b"ours")
     with pytest.raises(FileExistsError):
@@ -139,33 +137,33 @@ def test_where_there_are_no_hard_links_a_file_is_put_by_renaming(
     assert two.found() == {"file": b"ours"}
 
 
-@native
+@needs_exact_renames
 @pytest.mark.parametrize("number", [errno.ENOSYS, errno.EINVAL, errno.ENOTSUP])
 def test_a_file_system_that_does_not_know_the_call_gets_the_portable_form(
     two: Two, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    monkeypatch.setattr(exact, "_function", lambda: lambda *_: number)
+    monkeypatch.setattr(exact, "_function", lambda _: lambda *_: number)
     take_place(two)
     assert two.found() == {"file": b"new"}
     take_away(two)
     assert two.found() == {"draft": b"new"}
 
 
-@native
+@needs_exact_renames
 def test_another_error_of_the_call_is_told_with_both_names(
     two: Two, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exact, "_function", lambda: lambda *_: errno.EIO)
+    monkeypatch.setattr(exact, "_function", lambda _: lambda *_: errno.EIO)
     with pytest.raises(OSError, match="Input/output error") as caught:
         take_place(two)
     assert (caught.value.filename, caught.value.filename2) == (str(two.draft), str(two.path))
     assert two.found() == {"file": b"old", "draft": b"new"}
 
 
-@native
+@needs_exact_renames
 def test_this_system_can_exchange_names() -> None:
     """Or all the tests below prove nothing."""
-    assert exact._function() is not None  # noqa: SLF001 - there is no other way to ask
+    assert exact._function("renameat2") is not None  # noqa: SLF001 - there is no other way to ask
 
 
 # ── files that come by rename ────────────────────────────────────────────────────────────────
@@ -183,7 +181,7 @@ def test_a_file_that_came_before_the_look_stays(two: Two) -> None:
     assert two.found() == {"file": b"theirs", "draft": b"new"}
 
 
-@native
+@needs_exact_renames
 def test_a_file_that_comes_after_the_look_is_given_its_name_back(two: Two) -> None:
     with Newcomers(two.path, [b"theirs"]).coming(), pytest.raises(fs.ReplacedError) as caught:
         take_place(two)
@@ -199,7 +197,7 @@ def test_a_file_that_comes_after_the_look_is_not_taken_away(two: Two) -> None:
     assert two.found() == {"file": b"theirs"}
 
 
-@native
+@needs_exact_renames
 def test_of_two_files_that_come_one_after_the_other_the_last_stays_and_none_is_lost(
     two: Two,
 ) -> None:
@@ -218,7 +216,7 @@ def test_a_file_that_cannot_be_put_back_is_kept(two: Two) -> None:
     assert two.found() == {"file": b"2", "draft": b"1"}
 
 
-@native
+@needs_exact_renames
 def test_a_file_whose_name_was_taken_away_meanwhile_is_kept(two: Two) -> None:
     with Newcomers(two.path, [b"theirs", None]).coming(), pytest.raises(fs.ReplacedError) as caught:
         take_place(two)
@@ -226,14 +224,14 @@ def test_a_file_whose_name_was_taken_away_meanwhile_is_kept(two: Two) -> None:
     assert two.found() == {"draft": b"theirs"}
 
 
-@native
+@needs_exact_renames
 def test_a_name_that_goes_at_the_last_moment_is_not_taken(two: Two) -> None:
     with Newcomers(two.path, [None]).coming(), pytest.raises(fs.ReplacedError):
         take_place(two)
     assert two.found() == {"draft": b"new"}
 
 
-@native
+@needs_exact_renames
 @given(coming=st.lists(st.integers(0, 255).map(lambda n: b"%d" % n), max_size=130))
 def test_however_many_files_come_the_last_has_the_name_and_nothing_of_the_first_is_lost(
     tmp_path_factory: pytest.TempPathFactory, coming: list[bytes]
@@ -254,7 +252,7 @@ def test_however_many_files_come_the_last_has_the_name_and_nothing_of_the_first_
     assert two.path.read_bytes() == newcomers.came[-1]
 
 
-@native
+@needs_exact_renames
 def test_the_other_folder_is_synced_before_anything_is_said(
     two: Two, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -268,7 +266,7 @@ def test_the_other_folder_is_synced_before_anything_is_said(
 # ── against a program that saves all the time ────────────────────────────────────────────────
 
 
-@native
+@needs_exact_renames
 def test_no_save_of_a_program_that_saves_all_the_time_is_lost(two: Two) -> None:
     """Each of its saves is replaced by its next one, or by us after we had read it, or is there."""
     stop, saves, under, replaced = threading.Event(), [0], b"", 0

@@ -5,19 +5,21 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from sessrotate import fs
+from sessrotate import fs, platforms
 from sessrotate.fs import files
+from support.portable import lack
 
 
 @pytest.fixture(params=["unnamed", "named"])
 def _both_kinds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param == "named":
-        monkeypatch.delattr(os, "O_TMPFILE", raising=False)
+        lack(monkeypatch, "unnamed_files")
 
 
 @pytest.mark.usefixtures("_both_kinds")
@@ -146,7 +148,8 @@ def test_where_the_disk_can_be_asked_to_write_its_cache_it_is(
 
     synced: list[int] = []
     monkeypatch.setattr(os, "fsync", synced.append)
-    monkeypatch.setattr(files, "fcntl", SimpleNamespace(F_FULLFSYNC=full, fcntl=control))
+    monkeypatch.setattr(platforms, "HERE", replace(platforms.HERE, full_sync=full))
+    monkeypatch.setattr(files, "fcntl", SimpleNamespace(fcntl=control))
     fs.sync_data(1)
     assert (asked, synced) == ([full], [])
     fs.sync_data(1)

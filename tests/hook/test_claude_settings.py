@@ -14,10 +14,12 @@ from hypothesis import strategies as st
 from sessrotate.errors import RefusedError
 from sessrotate.hook import claude_settings
 
-LINE: Final = "/opt/bin/sessrotate hook --min-size 50M"
-OTHER: Final = "/opt/bin/sessrotate hook --min-size 2G"
+LINE: Final = "/opt/bin/sessrotate hook --min-gain 50M"
+OTHER: Final = "/opt/bin/sessrotate hook --min-gain 2G"
 ENTRY: Final = {"type": "command", "command": LINE, "timeout": 10}
 GROUP: Final = {"hooks": [ENTRY]}
+COMPACTED: Final = {"matcher": "compact", **GROUP}
+BOTH: Final = {"SessionStart": [COMPACTED], "SessionEnd": [GROUP]}
 
 # ── any settings at all, in any style ────────────────────────────────────────────────────────
 
@@ -70,7 +72,9 @@ handlers = objects(values)
 groups = members("hooks", lists(handlers)).filter(
     lambda text: "hooks" in json.loads(text, parse_int=str)
 )
-documents = members("hooks", members("SessionEnd", lists(groups)))
+documents = st.sampled_from([*BOTH]).flatmap(
+    lambda event: members("hooks", members(event, lists(groups)))
+)
 written = st.dictionaries(
     st.text(max_size=5).filter(lambda key: key != "hooks"),
     st.recursive(st.integers() | st.text(max_size=5), lambda inner: st.lists(inner, max_size=3)),
@@ -84,7 +88,14 @@ def styled(draw: st.DrawFn) -> str:
     found: dict[str, Any] = draw(written)
     if draw(st.booleans()):
         found["hooks"] = draw(
-            st.sampled_from([{}, {"SessionEnd": []}, {"Stop": []}, {"SessionEnd": [{"hooks": []}]}])
+            st.sampled_from(
+                [
+                    {},
+                    {"SessionEnd": []},
+                    {"Stop": [], "SessionStart": []},
+                    {"SessionEnd": [{"hooks": []}]},
+                ]
+            )
         )
     indent = draw(st.sampled_from([None, 0, 1, 2, 4, "\t"]))
     separators = draw(st.sampled_from([None, (",", ":")])) if indent is None else None
@@ -104,21 +115,28 @@ def value(text: str) -> Any:
 def with_entry(found: Any, line: str = LINE) -> Any:
     """Return what settings should say with our hook in them: another way than the code's."""
     wanted = copy.deepcopy(found)
-    group = json.loads(json.dumps(GROUP).replace(LINE, line), parse_int=str)
-    wanted.setdefault("hooks", {}).setdefault("SessionEnd", []).append(group)
+    both = json.loads(json.dumps(BOTH).replace(LINE, line), parse_int=str)
+    for event, added in both.items():
+        wanted.setdefault("hooks", {}).setdefault(event, []).extend(added)
     return wanted
+
+
+def lines(text: str) -> list[str]:
+    """Return all command lines of ours."""
+    return [line for found in claude_settings.commands(text).values() for line in found]
 
 
 @given(anything)
 @example("{}")
 @example(' { "hooks" : { } }\n')
 @example('{"hooks": {"SessionEnd": [\n]}}')
+@example('{"hooks": {"SessionEnd": [ ],\n"SessionStart": []}}')
 @example('{"hooks": {"SessionEnd": [{"hooks": [], "matcher": ""}]}}')
 def test_installed_and_removed_again_they_are_the_same_text(text: str) -> None:
     installed = claude_settings.install(text, LINE)
     assert value(installed) == with_entry(value(text))
     assert list(value(installed)) == list(with_entry(value(text)))
-    assert claude_settings.commands(installed) == [LINE]
+    assert claude_settings.commands(installed) == {"SessionStart": [LINE], "SessionEnd": [LINE]}
     assert claude_settings.remove(installed, text) == text
 
 
@@ -135,8 +153,9 @@ def test_a_second_time_changes_nothing_and_another_size_only_that(text: str) -> 
 def test_without_memory_of_the_first_text_only_empty_husks_go_too(text: str) -> None:
     removed = value(claude_settings.remove(claude_settings.install(text, LINE), None))
     wanted = value(text)
-    if wanted.get("hooks", {}).get("SessionEnd") == []:
-        del wanted["hooks"]["SessionEnd"]
+    for event in BOTH:
+        if wanted.get("hooks", {}).get(event) == []:
+            del wanted["hooks"][event]
     if wanted.get("hooks") == {}:
         del wanted["hooks"]
     assert removed == wanted
@@ -152,19 +171,20 @@ def test_what_was_emptied_since_is_no_husk_that_was_there_before() -> None:
 def test_what_others_add_around_our_entry_stays(text: str, space: str) -> None:
     installed = claude_settings.install(text, LINE)
     entry = json.dumps(LINE)
-    assert installed.count(entry) == 1
+    assert installed.count(entry) == 2
     more = f'{{"hooks": [{{"type": "command", "command": "x"}}]}},{space}'
     at = installed.rindex("{", 0, installed.rindex("{", 0, installed.index(entry)))
     changed = installed[:at] + more + installed[at:]
     removed = value(claude_settings.remove(changed, text))
-    assert removed["hooks"]["SessionEnd"][-1]["hooks"][0]["command"] == "x"
-    assert claude_settings.commands(claude_settings.remove(changed, text)) == []
+    last = [found[-1] for event, found in removed["hooks"].items() if event in BOTH and found]
+    assert any(group["hooks"] == [{"type": "command", "command": "x"}] for group in last)
+    assert lines(claude_settings.remove(changed, text)) == []
 
 
 @given(anything)
 def test_where_there_is_no_entry_removing_changes_nothing(text: str) -> None:
     assert claude_settings.remove(text, None) == text
-    assert claude_settings.commands(text) == []
+    assert lines(text) == []
 
 
 # ── in the style of the file ─────────────────────────────────────────────────────────────────
@@ -196,16 +216,11 @@ def test_lines_end_as_they_do_elsewhere(found: Any) -> None:
 
 
 def test_where_nothing_is_it_looks_as_the_client_writes_it() -> None:
-    assert (
-        claude_settings.install("{}\n", LINE)
-        == json.dumps({"hooks": {"SessionEnd": [GROUP]}}, indent=2) + "\n"
-    )
+    assert claude_settings.install("{}\n", LINE) == json.dumps({"hooks": BOTH}, indent=2) + "\n"
 
 
 def test_one_line_stays_one_line() -> None:
-    assert claude_settings.install('{"a": 1}', LINE) == json.dumps(
-        {"a": 1, "hooks": {"SessionEnd": [GROUP]}}
-    )
+    assert claude_settings.install('{"a": 1}', LINE) == json.dumps({"a": 1, "hooks": BOTH})
 
 
 # ── our entry among others ───────────────────────────────────────────────────────────────────
@@ -213,8 +228,8 @@ def test_one_line_stays_one_line() -> None:
 OURS: Final = [
     "sessrotate hook",
     "/x/sessrotate hook",
-    "'/with space/sessrotate' hook --min-size 1.5G",
-    "sessrotate hook --min-size 5M 2>/dev/null || true",
+    "'/with space/sessrotate' hook --min-gain 1.5G",
+    "sessrotate hook --min-gain 5M 2>/dev/null || true",
 ]
 NOT_OURS: Final = [
     "sessrotate",
@@ -222,8 +237,8 @@ NOT_OURS: Final = [
     "sessrotate hook && true",
     "sessrotate hook 2>/dev/null || true; rm -rf /",
     "sessrotate hook '2>/dev/null' '||' true",
-    "sessrotate hook --min-size 5M | tee log",
-    "sessrotate hook --min-size many",
+    "sessrotate hook --min-gain 5M | tee log",
+    "sessrotate hook --min-gain many",
     "sessrotate doctor",
     "true; sessrotate hook",
     "A=1 sessrotate hook",
@@ -233,16 +248,17 @@ NOT_OURS: Final = [
 ]
 
 
+@pytest.mark.parametrize("event", BOTH)
 @pytest.mark.parametrize("line", OURS)
-def test_an_entry_that_calls_our_hook_is_ours(line: str) -> None:
-    text = json.dumps(
-        {"hooks": {"SessionEnd": [{"hooks": [{"type": "command", "command": line}]}]}}
-    )
-    assert claude_settings.commands(text) == [line]
+def test_an_entry_that_calls_our_hook_is_ours(line: str, event: str) -> None:
+    group = {"matcher": "*", "hooks": [{"type": "command", "command": line}]}
+    text = json.dumps({"hooks": {event: [group]}})
+    assert lines(text) == [line]
     assert claude_settings.remove(text, None) == "{}"
-    assert json.loads(claude_settings.install(text, LINE)) == json.loads(
-        text.replace(json.dumps(line), json.dumps(LINE))
-    )
+    installed = json.loads(claude_settings.install(text, LINE))
+    (mine,) = installed["hooks"].pop(event)
+    assert mine == {"matcher": "*", "hooks": [{"type": "command", "command": LINE}]}
+    assert installed["hooks"] == {other: BOTH[other] for other in BOTH if other != event}
 
 
 @pytest.mark.parametrize("line", NOT_OURS)
@@ -257,18 +273,19 @@ def test_an_entry_that_does_more_or_something_else_is_not(line: str) -> None:
 def test_an_entry_of_another_kind_is_not() -> None:
     other = {"type": "prompt", "command": LINE}
     text = json.dumps({"hooks": {"SessionEnd": [{"hooks": [other]}]}})
-    assert claude_settings.commands(text) == []
+    assert lines(text) == []
 
 
 def test_the_same_command_spelled_in_another_way_stays() -> None:
     text = claude_settings.install("{}", LINE).replace("/opt", "\\/o\\u0070t")
-    assert claude_settings.commands(text) == [LINE]
+    assert lines(text) == [LINE, LINE]
     assert claude_settings.install(text, LINE) == text
 
 
 def with_entry_of(text: str) -> Any:
     wanted = json.loads(text)
     wanted["hooks"]["SessionEnd"].append(GROUP)
+    wanted["hooks"]["SessionStart"] = [COMPACTED]
     return wanted
 
 
@@ -283,10 +300,13 @@ def test_in_a_group_of_others_only_the_entry_goes() -> None:
 
 
 def test_of_several_entries_one_is_left() -> None:
-    text = json.dumps({"hooks": {"SessionEnd": [GROUP, {"hooks": [ENTRY, ENTRY]}, GROUP]}})
-    assert json.loads(claude_settings.install(text, OTHER)) == {
-        "hooks": {"SessionEnd": [{"hooks": [{**ENTRY, "command": OTHER}]}]}
+    several = {
+        "SessionEnd": [GROUP, {"hooks": [ENTRY, ENTRY]}, GROUP],
+        "SessionStart": [COMPACTED, COMPACTED],
     }
+    text = json.dumps({"hooks": several})
+    wanted = {"hooks": json.loads(json.dumps(BOTH).replace(LINE, OTHER))}
+    assert json.loads(claude_settings.install(text, OTHER)) == wanted
 
 
 def test_the_command_line_is_that_of_a_shell() -> None:
@@ -336,10 +356,5 @@ def test_what_is_not_as_documented_is_refused(text: str) -> None:
 def test_what_is_there_twice_elsewhere_stays_twice() -> None:
     text = '{"a": 1, "a": 2, "hooks": {"Stop": [], "Stop": []}}'
     installed = claude_settings.install(text, LINE)
-    assert installed.startswith('{"a": 1, "a": 2, "hooks": {"Stop": [], "Stop": [], "SessionEnd"')
+    assert installed.startswith('{"a": 1, "a": 2, "hooks": {"Stop": [], "Stop": [], "SessionStart"')
     assert claude_settings.remove(installed, text) == text
-
-
-@pytest.mark.parametrize(("text", "said"), [('{"disableAllHooks": true}', True), ("{}", False)])
-def test_settings_may_turn_all_hooks_off(text: str, said: bool) -> None:
-    assert claude_settings.is_disabled(text) is said

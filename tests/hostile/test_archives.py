@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from sessrotate.errors import SessrotateError
 from sessrotate.in_place import seal
+from sessrotate.platforms import HERE
 from support import command_line, homes
 from support.command_line import ID, boundary, called, row, write
 from support.examples import examples
@@ -70,7 +71,8 @@ def unfinished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
 
 MERGING: Final = {
     "late": "sessrotate.in_place.merge_late.execute",
-    "insert": "sessrotate.in_place.swap._Swap._drain",
+    "insert": "sessrotate."
+    + ("in_place.swap._Swap._drain" if HERE.leases else "system.lease.settled"),
 }
 """How far an unfinished run came that puts late lines in their place, by what its intent says."""
 

@@ -6,6 +6,7 @@ Rule: what is outside is a file of the same user, so that only its name tells th
 from __future__ import annotations
 
 import os
+import shutil
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -16,7 +17,7 @@ from sessrotate.archive.intent import Intent, Mark, Swap
 from sessrotate.model import SealedSegment, Span
 from sessrotate.segments import header, live_header, manifest
 from sessrotate.system.digest import Tally
-from support import homes
+from support import homes, opens
 from support.command_line import ID, called, session, write
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ COMMANDS: Final = (
     ("run",),
     ("split", "--in-place", "--wait", "0", ID),
     ("archive", "--wait", "0", ID),
-    ("unarchive", "--wait", "0", ID),
+    ("restore", "--keep-rotated", "--wait", "0", ID),
     ("restore", "--wait", "0", ID),
 )
 
@@ -170,14 +171,109 @@ def test_a_link_in_an_archived_session_is_never_opened(home: Home, where: str) -
     withstood(home)
 
 
-def test_a_live_file_that_is_a_link_is_not_opened(home: Home) -> None:
-    home.rotate()
+EVERYWHERE: Final[tuple[tuple[str, ...], ...]] = (
+    *COMMANDS,
+    (),
+    ("list", "--deep"),
+    ("list", "--hidden", "--json"),
+    ("report", "--all"),
+    ("report", "--kinds", ID),
+    ("search", "TOPSECRET"),
+    ("search", "TOPSECRET", ID),
+    ("read", ID),
+    ("read", "LIVE"),
+    ("export", "LIVE"),
+    ("stitch", "LIVE"),
+    ("verify", "LIVE"),
+    ("verify", "--all"),
+    ("split", "LIVE", "-o", "OUT"),
+    ("split", "--in-place", "--dry-run", ID),
+    ("split", "--in-place", "--unsafe-adopt", "--wait", "0", ID),
+    ("rotate", "--all", "--wait", "0"),
+    ("rotate", "--wait", "0", "LIVE"),
+    ("tidy", "--dry-run"),
+    ("tidy", "--yes"),
+    ("archive", "--older-than", "0s", "--wait", "0"),
+    ("compress", ID),
+    ("compress", "--all"),
+    ("prune", ID, "--keep-last", "1", "--yes"),
+    ("prune", "--all", "--keep-last", "1", "--yes"),
+    ("prune", "--empty-trash", "--all", "--grace", "0s", "--yes"),
+    ("pin", ID, "1"),
+    ("unpin", ID, "1"),
+    ("restore", "--last-run", "--yes", "--wait", "0"),
+    ("relocate", "-home-somebody-project", "-home-moved", "--yes"),
+    ("aside", "--yes", ID),
+)
+"""`aside` is the last: what was rotated is no archive any more."""
+
+
+@pytest.mark.parametrize("kind", ["text", "session", "live tail"])
+@pytest.mark.parametrize("is_rotated", [True, False])
+def test_a_live_file_that_is_a_link_is_not_opened(
+    home: Home, kind: str, is_rotated: bool, tmp_path: Path
+) -> None:
+    if is_rotated or kind == "live tail":
+        home.rotate()
+    key = home.config.parent / "key"
+    if kind == "live tail":
+        key.write_bytes(home.live.read_bytes().replace(b"row ", b"TOPSECRET "))
+    elif kind == "session":
+        key.write_bytes(DATA.replace(b"row ", b"TOPSECRET "))
+    if not is_rotated and home.archive.exists():
+        shutil.rmtree(home.archive)
+    home.live.unlink()
+    home.live.symlink_to(key)
+    os.utime(key, (1, 1))  # old enough for its client to delete it soon
+    before = key.read_bytes()
+    words = {"LIVE": str(home.live), "OUT": str(tmp_path / "out")}
+    for command in EVERYWHERE:
+        with opens.watched() as seen:
+            ended = called(*(words.get(word, word) for word in command))
+        assert not seen.of(key), command
+        assert ended.code in {0, 1, 2, 65, 74, 75, 77}, (command, ended)
+        assert "Traceback" not in ended.err, (command, ended)
+        told = (ended.out + ended.err).replace('"query": "TOPSECRET"', "")
+        assert "TOPSECRET" not in told or "search" in command, (command, ended)
+        assert "TOPSECRET 1" not in told, (command, ended)
+    assert home.live.is_symlink()
+    assert key.read_bytes() == before
+
+
+def test_doctor_says_that_a_live_file_is_a_link(home: Home) -> None:
     home.live.unlink()
     home.live.symlink_to(home.config.parent / "key")
-    for command in COMMANDS:
-        ended = called(*command)
-        assert "TOPSECRET" not in ended.out + ended.err, command
-    assert (home.config.parent / "key").read_bytes() == SECRET
+    ended = called("doctor")
+    assert ended.code == 1
+    assert f"{home.live} is a symbolic link" in ended.out
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize("command", ["stitch", "read", "export", "verify", "report", "split"])
+def test_a_link_that_somebody_names_elsewhere_means_what_it_leads_to(
+    tmp_path: Path, command: str
+) -> None:
+    write(tmp_path / "elsewhere" / "saved.jsonl", DATA)
+    link = tmp_path / "link.jsonl"
+    link.symlink_to(tmp_path / "elsewhere" / "saved.jsonl")
+    words = ("--dry-run",) if command == "split" else ()
+    ended = called(command, link, *words)
+    assert ended.code == 0, ended
+    if command == "stitch":
+        assert ended.out.encode() == DATA
+
+
+@pytest.mark.parametrize("target", ["copy", "itself"])
+def test_a_link_elsewhere_to_a_live_tail_gives_the_whole_history(
+    home: Home, tmp_path: Path, target: str
+) -> None:
+    home.rotate()
+    file = home.live
+    if target == "copy":
+        file = write(tmp_path / "elsewhere" / "saved.jsonl", home.live.read_bytes())
+    link = tmp_path / "link.jsonl"
+    link.symlink_to(file)
+    assert called("stitch", link).out.encode() == DATA
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root makes files of others")

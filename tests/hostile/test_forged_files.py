@@ -2,7 +2,8 @@
 
 Rule: three judges that know nothing of the code. The system says of a file outside when it was last
 read (its access time) and whether it is as it was; an audit hook sees which paths Python opens and
-changes; and for a sample, `strace` sees every system call. A block of inputs is told by its number.
+changes; and for a sample, `strace` sees every system call, with every name that it changes. A block
+of inputs is told by its number.
 """
 
 from __future__ import annotations
@@ -14,20 +15,20 @@ import shutil
 import signal
 import stat
 import subprocess
-import sys
 from contextlib import contextmanager
-from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from support import command_line, homes
+from sessrotate.hook import call
+from support import command_line, homes, opens, system_calls
 from support.command_line import ID, boundary, called, row, session, write
 from support.limits import HANGS
+from support.portable import have_quiet, lack
 from support.tiers import in_gate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from support.homes import Home
@@ -35,9 +36,16 @@ if TYPE_CHECKING:
 DATA: Final = session(boundaries=3)
 SECRET: Final = b"TOPSECRET"
 
-BLOCKS: Final = range(100)
+PROJECT: Final = homes.PROJECT
+MOVED: Final = "-home-moved"
+TIME: Final = "20260101T000000.000000Z"
+
+BLOCKS: Final = range(105)
 INPUTS: Final = 100
 """Inputs in a block: each is a forged archive and one command."""
+
+TRACED: Final = 60
+"""Inputs that are traced, of all commands in turn."""
 
 COMMANDS: Final = (
     ("stitch", ID),
@@ -55,14 +63,26 @@ COMMANDS: Final = (
     ("split", "--in-place", "--unsafe-adopt", "--wait", "0", ID),
     ("restore", "--wait", "0", ID),
     ("archive", "--wait", "0", ID),
-    ("unarchive", "--wait", "0", ID),
+    ("restore", "--last-run", "--yes", "--wait", "0"),
     ("compress", "--all", "--wait", "0"),
     ("prune", "--keep-last", "1", "--yes", ID),
     ("prune", "--empty-trash", "--grace", "0s", "--yes", ID),
-    ("undelete", ID),
+    ("restore", "--keep-rotated", "--wait", "0", ID),
     ("pin", ID, "0"),
     ("aside", "--yes", ID),
+    ("aside", "--yes", "ARCHIVE"),
+    (),
+    ("search", "row", "--quiet"),
+    ("search", "row", ID),
+    ("tidy", "--yes"),
+    ("unpin", ID, "0"),
+    ("compress", ID, "--wait", "0"),
+    ("relocate", "OLD", "NEW", "--yes", "--wait", "0"),
+    ("hook",),
 )
+
+DOCUMENTED: Final = {0, 1, 2, 65, 74, 75, 77}
+"""Exit codes; 130 is only for whoever interrupts it."""
 
 VALUES: Final[tuple[object, ...]] = (
     "../canary", "../../../../outside/canary", "/etc/passwd", "outside", "", "a\x00b", "x" * 4000,
@@ -75,60 +95,33 @@ NAMES: Final = (
     "restored.json", "manifest.json.partial", "trash", "archived", f"{ID}.jsonl", f"{ID}.1.jsonl",
     f"{ID}.2.jsonl.zst", f"{ID}.9.jsonl", f"archived/{ID}.jsonl", f"archived/{ID}.jsonl.zst",
     f"archived/{ID}/subagents/agent-a.jsonl", f"trash/{ID}.jsonl", f"trash/{ID}.1.jsonl",
+    "waiting", "waiting/1", "waiting/1.json", "waiting/1.json.partial",
 )  # fmt: skip
+
+AROUND: Final = (
+    "locks", f"locks/{PROJECT}", f"locks/{PROJECT}/{ID}.lock", "locks/clock.json",
+    "locks/clock.json.partial", "locks/run.lock", "locks/run.pid",
+    "hook", f"hook/{PROJECT}", f"hook/{PROJECT}/{ID}.json", f"hook/{PROJECT}/{ID}.json.partial",
+    "restored", f"restored/{PROJECT}", f"restored/{PROJECT}/{ID}", "aside", f"aside/{PROJECT}",
+    f"aside/{PROJECT}/{ID}.1", "trash", f"trash/{ID}", f"trash/{ID}/{TIME}",
+    f"trash/{ID}/{TIME}/manifest.json", f"trash/{ID}/{TIME}/{ID}.jsonl", "README", "README.partial",
+    MOVED, f"{MOVED}/{ID}",
+)  # fmt: skip
+"""What is beside the folders of archives."""
 
 
 # ── the judges ───────────────────────────────────────────────────────────────────────────────
 
-_seen: list[tuple[str, str, bool]] = []
-_watching = False
-
-_CHANGES: Final = {
-    "os.rename", "os.remove", "os.link", "os.truncate", "os.chmod", "os.mkdir", "os.rmdir",
-    "os.symlink", "os.utime", "os.chown", "shutil.move",
-}  # fmt: skip
-
-
-def _hook(event: str, arguments: tuple[Any, ...]) -> None:
-    if not _watching or (event != "open" and event not in _CHANGES):
-        return
-    is_followed = event == "open" and not (arguments[2] or 0) & os.O_NOFOLLOW
-    for each in arguments[:2] if event in {"os.rename", "os.link"} else arguments[:1]:
-        if isinstance(each, (str, bytes, os.PathLike)):
-            path = os.fsdecode(each)
-            if path.startswith("/"):  # a name in an open folder is for the other judges
-                _seen.append((event, path, is_followed))
-
-
-def reached(within: Path) -> list[tuple[str, str]]:
-    """Return what was opened or changed in a folder, by whichever links."""
-    found = []
-    for event, path, is_followed in _seen:
-        folder, name = os.path.split(path)
-        real = os.path.realpath(path) if is_followed else f"{os.path.realpath(folder)}/{name}"
-        if real.startswith(str(within)):
-            found.append((event, path))
-    return found
-
-
-@cache
-def _install() -> None:
-    sys.addaudithook(_hook)
-
 
 @contextmanager
-def watched() -> Iterator[None]:
-    """Let the hook see what is opened and changed in the block, and nothing wait for long."""
-    global _watching  # noqa: PLW0603 - a hook stays for ever
-    _install()
-    _seen.clear()
+def watched() -> Iterator[opens.Seen]:
+    """Let a hook see what is opened and changed in the block, and nothing wait for long."""
     signal.signal(signal.SIGALRM, _waited)
     signal.alarm(HANGS)
-    _watching = True
     try:
-        yield
+        with opens.watched() as seen:
+            yield seen
     finally:
-        _watching = False
         signal.alarm(0)
 
 
@@ -164,6 +157,18 @@ def crashed_merge(home: Home) -> None:
     home.append(row(83))
 
 
+def keep_waiting(home: Home) -> None:
+    """Rotate as where there are no leases, so that the replaced file waits."""
+    with pytest.MonkeyPatch.context() as patch:
+        homes.without_leases(patch)
+        lack(patch, "open_files")
+        have_quiet(patch, 60.0, 86_400.0)  # in the portable form, nobody waits otherwise
+        home.rotate()
+        home.age()
+        home.rotate()
+    assert [path.name for path in (home.archive / "waiting").iterdir()]
+
+
 def made(folder: Path, patch: pytest.MonkeyPatch, kind: str) -> Home:
     """Make an archive in one of the states that a command may find."""
     home = homes.home(folder, patch, DATA)
@@ -181,17 +186,34 @@ def made(folder: Path, patch: pytest.MonkeyPatch, kind: str) -> Home:
         assert called("compress", "--all").code == 0
     elif kind == "archived":
         assert called("archive", "--wait", "0", ID).code == 0
+    elif kind == "restored":
+        home.restore()
+        (trashed,) = (home.config / "sessrotate" / "trash" / ID).iterdir()
+        trashed.rename(trashed.with_name(TIME))
+    elif kind == "waiting":
+        keep_waiting(home)
     target = folder / "outside"
+    shutil.copytree(home.archive if home.archive.exists() else home.live.parent, target / ID)
     write(target / "canary", SECRET * 9 + b"\n")
     write(target / f"{ID}.jsonl", DATA.replace(b"row ", SECRET))
     write(target / "manifest.json", SECRET)
-    for path in target.iterdir():
-        os.utime(path, ns=(10**9, 2 * 10**9))
+    for path in target.rglob("*"):
+        os.utime(path, ns=(10**9, 2 * 10**9), follow_symlinks=False)
     write(folder / "shared", DATA.replace(b"row ", SECRET))
     return home
 
 
-KINDS: Final = ("sound", "unfinished", "late", "begun", "pruned", "compressed", "archived")
+KINDS: Final = (
+    "sound",
+    "unfinished",
+    "late",
+    "begun",
+    "pruned",
+    "compressed",
+    "archived",
+    "restored",
+    "waiting",
+)
 
 
 def forge(home: Home, chance: random.Random) -> list[str]:
@@ -200,7 +222,13 @@ def forge(home: Home, chance: random.Random) -> list[str]:
 
 
 def _forge_once(home: Home, chance: random.Random) -> str:
-    there = [path for path in home.archive.rglob("*") if path.is_file() and not path.is_symlink()]
+    kept = (*home.archive.rglob("*"), *(home.config / "sessrotate").rglob("trash/**/*"))
+    own = os.path.realpath(home.config)
+    there = [
+        path
+        for path in kept
+        if path.is_file() and not path.is_symlink() and os.path.realpath(path).startswith(own)
+    ]
     roll = chance.random()
     if roll < 0.35 and there:
         words = [path for path in there if path.suffix == ".json"] or there
@@ -208,12 +236,16 @@ def _forge_once(home: Home, chance: random.Random) -> str:
     path = home.archive / chance.choice(NAMES)
     if roll > 0.95:
         path = chance.choice([home.archive, home.archive.parent])
-    elif roll < 0.65 and there:
+    elif roll > 0.8:
+        path = home.config / "sessrotate" / chance.choice(AROUND)
+    elif roll > 0.76:
+        return _shape(home, home.live, chance, [name for name in _SHAPES if name in _NO_FILES])
+    elif roll < 0.6 and there:
         path = chance.choice(there)
-    return _shape(home, path, chance)
+    return _shape(home, path, chance, _SHAPES)
 
 
-def _shape(home: Home, path: Path, chance: random.Random) -> str:
+def _shape(home: Home, path: Path, chance: random.Random, shapes: Iterable[str]) -> str:
     top = home.config.parent
     if any(
         each.is_symlink() or (os.path.lexists(each) and not each.is_dir()) for each in path.parents
@@ -225,7 +257,7 @@ def _shape(home: Home, path: Path, chance: random.Random) -> str:
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
-    shape = chance.choice(sorted(_SHAPES))
+    shape = chance.choice(sorted(shapes))
     _SHAPES[shape](path, top, data)
     return f"{shape} as {path.name}"
 
@@ -263,6 +295,12 @@ _SHAPES: Final[dict[str, Callable[[Path, Path, bytes], object]]] = {
     "another's": _owned_by_another,
     "empty": lambda path, _top, _data: path.write_bytes(b""),
 }
+
+
+_NO_FILES: Final = {
+    "to a file", "to a session", "to nowhere", "to a device", "hard link", "pipe", "socket",
+}  # fmt: skip
+"""What a live file may turn into."""
 
 
 def _forge_word(path: Path, chance: random.Random) -> str:
@@ -316,8 +354,34 @@ def copied(template: Path, to: Path) -> None:
 
 
 def filled(command: tuple[str, ...], home: Home, out: Path) -> list[str]:
-    words = {"OUT": str(out), "ARCHIVE": str(home.archive)}
+    projects = home.live.parent.parent
+    words = {
+        "OUT": str(out),
+        "ARCHIVE": str(home.archive),
+        "OLD": str(projects / PROJECT),
+        "NEW": str(projects / MOVED),
+    }
     return [words.get(word, word) for word in command]
+
+
+def ended_session(home: Home) -> bytes:
+    """Return what the client tells its hook when a session ends."""
+    told = {
+        "hook_event_name": "SessionEnd",
+        "session_id": ID,
+        "transcript_path": str(home.live),
+    }
+    return json.dumps(told).encode()
+
+
+def done(command: tuple[str, ...], home: Home, out: Path) -> command_line.Ended:
+    """Carry out a command in this process; of the hook, what its own process would do."""
+    if command != ("hook",):
+        return called(*filled(command, home, out))
+    job = call.wanted(ended_session(home), 0)
+    if job is not None:
+        call.rotate(job, 0)
+    return command_line.Ended(0, "", "")
 
 
 @pytest.mark.parametrize("block", in_gate(BLOCKS, 2, "hostile"))
@@ -326,6 +390,7 @@ def test_no_file_outside_is_opened_or_changed(
 ) -> None:
     if not tells_reads(tmp_path):
         pytest.skip("this file system does not say when a file was last read")
+    monkeypatch.setattr(call, "_WAIT", 0)
     chance = random.Random(block)
     for number in range(INPUTS):
         folder = tmp_path / str(number)
@@ -334,40 +399,57 @@ def test_no_file_outside_is_opened_or_changed(
         home = homes.home(folder, monkeypatch)
         told = (block, number, forge(home, chance), command := chance.choice(COMMANDS))
         before, shared = outside(folder / "outside"), (folder / "shared").read_bytes()
-        with watched():
-            ended = called(*filled(command, home, folder / "out"))
-        assert ended.code in {0, 1, 2, 65, 74, 75, 77}, (told, ended)
+        with watched() as seen:
+            ended = done(command, home, folder / "out")
+        assert ended.code in DOCUMENTED, (told, ended)
         assert "Traceback" not in ended.err, (told, ended)
         assert outside(folder / "outside") == before, told
         assert (folder / "shared").read_bytes() == shared, told
-        assert not reached(folder / "outside"), told
+        assert not seen.within(folder / "outside"), told
         shutil.rmtree(folder)
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
-@pytest.mark.parametrize("number", in_gate(range(40), 2, "hostile"))
+@pytest.mark.parametrize("number", in_gate(range(TRACED), 3, "hostile"))
 def test_the_system_sees_no_call_for_a_file_outside(
     number: int, templates: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chance = random.Random(10_000 + number)
     copied(templates[chance.choice(KINDS)], tmp_path)
     home = homes.home(tmp_path, monkeypatch)
-    told = (number, forge(home, chance), command := chance.choice(COMMANDS))
+    told = (number, forge(home, chance), command := COMMANDS[number % len(COMMANDS)])
+    before, there = system_calls.links(tmp_path), outside(tmp_path / "outside")
+    given = ended_session(home) if command == ("hook",) else b""
+    arguments = filled(command, home, tmp_path / "out")
+    code, calls = system_calls.traced(arguments, home.env, tmp_path / "trace", given)
+    assert code in DOCUMENTED, told
+    assert any("openat" in each for each in calls)
+    assert not system_calls.within(calls, tmp_path / "outside", before), told
+    assert outside(tmp_path / "outside") == there, told
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+def test_the_judge_of_system_calls_sees_what_is_done_by_a_link(tmp_path: Path) -> None:
+    """A judge that sees nothing would agree with everything."""
+    top = tmp_path / "outside"
+    write(top / "folder" / "file", SECRET)
+    (tmp_path / "link").symlink_to(top)
+    before = system_calls.links(tmp_path)
     trace = tmp_path / "trace"
-    strace = ["strace", "-f", "-y", "-qq", "-o", str(trace), "-e", "trace=openat,open,read,pread64"]
-    program = [*strace, command_line.COMMAND, *filled(command, home, tmp_path / "out")]
-    subprocess.run(
-        program,
-        env={**command_line.ENVIRONMENT, **home.env},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        check=False,
-        timeout=command_line.SECONDS,
-    )
-    # With -y, an open ends with the path of what was opened, and a read names what it reads.
-    lines = trace.read_text(errors="replace").splitlines()
-    assert lines
-    within = f"<{tmp_path / 'outside'}"
-    # The folder that an archive's folder links to may be listed; no file of it may be opened.
-    reads = [line for line in lines if within in line and "O_DIRECTORY" not in line]
-    assert not reads, told
+    for script in (
+        "cat $T/link/folder/file",
+        "mv $T/link/folder/file $T; mv $T/file $T/outside/folder",
+        "mv $T/link/folder $T/moved; rm $T/link; mv $T/moved $T/outside/folder",
+        "ln -s $T/outside $T/link; chmod 600 $T/link/folder/file",
+        "truncate -s 100 $T/link/folder/file",
+        "mkdir $T/link/new",
+        "rmdir $T/link/new",
+        "ln $T/link/folder/file $T/other",
+        "rm $T/other; touch $T/new; mv $T/new $T/link/new",
+        "rm $T/link/new",
+    ):
+        system_calls.run(["sh", "-c", script], {"T": str(tmp_path)}, trace)
+        calls = trace.read_text(errors="replace").splitlines()
+        assert system_calls.within(calls, top, before), script
+    system_calls.run(["sh", "-c", "ls $T/link; readlink $T/link"], {"T": str(tmp_path)}, trace)
+    assert not system_calls.within(trace.read_text().splitlines(), top, before)

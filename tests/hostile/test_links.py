@@ -6,12 +6,16 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from support import homes
-from support.command_line import ID, names_in, piped, session, write
+from sessrotate.hook import call
+from support import homes, opens
+from support.abilities import needs_attributes
+from support.command_line import ID, called, names_in, piped, session, write
+from support.homes import snapshot
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -117,6 +121,7 @@ def test_a_link_below_the_folder_of_archives_is_refused_by_whatever_comes_by(
         ("pin", ID, "1"),
         ("prune", ID, "--keep-last", "1", "--yes"),
         ("split", "--in-place", ID),
+        *([("aside", "--yes", ID)] if level == "project" else []),  # a link itself may be moved
     ):
         ended = piped(*command, env=home.env)
         assert ended.code == 77, (command, ended)
@@ -126,7 +131,147 @@ def test_a_link_below_the_folder_of_archives_is_refused_by_whatever_comes_by(
     assert after == before
 
 
-@pytest.mark.skipif(not hasattr(os, "setxattr"), reason="no extended attributes here")
+@pytest.mark.parametrize("level", ["project", "session"])
+@pytest.mark.parametrize("name", [homes.PROJECT, "-home-another"])
+def test_nothing_behind_a_link_in_the_place_of_an_archive_is_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, level: str, name: str
+) -> None:
+    """Neither to find whose it is, when the live file is in another project or gone."""
+    home = homes.home(tmp_path, monkeypatch, DATA)
+    home.rotate()
+    archive = home.archive.parent.with_name(name) / ID
+    folder, outside = archive if level == "session" else archive.parent, tmp_path / "outside"
+    (home.archive if level == "session" else home.archive.parent).rename(outside)
+    behind = outside if level == "session" else outside / ID
+    for file in ("archived.json", "waiting/1", "waiting/1.json"):
+        write(behind / file, b"{}")
+    folder.parent.mkdir(exist_ok=True)
+    folder.symlink_to(outside)
+    with opens.watched() as seen:
+        for command in (
+            ("report", ID),
+            ("read", "--history", "--allow-gaps", ID),
+            ("list",),
+            ("doctor",),
+            ("run",),
+            ("tidy", "--dry-run"),
+            ("restore", ID),
+            ("archive", "--older-than", "0s"),
+            ("prune", "--all", "--keep-last", "1", "--yes"),
+        ):
+            called(*command)
+            assert not seen.within(outside), command
+
+
+WHERE: Final = ("locks", "restored", "aside", "hook", "trash")
+"""What is beside the archives, and has a folder for each project or session."""
+
+
+@pytest.mark.parametrize("level", ["itself", "below"])
+@pytest.mark.parametrize("folder", WHERE)
+def test_a_link_in_the_place_of_a_folder_of_ours_is_refused_and_nothing_is_made_behind_it(
+    home: Home, tmp_path: Path, folder: str, level: str
+) -> None:
+    write(home.live, DATA)
+    assert piped("split", "--in-place", ID, env=home.env).code == 0
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    link = home.config / "sessrotate" / folder
+    if level == "below":
+        link = link / (ID if folder == "trash" else homes.PROJECT)
+    if link.is_dir():
+        shutil.rmtree(link)
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to(outside)
+    before = snapshot(home.config)
+    for command in (
+        ("pin", ID, "1"),
+        ("unpin", ID, "1"),
+        ("compress", ID),
+        ("prune", ID, "--keep-last", "1", "--yes"),
+        ("archive", ID),
+        ("aside", "--yes", ID),
+        ("split", "--in-place", ID),
+        ("restore", ID),
+    ):
+        ended = piped(*command, env=home.env)
+        if ended.code != 77:  # what changes nothing asks for no lock
+            assert command[0] == "compress", (command, ended)
+        else:
+            assert f"{link} is a symbolic link: remove the link" in ended.err + ended.out, command
+    assert names_in(outside) == []
+    assert snapshot(home.config) == before
+    told = piped("doctor", env=home.env)
+    assert told.code == 1
+    assert f"{link} is a symbolic link" in told.out
+    link.unlink()
+    assert piped("restore", ID, env=home.env).code == 0
+    assert home.live.read_bytes() == DATA
+
+
+def test_a_link_to_a_file_in_the_place_of_an_archive_is_no_file_of_a_person(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = homes.home(tmp_path, monkeypatch, DATA)
+    home.rotate()
+    shutil.rmtree(home.archive)
+    secret = home.config.parent / "secret.jsonl"
+    secret.write_bytes(DATA)
+    home.archive.symlink_to(secret)
+    for command in (("stitch", "--allow-gaps"), ("read",), ("verify",), ("export",), ("report",)):
+        ended = called(*command, home.archive)
+        assert ended.code == 77, (command, ended)
+        assert "is a symbolic link" in ended.err
+
+
+def test_a_run_writes_nothing_behind_a_link_in_the_place_of_the_locks(
+    home: Home, tmp_path: Path
+) -> None:
+    write(home.live, DATA)
+    linked(home.config / "sessrotate" / "locks", tmp_path / "outside")
+    ended = piped("run", env=home.env)
+    assert ended.code == 77
+    assert "locks is a symbolic link: remove the link" in ended.err
+    assert names_in(tmp_path / "outside") == []
+
+
+def test_the_hook_writes_nothing_behind_a_link(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = homes.home(tmp_path, monkeypatch, DATA)
+    linked(home.config / "sessrotate" / "hook", tmp_path / "outside")
+    call.rotate(call.Job(home.where, home.live.stat(), awaits=False), 0)
+    assert names_in(tmp_path / "outside") == []
+    assert home.live.read_bytes() == DATA
+
+
+@pytest.mark.parametrize(
+    "name", ["locks/clock.json", "locks/run.pid", f"hook/{homes.PROJECT}/{ID}.json"]
+)
+@pytest.mark.parametrize("level", ["file", "folder"])
+def test_a_small_file_of_ours_is_not_opened_by_a_link(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, level: str
+) -> None:
+    home = homes.home(tmp_path, monkeypatch, DATA)
+    home.rotate()
+    path = home.config / "sessrotate" / name
+    secret = write(tmp_path / "outside" / path.name, b'{"at": "TOPSECRET"}\n')
+    if level == "folder":
+        shutil.rmtree(path.parent, ignore_errors=True)
+        path.parent.parent.mkdir(exist_ok=True)
+        path.parent.symlink_to(secret.parent)
+    else:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+        path.symlink_to(secret)
+    with opens.watched() as seen:
+        for command in (("doctor",), ("run",), ("list",), ("restore", ID), ("prune", "--all")):
+            called(*command)
+    assert not seen.within(tmp_path / "outside")
+    assert secret.read_bytes() == b'{"at": "TOPSECRET"}\n'
+
+
+@needs_attributes
 def test_a_rotation_keeps_extended_attributes(home: Home) -> None:
     write(home.live, DATA)
     try:

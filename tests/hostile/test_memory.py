@@ -20,11 +20,13 @@ import pytest
 
 import generate_session
 from sessrotate.segments.scan import MAX_BOUNDARIES
-from support.command_line import ID, boundary, row
+from support.command_line import ID, boundary, patched, row
+from support.homes import Home
 from support.limits import MIB, MOST_MIB, weighed
 from support.tiers import in_gate
 
 GIB: Final = 1024 * MIB
+MOST_SEALING_MIB: Final = 64
 NEEDS_NO_MORE: Final = 512 * MIB  # of address space, with the interpreter and its libraries
 HEAD: Final = b'{"type":"system","subtype":"compact_boundary","uuid":"u","x":'
 
@@ -385,6 +387,30 @@ def test_a_session_of_60_megabytes_is_split_and_stitched_in_little_memory(tmp_pa
 @pytest.mark.scale
 def test_a_session_of_2_gigabytes_is_split_and_stitched_in_little_memory(tmp_path: Path) -> None:
     assert_whole_session(tmp_path, 2 * GIB, 730, options=["--quiet"])
+
+
+@pytest.mark.parametrize(
+    ("size", "boundaries"),
+    [
+        pytest.param(160 * MIB, 20, marks=pytest.mark.hostile),
+        # Several batches, each with threads of its own.
+        pytest.param(GIB, 365, marks=pytest.mark.scale),
+    ],
+    ids=["160 MiB", "1 GiB"],
+)
+def test_a_rotation_takes_little_memory_however_many_cores_compress(
+    tmp_path: Path, size: int, boundaries: int
+) -> None:
+    home = Home(tmp_path / "config")
+    home.live.parent.mkdir(parents=True)
+    with home.live.open("wb", buffering=MIB) as file:
+        made = generate_session.Options(size=size, boundaries=boundaries)
+        generate_session.generate(file, made)
+    cores = f"import os; os.cpu_count = lambda: 16; os.environ.update({home.env})"
+    arguments = ("split", "--in-place", home.live, "--quiet")
+    ended = weighed(*arguments, program=patched(cores))
+    assert (ended.code, "freed" in ended.out) == (0, True), ended
+    assert ended.peak_mib <= MOST_SEALING_MIB
 
 
 @pytest.mark.hostile

@@ -19,13 +19,14 @@ from sessrotate import fs
 from sessrotate.archive import place
 from sessrotate.errors import InUseError, RefusedError
 from sessrotate.hook import notes
-from sessrotate.in_place import homecoming, operations
+from sessrotate.in_place import homecoming, operations, recover
 from sessrotate.system import locks
 from support import command_line, homes
 from support.command_line import ID, boundary, called, row, write
 from support.homes import PROJECT, Crash, Home, Killed, crashed, silent, snapshot
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 DATA: Final = command_line.session(boundaries=3)
@@ -80,6 +81,28 @@ def test_a_moved_session_goes_on_in_its_new_project(home: Home) -> None:
     assert live.read_bytes() == DATA + MORE
 
 
+@pytest.mark.parametrize("damage", [None, b"{"])
+def test_a_moved_session_whose_manifest_is_lost_finds_its_archive(
+    home: Home, damage: bytes | None
+) -> None:
+    path = home.archive / "manifest.json"
+    path.unlink() if damage is None else path.write_bytes(damage)
+    live = moved(home)
+    assert "makes it again from the segments" in called("stitch", ID).err
+    assert called("split", "--in-place", ID).code == 0
+    assert called("stitch", ID).out.encode() == DATA
+    assert called("restore", ID).code == 0
+    assert live.read_bytes() == DATA
+
+
+def test_an_archive_that_lost_a_segment_too_is_not_taken_for_the_moved_one(home: Home) -> None:
+    (home.archive / "manifest.json").unlink()
+    (home.archive / f"{ID}.1.jsonl").unlink()
+    before = snapshot(home.archive)
+    assert called("split", "--in-place", str(moved(home))).code == 77
+    assert snapshot(home.archive) == before
+
+
 @pytest.mark.parametrize(
     "command",
     [
@@ -105,7 +128,7 @@ def test_an_archived_session_comes_back_where_it_was_put_away(home: Home) -> Non
     content = live.read_bytes()
     assert called("archive", ID).code == 0
     assert not live.exists()
-    assert called("unarchive", ID).code == 0
+    assert called("restore", "--keep-rotated", ID).code == 0
     assert live.read_bytes() == content
     assert called("stitch", ID).out.encode() == DATA
 
@@ -134,14 +157,42 @@ def test_a_pack_that_is_the_moved_live_file_makes_no_second_name(home: Home) -> 
     assert called("doctor").code == 0
 
 
+def test_a_project_that_is_moved_before_the_lock_is_followed(home: Home) -> None:
+    where = home.where
+    live = moved(home)
+    assert operations.restore_session(where, 1, silent)
+    assert live.read_bytes() == DATA
+    assert not home.live.exists()
+
+
+@pytest.mark.parametrize("deed", [operations.rotate_session, operations.restore_session])
+def test_a_project_that_is_moved_behind_the_lock_gets_no_second_live_file(
+    home: Home, monkeypatch: pytest.MonkeyPatch, deed: Callable[..., object]
+) -> None:
+    lives, real = [], recover.recover
+
+    def then_moved(*arguments: object) -> object:
+        done = real(*arguments)  # type: ignore[arg-type]  # whatever it is given
+        lives.append(moved(home))
+        return done
+
+    monkeypatch.setattr(recover, "recover", then_moved)
+    with pytest.raises(InUseError, match="was moved just now"):
+        deed(home.where, 1, silent)
+    monkeypatch.setattr(recover, "recover", real)
+    assert not home.live.exists()
+    assert called("restore", ID).code == 0
+    assert lives[0].read_bytes() == DATA
+
+
 def test_the_hooks_note_goes_along(home: Home) -> None:
-    notes.write(home.where, 0, "It failed.")
+    notes.write(home.where, "It failed.")
     live = moved(home)
     with live.open("ab") as file:
         file.write(MORE)
-    operations.rotate_session(place.of_live(live), 1, silent)
-    (note,) = notes.notes()
-    assert note.where.live == live
+    operations.rotate_session(place.of_live(live), 1, silent, codec="plain")
+    assert place.of_live(live).note.exists()
+    assert [*notes.notes()] == []  # what it was about is done
 
 
 def test_a_crash_leaves_the_archive_in_the_one_project_or_the_other(home: Home) -> None:
@@ -285,7 +336,7 @@ def test_what_works_on_all_sessions_passes_over_a_copy(home: Home) -> None:
         file.write(MORE)
     before = path.read_bytes()
     assert called("split", "--in-place", "--all", "--min-size", "0").code == 0
-    assert called("archive", "--older-than", "1d").code == 0
+    assert called("archive", "--yes", "--older-than", "1d").code == 0
     assert path.read_bytes() == before
     (finding,) = called("doctor", "--json").document()["findings"]
     assert (finding["kind"], finding["path"]) == ("copy", str(path))
@@ -324,7 +375,7 @@ def test_a_list_says_of_a_live_tail_alone_how_much_is_missing(home: Home) -> Non
     shutil.rmtree(home.archive)
     missing = len(b"".join(command_line.segments_of(DATA)[:-1]))
     ended = called("list")
-    assert ended.code == 0
+    assert ended.code == 1
     assert f"{missing:,} bytes of history that are not here" in ended.err
     assert "sessrotate doctor" in ended.err
 
@@ -377,7 +428,7 @@ def test_however_folders_are_moved_and_linked_the_history_is_one_and_whole(
     with pytest.MonkeyPatch.context() as patch:
         made = homes.home(tmp_path_factory.mktemp("layout"), patch)
         live = write(made.config / "projects" / "-a" / f"{ID}.jsonl", DATA)
-        operations.rotate_session(place.of_live(live), 1, silent)
+        operations.rotate_session(place.of_live(live), 1, silent, codec="plain")
         history = DATA
         for number, (what, one, two) in enumerate(moves):
             changed(made, what, one, two, number)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,14 +27,18 @@ from hypothesis.stateful import (
 
 from sessrotate.errors import InUseError
 from sessrotate.in_place.seal import NotQuietError
+from sessrotate.segments import compressed
 from sessrotate.system import in_use
 from support import command_line, oracle
+from support.crash.scenes import fast_folder
 from support.examples import examples
 from support.homes import Crash, Killed, Meanwhile, home, tried_to_append, without_leases
 from support.race.writers import take_back, written_anew
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from sessrotate.model import Codec
 
 MOST_OPERATIONS: Final = 60
 """Where most runs here are over; a crash that comes later does not happen."""
@@ -42,6 +47,7 @@ MODE: Final = b'{"type":"mode","sessionId":"%s","mode":"default"}\n' % command_l
 """Metadata that clients write again and again, each time the same bytes."""
 
 crash_points = st.integers(1, MOST_OPERATIONS)
+codecs = st.sampled_from(["plain", "zstd"])
 
 
 class SessionInPlace(RuleBasedStateMachine):
@@ -49,7 +55,7 @@ class SessionInPlace(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.folder = Path(tempfile.mkdtemp())
+        self.folder = Path(tempfile.mkdtemp(dir=fast_folder()))
         self.patch = pytest.MonkeyPatch()
         (self.folder / "proc").mkdir()
         # Who has the file open is told by /proc, at a cost; here nobody has.
@@ -110,8 +116,9 @@ class SessionInPlace(RuleBasedStateMachine):
         facts: dict[str, Any] = {"trigger": "auto", "preTokens": self.number}
         if preserve and self.uuids:
             facts["preservedMessages"] = {"uuids": self.uuids[-preserve:], "allUuids": []}
-        self._append(command_line.boundary(self.number, compactMetadata=facts))
+        compaction = command_line.boundary(self.number, compactMetadata=facts)
         self.uuids = []
+        self._append(compaction + self._row())
         if metadata:
             self._append(MODE)
 
@@ -158,6 +165,8 @@ class SessionInPlace(RuleBasedStateMachine):
         before, window = live.stat(), self._open_end()
         is_done = False
         with pytest.MonkeyPatch.context() as patch:
+            # One segment at a time, so that a crash comes at the same call each time.
+            patch.setattr(compressed, "workers", lambda _: 1)
             if not leases:
                 without_leases(patch)
             if crash is not None:
@@ -187,9 +196,12 @@ class SessionInPlace(RuleBasedStateMachine):
         if not self._is_compacted() and not self.is_torn:
             self.compact(0, metadata=False)
 
-    @rule(leases=st.sampled_from([True, True, False]))
-    def rotate(self, leases: bool) -> None:
-        if self._do(self.home.rotate, leases=leases):
+    def _rotation(self, codec: Codec) -> Callable[[], object]:
+        return partial(self.home.rotate, codec=codec)
+
+    @rule(leases=st.sampled_from([True, True, False]), codec=codecs)
+    def rotate(self, leases: bool, codec: Codec) -> None:
+        if self._do(self._rotation(codec), leases=leases):
             self._check_tidy()
 
     @rule(count=st.integers(0, 2))
@@ -208,10 +220,11 @@ class SessionInPlace(RuleBasedStateMachine):
         assert self.late == self.since == b""
         assert not self.home.archive.exists()
 
-    @rule(at=crash_points, leases=st.booleans(), but_once=st.booleans())
-    def crash_in_a_rotation(self, at: int, leases: bool, but_once: bool) -> None:
+    @rule(at=crash_points, leases=st.booleans(), but_once=st.booleans(), codec=codecs)
+    def crash_in_a_rotation(self, at: int, leases: bool, but_once: bool, codec: Codec) -> None:
         self._compact_if_need_be()
-        self._do(self.home.rotate, leases=leases, crash=Crash(at, but_once=but_once))
+        crash = Crash(at, but_once=but_once)
+        self._do(self._rotation(codec), leases=leases, crash=crash)
 
     @precondition(_has_archive)
     @rule(at=crash_points, leases=st.booleans(), but_once=st.booleans())

@@ -139,6 +139,36 @@ def test_rotators_may_be_killed_there_one_after_the_other(home: Home, back: bool
     assert home.live.read_bytes() == whole
 
 
+@pytest.mark.parametrize("operation", ["late", "insert"])
+@pytest.mark.parametrize("damaged", [None, b"{"], ids=["gone", "damaged"])
+def test_a_manifest_lost_meanwhile_is_what_it_was_with_its_pins(
+    home: Home, operation: str, damaged: bytes | None
+) -> None:
+    home.rotate()
+    assert called("pin", ID, "1").code == 0
+    home.append(boundary(90) + row(91))
+    whole = home.stitched()
+    at = "sessrotate.in_place.merge_late.execute" if operation == "late" else AFTER_THE_RENAME
+    killed(home.rotate, at=AFTER_THE_RENAME)
+    home.append(NEXT)
+    in_flight(home, IN_FLIGHT)
+    home.append(row(3))
+    killed(home.rotate, at=at)
+    assert home.intent()["operation"] == operation
+    kept = (home.archive / "manifest.json").read_bytes()
+    if damaged is None:
+        (home.archive / "manifest.json").unlink()
+    else:
+        (home.archive / "manifest.json").write_bytes(damaged)
+    assert home.stitched() == whole + IN_FLIGHT + NEXT + row(3)
+    home.rotate()
+    assert (home.archive / "manifest.json").read_bytes() == kept
+    assert kept.count(b'"pin": null') == len(
+        home.archived() & {f"{ID}.{n}.jsonl" for n in range(1, 9)}
+    )
+    assert home.stitched() == whole + IN_FLIGHT + NEXT + row(3)
+
+
 def test_lines_that_nobody_wrote_after_are_brought_over_too(home: Home) -> None:
     killed(home.rotate, at=AFTER_THE_RENAME)
     in_flight(home, IN_FLIGHT)

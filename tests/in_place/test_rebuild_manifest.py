@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from sessrotate.errors import DamagedError, RefusedError
-from support import homes
+from sessrotate.in_place import operations
+from support import command_line, homes
 from support.command_line import ID, assert_one_sentence, called
 from support.lines import BOUNDARY_LINE, row, session
 
@@ -58,6 +59,19 @@ def test_the_next_rotation_makes_it_again(tmp_path: Path, monkeypatch: pytest.Mo
     assert home.problems() == []
 
 
+def test_a_dry_run_shows_the_plan_of_the_run_that_makes_it_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, _, _ = without_manifest(tmp_path, monkeypatch)
+    home.append(command_line.boundary(80) + command_line.row(81))
+    before = homes.snapshot(home.config)
+    would = operations.plan_session(home.where, homes.silent, codec="plain")
+    assert homes.snapshot(home.config) == before
+    assert would.refusal is None
+    done = home.rotate()
+    assert (would.recovered, would.plan) == (done.recovered, done.plan)
+
+
 def test_a_restoration_does_so_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home, data, _ = without_manifest(tmp_path, monkeypatch)
     assert home.restore() is not None
@@ -94,7 +108,7 @@ def test_a_damaged_manifest_is_kept_beside_the_one_that_is_made_again(
     home, data, lost = without_manifest(tmp_path, monkeypatch)
     wrong = {"half": lost[: len(lost) // 2], "empty": b"", "zeros": bytes(900), "other": b"{}"}
     (home.archive / "manifest.json").write_bytes(wrong[damage])
-    with pytest.raises(DamagedError, match=r"is damaged\. `sessrotate split --in-place"):
+    with pytest.raises(DamagedError, match=r"is damaged\. `sessrotate rotate"):
         home.stitched()
     assert home.rotate().recovered.deed == "rebuild"
     assert rebuilt(home) == known(lost)
@@ -213,7 +227,7 @@ def test_pruned_segments_are_known_by_the_trash_and_not_freed(
     assert "before its manifest was lost" in ended.err
     assert called("prune", ID, "--empty-trash", "--grace", "0", "--yes").code == 0
     assert prunable(home) == there
-    assert called("undelete", ID).code == 0
+    assert called("restore", "--keep-rotated", ID).code == 0
     assert home.stitched() == data
 
 
@@ -231,7 +245,7 @@ def test_segments_in_the_trash_that_do_not_prove_themselves_change_nothing(
     assert homes.snapshot(home.config) == before
 
 
-@pytest.mark.parametrize("command", [("pin", ID, "1"), ("undelete", ID), ("compress", ID), PRUNE])
+@pytest.mark.parametrize("command", [("pin", ID, "1"), ("compress", ID), PRUNE])
 def test_what_changes_an_archive_says_that_its_manifest_is_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
 ) -> None:

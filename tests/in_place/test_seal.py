@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from sessrotate import fs
+from sessrotate.errors import StorageError
+from sessrotate.in_place import sealed_copies
 from sessrotate.in_place.seal import NotQuietError
+from sessrotate.segments import compressed
 from sessrotate.system import lease
 from support import command_line, homes
+from support.abilities import needs_leases
 from support.command_line import ID, assert_one_sentence, boundary, piped, row
 from support.homes import Home, snapshot
 from support.limits import limited
@@ -21,12 +27,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from sessrotate.model import Codec
+
 KIB: Final = 1024
 
 DATA: Final = command_line.session(boundaries=3, padding=40 * KIB) + boundary(90) + row(91)
 """Four segments of 120 KiB, and a tail of one row."""
 
 LARGEST: Final = max(map(len, command_line.segments_of(DATA)))
+
+NAMES: Final = [f"{ID}.jsonl", *(f"{ID}.{number}.jsonl" for number in (1, 2, 3))]
+
+ZSTD: Final = b"\x28\xb5\x2f\xfd"
+"""How a frame begins."""
 
 
 @pytest.fixture
@@ -39,7 +52,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
 
 def test_with_room_for_the_tail_only_it_is_rotated_and_sealed_later(home: Home) -> None:
     program = limited("RLIMIT_FSIZE", 60 * KIB)
-    ended = piped("split", "--in-place", home.live, env=home.env, program=program)
+    ended = piped("split", "--in-place", "--no-compress", home.live, env=home.env, program=program)
     assert_one_sentence(ended, 74)
     assert "nothing is lost: the next run finishes" in ended.err
     assert home.live.stat().st_size < 10 * KIB
@@ -48,10 +61,10 @@ def test_with_room_for_the_tail_only_it_is_rotated_and_sealed_later(home: Home) 
     assert not home.problems()
     home.append(row(92))
     # Again without room: nothing gets worse.
-    again = piped("split", "--in-place", home.live, env=home.env, program=program)
+    again = piped("split", "--in-place", "--no-compress", home.live, env=home.env, program=program)
     assert again.code == 74
     assert home.stitched() == DATA + row(92)
-    done = piped("split", "--in-place", home.live, env=home.env)
+    done = piped("split", "--in-place", "--no-compress", home.live, env=home.env)
     assert done.code == 0
     assert "Finished a rotation" in done.err
     assert not home.pack.exists()
@@ -112,7 +125,7 @@ def filled(folder: Path, left: int) -> Path:
 
 def test_a_full_disk_has_it_rotated_and_sealed_when_there_is_room(small: Home) -> None:
     fill = filled(small.config, 40 * KIB)
-    ended = piped("split", "--in-place", small.live, env=small.env)
+    ended = piped("split", "--in-place", "--no-compress", small.live, env=small.env)
     assert_one_sentence(ended, 74)
     assert "No space left on device" in ended.err
     assert "nothing is lost: the next run finishes" in ended.err
@@ -128,7 +141,7 @@ def test_a_full_disk_has_it_rotated_and_sealed_when_there_is_room(small: Home) -
 def test_sealing_needs_room_for_the_largest_segment_and_no_more(small: Home) -> None:
     assert LARGEST < 130 * KIB < len(DATA) // 3
     filled(small.config, LARGEST + 48 * KIB)
-    ended = piped("split", "--in-place", small.live, env=small.env)
+    ended = piped("split", "--in-place", "--no-compress", small.live, env=small.env)
     assert ended.code == 0, ended
     assert "pack" not in small.archived()
     assert small.stitched() == DATA
@@ -151,6 +164,92 @@ def test_a_restoration_says_how_much_room_it_needs(small: Home) -> None:
     assert_one_sentence(ended, 74)
     assert f"{len(DATA):,} bytes" in ended.err
     assert snapshot(small.config) == before
+
+
+# ── compressed ───────────────────────────────────────────────────────────────────────────────
+
+
+def noise(size: int) -> str:
+    """Return text that no compressor makes much smaller."""
+    return random.Random(size).randbytes(size // 2).hex()
+
+
+@pytest.mark.parametrize("room", [40 * KIB, 24 * KIB])
+def test_compressed_it_is_sealed_with_little_room(small: Home, room: int) -> None:
+    filled(small.config, room)
+    ended = piped("split", "--in-place", small.live, env=small.env)
+    assert ended.code == 0, ended
+    assert small.archived() == {"manifest.json", *(f"{name}.zst" for name in NAMES)}
+    assert small.stitched() == DATA
+    assert not small.problems()
+
+
+def test_the_first_segment_stays_plain_if_there_is_no_room_to_compress_it(small: Home) -> None:
+    data = row(1, pad=noise(300 * KIB)) + boundary(2) + row(3) + boundary(4) + row(5)
+    small.live.write_bytes(data)
+    fill = filled(small.config, 60 * KIB)
+    ended = piped("split", "--in-place", small.live, env=small.env)
+    assert ended.code == 0, ended
+    assert small.archived() == {"manifest.json", NAMES[0], f"{NAMES[1]}.zst"}
+    assert small.stitched() == data
+    assert not small.problems()
+    fill.unlink()
+    assert small.restore() is not None
+    assert small.live.read_bytes() == data
+
+
+def test_where_there_is_no_room_for_another_the_next_run_goes_on(small: Home) -> None:
+    data = row(1) + boundary(2) + row(3, pad=noise(300 * KIB)) + boundary(4) + row(5)
+    small.live.write_bytes(data)
+    fill = filled(small.config, 60 * KIB)
+    ended = piped("split", "--in-place", small.live, env=small.env)
+    assert_one_sentence(ended, 74)
+    assert "nothing is lost: the next run finishes" in ended.err
+    assert small.stitched() == data
+    fill.unlink()
+    assert piped("split", "--in-place", small.live, env=small.env).code == 0
+    assert small.archived() == {"manifest.json", f"{NAMES[0]}.zst", f"{NAMES[1]}.zst"}
+    assert small.stitched() == data
+
+
+def test_what_does_not_read_back_leaves_the_pack_as_it_was(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [row(number, pad=noise(20 * KIB + number)) + boundary(10 + number) for number in (1, 2)]
+    data = b"".join(rows) + row(20)
+    home.live.write_bytes(data)
+    real = fs.Draft.append
+
+    def broken(draft: fs.Draft, piece: bytes | memoryview) -> None:
+        written = bytearray(piece)
+        if written[:4] == ZSTD:
+            written[-KIB] ^= 1
+        real(draft, bytes(written))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fs.Draft, "append", broken)
+        with pytest.raises(StorageError, match="the disk is failing"):
+            home.rotate(codec="zstd")
+    assert home.pack.read_bytes() == b"".join(command_line.segments_of(data)[:-1])
+    assert home.stitched() == data
+    home.rotate(codec="zstd")
+    assert home.stitched() == data
+    assert not home.pack.exists()
+
+
+def test_large_and_small_segments_are_the_same_read_back(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compressed, "_LARGE", LARGEST - 4 * KIB)
+    home.rotate(codec="zstd")
+    parts = command_line.segments_of(DATA)[:-1]
+    for name, part in zip(NAMES, parts, strict=True):
+        told = subprocess.run(
+            ["zstd", "-dc", home.archive / f"{name}.zst"], capture_output=True, check=True
+        )
+        head = b"" if name == NAMES[0] else told.stdout[: told.stdout.index(b"\n") + 1]
+        assert told.stdout == head + part
+    assert home.stitched() == DATA
 
 
 # ── a pack that is not what it was ───────────────────────────────────────────────────────────
@@ -176,7 +275,35 @@ def test_a_pack_that_somebody_linked_is_copied_and_never_shortened(unsealed: Hom
     assert (unsealed.archive / f"{ID}.jsonl").stat().st_nlink == 1
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux has leases")
+def test_a_list_says_that_a_rotation_is_unfinished_and_not_that_its_history_is_elsewhere(
+    unsealed: Home,
+) -> None:
+    ended = command_line.called("list")
+    assert ended.code == 0
+    assert "bytes of a rotation that is unfinished: `sessrotate doctor` says more" in ended.err
+    assert "not here" not in ended.err
+    assert unsealed.stitched() == DATA
+
+
+@pytest.mark.parametrize("codec", ["plain", "zstd"])
+def test_a_pack_that_somebody_links_while_it_is_copied_is_not_shortened_any_more(
+    home: Home, monkeypatch: pytest.MonkeyPatch, codec: Codec
+) -> None:
+    backup, real = home.config.parent / "backup", sealed_copies.copy
+
+    def copied(*batch: Any) -> None:
+        real(*batch)
+        if not backup.exists():
+            backup.hardlink_to(home.pack)
+
+    monkeypatch.setattr(sealed_copies, "copy", copied)
+    home.rotate(codec=codec)
+    assert backup.read_bytes() == b"".join(command_line.segments_of(DATA)[:-1])
+    assert home.stitched() == DATA
+    assert not home.pack.exists()
+
+
+@needs_leases
 def test_what_a_writer_of_the_pack_writes_while_it_is_waited_for_is_not_lost(
     unsealed: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -197,7 +324,7 @@ def test_what_a_writer_of_the_pack_writes_while_it_is_waited_for_is_not_lost(
     assert not unsealed.pack.exists()
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux has leases")
+@needs_leases
 def test_a_pack_that_somebody_has_open_for_writing_is_in_use_however_old_it_is(
     unsealed: Home,
 ) -> None:

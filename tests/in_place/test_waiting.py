@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
@@ -10,16 +11,18 @@ import pytest
 
 from sessrotate import doctor
 from sessrotate.archive import waiting
-from sessrotate.fs import exact
 from sessrotate.in_place.seal import NotQuietError
 from sessrotate.system import in_use
 from support import command_line, homes
 from support.command_line import ID, boundary, row, session
 from support.homes import Crash, Home, Killed
+from support.portable import lack
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
+DAY: Final = 86_400.0
 DATA: Final = session(boundaries=3)
 LATE: Final = row(96)
 NEXT: Final = row(97)
@@ -29,7 +32,7 @@ NEXT: Final = row(97)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     """A session on a system without leases, and without a list of open files."""
     homes.without_leases(monkeypatch)
-    monkeypatch.setattr(in_use, "_PROC", tmp_path / "no proc")
+    lack(monkeypatch, "open_files")
     return homes.home(tmp_path, monkeypatch, DATA)
 
 
@@ -91,6 +94,41 @@ def test_a_replaced_file_that_a_process_is_known_to_have_open_is_kept(
     assert not waiting_packs(home)
 
 
+@pytest.fixture
+def at(monkeypatch: pytest.MonkeyPatch) -> Callable[[Home, float], None]:
+    """Return what rotates a session by a clock that is off by days."""
+    real = time.time
+
+    def rotate(home: Home, days: float) -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(time, "time", lambda: real() + days * DAY)
+            home.rotate()
+
+    return rotate
+
+
+def test_a_clock_that_is_far_ahead_lets_no_replaced_file_go_in_that_run(
+    home: Home, at: Callable[[Home, float], None]
+) -> None:
+    sealed(home)
+    (pack,) = waiting_packs(home)
+    for days in (30, 30.5, 0, 2):  # set ahead, and right again; at 2 that is first seen
+        at(home, days)
+        assert waiting_packs(home) == [pack], days
+    at(home, 3.1)
+    assert not waiting_packs(home)
+    assert home.stitched() == DATA
+
+
+def test_a_clock_that_is_far_ahead_and_stays_there_is_believed_a_day_later(
+    home: Home, at: Callable[[Home, float], None]
+) -> None:
+    sealed(home)
+    at(home, 30)
+    at(home, 31.1)
+    assert not waiting_packs(home)
+
+
 def test_several_replaced_files_wait_at_once_and_each_brings_its_lines(home: Home) -> None:
     first = held(home)
     sealed(home)
@@ -146,7 +184,7 @@ def test_a_line_comes_over_once_wherever_a_crash_comes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     homes.without_leases(monkeypatch)
-    monkeypatch.setattr(in_use, "_PROC", tmp_path / "no proc")
+    lack(monkeypatch, "open_files")
     at = 0
     while True:
         at += 1
@@ -168,13 +206,13 @@ def test_a_line_comes_over_once_wherever_a_crash_comes(
             return
 
 
-@pytest.mark.parametrize("form", [exact.System(), exact.Portable()], ids=["system", "portable"])
+@pytest.mark.parametrize("lacking", [[], ["exact_renames"]], ids=["system", "portable"])
 def test_sealing_is_finished_wherever_a_crash_comes_and_the_file_is_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: exact.Form
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lacking: list[str]
 ) -> None:
     homes.without_leases(monkeypatch)
-    monkeypatch.setattr(exact, "FORM", form)
-    monkeypatch.setattr(in_use, "_PROC", tmp_path / "no proc")
+    lack(monkeypatch, *lacking)
+    lack(monkeypatch, "open_files")
     at = 0
     while True:
         at += 1
@@ -229,11 +267,44 @@ def test_a_restored_session_keeps_its_archive_until_the_replaced_file_is_quiet(h
     assert not home.archive.exists()
 
 
+@pytest.mark.parametrize("days", [0.01, 1.5])
+def test_a_line_that_comes_while_a_restoration_waits_is_in_the_live_file_at_its_next_run(
+    home: Home, days: float
+) -> None:
+    writer = held(home)
+    sealed(home)
+    home.restore()
+    os.write(writer, LATE)
+    os.close(writer)
+    home.age(days * DAY)
+    command_line.called("run", "--quiet")
+    assert home.live.read_bytes() == home.stitched() == DATA + LATE
+    for _ in range(3):
+        home.age(1.1 * DAY)
+        command_line.called("run", "--quiet")
+    assert not home.archive.exists()
+    assert home.live.read_bytes() == DATA + LATE
+
+
+def test_a_line_that_comes_while_the_session_is_archived_is_in_the_live_file_when_it_is_back(
+    home: Home,
+) -> None:
+    writer = held(home)
+    sealed(home)
+    assert command_line.called("archive", ID).code == 0
+    os.write(writer, LATE)
+    os.close(writer)
+    assert command_line.called("restore", "--keep-rotated", ID).code == 0
+    assert home.stitched() == DATA + LATE
+
+
 def test_list_counts_replaced_files_that_wait_as_on_the_disk(home: Home) -> None:
     sealed(home)
-    ended = command_line.called("list", "--json")
-    assert ended.code == 0
-    assert str(sum(f.stat().st_size for f in home.archive.rglob("*") if f.is_file())) in ended.out
+    (listed,) = command_line.called("list", "--json").document()
+    assert listed["archived_disk_bytes"] == homes.on_disk(home.archive)
+    waits = sum(homes.on_disk(file) for file in home.archive.glob("waiting/*"))
+    assert listed["waiting_disk_bytes"] == waits > len(DATA)
+    assert "of it freed after a quiet day" in command_line.called("list").out
 
 
 def test_run_brings_lines_over_and_says_what_it_freed(home: Home) -> None:

@@ -21,7 +21,7 @@ DAY: Final = 86400
 
 ALL: Final = """
 [rotate]
-min_size = "2G"
+min_gain = "2G"
 live = true
 [compress]
 older_than = "3h"
@@ -55,7 +55,7 @@ def test_without_a_file_nothing_is_pruned_or_put_away() -> None:
     settings = config.parsed("")
     assert settings.prune.is_empty
     assert settings.archive == config.Archive(None, None)
-    assert settings.rotate == config.Rotate(50 * 2**20, live=False)
+    assert settings.rotate == config.Rotate(2**20, live=False)
     assert settings.compress == config.Compress(7.0 * DAY, 3)
     assert settings.trash == config.Trash(7.0 * DAY)
     assert {entry.line for entry in settings.entries} == {None}
@@ -78,7 +78,7 @@ def test_what_is_off_is_said_by_false() -> None:
             off[key.table] += f"{key.name} = false\n"
     settings = config.parsed("".join(f"[{table}]\n{lines}" for table, lines in off.items()))
     assert settings.prune.is_empty
-    assert settings.rotate.min_size is None
+    assert settings.rotate.min_gain is None
     assert settings.compress.older_than is None
     assert settings.trash.grace is None
 
@@ -127,9 +127,9 @@ def test_it_is_read_comfortably() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[rotate]\n\nmin-size = 3", "Line 3: unknown setting in [rotate]: min-size (did you mean"),
+        ("[rotate]\n\nmin-gain = 3", "Line 3: unknown setting in [rotate]: min-gain (did you mean"),
         ("[prunes]", "Line 1: unknown table prunes (did you mean prune?)."),
-        ("\nmin_size = 1", "Line 2: unknown setting min_size (did you mean rotate.min_size?)."),
+        ("\nmin_gain = 1", "Line 2: unknown setting min_gain (did you mean rotate.min_gain?)."),
         ("[trash]\nzzzzzz = 1", "Line 2: unknown setting in [trash]: zzzzzz (known: grace)."),
         ("prune = 3", "Line 1: prune is a table: write [prune], and its settings below."),
         ("[[prune]]\nkeep_last = 3", "Line 1: prune is a table"),
@@ -138,9 +138,9 @@ def test_it_is_read_comfortably() -> None:
         ('[trash]\ngrace = """\n7 days"""', "Line 2: trash.grace must be an age"),
         ("[trash]\ngrace = 7", "Line 2: trash.grace must be an age"),
         ("[rotate]\nlive = 1", "Line 2: rotate.live must be true or false, not 1."),
-        ("[rotate]\nmin_size = true", "Line 2: rotate.min_size must be a size"),
-        ("[rotate]\nmin_size = -1", "Line 2: rotate.min_size must be a size"),
-        ("[rotate]\nmin_size = [1,\n2]", "Line 2: rotate.min_size must be a size"),
+        ("[rotate]\nmin_gain = true", "Line 2: rotate.min_gain must be a size"),
+        ("[rotate]\nmin_gain = -1", "Line 2: rotate.min_gain must be a size"),
+        ("[rotate]\nmin_gain = [1,\n2]", "Line 2: rotate.min_gain must be a size"),
         ("[prune]\nkeep_last = 1.5", "Line 2: prune.keep_last must be a whole number"),
         ("[prune]\nkeep_last = true", "Line 2: prune.keep_last must be a whole number"),
         ("[compress]\nlevel = 23", "Line 2: compress.level must be a whole number from 1 to 19"),

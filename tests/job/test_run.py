@@ -39,7 +39,7 @@ OTHERS: Final = tuple(f"5e55107a-0000-4000-a000-00000000010{n}" for n in range(3
 
 ALL: Final = """
 [rotate]
-min_size = 0
+min_gain = 0
 [compress]
 older_than = false
 [prune]
@@ -49,7 +49,7 @@ grace = "7d"
 """
 
 NOTHING: Final = """
-rotate.min_size = false
+rotate.min_gain = false
 compress.older_than = false
 trash.grace = false
 """
@@ -166,8 +166,8 @@ def test_a_session_that_has_been_cold_for_long_is_put_away(home: Home) -> None:
     assert became(done(rules)) == {}
 
 
-def test_the_steps_come_in_the_order_of_the_issue() -> None:
-    order = ["recover", "rotate", "compress", "archive", "prune", "trash"]
+def test_unfinished_work_comes_first_and_deleting_last() -> None:
+    order = ["recover", "heal", "rotate", "compress", "archive", "prune", "trash"]
     names = [step.name for step in steps.STEPS]
     assert names == order
 
@@ -198,6 +198,24 @@ def test_what_a_crash_left_of_a_rotation_is_finished_first(home: Home) -> None:
     assert became(done(NOTHING)) == {}
 
 
+def test_a_session_that_goes_on_from_an_archived_row_is_healed(home: Home) -> None:
+    archived = DATA.splitlines(keepends=True)[1]
+    home.rotate()
+    assert became(done(NOTHING)) == {}
+    home.append(command_line.row(900, parentUuid=json.loads(archived)["uuid"]))
+    before, size = snapshot(home.config), home.live.stat().st_size
+    planned = run.plan(settings(NOTHING), NOW, silent)
+    assert snapshot(home.config) == before
+    report = done(NOTHING)
+    assert became(report) == foreseen(planned) == {"heal": [(ID, "done")]}
+    assert archived in home.live.read_bytes()
+    # What came back is told as that, and not as bytes that were freed.
+    healed = [next(each.bytes for each in it.stages if each.bytes) for it in (planned, report)]
+    assert healed == [home.live.stat().st_size - size] * 2
+    assert home.problems() == []
+    assert became(done(NOTHING)) == {}
+
+
 def test_what_a_crash_left_of_a_pruning_is_finished_first(home: Home) -> None:
     home.rotate()
     planned = prune.prepare([home.where], settings().prune, NOW, lambda _done: None)
@@ -221,7 +239,7 @@ def test_where_no_client_ever_ran_nothing_is_made(home: Home) -> None:
 def test_a_session_that_fails_stops_no_other(home: Home) -> None:
     for session in OTHERS:
         other(home, session)
-    done("[rotate]\nmin_size = 0")
+    done("[rotate]\nmin_gain = 0")
     manifest = home.archive / "manifest.json"
     manifest.write_bytes(b"{")
     (home.archive / f"{ID}.1.jsonl").write_bytes(b"{")  # else it would be made again
@@ -261,7 +279,7 @@ def test_what_is_in_use_is_no_failure(home: Home) -> None:
     assert report.code == 0
     (entry,) = logged()
     assert entry["steps"]["rotate"] == {"done": 0, "in_use": 1, "failed": 0, "bytes": 0}
-    report = done(ALL.replace("min_size = 0", "min_size = 0\nlive = true"))
+    report = done(ALL.replace("min_gain = 0", "min_gain = 0\nlive = true"))
     assert became(report)["rotate"] == [(ID, "done")]
 
 
@@ -349,7 +367,7 @@ def full(*_: object) -> None:
 def test_a_dry_run_says_what_the_run_does_and_changes_nothing(home: Home) -> None:
     for session in OTHERS:
         other(home, session)
-    done("[rotate]\nmin_size = 0")
+    done("[rotate]\nmin_gain = 0")
     home.append(boundary(90) + row(91))
     where = place.of_live(home.live.with_name(f"{OTHERS[0]}.jsonl"))
     homes.believe(NOW - 8 * DAY)
@@ -455,7 +473,7 @@ def test_a_run_that_is_told_to_stop_says_so_in_the_log(
         done()
     (entry,) = logged()
     assert entry["code"] == 130
-    assert list(entry["steps"]) == ["recover"]
+    assert list(entry["steps"]) == ["recover", "heal"]
     assert home.live.read_bytes() == DATA
     with locks.only_run(place.run_lock()):
         pass  # it is free

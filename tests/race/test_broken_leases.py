@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,6 +18,7 @@ from sessrotate.errors import InUseError
 from sessrotate.in_place import swap
 from sessrotate.system import lease
 from support import homes
+from support.abilities import needs_leases
 from support.command_line import boundary, row
 from support.homes import Home
 from support.race.writers import append, take_back
@@ -27,9 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-pytestmark: Final = pytest.mark.skipif(
-    not sys.platform.startswith("linux"), reason="only Linux has leases"
-)
+pytestmark: Final = needs_leases
 
 DATA: Final = row(1) + row(2) + boundary(3) + row(4)
 LATE: Final = row(8)

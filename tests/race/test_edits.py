@@ -18,6 +18,7 @@ from sessrotate.errors import DamagedError, InUseError, SessrotateError
 from sessrotate.in_place import seal, swap
 from sessrotate.system import in_use, lease
 from support import homes
+from support.abilities import needs_leases
 from support.command_line import ID, boundary, row
 from support.homes import Crash, Home, Meanwhile
 from support.race.writers import take_back, written_anew
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
 
 MODE: Final = b'{"type":"mode","sessionId":"%s"}\n' % ID.encode()
 
-HISTORY: Final = row(1) + row(2) + MODE + boundary(3) + row(4) + row(5)
+HISTORY: Final = row(0) + row(1) + row(2) + MODE + boundary(3) + row(4) + row(5)
+"""The first row stays in the live file; the next one is in the archive alone after a rotation."""
+
 TAIL: Final = boundary(6) + row(7) + MODE + row(8) + MODE
 DATA: Final = HISTORY + TAIL
 
@@ -132,6 +135,7 @@ def goes_on(editor: Editor) -> None:
 DEEDS: Final = {"near the end": Editor.near_the_end, "all of it": Editor.both, "and on": goes_on}
 
 
+@needs_leases  # or what a client edits in the old file stays there, and `doctor` names it
 @pytest.mark.parametrize("how", DEEDS)
 @pytest.mark.parametrize(
     "number",
@@ -203,6 +207,7 @@ def test_a_change_that_moves_nothing_is_noticed_and_nothing_is_replaced(
     assert home.archived() == set()
 
 
+@needs_leases
 @pytest.mark.parametrize("number", [8, 7])
 def test_a_client_that_found_the_old_file_may_take_a_row_back_after_the_swap(
     home: Home, monkeypatch: pytest.MonkeyPatch, number: int
@@ -225,6 +230,7 @@ def test_a_client_that_found_the_old_file_may_take_a_row_back_after_the_swap(
     assert home.problems() == []
 
 
+@needs_leases
 def test_a_client_that_takes_a_row_of_the_history_back_after_the_swap_loses_nothing(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -248,6 +254,7 @@ def test_a_client_that_takes_a_row_of_the_history_back_after_the_swap_loses_noth
     assert home.live.read_bytes().endswith(TAIL)
 
 
+@needs_leases
 def test_what_came_late_does_not_come_again_when_a_client_takes_a_row_back(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -273,6 +280,7 @@ def test_what_came_late_does_not_come_again_when_a_client_takes_a_row_back(
     assert home.stitched() == written_anew(DATA, uuid(8)) + LATE
 
 
+@needs_leases
 def test_a_whole_session_that_was_read_before_and_is_written_after_the_swap_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections import Counter
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -12,18 +13,18 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from support import command_line, homes
+from support.abilities import needs_leases
 from support.command_line import assert_one_sentence, piped
 from support.homes import snapshot
-from support.race.checking import faults
-from support.race.racing import Race, Result, run
-from support.race.writers import Wrote, compaction, row
+from support.race import everybody, racing
+from support.race.checking import faults, missing
+from support.race.racing import Race, Result
+from support.race.writers import SAME, Habits, Wrote, compaction, is_same, row
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-linux: Final = pytest.mark.skipif(
-    not sys.platform.startswith("linux"), reason="only Linux has leases"
-)
+    from support.command_line import Ended
 
 MEMORY: Final = Path("/dev/shm")
 
@@ -36,7 +37,11 @@ def some(result: Result) -> bool:
     return result.rotations > 0 and result.rows > 100
 
 
-def raced(race: Race, is_race: Callable[[Result], bool] = some) -> None:
+def raced(
+    race: Race,
+    is_race: Callable[[Result], bool] = some,
+    run: Callable[[Race], Result] = racing.run,
+) -> None:
     """Run a race that must find no fault; begin anew where too little was done to be one."""
     for _ in range(RACES):
         result = run(race)
@@ -46,13 +51,13 @@ def raced(race: Race, is_race: Callable[[Result], bool] = some) -> None:
     pytest.fail(f"Not raced, {RACES} times; the last time: {result}")
 
 
-@linux
+@needs_leases
 @pytest.mark.race
 def test_a_race_of_a_fixed_length_loses_nothing(tmp_path: Path, seed: str) -> None:
     raced(Race(turns=30, appenders=4, slow=0.25, folder=tmp_path, seed=seed))
 
 
-@linux
+@needs_leases
 @pytest.mark.race
 @pytest.mark.parametrize(
     "race",
@@ -68,7 +73,7 @@ def test_a_race_of_two_seconds_loses_nothing(tmp_path: Path, seed: str, race: Ra
     raced(replace(race, folder=tmp_path, seed=seed))
 
 
-@linux
+@needs_leases
 @pytest.mark.race
 def test_thirty_seconds_of_the_long_race(tmp_path: Path, seed: str) -> None:
     raced(
@@ -77,14 +82,14 @@ def test_thirty_seconds_of_the_long_race(tmp_path: Path, seed: str) -> None:
     )
 
 
-@linux
+@needs_leases
 @pytest.mark.race
 @pytest.mark.skipif(not MEMORY.is_dir(), reason="no file system in memory")
 def test_ten_seconds_of_it_in_memory(seed: str) -> None:
     raced(Race(seconds=10, folder=MEMORY, seed=seed))
 
 
-@linux
+@needs_leases
 @pytest.mark.race
 def test_fifteen_seconds_with_clients_that_take_rows_back(tmp_path: Path, seed: str) -> None:
     raced(
@@ -93,7 +98,6 @@ def test_fifteen_seconds_with_clients_that_take_rows_back(tmp_path: Path, seed: 
     )
 
 
-@linux
 @pytest.mark.race
 def test_fifteen_seconds_without_leases(tmp_path: Path, seed: str) -> None:
     # Whether a later run finds the pack quiet is up to the writers: one race in eight of ten
@@ -102,6 +106,67 @@ def test_fifteen_seconds_without_leases(tmp_path: Path, seed: str) -> None:
         Race(seconds=15, appenders=4, slow=0.5, leases=False, folder=tmp_path, seed=seed),
         lambda result: result.outcomes["recovered: finish"] > 0,
     )
+
+
+EVERYBODY: Final = Race(seconds=20, each=6, life=4, uncrossed=2, habits=Habits(pause=0.02))
+
+
+def all_met(result: Result) -> bool:
+    """Say whether sessions were rotated, rotators killed, and the order of lines looked at."""
+    uncrossed, killed = result.sessions - result.crossed, result.outcomes["killed"]
+    return uncrossed >= 2 and result.rotations >= 4 and killed >= 2 and result.rows > 1000
+
+
+@pytest.mark.race
+@pytest.mark.parametrize("leases", [pytest.param(True, marks=needs_leases), False])
+def test_a_race_with_everybody_in_it_loses_nothing(tmp_path: Path, seed: str, leases: bool) -> None:
+    race = replace(EVERYBODY, leases=leases, folder=tmp_path, seed=seed)
+    raced(race, all_met, everybody.run)
+
+
+def _turned(history: bytes) -> bytes:
+    return b"".join(reversed(history.splitlines(keepends=True)))
+
+
+def _thinned(history: bytes) -> bytes:
+    """Leave out nine of ten rows that are the same."""
+    lines = history.splitlines(keepends=True)
+    alike = [at for at, line in enumerate(lines) if line == row(0, SAME - 1)]
+    gone = {at for number, at in enumerate(alike) if number % 10}
+    return b"".join(line for at, line in enumerate(lines) if at not in gone)
+
+
+@pytest.mark.race
+@pytest.mark.parametrize(
+    ("mutant", "told"), [(_turned, "behind later ones"), (_thinned, "lines that are all the same")]
+)
+def test_the_judge_of_a_race_without_leases_sees_what_is_wrong_with_a_history(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    seed: str,
+    mutant: Callable[[bytes], bytes],
+    told: str,
+) -> None:
+    def called(*words: str | Path) -> Ended:
+        ended = command_line.called(*words)
+        return (
+            replace(ended, out=mutant(ended.out.encode()).decode())
+            if words[0] == "stitch"
+            else ended
+        )
+
+    monkeypatch.setattr(everybody, "called", called)
+    race = replace(
+        EVERYBODY,
+        leases=False,
+        savers=False,
+        uncrossed=1,
+        seconds=2,
+        life=2,
+        folder=tmp_path,
+        seed=seed,
+    )
+    assert told in "; ".join(everybody.run(race).problems)
 
 
 # ── a writer that does not close ─────────────────────────────────────────────────────────────
@@ -122,7 +187,7 @@ def held(path: Path) -> Iterator[int]:
         holder.kill()
 
 
-@linux
+@needs_leases
 @pytest.mark.parametrize("was_rotated", [False, True])
 def test_a_writer_that_holds_the_file_is_named_and_nothing_is_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, was_rotated: bool
@@ -186,3 +251,55 @@ def test_the_check_allows_a_late_line_for_each_swap_and_no_more() -> None:
         faults(b"".join([*LINES[2:], *LINES[:2]]), {0: Wrote(8)}, late=1)
     )
     assert compaction(0, 1) != row(0, 1)
+
+
+HISTORY: Final = [row(0, number) for number in range(80)]
+SWAPS: Final = 6
+
+
+def test_the_check_of_a_race_without_leases_finds_a_history_that_is_turned() -> None:
+    turned = b"".join(reversed(HISTORY))
+    assert "59 lines behind later ones" in str(faults(turned, {0: Wrote(80)}, SWAPS))
+    assert "behind later ones" in str(faults(turned, {0: Wrote(80, held=9)}, SWAPS))
+    block = b"".join([*HISTORY[30:], *HISTORY[:30]])
+    assert "23 lines behind later ones" in str(faults(block, {0: Wrote(80)}, SWAPS))
+
+
+def test_the_check_of_a_race_without_leases_allows_what_came_to_a_file_that_was_held() -> None:
+    turned = b"".join([*HISTORY[9:], *HISTORY[:9]])
+    assert faults(turned, {0: Wrote(80, held=9)}, late=1) == []
+    assert "7 lines behind later ones" in str(faults(turned, {0: Wrote(80)}, late=1))
+
+
+def test_the_check_misses_one_row_of_those_alike_for_each_swap_and_no_more() -> None:
+    alike = [at for at in range(80) if is_same(at)]
+    assert len(alike) == 20
+    for gone, told in (
+        (SWAPS, ""),
+        (SWAPS + 1, "13 lines that are all the same, of 20"),
+        (18, "2 "),
+    ):
+        left = b"".join(line for at, line in enumerate(HISTORY) if at not in alike[:gone])
+        found = "; ".join(faults(left, {0: Wrote(80)}, SWAPS))
+        assert told in found
+        assert bool(told) == bool(found)
+
+
+def test_what_is_kept_aside_is_there_and_out_of_order() -> None:
+    wrote = {0: Wrote(80)}
+    history, kept = b"".join([*HISTORY[:20], *HISTORY[24:]]), b"".join(HISTORY[20:24])
+    assert faults(history, wrote, 0, kept) == []
+    assert "lost 21" in str(faults(history, wrote, 0, kept.replace(HISTORY[21], b"")))
+    assert "19 lines that" in str(faults(history, wrote, 0, kept.replace(HISTORY[23], b"")))
+    assert "repeated 5" in str(faults(history, wrote, 0, kept + HISTORY[5]))
+
+
+def test_rows_that_are_alike_are_counted_in_all_files_and_not_only_found() -> None:
+    wrote = {0: Wrote(80), 1: Wrote(3, compacts=True)}
+    there = Counter([*HISTORY, *(compaction(1, number) for number in range(3))])
+    assert missing(there, wrote) == []
+    same = row(0, SAME - 1)
+    assert missing(there - Counter({same: SWAPS}), wrote, SWAPS) == []
+    assert "2 in all files, of 20" in str(missing(there - Counter({same: 18}), wrote, SWAPS))
+    assert "0 in all files, of 1" in str(missing(there - Counter([row(0, 5)]), wrote, SWAPS))
+    assert "0 in all files, of 1" in str(missing(there - Counter([compaction(1, 2)]), wrote, SWAPS))

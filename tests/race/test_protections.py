@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import sys
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from sessrotate import fs
 from sessrotate.archive.place import Place
 from sessrotate.in_place import merge_late, operations, swap
 from sessrotate.system import lease
+from support.abilities import needs_leases
 from support.command_line import SECONDS
 from support.homes import silent
 from support.race.checking import faults
@@ -35,9 +35,7 @@ if TYPE_CHECKING:
     from sessrotate.archive.late_lines import Residue
     from sessrotate.archive.state import State
 
-pytestmark: Final = pytest.mark.skipif(
-    not sys.platform.startswith("linux"), reason="only Linux has leases"
-)
+pytestmark: Final = needs_leases
 
 COMPACTOR: Final = 1000
 BEFORE: Final = 9

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessrotate import open_session
+from sessrotate.clients.claude import reader
 from sessrotate.errors import DamagedError, SessrotateError, WrongUsageError
 from sessrotate.system import zstd
 from support import command_line, oracle
@@ -90,7 +91,7 @@ def test_compressed_segments_are_read_too(tmp_path: Path) -> None:
 def test_the_newest_segment_is_read_without_the_others(tmp_path: Path) -> None:
     folder = numbered(tmp_path / "set", without=(0, 1, 2))
     with open_session(folder) as session:
-        assert b"".join(record.line + b"\n" for record in session.live()) == BODIES[3]
+        assert b"".join(record.line + b"\n" for record in reader.loaded(session)) == BODIES[3]
 
 
 def test_a_segment_of_many_pieces_is_read_whole(tmp_path: Path) -> None:

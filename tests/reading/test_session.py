@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from sessrotate import open_session
+from sessrotate.clients.claude import reader
 from sessrotate.errors import DamagedError, WrongUsageError
 from sessrotate.reading.session import Session
 from support import command_line, homes, oracle
@@ -100,7 +101,7 @@ def test_the_live_tail_is_read_without_the_archive(home: Home) -> None:
     for file in home.archive.glob(f"{ID}*.jsonl"):
         file.write_bytes(b"")
     with open_session(home.live) as session:
-        assert b"".join(r.line + b"\n" for r in session.live()) == oracle.bodies(DATA)[-1]
+        assert b"".join(r.line + b"\n" for r in reader.loaded(session)) == oracle.bodies(DATA)[-1]
 
 
 def test_gaps_are_told_and_passed_over_where_that_is_allowed(home: Home) -> None:
@@ -150,9 +151,9 @@ def test_live_is_what_a_compaction_preserved_and_what_the_tail_goes_back_to(
     if is_rotated:
         home.rotate()
     with open_session(home.live) as session:
-        found = list(session.live())
-    assert [record.line + b"\n" for record in found] == [*BEFORE[:3], *REST]
-    assert [record.is_carried for record in found] == [is_rotated] * 3 + [False] * 3
+        found = list(reader.loaded(session))
+    assert [record.line + b"\n" for record in found] == [*BEFORE[1:3], *REST]
+    assert [record.is_carried for record in found] == [is_rotated] * 2 + [False] * 3
 
 
 @pytest.mark.parametrize("is_rotated", [False, True])
@@ -172,14 +173,14 @@ def test_live_takes_no_row_by_a_list_of_another_shape(
     if is_rotated:
         home.rotate()
     with open_session(home.live) as session:
-        assert [record.line + b"\n" for record in session.live()] == rest
+        assert [record.line + b"\n" for record in reader.loaded(session)] == rest
 
 
 def test_live_of_a_compressed_folder_finds_them_in_older_segments(tmp_path: Path) -> None:
     source = write(tmp_path / f"{ID}.jsonl", b"".join([*BEFORE, *REST]))
     assert piped("split", source, "--out", tmp_path / "set", "--compress").code == 0
     with open_session(tmp_path / "set") as session:
-        assert [record.line + b"\n" for record in session.live()] == [*BEFORE[:3], *REST]
+        assert [record.line + b"\n" for record in reader.loaded(session)] == [*BEFORE[1:3], *REST]
 
 
 def test_the_library_is_read_without_what_only_the_command_needs() -> None:

@@ -17,15 +17,15 @@ from support.real_clients.client import version as numbered
 from support.real_clients.installing import UnavailableError
 from support.real_clients.making import Sessions
 from support.real_clients.mock_api import MockApi
+from support.real_clients.required import cannot_test
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 WANTED = os.environ.get("SESSROTATE_CLIENT_VERSIONS", "").split()
 """Versions to run instead of those in the table; `scripts/check-client` names one."""
 
 HERE = Path(__file__).parent
-REQUIRED = os.environ.get("SESSROTATE_REQUIRE_CLIENTS") == "1"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -43,14 +43,21 @@ def api() -> Iterator[MockApi]:
 
 @pytest.fixture(scope="session", params=[*map(numbered, WANTED)] or VERSIONS, ids=str)
 def version(request: pytest.FixtureRequest) -> ClientVersion:
-    wanted: ClientVersion = request.param
+    return _there(request.param)
+
+
+@pytest.fixture(scope="session")
+def one_that_takes_back() -> ClientVersion:
+    """A version that takes back a row: it shortens the file and writes its end again."""
+    return _there(numbered("2.1.80"))
+
+
+def _there(wanted: ClientVersion) -> ClientVersion:
+    """Return a version that is installed; where it cannot be had, the test ends."""
     try:
         install(wanted.number)
     except UnavailableError as error:
-        reason = f"NOT TESTED with Claude Code {wanted}: {error}"
-        if REQUIRED:
-            pytest.fail(reason)
-        pytest.skip(reason)
+        cannot_test(f"NOT TESTED with Claude Code {wanted}: {error}")
     return wanted
 
 
@@ -59,11 +66,27 @@ def client(version: ClientVersion, tmp_path: Path, api: MockApi) -> Client:
     return Client(version, tmp_path / "home", api)
 
 
+@pytest.fixture
+def later(version: ClientVersion, tmp_path: Path, api: MockApi) -> list[Client]:
+    """The clients that are later than the one that writes, which read its sessions too."""
+    numbers = [each for each in VERSIONS if each.key > version.key]
+    return [Client(each, tmp_path / each.number, api) for each in numbers]
+
+
 @pytest.fixture(scope="session")
-def sessions(
-    version: ClientVersion, tmp_path_factory: pytest.TempPathFactory, api: MockApi
-) -> Sessions:
+def sessions_of(
+    tmp_path_factory: pytest.TempPathFactory, api: MockApi
+) -> Callable[[ClientVersion], Sessions]:
     own = tmp_path_factory.getbasetemp()
     is_one_of_many = "PYTEST_XDIST_WORKER" in os.environ
     made = (own.parent if is_one_of_many else own) / "made"
-    return Sessions(version, made, tmp_path_factory.mktemp("sessions"), api)
+
+    def of(version: ClientVersion) -> Sessions:
+        return Sessions(_there(version), made, tmp_path_factory.mktemp("sessions"), api)
+
+    return of
+
+
+@pytest.fixture(scope="session")
+def sessions(version: ClientVersion, sessions_of: Callable[[ClientVersion], Sessions]) -> Sessions:
+    return sessions_of(version)

@@ -64,7 +64,7 @@ def test_a_session_put_away_and_back_again_goes_on_as_if_it_never_went(
             client.prompt("Are you there?", resume=path.stem)
         for name in tree(client).keys() - before.keys():  # what that left
             (client.project / name).unlink()
-        assert run(client, "unarchive", path.stem).code == 0
+        assert run(client, "restore", "--keep-rotated", "--keep-times", path.stem).code == 0
         assert tree(client) == before
 
     assert different(expected, [*going_on(client, path, away_and_back)]) == []
@@ -86,11 +86,11 @@ def test_what_is_put_away_outlives_the_clients_clean_up(client: Client) -> None:
         while lost.exists() and time.monotonic() < deadline:
             time.sleep(0.2)
     assert not lost.exists(), "this client deleted nothing, so that nothing is proved"
-    ended = run(client, "unarchive", kept.stem)
+    ended = run(client, "restore", "--keep-times", kept.stem)
     assert ended.code == 0
-    assert "--touch" in ended.out
+    assert "--keep-times" in ended.err
     assert tree(client)[kept.name] == before[kept.name]
     assert run(client, "archive", kept).code == 0
-    assert run(client, "unarchive", "--touch", kept.stem).code == 0
+    assert run(client, "restore", kept.stem).code == 0
     assert client.prompt("On.", resume=kept.stem).session
     assert kept.exists()

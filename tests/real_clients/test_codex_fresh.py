@@ -17,13 +17,15 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from sessrotate import find, open_session
+from sessrotate.clients.codex import live
 from sessrotate.errors import RefusedError
 from sessrotate.export import markdown
 from sessrotate.reports import discovery
-from support import sets
+from support import reading, sets
 from support.real_clients.codex_api import SUMMARY, ResponsesApi, asked
 from support.real_clients.codex_client import VERSIONS, WINDOW, Codex, install
 from support.real_clients.installing import UnavailableError
+from support.real_clients.required import cannot_test
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +36,6 @@ if TYPE_CHECKING:
 
 FIXTURES: Final = Path(__file__).parents[2] / "fixtures" / "codex"
 QUESTION: Final = "What did we do so far?"
-REQUIRED: Final = os.environ.get("SESSROTATE_REQUIRE_CLIENTS") == "1"
 WANTED: Final = tuple(os.environ.get("SESSROTATE_CODEX_VERSIONS", "").split()) or VERSIONS
 WRAPS: Final = {"0.42.0"}
 """Clients that send what the user asked before a compaction as one text, with words around it."""
@@ -65,10 +66,7 @@ def talked(
     try:
         install(number)
     except UnavailableError as error:
-        reason = f"NOT TESTED with Codex {number}: {error}"
-        if REQUIRED:
-            pytest.fail(reason)
-        pytest.skip(reason)
+        cannot_test(f"NOT TESTED with Codex {number}: {error}")
     codex = Codex(number, tmp_path_factory.mktemp("codex") / "home", api)
     codex.prompt(TALK[0])
     for text in TALK[1:]:
@@ -101,8 +99,7 @@ def told(item: Body) -> Iterator[Told]:
 
 
 def read(path: Path) -> list[Told]:
-    with open_session(path) as session:
-        rows: list[dict[str, Any]] = [json.loads(each.line) for each in session.conversation()]
+    rows: list[dict[str, Any]] = [json.loads(line) for line in reading.conversation(path)]
     items = (row.get("payload", row) for row in rows)
     return [
         each
@@ -190,7 +187,7 @@ def test_the_client_takes_a_stitched_session_for_its_own(client: Codex, tmp_path
 def test_the_live_records_are_all_that_the_client_needs(client: Codex) -> None:
     found = read(client.path)
     with open_session(client.path) as session:
-        lines = [record.line for record in session.live() if not record.is_part]
+        lines = [record.line for record in live.live(session) if not record.is_part]
         is_less = len(lines) < sum(1 for _ in session.history())
     assert is_less == (client.number in {"0.142.5", "0.169.0"})
     client.path.write_bytes(b"".join(line + b"\n" for line in lines))

@@ -18,10 +18,11 @@ from sessrotate.clients.view import Text, ToolCall, ToolResult
 from sessrotate.errors import RefusedError
 from sessrotate.export import jsonl, markdown
 from sessrotate.reports import discovery
-from support import sets
+from support import reading, sets
 from support.real_clients.gemini_api import SUMMARY, GeminiApi
 from support.real_clients.gemini_client import VERSIONS, Gemini, install
 from support.real_clients.installing import UnavailableError
+from support.real_clients.required import cannot_test
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     Told = tuple[Any, ...]
 
 QUESTION: Final = "What did we do so far?"
-REQUIRED: Final = os.environ.get("SESSROTATE_REQUIRE_CLIENTS") == "1"
 WANTED: Final = tuple(os.environ.get("SESSROTATE_GEMINI_VERSIONS", "").split()) or VERSIONS
 UPDATING: Final = {"0.61.0"}
 """Clients that append everything again at each resume."""
@@ -61,10 +61,7 @@ def talked(
     try:
         install(number)
     except UnavailableError as error:
-        reason = f"NOT TESTED with Gemini CLI {number}: {error}"
-        if REQUIRED:
-            pytest.fail(reason)
-        pytest.skip(reason)
+        cannot_test(f"NOT TESTED with Gemini CLI {number}: {error}")
     client = Gemini(number, tmp_path_factory.mktemp("gemini"), api)
     for turn, text in enumerate(TALK):
         client.prompt(text, resumes=turn > 0, compresses=text == TALK[3])
@@ -130,6 +127,7 @@ def test_its_conversation_is_what_the_client_sends(talked: Gemini, tmp_path: Pat
     body = talked.prompt(QUESTION)[-1]
     with open_session(before) as session:
         told, expected = once(said(session)), once(sent(body))
+        assert reading.conversation(before)
     assert told == expected
     words = [each[1] for each in told]
     assert ("five" in words, QUESTION in words) == (True, False)

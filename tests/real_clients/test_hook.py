@@ -60,7 +60,7 @@ def test_a_session_rotated_by_the_hook_whenever_it_ends_goes_on_as_if_it_never_w
     whole = path.read_bytes()
 
     client, path = sessions.get(kind)
-    assert run(client, "hook", "install", "--min-size", "1K").code == 0
+    assert run(client, "hook", "install", "--min-gain", "0").code == 0
     grown = [path.read_bytes()]
 
     def ended(client: Client, path: Path) -> None:
@@ -90,7 +90,7 @@ def test_a_session_resumed_at_once_while_it_is_still_being_rotated_goes_on_the_s
     expected = [*going_on(client, path, nothing)]
     whole = path.read_bytes()
     client, path = sessions.get("with_tools")
-    assert run(client, "hook", "install", "--min-size", "1K").code == 0
+    assert run(client, "hook", "install", "--min-gain", "0").code == 0
     assert different(expected, [*going_on(client, path, nothing)]) == []
     idle(client.config)
     grown = stitched(client, path)

@@ -30,6 +30,10 @@ FIXTURES = sorted(
     if not path.name.startswith("agent-")
 )
 
+DOWNGRADED = {("2.0.28", "hook-2.1.260"), ("2.1.112", "hook-2.1.260")}
+"""Samples of later clients that load less than these: rows go that only these would send. Equality
+is owed to the client that wrote the last compaction and to later ones; others need `restore`."""
+
 REPEATING = {"auto-2.1.300", "dup-2.1.300", "hook-2.1.260"}
 """Samples of clients that append earlier rows again at a later compaction."""
 
@@ -165,9 +169,11 @@ def test_a_sample_rotated_once_or_at_every_boundary_as_it_grew_is_resumed_the_sa
     shutil.copytree(path.parent, client.project)
     assert rotate(client, copied).code == 0
     assert archived(client, copied) == len(oracle.boundaries(data))
-    assert compare(expected, client.resume_request(copied)) == []
+    is_owed = (client.version.like, path.parts[-4]) not in DOWNGRADED
+    assert (compare(expected, client.resume_request(copied)) == []) is is_owed
 
     assert run(client, "restore", copied).code == 0
+    assert compare(expected, client.resume_request(copied)) == []
     copied.write_bytes(b"")
     parts = oracle.bodies(data)
     for part in parts:
@@ -179,4 +185,4 @@ def test_a_sample_rotated_once_or_at_every_boundary_as_it_grew_is_resumed_the_sa
         refused = rotate(client, copied).code != 0
         assert not refused or (not done and path.parts[-4] in REPEATING)
     assert stitched(client, copied) == data
-    assert compare(expected, client.resume_request(copied)) == []
+    assert (compare(expected, client.resume_request(copied)) == []) is is_owed

@@ -23,7 +23,7 @@ from sessrotate.in_place import operations
 from sessrotate.system import in_use
 from support import oracle
 from support.command_line import COMMAND
-from support.real_clients.client import LIMIT, QUESTION, WRITING, Client, ClientVersion
+from support.real_clients.client import QUESTION, WRITING, Client, ClientVersion
 from support.real_clients.installing import REPOSITORY
 from support.real_clients.judge import compare
 from support.real_clients.making import FULL, WINDOW, compact
@@ -107,7 +107,10 @@ class Running:
         names = [fingerprint(turn.conversation[-1].messages).encode()] if turn.conversation else []
 
         def is_written() -> bool:
-            history = stitched(self.client, self.path) if self.path.exists() else b""
+            try:
+                history = stitched(self.client, self.path) if self.path.exists() else b""
+            except InUseError:  # it is rotated or restored just now
+                return False
             return compactions(history) == self.compactions and all(
                 name in history for name in names
             )
@@ -259,25 +262,27 @@ def test_a_session_goes_on_that_is_rotated_between_its_turns(lives: Lives) -> No
     lives.check(path)
 
 
-def rotating_around(running: Running, monkeypatch: pytest.MonkeyPatch) -> threading.Thread:
+def rotating_around(
+    client: Client, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> threading.Thread:
     """Rotate in a thread, with the rename in the moment in which the client opens the session.
 
     The client, which has found the old file by then, writes there. Returns when it is to write.
     """
-    old, may_write, replace = running.path.stat().st_ino, threading.Event(), fs.take_place
+    old, may_write, replace = path.stat().st_ino, threading.Event(), fs.take_place
 
     def is_waited_for() -> bool:
         locks = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
         return any("BREAKING" in lock and lock[-3].endswith(f":{old}") for lock in locks)
 
     def take_place(draft: Path, live_file: Path, is_it: Callable[[Path], bool]) -> None:
-        if live_file == running.path:
+        if live_file == path:
             may_write.set()
             until(is_waited_for)
         replace(draft, live_file, is_it)
 
     def rotating() -> None:
-        where = place_of(running.client, running.path)
+        where = place_of(client, path)
         assert operations.rotate_session(where, WRITING, unseen, live=True).refusal is None
 
     monkeypatch.setattr(fs, "take_place", take_place)
@@ -304,7 +309,7 @@ def test_a_session_goes_on_that_is_rotated_during_its_turns(
         elif is_last and moment == "half-way":
             rotated.append("compacting")
         elif LATE in request.prompt and moment == "before":
-            late.append(rotating_around(now[0], monkeypatch))
+            late.append(rotating_around(now[0].client, now[0].path, monkeypatch))
             rotated.append("late")
             return
         else:
@@ -425,21 +430,50 @@ def test_a_session_goes_on_that_is_rotated_and_restored_all_the_time(
         running.say(text)
         if not swapping:
             swapping.append(Swapping(client, running.path))
+        if running.compactions:
+            # However busy the machine is, both come between any two steps.
+            seen = swapping[0].swaps
+            until(lambda: swapping[0].swaps >= seen + 2 or bool(swapping[0].problems))
 
     try:
         path = live(client, step)
     finally:
         for one in swapping:
             one.stop()
-    assert (swapping[0].swaps >= 2 * len(STEPS), swapping[0].refusals) == (True, [])
-    rotate(client, path)
+    refused = {text for text in swapping[0].refusals if not is_repeated(client, text)}
+    assert refused == set()
+    if not swapping[0].refusals or not is_refused(client, path):
+        rotate(client, path)
     lives.check(path)
+
+
+def is_repeated(client: Client, refusal: str) -> bool:
+    """Whether a rotation was refused for what a client writes while it compacts.
+
+    Any of them may just have written the boundary, and not yet the summary. And 2.1.112 reads
+    again at a compaction which rows the file has. In one life of about 150 that was between the
+    new boundary and the next row, in a file that just then was a live tail: it wrote rows on both
+    sides.
+    """
+    if "has no summary" in refusal:
+        return True
+    return client.version.like == "2.1.112" and "both before and after" in refusal
+
+
+def is_refused(client: Client, path: Path) -> bool:
+    """Whether a session is refused for such rows to the end, as no compaction came any more."""
+    ended = run(client, "split", "--in-place", "--live", path.stem)
+    assert ended.code == 0 or is_repeated(client, ended.err), ended
+    return ended.code != 0
 
 
 # ── going back ───────────────────────────────────────────────────────────────────────────────
 
 
 PROMPTS: Final = ("Rewind, first.", "Rewind, second.")
+TOOLS: Final = " ".join(call("Bash", command=command) for command in ("true", "sleep 1"))
+"""What the first is to use, both at once: few letters, as a terminal has them in one line, and one
+slower than the other, so that their results come in the same order every time."""
 SUMMARY: Final = "This session is being continued from a previous conversation"
 
 
@@ -450,8 +484,8 @@ def rewinding(client: Client, between: Callable[[Path], object]) -> Path:
     """
     with on_terminal(client) as terminal:
         terminal.wait_for(MARKED)
-        for text in PROMPTS:
-            terminal.say(text)
+        terminal.say(f"{PROMPTS[0]} {TOOLS}", rounds=2)
+        terminal.say(PROMPTS[1])
         terminal.compact()
         (path,) = (
             path
@@ -485,10 +519,10 @@ def test_a_running_client_goes_back_to_what_is_archived(lives: Lives) -> None:
     begins = SUMMARY if client.version.like != "2.0.28" and is_soon(live_file) else PROMPTS[1]
     assert opening(client.resume_request(path)) == begins
 
-    # Until the next compaction there is nothing to cut, and so nothing to carry either.
     ended = run(client, "split", "--in-place", path.stem)
-    assert (ended.code, "Nothing to cut" in ended.out) == (0, True), ended
-    assert path.read_bytes() == live_file
+    assert (ended.code, ended.out[:4]) == (0, "Put "), ended
+    assert compare(expected, client.resume_request(path)) == []
+    assert stitched(client, path) == whole
 
     rotated = client.save()
     assert run(client, "restore", path.stem).code == 0
@@ -536,9 +570,14 @@ LARGE: Final = "32M"
 """So large that a client takes a while to read it."""
 
 
-def stop_while_it_loads(session_file: Path, rotating: Callable[[], object]) -> threading.Thread:
-    """Stop the child that opens a session, rotate, and let it go on; all in a thread."""
-    deadline = time.monotonic() + LIMIT
+def stop_while_it_loads(
+    session_file: Path, rotating: Callable[[], object], over: threading.Event
+) -> threading.Thread:
+    """Stop the child that opens a session, rotate, and let it go on; all in a thread.
+
+    On a busy machine it may have read the file before anybody looks: nothing is done by the time
+    it is `over`.
+    """
 
     def opened() -> int | None:
         with suppress(OSError):  # a task, a child or a descriptor that is gone by now
@@ -551,7 +590,7 @@ def stop_while_it_loads(session_file: Path, rotating: Callable[[], object]) -> t
 
     def watch() -> None:
         while (pid := opened()) is None:
-            if time.monotonic() > deadline:
+            if over.is_set():
                 return
         os.kill(pid, signal.SIGSTOP)
         try:
@@ -575,9 +614,16 @@ def test_a_session_may_be_rotated_while_a_client_loads_it(client: Client) -> Non
     def rotating() -> None:
         codes.append(run(client, "split", "--in-place", "--live", path.stem).code)
 
-    thread = stop_while_it_loads(path, rotating)
-    turn = client.prompt(QUESTION, resume=path.stem)
-    thread.join()
+    whole = path.read_bytes()
+    for _ in range(5):
+        over = threading.Event()
+        thread = stop_while_it_loads(path, rotating, over)
+        turn = client.prompt(QUESTION, resume=path.stem)
+        over.set()
+        thread.join()
+        if codes:
+            break
+        path.write_bytes(whole)  # it was not caught reading: once more
     assert codes
     found = normalise(turn.conversation[0].body, client.places())
     assert compare(expected, found) == []

@@ -24,6 +24,8 @@ from support.lines import BOUNDARY_LINE, row, session
         (1023, "1023 B"),
         (1024, "1.0 KiB"),
         (1536, "1.5 KiB"),
+        (999 * 1024, "999.0 KiB"),
+        (1000 * 1024, "1.0 MiB"),
         (1024**2 - 1, "1.0 MiB"),
         (1024**3, "1.0 GiB"),
         (5 * 1024**5, "5.0 PiB"),
@@ -44,7 +46,16 @@ _JSON = st.recursive(
 def test_a_document_is_indented_by_two(document: object) -> None:
     expected = json.dumps(document, indent=2) + "\n"
     assert common.as_json(document) == expected
-    assert "".join(common.json_parts(document)) == expected
+
+
+@given(st.dictionaries(st.text(), _JSON, min_size=1))
+def test_a_long_document_has_each_entry_of_its_lists_on_a_line(document: dict[str, object]) -> None:
+    text = "".join(common.json_parts(document))
+    assert json.loads(text) == json.loads(json.dumps(document))
+    entries = [each for key in document if isinstance(told := document[key], list) for each in told]
+    assert {f"    {json.dumps(each)}" for each in entries} <= {
+        line.removesuffix(",") for line in text.splitlines()
+    }
 
 
 def test_the_rows_of_a_plain_table_are_aligned(tmp_path: Path) -> None:

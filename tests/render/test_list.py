@@ -32,6 +32,7 @@ ENTRIES = st.builds(
     is_live=st.booleans(),
     archived_bytes=SIZES | st.none(),
     archived_disk_bytes=SIZES,
+    waiting_disk_bytes=SIZES,
     side_bytes=SIZES,
     segments=st.integers(0, 9999),
     compactions=st.none() | st.integers(0, 9999),
@@ -79,8 +80,8 @@ def test_columns_stand_below_their_names_and_sizes_are_whole(
         assert "".join(cells[:10]).strip() == each.id[:8]
         wanted = {"size": size(each.bytes) if each.is_live else "-"}
         if "archived" in names:
-            disk = each.archived_disk_bytes
-            wanted["archived"] = size(disk) if disk else "-"
+            held = each.archived_bytes
+            wanted["archived"] = "?" if held is None else size(held) if held else "-"
         for name, told in wanted.items():
             end = names[name][1]
             assert "".join(cells[end - len(told) - 2 : end]) == f"  {told}"
@@ -117,13 +118,22 @@ def test_json_holds_what_the_sessions_say(entries: list[SessionInfo]) -> None:
 
 def test_the_table_for_a_pipe_has_all_and_no_colour() -> None:
     entries = [
-        entry("aaaaaaaa-1", bytes=5 << 20, archived_disk_bytes=3 << 30, segments=7),
+        entry(
+            "aaaaaaaa-1",
+            bytes=5 << 20,
+            archived_bytes=3 << 30,
+            archived_disk_bytes=1 << 30,
+            segments=7,
+            disk_bytes=4 << 30,
+            gain_bytes=7 << 20,
+        ),
         entry("bbbbbbbb-1", bytes=5 << 10, is_running=True, compactions=0, live_tail_bytes=5120),
     ]
-    assert "".join(shown(entries, home="/home/somebody")).replace("  ", " ").split("\n") == [
-        "session   size archived compactions live tail last used      project  title",
-        "aaaaaaaa 5.0 MiB  3.0 GiB      7+     - 2026-03-01 12:00:00 ~/project A title",
-        "bbbbbbbb 5.0 KiB     -      0  5.0 KiB running       ~/project A title",
+    told = "".join(shown(entries, home="/home/somebody"))
+    assert re.sub(" +", " ", told).split("\n") == [
+        "session size on disk archived gain compactions live tail last used project title",
+        "aaaaaaaa 5.0 MiB 4.0 GiB 3.0 GiB 7.0 MiB 7+ - 2026-03-01 12:00:00 ~/project A title",
+        "bbbbbbbb 5.0 KiB 4.0 KiB - - 0 5.0 KiB running ~/project A title",
         "",
     ]
 
@@ -133,11 +143,14 @@ def test_columns_that_say_nothing_are_left_out() -> None:
 
 
 def test_a_narrow_terminal_does_without_what_tells_least() -> None:
-    entries = [entry("a", client="x", archived_disk_bytes=1, side_bytes=1), entry("b")]
-    heads = [shown(entries, width=width)[0].split() for width in range(120, 0, -1)]
+    entries = [
+        entry("a", client="x", archived_bytes=1, archived_disk_bytes=1, side_bytes=1, gain_bytes=1),
+        entry("b"),
+    ]
+    heads = [shown(entries, width=width)[0].split() for width in range(150, 0, -1)]
     lost = [name for one, two in pairwise(heads) for name in one if name not in two]
-    assert lost[:2] == ["beside", "client"]
-    assert lost.index("archived") < lost.index("project") < lost.index("title")
+    assert lost[:4] == ["beside", "archived", "client", "gain"]
+    assert lost.index("gain") < lost.index("project") < lost.index("disk") < lost.index("title")
     assert heads[-1] == ["…"]
 
 
@@ -195,13 +208,24 @@ def test_a_guess_is_shown_as_one() -> None:
 
 def test_the_total_counts_what_there_is() -> None:
     entries = [
-        entry(bytes=1024, archived_disk_bytes=2048, side_bytes=3072, is_running=True),
+        entry(
+            bytes=1024,
+            archived_bytes=2048,
+            archived_disk_bytes=512,
+            side_bytes=3072,
+            is_running=True,
+        ),
         entry(bytes=1024),
     ]
     assert render_list.total(entries, 4, Look(now=NOW)) == (
-        "2 sessions: 2.0 KiB live, 2.0 KiB archived, 3.0 KiB beside, 1 running, 4 unused hidden\n"
+        "2 sessions: 2.0 KiB live, 2.0 KiB archived, 8.0 KiB on disk, 3.0 KiB beside, 1 running, "
+        "4 unused hidden\n\n"
     )
-    assert render_list.total(entries[1:], 0, Look(now=NOW)) == "1 session: 1.0 KiB live\n"
+    waits = [entry(bytes=1024, archived_disk_bytes=3 << 20, waiting_disk_bytes=1 << 20)]
+    assert render_list.total(waits, 0, Look(now=NOW)) == (
+        "1 session: 1.0 KiB live, 4.0 KiB on disk, 1.0 MiB of it freed after a quiet day\n\n"
+    )
+    assert render_list.total(entries[1:], 0, Look(now=NOW)) == "1 session: 1.0 KiB live\n\n"
 
 
 def test_what_nobody_used_is_called_so() -> None:

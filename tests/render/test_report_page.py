@@ -141,7 +141,7 @@ def test_without_scripts_a_page_says_the_figures_and_where_the_rest_is() -> None
     session = replace(report_samples.session(), title="Weekdays & <holidays>")
     page = parsed(written([session]))
     assert page.all("h1") == page.all("title") == ["Weekdays & <holidays>"]
-    assert page.all("p")[0].startswith("143.3 MiB; a rotation would free 80.9 MiB.")
+    assert page.all("p")[0].startswith("143.3 MiB; a rotation would free about 80.9 MiB on disk.")
     assert "JavaScript" in page.all("p")[0]
     assert page.all("code") == ["sessrotate report"]
     machine = report_samples.machine(2000, kinds=False)

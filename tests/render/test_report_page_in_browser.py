@@ -55,7 +55,7 @@ def test_the_theme_is_the_systems_until_it_is_switched_and_then_remembered(
 
 
 @pytest.mark.parametrize("page", ["one", "every"])
-@pytest.mark.parametrize("width", [360, 740, 810, 1010, 1125, 2200])
+@pytest.mark.parametrize("width", [360, 740, 810, 1010, 1125, 1280, 2200])
 def test_nothing_is_wider_than_the_window(
     browser: Browser, request: pytest.FixtureRequest, page: str, width: int
 ) -> None:
@@ -78,6 +78,33 @@ def test_nothing_is_wider_than_the_window(
         " each.getBoundingClientRect().right > innerWidth)).map((each) => each.textContent)"
     )
     assert cut == []
+
+
+LONG_SIZES: Final = """(() => {
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) {
+    const text = texts.currentNode;
+    text.data = text.data.replace(/[0-9][0-9.,]* ([KMGTP]i)?B\\b/g, "888.8 MiB");
+  }
+})()"""
+"""Makes every size one of those that take most room."""
+
+CUT: Final = """[...document.querySelectorAll(".sorted td, .bars td, .figures dd")].filter((each) =>
+  each.checkVisibility() && each.textContent.includes("888.8 MiB") &&
+  each.scrollWidth > each.clientWidth + 1).map((each) => each.textContent)"""
+
+
+@pytest.mark.parametrize("page", ["one", "every"])
+@pytest.mark.parametrize("width", [360, 740, 810, 1010, 1125, 1280, 2200])
+def test_no_size_loses_its_unit(
+    browser: Browser, request: pytest.FixtureRequest, page: str, width: int
+) -> None:
+    browser.resize(width, 800)
+    drawn(browser, request.getfixturevalue(page))
+    browser.run(SOON)
+    browser.run(LONG_SIZES)
+    assert "888.8 MiB" in browser.run("document.body.textContent")
+    assert browser.run(CUT) == []
 
 
 def test_everything_that_can_be_done_has_a_name_and_can_be_done_by_keys(
@@ -222,7 +249,7 @@ def test_without_scripts_there_is_something_to_read(browser: Browser, one: Path)
         browser.call("Page.navigate", url="about:blank")
         browser.call("Page.navigate", url=one.as_uri())
         browser.wait(f"location.href.startsWith('{one.as_uri()}') && document.querySelector('h1')")
-        assert "a rotation would free 80.9 MiB" in texts(browser, "noscript p")[0]
+        assert "a rotation would free about 80.9 MiB on disk" in texts(browser, "noscript p")[0]
         browser.wait("document.querySelector('noscript p').checkVisibility()")
     finally:
         browser.call("Emulation.setScriptExecutionDisabled", value=False)

@@ -179,10 +179,10 @@ def test_a_tool_whose_name_is_a_number_has_its_place_by_size(
     assert [row[0] for row in cells(browser, card("tools"))] == [tool.name for tool in tools]
 
 
-def test_without_kinds_the_page_says_how_to_have_them(browser: Browser, tmp_path: Path) -> None:
+def test_without_kinds_the_page_has_no_card_for_them(browser: Browser, tmp_path: Path) -> None:
     drawn(browser, made(tmp_path, "fast", [report_samples.session(kinds=False)]))
     assert count(browser, card("kinds")) == count(browser, card("largest")) == 0
-    assert any("--kinds" in text for text in texts(browser, ".card code"))
+    assert "What the bytes are" not in " ".join(texts(browser, ".card h2"))
 
 
 def test_the_tables_of_segments_and_of_the_largest_lines_are_whole(

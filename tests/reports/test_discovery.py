@@ -169,10 +169,6 @@ def test_an_index_that_says_nothing_is_passed_over(home: Home, data: bytes) -> N
 # ── archives, and what is put away ───────────────────────────────────────────────────────────
 
 
-def disk_bytes(folder: Path) -> int:
-    return sum(path.lstat().st_size for path in folder.rglob("*") if not path.is_dir())
-
-
 def test_what_was_pruned_is_not_archived_any_more_but_takes_room_in_the_trash(home: Home) -> None:
     home.rotate()
     before = only()
@@ -181,7 +177,7 @@ def test_what_was_pruned_is_not_archived_any_more_but_takes_room_in_the_trash(ho
     assert [done.error for done in prune.execute(planned, 0.2)] == [None]
     found = only()
     assert found.archived_bytes == len(oracle.bodies(DATA)[2])
-    assert found.archived_disk_bytes == disk_bytes(home.archive)
+    assert found.archived_disk_bytes == homes.on_disk(home.archive)
     assert (found.segments, found.compactions) == (before.segments, before.compactions)
     assert found.project == before.project
 
@@ -192,10 +188,12 @@ def test_a_compressed_archive_is_told_as_it_was_and_takes_less(home: Home) -> No
     before = only()
     compress.compress(home.where, 0.2, lambda _done: None)
     found = only()
-    assert replace(found, archived_disk_bytes=0, modified=0) == replace(
-        before, archived_disk_bytes=0, modified=0
+    less, more = (
+        replace(each, archived_disk_bytes=0, disk_bytes=0, modified=0) for each in (found, before)
     )
-    assert found.archived_disk_bytes == disk_bytes(home.archive) < before.archived_disk_bytes
+    assert less == more
+    assert found.disk_bytes < before.disk_bytes
+    assert found.archived_disk_bytes == homes.on_disk(home.archive) < before.archived_disk_bytes
 
 
 @pytest.mark.parametrize("is_rotated", [False, True])
@@ -212,8 +210,8 @@ def test_a_session_that_is_put_away_is_listed_by_what_it_says(
     found = only()
     assert (found.id, found.is_live) == (before.id, False)
     assert (found.bytes, found.live_tail_bytes) == (0, 0)
-    assert found.archived_bytes == before.archived_bytes + before.bytes
-    assert found.archived_disk_bytes == disk_bytes(home.archive)
+    assert found.archived_bytes == len(command_line.session(boundaries=3, padding=padding))
+    assert found.archived_disk_bytes == homes.on_disk(home.archive)
     assert found.title == before.title
     assert found.compactions in {None, 3}
     assert found.modified == before.modified
@@ -227,7 +225,7 @@ def test_an_archive_that_says_nothing_is_listed_all_the_same(home: Home) -> None
     (session,) = discovery.sessions(unread=told.__setitem__)
     found = session.info
     assert (found.id, found.archived_bytes, found.standing) == (ID, None, "session")
-    assert found.archived_disk_bytes == disk_bytes(home.archive)
+    assert found.archived_disk_bytes == homes.on_disk(home.archive)
     assert list(told) == [str(home.archive)]
 
 

@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sessrotate.reports import in_parallel
+from sessrotate.reports import discovery, in_parallel, machine_report
 from sessrotate.reports.in_parallel import mapped
+from support import homes
+from support.command_line import called, session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 ITEMS = list(range(101))
 
@@ -100,6 +103,22 @@ def test_whoever_stops_early_leaves_no_process_behind() -> None:
         results = mapped(process_of, ITEMS, worth_it=1)
         next(results)
         del results
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.parametrize("command", [("list", "--json"), ("report", "--all", "--json")])
+def test_commands_say_the_same_with_a_second_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    home = homes.home(tmp_path, monkeypatch, session(boundaries=3))
+    homes.another(home, "55555555-0000-4000-a000-000000000002", session(boundaries=2))
+    home.rotate()
+    alone = called(*command)
+    monkeypatch.setattr(discovery, "WORTH_TWO", 1)
+    monkeypatch.setattr(machine_report, "WORTH_TWO", 1)
+    with gone_children():
+        shared = called(*command)
+    assert (shared.code, shared.out) == (0, alone.out)
 
 
 def test_beside_another_thread_nothing_is_forked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -93,7 +93,7 @@ def whole(home: Home) -> dict[str, tuple[object, ...]]:
         for path in sorted(top.rglob("*")):
             status = path.lstat()
             kept: tuple[object, ...] = (status.st_mode, status.st_uid, status.st_gid)
-            if "locks" in path.parts:
+            if "locks" in path.parts or path.name in {"README", "README.partial"}:
                 continue
             if path.is_symlink():
                 kept = (*kept, path.readlink())
@@ -147,7 +147,7 @@ def test_a_session_put_away_is_out_of_its_clients_folder_and_comes_back_as_it_wa
         f"{ID}/subagents/agent-a2.jsonl",
         f"{ID}/subagents/both.jsonl",
         f"{ID}/subagents/both.jsonl.zst",
-        f"{ID}/tool-results/r.txt",
+        f"{ID}/tool-results/r.txt.zst",
         f"{ID}/link.jsonl",
         f"{ID}/pointer",
     }
@@ -227,7 +227,7 @@ def test_a_session_that_is_away_is_read_and_verified_by_its_id(
         lines = [b"".join(found.bytes_of(record)) + b"\n" for record in found.history()]
         assert b"".join(lines) == DATA
         assert len(found.segments) == 4
-        assert [record for record in found.live() if not record.is_carried][-1].line in DATA
+        assert [*found.conversation()][-1].line in DATA
     assert [*doctor.findings()] == []
     assert homes.snapshot(home.config) == before
 
@@ -274,11 +274,11 @@ def test_a_session_that_comes_back_while_it_is_opened_is_read_from_where_it_is(
 def test_a_session_that_is_away_is_neither_rotated_nor_restored(home: Home) -> None:
     archive.archive(home.where, 1)
     before = homes.snapshot(home.config)
-    with pytest.raises(RefusedError, match="unarchive"):
+    with pytest.raises(RefusedError, match="sessrotate restore"):
         home.rotate()
-    with pytest.raises(RefusedError, match="unarchive"):
+    with pytest.raises(RefusedError, match="sessrotate restore"):
         home.restore()
-    with pytest.raises(RefusedError, match="unarchive"):
+    with pytest.raises(RefusedError, match="sessrotate restore"):
         operations.plan_session(home.where, homes.silent)
     assert homes.snapshot(home.config) == before
 
@@ -292,7 +292,7 @@ def test_sealed_segments_of_a_session_that_is_away_are_pruned_as_always(
     plan = prune.prepare([home.where], Policy(keep_last=1), THEN * 2, lambda _done: None)
     assert [done.error for done in prune.execute(plan, 1)] == [None]
     unarchive.unarchive(home.where, 1)
-    assert trash.undelete(home.where, None, 1) == [0, 1]
+    assert trash.undelete(home.where, 1) == [0, 1]
     assert home.stitched() == DATA
 
 
@@ -426,7 +426,7 @@ def test_a_live_file_begun_anew_is_noticed_by_everybody(home: Home) -> None:
         home.stitched()
     with pytest.raises(RefusedError, match="appeared while"):
         archive.archive(home.where, 1)
-    with pytest.raises(RefusedError, match="unarchive"):
+    with pytest.raises(RefusedError, match="sessrotate restore"):
         home.rotate(adopt=True)
     assert archive.wanted(0, None, THEN * 2) == [place.of_live(home.live.parent / f"{OTHER}.jsonl")]
 

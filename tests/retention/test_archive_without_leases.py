@@ -15,6 +15,7 @@ from sessrotate.system import in_use
 from support import command_line, homes
 from support.command_line import ID, row
 from support.homes import Home
+from support.portable import lack
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,7 +28,7 @@ DAY: Final = 86_400
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     homes.without_leases(monkeypatch)
-    monkeypatch.setattr(in_use, "_PROC", tmp_path / "no proc")
+    lack(monkeypatch, "open_files")
     return homes.home(tmp_path, monkeypatch, DATA)
 
 

@@ -19,6 +19,7 @@ from sessrotate.errors import InUseError, RefusedError, StorageError
 from sessrotate.model import SealedSegment
 from sessrotate.retention import compress, prune, transaction, trash
 from sessrotate.retention.policy import Policy
+from sessrotate.segments import compressed as compressed_segments
 from sessrotate.system import zstd
 from support import command_line, homes, oracle
 from support.command_line import ID, boundary, row
@@ -92,7 +93,7 @@ def test_what_is_compressed_is_pruned_and_comes_back(home: Home) -> None:
     plan = prune.prepare([home.where], Policy(keep_last=1), 1_800_000_000.0, lambda _done: None)
     assert [done.error for done in prune.execute(plan, 1)] == [None]
     assert (home.archive / "trash" / f"{ID}.1.jsonl.zst").exists()
-    assert trash.undelete(home.where, None, 1) == [0, 1, 2]
+    assert trash.undelete(home.where, 1) == [0, 1, 2]
     assert home.stitched() == DATA
 
 
@@ -171,7 +172,7 @@ def test_small_batches_come_to_the_same(home: Home, monkeypatch: pytest.MonkeyPa
 def test_a_large_segment_has_all_cores_and_gives_the_same(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compress, "_LARGE", 1)
+    monkeypatch.setattr(compressed_segments, "_LARGE", 1)
     compressed(home)
     assert home.stitched() == DATA
 
@@ -200,7 +201,7 @@ def test_a_session_without_an_archive_is_refused(home: Home) -> None:
 
 def test_an_unfinished_rotation_comes_first(home: Home) -> None:
     (home.archive / "pack").hardlink_to(home.live)
-    with pytest.raises(InUseError, match="split --in-place"):
+    with pytest.raises(InUseError, match="sessrotate rotate"):
         compressed(home)
 
 

@@ -75,12 +75,12 @@ def test_what_goes_is_in_the_trash_and_told_as_pruned(home: Home) -> None:
 def test_what_was_pruned_comes_back(home: Home) -> None:
     before = {file.name: file.read_bytes() for file in home.archive.iterdir()}
     pruned(home)
-    assert trash.undelete(home.where, 1, 1) == [1]
-    assert trash.undelete(home.where, None, 1) == [0]
+    assert trash.undelete(home.where, 1, [1]) == [1]
+    assert trash.undelete(home.where, 1) == [0]
     assert {file.name: file.read_bytes() for file in home.archive.iterdir()} == before
     assert home.stitched() == DATA
-    with pytest.raises(RefusedError, match="has no pruned segment"):
-        trash.undelete(home.where, None, 1)
+    with pytest.raises(RefusedError, match="has no such segment"):
+        trash.undelete(home.where, 1)
 
 
 def test_the_trash_is_emptied_after_the_grace_time_and_not_before(home: Home) -> None:
@@ -91,8 +91,8 @@ def test_the_trash_is_emptied_after_the_grace_time_and_not_before(home: Home) ->
     size = sum(file.stat().st_size for file in home.archive.glob("trash/*.jsonl"))
     assert trash.empty(home.where, 7 * DAY, NOW + 7 * DAY, 1) == size
     assert trashed(home) == {"mine"}
-    with pytest.raises(RefusedError, match="does not have segment 1"):
-        trash.undelete(home.where, 1, 1)
+    with pytest.raises(RefusedError, match="has no such segment"):
+        trash.undelete(home.where, 1, [1])
     assert stitched(home)[0] == b"".join(BODIES[2:])
 
 
@@ -104,9 +104,9 @@ def test_a_pruned_session_goes_on_and_is_rotated_again(home: Home) -> None:
     data, gaps = stitched(home)
     assert data == b"".join(BODIES[2:]) + more
     assert len(gaps) == 1
-    with pytest.raises(RefusedError, match="undelete"):
+    with pytest.raises(RefusedError, match="still in the trash"):
         home.restore()
-    trash.undelete(home.where, None, 1)
+    trash.undelete(home.where, 1)
     home.restore()
     assert home.live.read_bytes() == DATA + more
 

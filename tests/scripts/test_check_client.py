@@ -45,6 +45,12 @@ def test_what_is_no_version_is_an_error(typo: str) -> None:
     assert f"{typo!r} is no version: name one such as 2.1.330" in told.stderr
 
 
+def test_several_versions_are_judged_with_all_only() -> None:
+    told = run("2.1.330", "2.1.112")
+    assert told.returncode == 2
+    assert "name one version, or several with --all" in told.stderr
+
+
 def test_a_version_that_cannot_be_had_is_said_to_be_untested(tmp_path: Path) -> None:
     told = run("9.9.9", PATH=str(tmp_path), SESSROTATE_CLIENTS=str(tmp_path / "clients"))
     assert told.returncode == 1
@@ -63,7 +69,7 @@ def ended(name: str, outcome: str, when: str = "call", **more: Any) -> Any:
         passed=outcome == "passed",
         skipped=outcome == "skipped",
         longrepr=crash,
-        **more,
+        **{"user_properties": [], **more},
     )
 
 
@@ -104,10 +110,26 @@ def test_a_case_without_differences_is_all_there_is_to_say() -> None:
     ]
 
 
+def test_the_table_has_a_line_for_each_kind_of_case() -> None:
+    def rare(name: str, outcome: str, *told: str) -> Any:
+        report = ended(name, outcome, user_properties=[("rotation", one) for one in told])
+        report.nodeid = f"tests/x.py::test_a_rare_session_is_equal[2.1.7-{name}]"
+        return report
+
+    verdict = verdict_of(
+        rare("good", "passed", "rotated; 2.1.7; "),
+        rare("sound", "passed", "rotated; 2.1.7; ", "refused; 2.1.7; Not now."),
+        rare("bad", "failed"),
+    )
+    (line,) = verdict.table()
+    assert line.split() == ["2.1.7", "rare", "sessions", "3", "2", "0", "1", "1"]
+
+
 def test_the_name_of_a_case_is_words() -> None:
     assert check.in_words("a.py::test_it_holds[2.1.7-with_tools]") == "it holds: with tools"
     assert check.in_words("a.py::test_it_holds[2.1.7-A-2.1.30]") == "it holds: A-2.1.30"
     assert check.in_words("a.py::test_it_holds[2.1.7]") == "it holds"
+    assert check.in_words("a.py::test_it_holds[seed 17]") == "it holds: seed 17"
     assert check.in_words("a.py") == "a.py"
 
 

@@ -26,6 +26,7 @@ HEADER: Final = LiveHeader(
     carried_bytes=20,
     carried_digest=ZERO,
     boundary_digest=DIGEST,
+    judged_bytes=300,
 )
 
 digests: Final = st.text("0123456789abcdef", min_size=32, max_size=32).map("xxh3_128:{}".format)
@@ -47,6 +48,7 @@ headers: Final = st.builds(
     carried_bytes=counts,
     carried_digest=digests,
     boundary_digest=digests,
+    judged_bytes=counts,
 )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import subprocess
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
@@ -22,6 +23,7 @@ from sessrotate.reading import stitch
 from sessrotate.system import lease
 from support.command_line import ID, write
 from support.crash.changes import TWO_NAMES
+from support.portable import lack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from sessrotate.archive.place import Place
     from sessrotate.in_place.operations import Rotated
     from sessrotate.in_place.restore import RestorePlan
+    from sessrotate.model import Codec
     from sessrotate.segments.segment_set import Problem
 
 PROJECT: Final = "-home-somebody-project"
@@ -80,9 +83,9 @@ class Home:
             **{name: str(self.config.parent / folder) for name, folder in OWN_FOLDERS.items()},
         }
 
-    def rotate(self, wait: float = 0.2, *, adopt: bool = False) -> Rotated:
+    def rotate(self, wait: float = 0.2, *, codec: Codec = "plain", adopt: bool = False) -> Rotated:
         """Rotate the session, or raise what keeps that from being done."""
-        done = operations.rotate_session(self.where, wait, silent, adopt=adopt)
+        done = operations.rotate_session(self.where, wait, silent, codec=codec, adopt=adopt)
         if done.refusal is not None:
             raise done.refusal
         return done
@@ -153,16 +156,22 @@ def believe(now: float) -> None:
 def another(home: Home, name: str, data: bytes) -> None:
     """Make a second session of the same client, with these bytes and its own id, and rotate it."""
     path = write(home.live.with_name(f"{name}.jsonl"), data.replace(ID.encode(), name.encode()))
-    operations.rotate_session(place.of_live(path), 1, silent)
+    operations.rotate_session(place.of_live(path), 1, silent, codec="plain")
 
 
 def without_leases(patch: pytest.MonkeyPatch) -> None:
     """Be on a system that knows no leases, where nobody needs to be waited for."""
-    patch.setattr(lease, "_take", lambda _fd, _kind: "none")
-    patch.setattr("sessrotate.system.lease.SETTLE", 0)
+    lack(patch, "leases")
+    patch.setattr(lease, "SETTLE", 0)
 
 
 # ── nothing changed ──────────────────────────────────────────────────────────────────────────
+
+
+def on_disk(folder: Path) -> int:
+    """Return what `du` says that a folder takes, in bytes."""
+    told = subprocess.run(["du", "-s", "-k", folder], capture_output=True, check=True).stdout
+    return 1024 * int(told.split()[0])
 
 
 def snapshot(folder: Path) -> dict[str, tuple[object, ...]]:

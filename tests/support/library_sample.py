@@ -66,7 +66,7 @@ def lines(session: str | Path) -> int:
         assert by_segment == every
         assert sum(len(data) for data in opened.bytes_of(every[0])) == every[0].size
         assert all(opened.problem(info.index) is None for info in opened.segments)
-        for record in (*opened.live(), *opened.conversation()):
+        for record in opened.conversation(with_agents=True):
             for part in words(opened.view(record)):
                 assert_type(part, str)
         return len(every)

@@ -1,34 +1,48 @@
-"""A system that has nothing of its own: every difference of platforms taken away at once.
+"""A system that has nothing of its own, or that lacks one ability.
 
-Rule: taken away where the code asks for it, so that what runs is what runs on such a system.
+Rule: taken away in the one place where the code asks for it (`platforms`), so that what runs is
+what runs on such a system.
 """
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
-from sessrotate.fs import exact
-from sessrotate.in_place import seal
-from sessrotate.system import in_use, lease
+from sessrotate import platforms
+from sessrotate.in_place import seal, waiting
+from sessrotate.system import lease
 
 if TYPE_CHECKING:
     import pytest
 
-MISSING: Final = ("O_TMPFILE", "listxattr", "getxattr", "setxattr")
-"""What only Linux has of Python's `os`."""
+
+_SETTLE: Final = lease.SETTLE
+_is_over: Final = waiting.is_over
 
 
 def become_portable(patch: pytest.MonkeyPatch) -> None:
-    """Have no leases, no `renameat2`, no unnamed files, no extended attributes and no `/proc`.
+    """Take all abilities away at once.
 
-    Nobody waits for a minute: what was replaced is sealed at once, by copies, and waits for a day.
+    Nobody waits for a minute, or a day: what was replaced is sealed at once, by copies. Waiting,
+    and the clock that it goes by, have tests of their own (`in_place/test_waiting.py`,
+    `crash/test_waiting_kills.py`).
     """
-    patch.setattr(lease, "_take", lambda _fd, _kind: "none")
+    patch.setattr(platforms, "HERE", platforms.PORTABLE)
     patch.setattr(lease, "SETTLE", 0)
     patch.setattr(seal, "_QUIET", 0)
-    patch.setattr(exact, "FORM", exact.Portable())
-    patch.setattr(in_use, "_PROC", Path("/nonexistent"))
-    for name in MISSING:
-        patch.delattr(os, name, raising=False)
+    patch.setattr(waiting, "is_over", lambda *_, **__: True)
+
+
+def have_quiet(patch: pytest.MonkeyPatch, minute: float, day: float) -> None:
+    """Have the quiet minute and day, of which nothing is left out, last for so many seconds."""
+    patch.setattr(lease, "SETTLE", _SETTLE)
+    patch.setattr(seal, "_QUIET", minute)
+    patch.setattr(waiting, "is_over", partial(_is_over, quiet=day))
+
+
+def lack(patch: pytest.MonkeyPatch, *abilities: str) -> None:
+    """Take away some abilities: fields of `Platform`."""
+    without: dict[str, Any] = dict.fromkeys(abilities)
+    patch.setattr(platforms, "HERE", replace(platforms.HERE, **without))

@@ -48,6 +48,22 @@ def until(condition: Callable[[], object]) -> None:
         time.sleep(0.01)
 
 
+def hooks(config: Path) -> list[int]:
+    """Return those of these processes that a call of our hook has started, and the calls."""
+    found = []
+    for pid in workers(config):
+        with suppress(OSError):
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            if b"hook" in words and any(word.endswith(b"sessrotate") for word in words):
+                found.append(pid)
+    return found
+
+
+def hooked(config: Path) -> None:
+    """Wait until no call of our hook is at work; the client may run on."""
+    until(lambda: not hooks(config))
+
+
 def idle(config: Path) -> None:
     """Wait until no process is left for which a folder is that of the client."""
     until(lambda: not workers(config))

@@ -163,7 +163,7 @@ def session(
         segments=tuple(parts),
         would_free=free,
         kept=None if free else "There is nothing to rotate: the file begins at its compaction.",
-        command=f"sessrotate split --in-place {name(number)}" if free else None,
+        command=f"sessrotate rotate {name(number)}" if free else None,
         growth=tuple(Day(day, bytes_) for day, bytes_ in sorted(growth.items())),
         contents=contents(whole, name(number)) if kinds else None,
     )

@@ -5,6 +5,7 @@ Rule: one function for each kind of row, in the shape of the real clients (2.0.2
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from support.command_line import boundary, row
@@ -40,10 +41,31 @@ def summary(number: int, text: str) -> bytes:
     return prompt(number, text, isCompactSummary=True)
 
 
-def talk() -> bytes:
+def chained(*rows: bytes) -> bytes:
+    """Return these rows, each the child of the one before it, as a client writes them.
+
+    A compaction has no parent, an agent's row is no parent, and what is no row stays as it is.
+    """
+    parent, done = None, []
+    for each in rows:
+        line = each
+        try:
+            fields = json.loads(each)
+        except ValueError:
+            fields = {}
+        if uuid := fields.get("uuid"):
+            is_root = fields.get("subtype") == "compact_boundary"
+            fields["parentUuid"] = None if is_root else parent
+            line = json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+            parent = parent if fields.get("isSidechain") else uuid
+        done.append(line)
+    return b"".join(done)
+
+
+def talk(*more: bytes) -> bytes:
     """Return a session of two segments with one of everything that is shown or hidden."""
-    return b"".join(
-        [
+    return chained(
+        *[
             row(0, type="mode", uuid=None, message=None),
             prompt(1, "first prompt"),
             answer(2, thinking("a hidden thought"), "I will look."),
@@ -63,5 +85,6 @@ def talk() -> bytes:
             summary(16, "what was before"),
             prompt(17, "<command-name>/review</command-name>\n<command-args>all</command-args>"),
             answer(18, "third answer"),
-        ]
+        ],
+        *more,
     )

@@ -14,6 +14,7 @@ import pytest
 from sessrotate.errors import InUseError
 from sessrotate.system import in_use, lease
 from support import command_line, homes, processes
+from support.abilities import needs_open_files
 from support.command_line import ID, row, write
 from support.homes import Home, refused
 
@@ -22,10 +23,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 DATA: Final = command_line.session(boundaries=2)
-
-needs_proc: Final = pytest.mark.skipif(
-    not sys.platform.startswith("linux"), reason="only Linux tells who has a file open"
-)
 
 
 @pytest.fixture
@@ -65,7 +62,7 @@ def test_only_clients_that_still_run_are_in_a_session(home: Home, dead: int) -> 
     assert in_use.running(home.where.registries) == {"one"}
 
 
-@needs_proc
+@needs_open_files
 def test_of_many_files_those_are_told_that_somebody_writes(home: Home) -> None:
     others = [write(home.live.with_name(f"{number}.jsonl"), b"") for number in range(3)]
     known = {(path.stat().st_dev, path.stat().st_ino): path for path in (home.live, *others)}
@@ -191,7 +188,7 @@ def holding() -> Iterator[Any]:
         process.communicate()
 
 
-@needs_proc
+@needs_open_files
 @pytest.mark.parametrize("flags", [os.O_WRONLY, os.O_RDWR, os.O_WRONLY | os.O_APPEND])
 def test_a_process_that_has_it_open_for_writing_is_named(
     home: Home, holding: Any, flags: int
@@ -203,7 +200,7 @@ def test_a_process_that_has_it_open_for_writing_is_named(
     rotates(home)
 
 
-@needs_proc
+@needs_open_files
 def test_a_writer_that_only_a_lease_finds_is_waited_for_and_then_named(
     home: Home, holding: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -214,7 +211,7 @@ def test_a_writer_that_only_a_lease_finds_is_waited_for_and_then_named(
     assert time.monotonic() - begun >= 0.2
 
 
-@needs_proc
+@needs_open_files
 def test_a_writer_that_ends_in_time_is_no_hindrance(
     home: Home, holding: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -233,13 +230,13 @@ def test_a_writer_that_ends_in_time_is_no_hindrance(
     assert home.stitched() == DATA
 
 
-@needs_proc
+@needs_open_files
 def test_whoever_only_reads_does_not_disturb(home: Home, holding: Any) -> None:
     holding(home.live, os.O_RDONLY)
     rotates(home)
 
 
-@needs_proc
+@needs_open_files
 def test_a_restoration_is_refused_while_somebody_writes(home: Home, holding: Any) -> None:
     home.rotate()
     process = holding(home.live, os.O_WRONLY)
@@ -261,7 +258,7 @@ def test_a_client_that_appends_and_closes_again_and_again_loses_nothing(home: Ho
     rotated = 0
     for number in range(200):
         compaction = command_line.boundary(900 + number)
-        home.append(compaction)
+        home.append(compaction + row(800 + number))
         try:
             home.rotate(wait=2)
         except InUseError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -12,17 +11,15 @@ from sessrotate import fs
 from sessrotate.in_place.seal import NotQuietError
 from sessrotate.system import lease
 from support import command_line, homes
+from support.abilities import needs_leases
 from support.command_line import boundary, row
 from support.homes import Home, without_leases
+from support.portable import lack
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 DATA: Final = command_line.session(boundaries=2)
-
-linux: Final = pytest.mark.skipif(
-    not sys.platform.startswith("linux"), reason="only Linux has leases"
-)
 
 
 @pytest.fixture
@@ -33,7 +30,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
 # ── what the system says ─────────────────────────────────────────────────────────────────────
 
 
-@linux
+@needs_leases
 def test_a_read_lease_is_refused_while_somebody_may_write(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.touch()
@@ -51,7 +48,7 @@ def test_a_read_lease_is_refused_while_somebody_may_write(tmp_path: Path) -> Non
     os.close(reader)
 
 
-@linux
+@needs_leases
 def test_a_write_lease_needs_to_be_the_only_one(tmp_path: Path) -> None:
     path = tmp_path / "file"
     mine = os.open(path, os.O_RDWR | os.O_CREAT)
@@ -63,7 +60,7 @@ def test_a_write_lease_needs_to_be_the_only_one(tmp_path: Path) -> None:
     os.close(mine)
 
 
-@linux
+@needs_leases
 def test_what_has_no_leases_says_so(tmp_path: Path) -> None:
     reading, writing = os.pipe()
     assert lease.read(reading) == "none"
@@ -78,9 +75,7 @@ def test_a_system_without_leases_says_so(tmp_path: Path, monkeypatch: pytest.Mon
     path = tmp_path / "file"
     path.touch()
     fd = os.open(path, os.O_RDONLY)
-    monkeypatch.delattr("fcntl.F_SETLEASE", raising=False)
-    assert (lease.read(fd), lease.write(fd)) == ("none", "none")
-    monkeypatch.setattr(lease, "fcntl", None)
+    lack(monkeypatch, "leases")
     assert (lease.read(fd), lease.write(fd)) == ("none", "none")
     os.close(fd)
 

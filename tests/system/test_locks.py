@@ -16,8 +16,9 @@ from sessrotate.archive import place
 from sessrotate.errors import InUseError, StorageError
 from sessrotate.system import locks
 from support import command_line, homes
-from support.command_line import COMMAND, ENVIRONMENT
-from support.homes import Home, refused, snapshot
+from support.command_line import COMMAND, ENVIRONMENT, ID, called
+from support.homes import Crash, Home, Killed, refused, snapshot
+from support.processes import needs_proc
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -136,3 +137,21 @@ def test_a_lock_is_let_go_of_after_a_failure(home: Home) -> None:
         _ = 1 // 0
     with locks.alone(home.where, 0):
         pass
+
+
+@needs_proc
+def test_what_somebody_is_at_work_on_is_not_called_interrupted(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("sessrotate.in_place.seal.finish", lambda *_: Crash(1).met())
+        with pytest.raises(Killed):
+            home.rotate()
+    with locks.alone(home.where, 0):
+        assert locks.is_held(home.where)
+        assert called("verify", ID).code == 0
+        assert called("doctor").code == 0
+    assert not locks.is_held(home.where)
+    ended = called("verify", ID)
+    assert (ended.code, "was interrupted" in ended.out) == (1, True)
+    assert called("doctor").code == 1

@@ -35,23 +35,31 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     return made
 
 
+CHANGES: Final = (
+    ("split", "--in-place", ID),
+    ("rotate", ID),
+    ("restore", ID),
+    ("archive", ID),
+    ("compress", ID),
+    ("prune", ID, "--keep-last", "1", "--yes"),
+    ("restore", "--keep-rotated", ID),
+    ("pin", ID, "1"),
+    ("unpin", ID, "1"),
+    ("aside", "--yes", ID),
+    ("run",),
+)
+
+
+def hand_over(*paths: Path) -> None:
+    """Make these folders, and all that is in them, root's, as an earlier `sudo` left them."""
+    for path in (each for folder in paths for each in (folder, *folder.rglob("*"))):
+        if path.stat().st_uid != SOMEBODY:
+            pytest.skip("only root makes files of others")
+        os.chown(path, 0, 0)
+
+
 @pytest.mark.parametrize(
-    "arguments",
-    [
-        ("split", "--in-place", ID),
-        ("restore", ID),
-        ("archive", ID),
-        ("unarchive", ID),
-        ("compress", ID),
-        ("prune", ID, "--keep-last", "1", "--yes"),
-        ("undelete", ID),
-        ("pin", ID, "1"),
-        ("unpin", ID, "1"),
-        ("run",),
-        ("hook", "install"),
-        ("config", "init"),
-        ("schedule", "install"),
-    ],
+    "arguments", [*CHANGES, ("hook", "install"), ("config", "init"), ("schedule", "install")]
 )
 def test_root_creates_nothing_in_the_folder_of_another(
     home: Home, arguments: tuple[str, ...]
@@ -62,6 +70,29 @@ def test_root_creates_nothing_in_the_folder_of_another(
     assert ended.code == 77, ended
     assert "without sudo" in ended.err + ended.out
     assert sorted(home.config.parent.rglob("*")) == before
+    assert snapshot(home.config) == contents
+
+
+@pytest.mark.parametrize("arguments", CHANGES)
+@pytest.mark.parametrize("left", ["locks", "archives", "all but the client's folder"])
+def test_folders_that_an_earlier_root_left_do_not_let_root_go_on(
+    home: Home, arguments: tuple[str, ...], left: str
+) -> None:
+    root = home.config / "sessrotate"
+    if left == "locks":
+        hand_over(root / "locks")
+    elif left == "archives":
+        hand_over(root)
+    else:
+        hand_over(root, home.config / "projects")
+    before = sorted(home.config.parent.rglob("*"))
+    owners = {path: path.lstat().st_uid for path in before}
+    contents = snapshot(home.config)
+    ended = called(*arguments)
+    assert ended.code == 77, ended
+    assert "without sudo" in ended.err + ended.out
+    assert sorted(home.config.parent.rglob("*")) == before
+    assert {path: path.lstat().st_uid for path in before} == owners
     assert snapshot(home.config) == contents
 
 

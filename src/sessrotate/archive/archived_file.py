@@ -10,7 +10,7 @@ import os
 from typing import TYPE_CHECKING, Final, Self
 
 from sessrotate import fs, names
-from sessrotate.archive import archived_note
+from sessrotate.archive import archived_note, own
 from sessrotate.errors import DamagedError, InUseError, RefusedError, printable, storage
 from sessrotate.segments import load
 from sessrotate.system.digest import Fingerprint
@@ -32,8 +32,9 @@ _ZST: Final = names.CODEC_SUFFIX["zstd"]
 def note(place: Place) -> Note | None:
     """Return the note of an archive, None if there is none.
 
-    Raises DamagedError if it is damaged.
+    Raises DamagedError if it is damaged, RefusedError if the archive is a link.
     """
+    own.check_own(place)
     if not os.path.lexists(place.archive / names.ARCHIVED_NOTE):
         return None
     data = load.read_small(place.archive, names.ARCHIVED_NOTE, archived_note.MAX_BYTES)
@@ -76,7 +77,7 @@ def check_away(place: Place) -> None:
         if not os.path.lexists(place.live):
             raise lost(place)
         raise RefusedError(
-            f"Somebody moved {printable(str(place.live))} back: `unarchive` brings back the rest."
+            f"Somebody moved {printable(str(place.live))} back: `restore` brings back the rest."
         )
 
 
@@ -84,7 +85,7 @@ def doubled(place: Place) -> RefusedError:
     """Return the error that there is a live file besides the archived one."""
     return RefusedError(
         f"{printable(str(place.live))} appeared while its session was archived: rename it, and "
-        "`unarchive` brings the session back; then you can append its lines."
+        "`restore` brings the session back; then you can append its lines."
     )
 
 

@@ -10,6 +10,8 @@ import time
 from typing import Final
 
 from sessrotate.archive import clock, place
+from sessrotate.errors import SessrotateError
+from sessrotate.segments import load
 
 _LARGEST: Final = 4096
 
@@ -17,9 +19,9 @@ _LARGEST: Final = 4096
 def read() -> clock.Seen | None:
     """Return what is remembered; None if that is nothing, or cannot be read."""
     try:
-        with place.clock_file().open("rb") as file:
-            return clock.parse(file.read(_LARGEST))
-    except OSError:
+        name = f"{place.LOCKS}/{place.clock_file().name}"
+        return clock.parse(load.read_small(place.root(), name, _LARGEST))
+    except (SessrotateError, OSError):
         return None
 
 

@@ -10,16 +10,18 @@ from __future__ import annotations
 import os
 import stat
 from contextlib import suppress
+from io import FileIO
 from typing import TYPE_CHECKING
 
 from sessrotate import names
 from sessrotate.archive import intent
 from sessrotate.archive.intent import Mark
 from sessrotate.archive.late_lines import is_at
-from sessrotate.errors import SessrotateError
+from sessrotate.errors import DamagedError, SessrotateError
 from sessrotate.model import Span
-from sessrotate.segments import live_header, load, manifest
+from sessrotate.segments import header_chain, live_header, load, manifest
 from sessrotate.segments.header import MAX_LINE
+from sessrotate.system import inside
 from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
@@ -33,12 +35,13 @@ if TYPE_CHECKING:
 def tail_header(path: Path, but: str | None = None) -> LiveHeader | None:
     """Return the header of a live tail, whatever the file is called; None if it is no such file.
 
-    That of the session `but` is not wanted, and what stands behind it not read.
+    That of the session `but` is not wanted, and what stands behind it not read. A link is no live
+    file, and not followed.
     """
     try:
         if not begins_so(path):
             return None
-        with Source(path) as source:
+        with Source.itself(path) as source:
             header = live_header.parse(first_line(source))
             if header is None or header.root == but or misfit(header, source) is not None:
                 return None
@@ -53,19 +56,22 @@ def may_be(path: Path) -> bool:
     An interrupted rotation has given the file a second name.
     """
     try:
-        return begins_so(path) or path.stat().st_nlink > 1
+        return begins_so(path) or path.lstat().st_nlink > 1
     except OSError:
         return False
 
 
 def begins_so(path: Path) -> bool:
-    """Tell whether a file begins like a rotated live file; one that cannot be read does not."""
+    """Tell whether a file begins like a rotated live file.
+
+    One that cannot be read does not, nor does a link, which is not followed.
+    """
     try:
-        if not stat.S_ISREG(path.stat().st_mode):  # opening a pipe would wait
+        if not stat.S_ISREG(path.lstat().st_mode):
             return False
-        with path.open("rb") as file:
-            return file.read(len(live_header.BEGIN)) == live_header.BEGIN
-    except OSError:
+        with FileIO(inside.opened_at(path), "rb") as file:
+            return file.read(len(names.ROTATED)) == names.ROTATED
+    except (DamagedError, OSError):
         return False
 
 
@@ -95,21 +101,47 @@ def ends_at(listed: Manifest, header: LiveHeader) -> bool:
 
 
 def fits(live: Path, archive: Path) -> bool:
-    """Tell whether a live file goes on from an archive, or was about to be replaced for it."""
+    """Tell whether a live file goes on from an archive, or is what a rotation or restoration left.
+
+    That is the file that was to be replaced, or the whole history, whose archive has yet to go. An
+    archive that is reached by a link fits nothing, and nothing behind that is opened.
+    """
+    if archive.is_symlink() or archive.parent.is_symlink():
+        return False
     header = tail_header(live)
     if header is None:
-        return _is_pack(live, archive)
-    return header.root == archive.name and any(
-        ends_at(listed, header) for listed in _manifests(archive)
-    )
+        return _is_pack(live, archive) or _was_restored(live, archive)
+    if header.root != archive.name:
+        return False
+    told = [*_manifests(archive)]
+    return any(ends_at(each, header) for each in told) if told else _leads_up_to(header, archive)
 
 
 def _is_pack(live: Path, archive: Path) -> bool:
     """Tell whether a file is the one that an interrupted rotation has given a second name."""
     try:
-        return os.path.samestat(live.stat(), (archive / names.PACK).lstat())
+        return os.path.samestat(live.lstat(), (archive / names.PACK).lstat())
     except OSError:
         return False
+
+
+def _was_restored(live: Path, archive: Path) -> bool:
+    """Tell whether a file begins with the whole history, put there by an unfinished restoration."""
+    with suppress(SessrotateError, OSError):
+        begun = intent.parse(load.read_small(archive, names.INTENT, intent.MAX_BYTES))
+        if begun.operation == "restore":
+            with Source.itself(live) as source:
+                return source.size() >= begun.swap.prefix and is_at(source, 0, begun.swap.new)
+    return False
+
+
+def _leads_up_to(header: LiveHeader, archive: Path) -> bool:
+    """Tell whether the headers of an archive's segments do, where its manifest was lost."""
+    first = names.segment_file(archive.name, "numbered", 0)
+    with suppress(SessrotateError, OSError):
+        listing = frozenset(path.name for path in archive.iterdir())
+        return not header_chain.from_headers(archive, listing, first, header).problems
+    return False
 
 
 def _manifests(archive: Path) -> Iterator[Manifest]:

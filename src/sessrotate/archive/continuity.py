@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING, Final, Literal
 from sessrotate import names
 from sessrotate.archive import archived_file, continued
 from sessrotate.archive.intent import HEAD
+from sessrotate.clients.common import listed as listed_in
 from sessrotate.errors import DamagedError, printable, storage
 from sessrotate.segments.segment_set import content, opened
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from sessrotate.archive.found_files import FoundFiles
     from sessrotate.archive.recovery_table import Standing
     from sessrotate.segments.live_header import LiveHeader
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
 Kind = Literal[
     "no archive",
     "no manifest",
+    "gaps",
     "emptied",
     "whole",
     "older",
@@ -41,7 +45,8 @@ class Misfit:
     """What to say where a live file does not go on from its archive: what it is, and what helps.
 
     `{name}` is the live file and `{size}` its bytes, `{start}` the bytes of history before it;
-    `{archive}` is the archive's folder and `{end}` the bytes of history in it; `{id}` the session.
+    `{archive}` is the archive's folder and `{end}` the bytes of history in it; `{id}` the session;
+    `{missing}` names segments that are not there.
     """
 
     what: str
@@ -54,11 +59,16 @@ MISFITS: Final[dict[Kind, Misfit]] = {
     "no archive": Misfit(
         "{name} is only the live tail of {id}, {size} bytes: the {start} bytes of history before "
         "it were in {archive}, which is gone.",
-        "Copy that folder back, from a backup or from where the session was rotated.",
+        "Put that folder back, from the trash, a backup, or where the session was rotated.",
     ),
     "no manifest": Misfit(
         f"The {names.MANIFEST} of {{archive}} is {{lost}}.",
-        "`sessrotate split --in-place {id}` makes it again from the segments.",
+        "`sessrotate rotate {id}` makes it again from the segments.",
+    ),
+    "gaps": Misfit(
+        f"The {names.MANIFEST} of {{archive}} is {{lost}}, and so is {{missing}}.",
+        f"Put that back from a backup, then `sessrotate rotate {{id}}` makes the {names.MANIFEST} "
+        "again. `sessrotate stitch --allow-gaps {id} -o FILE` writes what is there.",
     ),
     "emptied": Misfit(
         "{name} was emptied: its live tail is lost, and the {end} bytes that are archived are not.",
@@ -90,8 +100,10 @@ MISFITS: Final[dict[Kind, Misfit]] = {
     ),
 }
 
+_ENOUGH: Final = 1000
+
 _LAST: Final = (
-    "If that cannot be done, `sessrotate split --in-place --unsafe-adopt {id}` begins a new "
+    "If that cannot be done, `sessrotate rotate --unsafe-adopt {id}` begins a new "
     "archive with what the file holds, and puts the old one aside."
 )
 
@@ -127,7 +139,33 @@ def problem(found: FoundFiles, listed: Manifest | None, standing: Standing) -> s
         id=printable(found.place.session),
         lost="damaged" if names.MANIFEST in found.listing else "gone",
         reason=reason,
+        missing=_named(missing(found)),
     )
+
+
+def missing(found: FoundFiles) -> list[int]:
+    """Return which segments the live file goes on from that are neither archived nor in the trash.
+
+    Empty where a manifest says what there should be.
+    """
+    if found.header is None or found.manifest is not None:
+        return []
+    trash = (path.name for path in listed_in(found.place.archive / names.TRASH))
+    there, session = {*found.listing, *trash}, found.place.session
+    # A header may say any number: of more than are there by far, the first ones tell enough.
+    return [
+        index
+        for index in range(min(found.header.index, len(there) + _ENOUGH))
+        if there.isdisjoint(
+            names.segment_file(session, "numbered", index, codec) for codec in names.CODEC_SUFFIX
+        )
+    ]
+
+
+def _named(numbers: list[int]) -> str:
+    told = ", ".join(f"{number:,}" for number in numbers[:5])
+    more = f" and {len(numbers) - 5:,} more" if len(numbers) > 5 else ""  # noqa: PLR2004 - a line
+    return f"segment{'' if len(numbers) == 1 else 's'} {told}{more}"
 
 
 def _kind(
@@ -146,9 +184,20 @@ def _kind(
 
 
 def _without_manifest(found: FoundFiles) -> Kind:
-    first = names.segment_file(found.place.session, "numbered", 0)
-    has_segments = any(f"{first}{end}" in found.listing for end in names.CODEC_SUFFIX.values())
-    return "no manifest" if has_segments else "no archive"
+    lost = missing(found)
+    if not lost:
+        return "no manifest"
+    return "gaps" if segments_among(found, found.listing) else "no archive"
+
+
+def segments_among(found: FoundFiles, listing: Iterable[str]) -> list[str]:
+    """Return the names of the session's segments among these, in order."""
+    session = found.place.session
+    return [
+        name
+        for name in sorted(listing)
+        if name.endswith(names.SUFFIXES) and session in names.possible_sessions(name)
+    ]
 
 
 def _other_archive(listed: Manifest, header: LiveHeader) -> Kind:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from sessrotate.archive import continued, place
+from sessrotate.archive import continued, own, place
 from sessrotate.archive.place import Place
 from sessrotate.clients.claude import client as claude
-from sessrotate.errors import RefusedError, printable
+from sessrotate.errors import InUseError, RefusedError, printable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,11 +21,13 @@ if TYPE_CHECKING:
 def of_copy(path: Path) -> Place | None:
     """Return the place of the session whose live file was copied to `path`, that as its live file.
 
-    None if the file is no live tail, or the session's own. Its archive may be missing.
+    None if the file is no live tail, or the session's own. Its archive may be missing. A link
+    outside of the folder of projects stands for what it leads to.
     """
+    path, link = own.named(path), path
     if not continued.begins_so(path):
         return None
-    where = place.by_name(path)
+    where = place.by_name(link)
     header = continued.tail_header(path, but=None if where is None else where.session)
     if header is None:
         return None
@@ -43,8 +45,18 @@ def told(path: Path, session: str) -> str:
     return (
         f"{name} is a copy of the live file of {printable(session)}, and only the session itself "
         f"can be changed. `sessrotate stitch {name} -o FILE` writes its whole history. To make "
-        f"the copy a session of its own: `sessrotate split --in-place --unsafe-adopt {name}`."
+        f"the copy a session of its own: `sessrotate rotate --unsafe-adopt {name}`."
     )
+
+
+def check_unmoved(where: Place) -> None:
+    """Raise InUseError if the live file is gone because its project was moved just now.
+
+    Whoever would put one in its place asks this first: the session would be there twice.
+    """
+    if not os.path.lexists(where.live) and place.located(where).live != where.live:
+        name = printable(str(where.live.parent))
+        raise InUseError(f"{name} was moved just now: try again.")
 
 
 def check_owner(where: Place) -> None:

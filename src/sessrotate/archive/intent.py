@@ -100,10 +100,11 @@ class Intent:
     """One rotation or restoration, or what is left of it: the insertion of late lines.
 
     A rotation seals the segments of `manifest` from number `first` on, which are in the pack
-    until then; `manifest` is what the archive's will be. A restoration ends with no archive, and
-    `manifest` is what it was. Behind either, `late` lines may be left; "late" says that nothing
-    else is, and "insert" that a live file with them is to take the place of the one without.
-    `is_restored`: that was behind a restoration, so the archive still has to go.
+    until then, or none if it only brings rows back; `manifest` is what the archive's will be. A
+    restoration ends with no archive, and `manifest` is what it was. Behind either, `late` lines may
+    be left; "late" says that nothing else is, and "insert" that a live file with them is to take
+    the place of the one without. `is_restored`: that was behind a restoration, so the archive still
+    has to go.
     """
 
     operation: Operation
@@ -112,6 +113,11 @@ class Intent:
     manifest: Manifest
     late: Late | None = None
     is_restored: bool = False
+
+    @property
+    def ends_restored(self) -> bool:
+        """Whether the archive goes at the end: this is a restoration, or follows one."""
+        return self.operation == "restore" or self.is_restored
 
     @property
     def start(self) -> int:
@@ -193,7 +199,9 @@ def _is_sound(intent: Intent) -> bool:
     is_kept = late is None or late.end > 0
     moved = intent.manifest.source_bytes - intent.start
     if intent.operation == "rotate":
-        return is_kept and moved > 0 and swap.cut >= moved and intent.is_restored is False
+        # One that seals nothing gives the tail another prefix, and that must be told apart.
+        does = moved > 0 or (not moved and swap.cut > 0 and swap.old != swap.new)
+        return is_kept and does and swap.cut >= moved and intent.is_restored is False
     if intent.operation == "restore":
         is_whole = moved == 0 and swap.prefix == intent.manifest.source_bytes
         return is_kept and is_whole and intent.is_restored is False

@@ -43,7 +43,10 @@ TRASH: Final = "trash"
 RESTORED: Final = "restored"
 """Which sessions their owner restored, so that nothing rotates them by itself."""
 
-OURS: Final = {LOCKS, ASIDE, HOOK, TRASH, RESTORED}
+README: Final = "README"
+"""Says to whoever looks for space what the folder is; nothing reads it."""
+
+OURS: Final = {LOCKS, ASIDE, HOOK, TRASH, RESTORED, README}
 """What is beside the folders of archives, and no project's."""
 
 _NO_NAMES: Final = {"", ".", ".."}
@@ -61,12 +64,16 @@ class Place:
     project: str
     session: str
     live: Path
-    archive: Path = field(init=False, repr=False, compare=False)
-    """The folder of what is not live any more."""
+    _archive: Path | None = field(default=None, init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        archive = self.config.joinpath(FOLDER, self.project, self.session)
-        object.__setattr__(self, "archive", archive)  # once: it is asked for again and again
+    @property
+    def archive(self) -> Path:
+        """The folder of what is not live any more."""
+        if self._archive is None:  # once, and late: of ten thousand places, most are never asked
+            archive = self.config.joinpath(FOLDER, self.project, self.session)
+            object.__setattr__(self, "_archive", archive)
+            return archive
+        return self._archive
 
     @property
     def registries(self) -> tuple[Path, ...]:
@@ -92,6 +99,23 @@ class Place:
     def restored(self) -> Path:
         """The file that says that the owner restored this session."""
         return self.config.joinpath(FOLDER, RESTORED, self.project, self.session)
+
+    @property
+    def ours(self) -> tuple[Path, ...]:
+        """The folders, but for the archive itself, in which something of this session is created.
+
+        None of them is ever a link: `own`.
+        """
+        found = [self.archive.parent, self.trash.parent, self.trash]
+        for name in (LOCKS, HOOK, RESTORED, ASIDE):
+            folder = self.config.joinpath(FOLDER, name)
+            found += [folder, folder / self.project]
+        return tuple(found)
+
+    @property
+    def owned(self) -> tuple[Path, ...]:
+        """What must not be another user's where root changes this session."""
+        return (*self.ours, self.lock, self.archive, self.live.parent, self.config)
 
     @property
     def pack(self) -> Path:
@@ -133,7 +157,8 @@ def by_name(path: Path) -> Place | None:
             if project is not None:
                 return named(projects, project, names.session_of(path.name))
         archive, archives = folder, (projects.parent / FOLDER).resolve()
-        if path.is_dir():  # its own name may be a link, and is then refused by `check_own`
+        # Its own name may be a link, and is then refused by `own.check_own`.
+        if path.is_dir() or folder.parent == archives:
             archive = folder / path.name if path.name not in _NO_NAMES else path.resolve()
         for each in (path.absolute(), path.absolute().parent):  # and so may its project's
             if each.parent.is_symlink() and each.parent.parent.resolve() == archives:
@@ -178,23 +203,21 @@ def all_named(projects: Path, project: str, sessions: Iterable[str]) -> Iterator
 # ── a project that was moved ─────────────────────────────────────────────────────────────────
 
 
-def located(where: Place) -> Place:
+def located(where: Place, *, surely: bool = False) -> Place:
     """Return the place of a session by both its live file and the archive that this continues.
 
     Where a project's folder was renamed, or a session moved to another project, its archive is
     still in the old one: the live file has no archive of its own, or the archive no live file, and
-    exactly one fits (`continued`). Else it is `where` itself.
+    exactly one fits (`continued`). Else it is `where` itself. Nothing in a whole session tells of
+    an archive that has yet to go behind a restoration: `surely` looks for that in every project.
     """
     if _holds_something(where.archive):
         is_here = os.path.lexists(where.live)
         if is_here or os.path.lexists(where.archive / names.ARCHIVED_NOTE):
             return where
-        found = [
-            replace(where, live=live)
-            for live in live_files(where)
-            if continued.fits(live, where.archive)
-        ]
-    elif continued.may_be(where.live):
+        lives = (live for live in live_files(where) if continued.fits(live, where.archive))
+        found = [replace(where, live=live) for live in lives]
+    elif surely or continued.may_be(where.live):
         found = [
             replace(where, project=archive.parent.name)
             for archive in archives_of(where.config, where.session)
@@ -300,34 +323,6 @@ def archives(prefix: str = "") -> Iterator[Place]:
         found = [each.name for each in listed(project) if each.is_dir()]
         wanted = (name for name in found if name.startswith(prefix))
         yield from map(located, all_named(projects, project.name, wanted))
-
-
-def check_own(place: Place) -> None:
-    """Raise RefusedError if an archive is reached by a link that the user need not have made.
-
-    The folder of all archives may be a link, to a folder of the same user.
-    """
-    folder = place.config / FOLDER
-    if folder.is_symlink() and _is_of_another(folder):
-        name, target = printable(str(folder)), printable(str(folder.resolve()))
-        raise RefusedError(
-            f"{name} leads to {target}, which is missing or another user's: make it a folder of "
-            "your own."
-        )
-    for part in (place.archive.parent, place.archive):
-        if part.is_symlink():
-            raise RefusedError(
-                f"{printable(str(part))} is a symbolic link, and archives are never one: remove "
-                "the link, or put the folder itself in its place."
-            )
-
-
-def _is_of_another(folder: Path) -> bool:
-    try:
-        owner = folder.stat().st_uid
-    except OSError:
-        return True
-    return hasattr(os, "geteuid") and owner != os.geteuid()
 
 
 def noted() -> Iterator[Place]:

@@ -19,6 +19,7 @@ from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import listed
 from sessrotate.errors import DamagedError, RefusedError, SessrotateError, printable
 from sessrotate.segments import load, manifest
+from sessrotate.system import disk_use
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,6 +49,11 @@ class Trashed:
     def bytes(self) -> int:
         """How many bytes its files have."""
         return sum(size for _, size in self.files())
+
+    @property
+    def allocated(self) -> int:
+        """How many bytes of the disk it takes, folders among it."""
+        return disk_use.of(self.folder)
 
     @property
     def since(self) -> float | None:
@@ -97,9 +103,9 @@ def places() -> Iterator[Place]:
 
 
 def trash_bytes() -> int:
-    """Return what the files in every trash take: of restored sessions, and of archives."""
+    """Return what every trash takes of the disk: of restored sessions, and of archives."""
     pruned = (Trashed(where.archive / names.TRASH) for where in place.archives())
-    return sum(trashed.bytes for trashed in (*every(), *pruned))
+    return sum(trashed.allocated for trashed in (*every(), *pruned))
 
 
 def of(where: Place) -> list[Trashed]:
@@ -185,7 +191,8 @@ def overwritten(where: Place, trashed: Trashed) -> str:
     return (
         f"{printable(str(where.live))} was restored on {printable(str(trashed.at))}, and a program "
         "has written the short file from before back over it. Its history is in the trash: "
-        f"`sessrotate undelete {printable(where.session)}` makes it the archive again."
+        f"`sessrotate restore {printable(where.session)}` puts it back, and with --keep-rotated "
+        "makes it the archive again."
     )
 
 

@@ -29,7 +29,7 @@ from sessrotate.archive import restored as restorations
 from sessrotate.archive.found_files import FoundFiles
 from sessrotate.archive.history import HistorySpan
 from sessrotate.archive.late_lines import Residue, end_of_lines, is_at, residue
-from sessrotate.archive.place import check_own
+from sessrotate.archive.own import check_own
 from sessrotate.errors import DamagedError, InUseError, WrongUsageError, printable, storage
 from sessrotate.model import Span
 from sessrotate.segments import live_header, load, manifest
@@ -160,13 +160,16 @@ def _judged(found: FoundFiles) -> State:
 
 
 def _listed(found: FoundFiles, *, was_swapped: bool) -> Manifest | None:
-    if found.intent is not None and was_swapped:
-        if found.intent.operation == "rotate":
-            return found.intent.manifest
-        if found.intent.operation == "restore":
+    begun = found.intent
+    if begun is not None and was_swapped:
+        if begun.operation == "rotate":
+            return signs.as_sealed(found, begun)
+        if begun.operation == "restore":
             return None
-    if found.intent is not None and found.intent.is_restored and found.header is None:
+    if begun is not None and begun.is_restored and found.header is None:
         return None
+    if begun is not None and begun.operation in {"late", "insert"}:
+        return found.manifest or begun.manifest  # which is the same, if that one was not lost
     return found.manifest
 
 
@@ -228,6 +231,11 @@ def opened(place: Place) -> Iterator[State]:
                 yield found
                 return
     raise InUseError("The session was replaced while it was read; try again.")
+
+
+def is_replaced(found: State) -> bool:
+    """Return whether a file came to the archive or left it since it was opened."""
+    return _listing(found.place) != found.listing
 
 
 def _listing(place: Place) -> frozenset[str]:

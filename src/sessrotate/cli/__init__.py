@@ -23,6 +23,10 @@ def main() -> None:
         sys.exit(_run(arguments))
     except KeyboardInterrupt:  # while the program was still being loaded
         sys.exit(_ended("Interrupted.", 130))
+    except RuntimeError as error:
+        if not isinstance(error.__cause__, KeyboardInterrupt):  # 3.11 wraps one in a class's making
+            raise
+        sys.exit(_ended("Interrupted.", 130))
     except ImportError as error:  # half installed, half removed, or no descriptor is left
         text = f"It cannot be loaded ({type(error).__name__}: {error.name}): install it again."
         sys.exit(_ended(text, 0 if _is_call(arguments) else 74))

@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import signal
 from importlib import import_module
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
+from typer.core import TyperGroup
 
 from sessrotate import __version__
 from sessrotate.cli import streams
@@ -22,47 +23,60 @@ if TYPE_CHECKING:
 
 INTERRUPTED: Final = 130
 
-COMMANDS: Final = (
-    "split",
-    "restore",
-    "stitch",
-    "read",
-    "export",
-    "list",
-    "report",
-    "verify",
-    "prune",
-    "undelete",
-    "pin",
-    "unpin",
-    "compress",
-    "archive",
-    "unarchive",
-    "relocate",
-    "aside",
-    "run",
-    "config",
-    "schedule",
-    "hook",
-    "doctor",
-)
-"""Each is a module of this package that has a function `command`, or a `group` of commands."""
+GROUPS: Final[dict[str, tuple[str, ...]]] = {
+    "Look": ("list", "report", "search", "verify", "doctor"),
+    "Shrink": ("tidy", "rotate", "archive", "compress", "prune"),
+    "Read": ("read", "export", "stitch", "split"),
+    "Undo": ("restore",),
+    "Automate": ("setup", "run"),
+    "More": ("pin", "unpin", "relocate", "aside", "config", "schedule", "hook"),
+}
+"""What each command is for. Each is a module of this package with a function `command`, or a
+`group` of commands. Of the last, the help has only the names."""
+
+COMMANDS: Final = tuple(name for names in GROUPS.values() for name in names)
 
 _HELP: Final = "logrotate for coding-agent sessions: keep them small, lose nothing."
 _EPILOG: Final = (
     "SESSION is a path, a session id, or the beginning of an id (at least 4 characters). "
-    "Exit codes: 0 done, 1 a problem was found, 2 wrong usage, 65 not a session, 74 damaged "
-    "or I/O error, 75 in use, 77 refused for safety, 130 interrupted."
+    "Exit codes: 0 done, 1 a problem was found or nothing was, 2 wrong usage, 65 not a session, "
+    "74 damaged or I/O error, 75 in use, 77 refused for safety, 130 interrupted."
 )
+
+
+_LONGEST: Final = 120
+"""Characters of a command's first sentence: it is shown whole."""
+
+
+class _Grouped(TyperGroup):
+    """The program's help, with its commands by what they are for.
+
+    typer's own copy of click has the types of what it is given, under no public name.
+    """
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands that there are."""
+        *shown, (more, rest) = GROUPS.items()
+        for title, names in shown:
+            found = [(name, self.get_command(ctx, name)) for name in names]
+            rows = [
+                (f"{name:<9}", each.get_short_help_str(_LONGEST)) for name, each in found if each
+            ]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+        with formatter.section(more):
+            formatter.write_text(", ".join(rest))
 
 
 def build(commands: Sequence[str] = COMMANDS) -> typer.Typer:
     """Return the program with these commands; only their modules are loaded."""
     app = typer.Typer(
         name="sessrotate",
+        cls=_Grouped,
         help=_HELP,
         epilog=_EPILOG,
-        no_args_is_help=True,
+        invoke_without_command=True,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
@@ -78,6 +92,7 @@ def build(commands: Sequence[str] = COMMANDS) -> typer.Typer:
 
 
 def _program(
+    context: typer.Context,
     *,
     version: Annotated[
         bool, typer.Option("--version", help="Show the version and exit.", is_eager=True)
@@ -86,6 +101,10 @@ def _program(
     if version:
         streams.write(f"sessrotate {__version__}\n")
         raise typer.Exit
+    if context.invoked_subcommand is None:
+        from sessrotate.cli import status  # noqa: PLC0415 - loads what only it needs
+
+        status.show()
 
 
 class _Interrupted(BaseException):

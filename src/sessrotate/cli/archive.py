@@ -10,14 +10,17 @@ import typer
 
 from sessrotate import find, names
 from sessrotate.cli import streams
-from sessrotate.cli.options import DryRun, Json, ManySessions, Quiet, Wait, aged, one_of
-from sessrotate.errors import printable
+from sessrotate.cli.options import DryRun, Json, ManySessions, Quiet, Wait, Yes, aged, one_of
+from sessrotate.errors import WrongUsageError, printable
 from sessrotate.in_place import outcome
 from sessrotate.in_place.outcome import Outcome, each
+from sessrotate.job import journal
 from sessrotate.render import archive as render_archive
 from sessrotate.retention import archive, compress
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sessrotate.archive.place import Place
 
 
@@ -29,14 +32,17 @@ def command(
     ] = None,
     wait: Wait = 10.0,
     dry_run: DryRun = False,
+    yes: Yes = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Move whole sessions to their archive: live file, agents' transcripts and tool results.
 
     Archived sessions are compressed, and out of the reach of the client's lists and clean-up.
-    `read`, `stitch`, `verify` and `export` still find them by id, and `unarchive` puts them back
-    as they were. A session that a client runs stays where it is.
+    `read`, `stitch`, `verify` and `export` still find them by id, and `restore` puts them back.
+    A session that a client runs stays where it is.
+
+    One session that you name is archived at once. Several are shown first, and you are asked.
     """
     one_of(sessions, older_than is not None, "a SESSION or pass --older-than AGE")
     if older_than is None:
@@ -44,9 +50,6 @@ def command(
     else:
         wanted = archive.wanted(older_than, None, time.time())
     number = itertools.count(1)
-
-    def would(where: Place) -> Outcome:
-        return Outcome(where, "planned", archive.plan(where), archive.stored(where))
 
     def act(where: Place) -> Outcome:
         if len(wanted) > 1 and not quiet and not as_json:
@@ -57,7 +60,14 @@ def command(
                 compress.compress(where, wait, progress)
         return Outcome(where, "done", freed, archive.stored(where))
 
-    outcomes = [*each(wanted, would if dry_run else act, "archive the session")]
+    is_bulk = older_than is not None or len(wanted) > 1
+    if is_bulk and wanted and not (dry_run or yes or _is_agreed(wanted, as_json=as_json)):
+        return
+    name = "archive" if older_than is None else "archive --older-than"
+    kept = journal.begin(name, is_kept=is_bulk and not dry_run)
+    became = each(wanted, _planned if dry_run else act, "archive the session")
+    outcomes = [*kept.noting("archive", became)]
+    streams.complain_of(kept.failure)
     if as_json:
         streams.write(render_archive.as_json(outcomes, dry_run=dry_run))
     elif len(wanted) != 1 or outcomes[0].error is None:
@@ -65,3 +75,17 @@ def command(
     if len(wanted) == 1 and outcomes[0].error is not None and sessions:
         raise outcomes[0].error
     raise typer.Exit(outcome.exit_code(outcomes, in_use_counts=bool(sessions)))
+
+
+def _planned(where: Place) -> Outcome:
+    moved, gained = archive.expected(where)
+    return Outcome(where, "planned", moved, archive.stored(where), gained=gained)
+
+
+def _is_agreed(wanted: Sequence[Place], *, as_json: bool) -> bool:
+    """Show a person what would be done, and ask."""
+    if as_json:
+        raise WrongUsageError("Cannot ask with --json: pass --yes, or preview with --dry-run.")
+    shown = [*each(wanted, _planned, "archive the session")]
+    streams.write(render_archive.outcomes(shown, dry_run=True))
+    return streams.confirmed()

@@ -7,8 +7,10 @@ from typing import Annotated
 import typer
 
 from sessrotate.cli import archives, streams
-from sessrotate.cli.options import Every, Json, ManySessions, Quiet, Wait, whole
+from sessrotate.cli.options import DryRun, Every, Json, ManySessions, Quiet, Wait, whole
 from sessrotate.errors import DamagedError, SessrotateError
+from sessrotate.in_place.outcome import Outcome
+from sessrotate.job import journal
 from sessrotate.render import archive as render_archive
 from sessrotate.retention import compress
 from sessrotate.system import zstd
@@ -23,6 +25,7 @@ def command(
         typer.Option(parser=whole(*zstd.LEVELS), metavar="N", help="1 is fastest, 19 smallest."),
     ] = zstd.LEVEL,
     wait: Wait = 10.0,
+    dry_run: DryRun = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -32,17 +35,27 @@ def command(
     """
     done: list[compress.Compressed] = []
     errors: list[SessrotateError] = []
-    for where in archives.named(sessions, every=every):
+    wanted = archives.named(sessions, every=every)
+    name = "compress --all" if every else "compress"
+    kept = journal.begin(name, is_kept=not dry_run and (every or len(wanted) > 1))
+    for where in wanted:
         try:
-            total = compress.plain_bytes(where)
-            with streams.progress("Compressing", total, quiet=quiet) as progress:
-                done.append(compress.compress(where, wait, progress, level=level))
+            planned = compress.plan(where)
+            if dry_run:
+                done.append(planned)
+            else:
+                with streams.progress("Compressing", planned.before, quiet=quiet) as progress:
+                    done.append(compress.compress(where, wait, progress, level=level))
         except SessrotateError as error:
             errors.append(error)
         else:
+            kept.note(Outcome(where, "done", done[-1].before - done[-1].after), "compress")
             errors += [DamagedError(problem) for problem in done[-1].problems]
-            if not as_json:
-                streams.write(render_archive.compressed(done[-1]))
+            if not as_json and (done[-1].segments or not every):  # of all, most need nothing
+                streams.write(render_archive.compressed(done[-1], dry_run=dry_run))
     if as_json:
-        streams.write(render_archive.compressed_json(done))
+        streams.write(render_archive.compressed_json(done, dry_run=dry_run))
+    elif every:
+        streams.write(render_archive.compressed_sum(done, dry_run=dry_run))
+    streams.complain_of(kept.failure)
     archives.end(errors)

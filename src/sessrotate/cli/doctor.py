@@ -28,7 +28,7 @@ def command(*, as_json: Json = False) -> None:
         streams.write(common.as_json(document))
     else:
         lines = [f"{setting.name}: {printable(setting.value)}" for setting in settings]
-        lines += [f"{printable(finding.path)}: {finding.detail}" for finding in found]
+        lines += [common.located(printable(each.path), each.detail) for each in found]
         streams.write_lines(lines if found else [*lines, "No problems found."])
     if found:
         raise typer.Exit(1)

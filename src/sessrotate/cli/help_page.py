@@ -25,15 +25,11 @@ _HEADING: Final = "# sessrotate"
 
 
 def wanted(arguments: Sequence[str]) -> str | None:
-    """Return the page that a command line asks for, None if it asks for none that is stored.
-
-    A command line without arguments asks for the first page.
-    """
+    """Return the page that a command line asks for, None if it asks for none that is stored."""
     words = [*arguments]
-    if words[-1:] in _ASKS:
-        words.pop()
-    elif words or COMPLETION in os.environ:
+    if words[-1:] not in _ASKS or COMPLETION in os.environ:
         return None
+    words.pop()
     if shutil.get_terminal_size().columns < COLUMNS:
         return None
     try:

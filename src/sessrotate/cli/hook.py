@@ -1,8 +1,7 @@
-"""`sessrotate hook`: what Claude Code calls when a session ends, and installing that."""
+"""`sessrotate hook`: what Claude Code calls at compactions and ends, and installing that."""
 
 from __future__ import annotations
 
-import difflib
 from typing import Annotated
 
 import typer
@@ -13,38 +12,43 @@ from sessrotate.errors import printable
 from sessrotate.hook import call as hook
 from sessrotate.hook import installation
 from sessrotate.hook.installation import Change
+from sessrotate.render import difference
 
 group = typer.Typer()
 
-MinSize = Annotated[
+MinGain = Annotated[
     str,
     typer.Option(
-        "--min-size", metavar="N", help="Leave smaller sessions alone: bytes, or e.g. 50M, 2G."
+        "--min-gain", metavar="N", help="Rotate what frees this much of the disk, or more."
     ),
 ]
 
 
 @group.callback(invoke_without_command=True)
-def call(context: typer.Context, *, min_size: MinSize = hook.LEAST) -> None:
-    """Rotate a session when it ends. Claude Code calls this.
+def call(context: typer.Context, *, min_gain: MinGain = hook.LEAST) -> None:
+    """Rotate a session when it is compacted, and when it ends. Claude Code calls this.
 
     `sessrotate hook install` has Claude Code call it. It reads from standard input which session
-    has ended, and rotates it in the background if it is large enough, as `split --in-place --live`
-    does. It never fails: `sessrotate doctor` reports what went wrong.
+    that is, and rotates it in the background if that is worth it, as `rotate --live` does: after a
+    compaction, as soon as that is on the disk. It never fails: `sessrotate doctor` reports what
+    went wrong.
     """
     if context.invoked_subcommand is None:
-        streams.complain(hook.call(["--min-size", min_size]))
+        streams.complain(hook.call(["--min-gain", min_gain]))
 
 
 @group.command()
-def install(*, min_size: MinSize = hook.LEAST, dry_run: DryRun = False) -> None:
+def install(*, min_gain: MinGain = hook.LEAST, dry_run: DryRun = False) -> None:
     """Add the hook to Claude Code's settings.json.
 
-    Nothing else in the file is touched, and a backup is kept. To change the size, install again.
+    Nothing else in the file is touched, and a backup is kept. To change the limit, install again.
     """
-    options.size(min_size)
-    done = f"Installed: sessions of {min_size} or more are rotated when they end."
-    _carry_out(installation.plan_install(min_size), done, dry_run)
+    options.size(min_gain)
+    done = (
+        f"Installed: sessions are rotated when they are compacted and when they end, if that frees "
+        f"{min_gain} or more."
+    )
+    _carry_out(installation.plan_install(min_gain), done, dry_run)
 
 
 @group.command()
@@ -63,7 +67,7 @@ def _carry_out(change: Change, done: str, dry_run: bool) -> None:
         streams.write(f"Nothing to change in {path}.\n")
         return
     if dry_run:
-        streams.write(_difference(change))
+        streams.write_lines(difference.lines(change.path, change.before, change.after))
         return
     installation.execute(change)
     if change.after is None:
@@ -72,13 +76,3 @@ def _carry_out(change: Change, done: str, dry_run: bool) -> None:
         streams.write(f"{done}\nWrote {path}.\n")
     if change.backup is not None:
         streams.write(f"Backup: {printable(str(change.backup))}\n")
-
-
-def _difference(change: Change) -> str:
-    before, after = (
-        (data or b"").decode(errors="replace").splitlines()
-        for data in (change.before, change.after)
-    )
-    name = str(change.path)
-    lines = difflib.unified_diff(before, after, name, name, lineterm="")
-    return "".join(f"{printable(line)}\n" for line in lines)

@@ -1,10 +1,9 @@
-"""`split --in-place`: rotate one session, or all. Not a command of its own."""
+"""What `rotate` and `split --in-place` do: rotate a session, some, or all. No command itself."""
 
 from __future__ import annotations
 
-import itertools
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import typer
@@ -12,29 +11,57 @@ import typer
 from sessrotate import find, fs
 from sessrotate.cli import streams
 from sessrotate.errors import printable
-from sessrotate.in_place import fleet, operations, outcome
+from sessrotate.in_place import fleet, gain, operations, outcome
+from sessrotate.job import journal
 from sessrotate.render import in_place as render_in_place
 from sessrotate.render import segment_table
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from sessrotate.archive.place import Place
+    from sessrotate.in_place.outcome import Outcome
+    from sessrotate.model import Codec
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The options of `split --in-place`."""
+    """The options of `rotate`, and of `split --in-place`.
+
+    `is_every` is whether nobody named the sessions, `yes` whether nobody is asked.
+    """
 
     wait: float
+    codec: Codec
     live: bool
     adopt: bool
     dry_run: bool
     as_json: bool
     quiet: bool
+    yes: bool = False
+    is_every: bool = False
 
 
-def run(path: Path, options: Options) -> None:
+def run(paths: Sequence[Path], options: Options, min_size: int | None = None) -> None:
+    """Rotate sessions, or show what that would do.
+
+    One that is alone needs no confirmation. Without `paths`, all: those of at least `min_size`
+    bytes, or if that is None, those that are worth it; smaller ones are healed if need be.
+    """
+    if len(paths) == 1:
+        _run_one(paths[0], options)
+        return
+    if paths:
+        places = [find.live_of(path) for path in paths]
+        run_many([(where, fleet.live_size(where)) for where in places], options)
+        return
+    wanted = fleet.sessions(min_size or 0, or_rewound=True)
+    every = replace(options, is_every=True)
+    run_many(wanted, every, least=gain.WORTH if min_size is None else None)
+
+
+def _run_one(path: Path, options: Options) -> None:
     """Rotate the session at `path`, or show what that would do, and raise its refusal."""
     where = find.live_of(path)
     begun = time.monotonic()
@@ -53,13 +80,20 @@ def run(path: Path, options: Options) -> None:
         raise done.refusal
 
 
-def _rotated(where: Place, options: Options, *, by_itself: bool = False) -> operations.Rotated:
-    """Rotate one session, or only plan it."""
-    shown, live, adopt = progress(quiet=options.quiet), options.live, options.adopt
+def _rotated(
+    where: Place, options: Options, *, by_itself: bool = False, least: int = 0, lead: str = ""
+) -> operations.Rotated:
+    """Rotate one session, or only plan it; `lead` says which of many it is."""
+    shown, how = (
+        progress(quiet=options.quiet, lead=lead),
+        {"live": options.live, "adopt": options.adopt},
+    )
     if options.dry_run:
-        return operations.plan_session(where, shown, live=live, adopt=adopt, by_itself=by_itself)
+        return operations.plan_session(
+            where, shown, codec=options.codec, **how, by_itself=by_itself, least=least
+        )
     return operations.rotate_session(
-        where, options.wait, shown, live=live, adopt=adopt, by_itself=by_itself
+        where, options.wait, shown, codec=options.codec, **how, by_itself=by_itself
     )
 
 
@@ -71,27 +105,62 @@ def _show(where: Place, planned: operations.Rotated, seconds: float) -> None:
     segments = (*planned.plan.segments, planned.plan.newest)
     streams.write_lines(segment_table.table(segments, streams.canvas()))
     room = fs.free_bytes(where.config)
-    streams.write_lines(render_in_place.would(planned.plan, seconds, room))
+    streams.write_lines(render_in_place.would(planned, seconds, room))
 
 
-def progress(*, quiet: bool) -> operations.Progress:
-    """Return the function that the library calls to draw a progress bar."""
-    return lambda what, total: streams.progress(what, total, quiet=quiet)
+def progress(*, quiet: bool, lead: str = "") -> operations.Progress:
+    """Return the function that the library calls to draw a progress bar; `lead` begins its text."""
+    return lambda what, total: streams.progress(f"{lead}{what}", total, quiet=quiet)
 
 
-def run_all(least: int, options: Options) -> None:
-    """Rotate every session of at least so many bytes, or show what that would do."""
-    wanted = fleet.sessions(least)
-    number = itertools.count(1)
+def run_many(
+    wanted: list[tuple[Place, int]], options: Options, *, least: int | None = None
+) -> None:
+    """Plan the rotation of sessions, ask, and carry it out where it frees at least `least` bytes.
+
+    `wanted` has their sizes too. With None for `least` they are rotated whatever that frees; so
+    are those that have to be healed.
+    """
+    if not options.dry_run:
+        shown = progress(quiet=options.quiet)
+        operations.finish_interrupted((where for where, _ in wanted), options.wait, shown)
+    planned = [*_each(wanted, options, dry_run=True, least=least or 0)]
+    chosen = {entry.where for entry in planned if entry.result == "planned"}
+    is_going = bool(chosen) and not options.dry_run and _agreed(planned, options)
+    found = planned
+    if is_going:
+        kept = journal.begin("rotate --all" if options.is_every else "rotate")
+        going = [each for each in wanted if each[0] in chosen]
+        done = [*kept.noting("rotate", _each(going, options, dry_run=False))]
+        streams.complain_of(kept.failure)
+        found = [*(entry for entry in planned if entry.where not in chosen), *done]
+    if options.as_json:
+        streams.write(render_in_place.outcomes_json(found))
+    elif is_going or options.dry_run or not chosen:
+        streams.write(render_in_place.outcomes(found))
+    raise typer.Exit(outcome.exit_code(found, in_use_counts=options.live))
+
+
+def _each(
+    wanted: list[tuple[Place, int]], options: Options, *, dry_run: bool, least: int = 0
+) -> Iterator[Outcome]:
+    leads = fleet.leads(wanted)
+    how = replace(options, dry_run=dry_run)
 
     def action(where: Place) -> operations.Rotated:
-        if not options.quiet and not options.as_json:
-            streams.message(f"{next(number)} of {len(wanted)}: {printable(where.session)}")
-        return _rotated(where, options, by_itself=True)
+        lead = leads[where]
+        if not options.quiet and not options.as_json and not dry_run:
+            streams.message(f"{lead}: {printable(where.session)}")
+        return _rotated(where, how, by_itself=options.is_every, least=least, lead=f"{lead} · ")
 
-    outcomes = [*fleet.rotate(wanted, action, live=options.live)]
-    if options.as_json:
-        streams.write(render_in_place.outcomes_json(outcomes))
-    else:
-        streams.write(render_in_place.outcomes(outcomes))
-    raise typer.Exit(outcome.exit_code(outcomes, in_use_counts=options.live))
+    return fleet.rotate(wanted, action, live=options.live)
+
+
+def _agreed(planned: list[Outcome], options: Options) -> bool:
+    """Tell whether to go on: with `--yes`, or if a person who has seen the plan says so."""
+    if options.yes:
+        return True
+    if streams.terminal_width() is not None and not options.as_json:
+        streams.write(render_in_place.outcomes(planned))
+        return streams.confirmed()
+    return streams.confirmed(f"Rotate: {render_in_place.moved_and_gained(planned)}.")

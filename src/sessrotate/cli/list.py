@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import sys
 import time
 from contextlib import contextmanager
@@ -15,12 +14,22 @@ import typer
 
 from sessrotate import clients
 from sessrotate.cli import pager, streams
-from sessrotate.cli.options import Json, Quiet, aged, flag, sized
-from sessrotate.errors import WrongUsageError, printable
+from sessrotate.cli.options import (
+    Client,
+    Json,
+    Project,
+    Quiet,
+    aged,
+    client_of,
+    flag,
+    paths_of,
+    sized,
+)
+from sessrotate.errors import printable
 from sessrotate.render import list as render_list
 from sessrotate.render.common import count
 from sessrotate.reports import listing
-from sessrotate.reports.session_info import SessionInfo, Wanted, in_order
+from sessrotate.reports.session_info import ORDERS, SessionInfo, Wanted, in_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,25 +38,19 @@ _TOLD: Final = 3
 """How many unreadable files are named; the others are only counted."""
 
 
+def _known(name: str) -> str:
+    if name not in ORDERS:
+        raise typer.BadParameter(f"{printable(name)} is not one of {', '.join(ORDERS)}.")
+    return name
+
+
 def command(
     *,
-    client: Annotated[
-        str | None,
-        typer.Option(
-            metavar="CLIENT",
-            autocompletion=lambda: list(clients.CLIENTS),
-            help=f"Only sessions of this client: {', '.join(clients.CLIENTS)}.",
-        ),
-    ] = None,
-    project: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="Only sessions of this project: its folder, or the last part of its path.",
-        ),
-    ] = None,
+    client: Client = None,
+    project: Project = None,
     min_size: Annotated[
-        int | None, sized("Only sessions whose live file has at least this size, e.g. 100M.")
+        int | None,
+        sized("Only sessions of at least this size, e.g. 100M: live file or, put away, archive."),
     ] = None,
     older_than: Annotated[
         float | None, aged("Only sessions unused for at least this long, e.g. 30d.")
@@ -55,10 +58,23 @@ def command(
     newer_than: Annotated[
         float | None, aged("Only sessions used within this time, e.g. 12h.")
     ] = None,
+    by: Annotated[
+        str,
+        typer.Option(
+            "--sort",
+            metavar="|".join(ORDERS),
+            callback=_known,
+            autocompletion=lambda: list(ORDERS),
+            help="What comes first: the largest, what takes most of the disk, what gains most, the "
+            "latest, the first in the alphabet.",
+        ),
+    ] = "size",
     deep: Annotated[
         bool,
         flag(
-            "--deep", "Read every file: exact compactions and live tails, and what continues what."
+            "--deep",
+            "Read every file: exact compactions and live tails, what rotating gains, and what "
+            "continues what.",
         ),
     ] = False,
     hidden: Annotated[
@@ -69,21 +85,18 @@ def command(
 ) -> None:
     """List all sessions, largest first.
 
-    For each session: the size of its live file, of its archive on the disk, and of the files
+    For each session: the size of its live file, what all of it takes on disk (archive, trash and
+    the files beside it included), what rotating it would gain there, and the size of the files
     beside it (agents' transcripts, long tool results). Only the first and last 64 KiB of each file
     are read. What they do not tell is shown as `-`, or as a minimum such as `5+` compactions;
-    --deep finds out. Ids are cut to as much as other commands need.
+    --deep finds out. Ids are cut to as much as other commands need. The exit code is 1 if a session
+    that is listed has lost its archive, and 0 if not.
     """
-    names = list(clients.CLIENTS)
-    if client is not None and client not in names:
-        raise WrongUsageError(
-            f"There is no client {printable(client)}. Choose one of: {', '.join(names)}."
-        )
     now = time.time()
     wanted = Wanted(
-        client=client,
+        client=client_of(client),
         project=project,
-        paths=_paths(project),
+        paths=paths_of(project),
         least=min_size or 0,
         before=None if older_than is None else now - older_than,
         since=None if newer_than is None else now - newer_than,
@@ -92,16 +105,18 @@ def command(
     unread: dict[str, str] = {}
     with _nothing_collected():
         known = listing.sessions(hidden=True, on_unread=unread.__setitem__)
-        shown = in_order(filter(wanted.takes, known))
+        shown = in_order(filter(wanted.takes, known), by)
     if deep:
         total = sum(each.bytes for each in shown if listing.is_to_scan(each))
         with streams.progress("Scanning", total, quiet=quiet) as progress:
-            shown = [*listing.deepened(shown, progress, unread.__setitem__)]
+            shown = in_order(listing.deepened(shown, progress, unread.__setitem__), by)
     if as_json:
         streams.write_all(render_list.as_json(shown))
     else:
         _show(shown, known, now)
     _tell(unread)
+    if any(each.archive_missing for each in shown):
+        raise typer.Exit(1)
 
 
 @contextmanager
@@ -119,7 +134,8 @@ def _nothing_collected() -> Iterator[None]:
 
 def _show(shown: list[SessionInfo], known: list[SessionInfo], now: float) -> None:
     listed = {each.path for each in shown}
-    hidden = sum(each.standing != "session" and each.path not in listed for each in known)
+    unused = [each for each in known if each.standing != "session" and each.path not in listed]
+    hidden, taken = len(unused), sum(each.disk_bytes for each in unused)
     if not shown:
         streams.message(_nothing(known, hidden))
         return
@@ -127,20 +143,13 @@ def _show(shown: list[SessionInfo], known: list[SessionInfo], now: float) -> Non
         now=now, width=streams.terminal_width(), colour=streams.colours(), home=str(Path.home())
     )
     names = (name for each in known for name in (each.name, each.id))
-    lines = chain(render_list.table(shown, names, look), (render_list.total(shown, hidden, look),))
+    total = render_list.total(shown, hidden, look, hidden_disk=taken)
+    lines = chain((total,), render_list.table(shown, names, look))
     if look.width is None:
         streams.write_all(lines)
         return
     with pager.output() as write:
         write("".join(lines).encode(sys.stdout.encoding or "utf-8", "replace"))
-
-
-def _paths(project: str | None) -> frozenset[str]:
-    """Return the absolute paths that a project's name may mean."""
-    if project is None:
-        return frozenset()
-    path = os.path.abspath(os.path.expanduser(project))  # noqa: PTH100, PTH111 - no file system
-    return frozenset({path, os.path.realpath(path)})
 
 
 def _nothing(known: list[SessionInfo], hidden: int) -> str:

@@ -5,6 +5,7 @@ Rule: an option means the same in every command, and has one help text.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -12,8 +13,8 @@ from typing import Annotated, Any, Final, TypeVar
 
 import typer
 
-from sessrotate import units
-from sessrotate.errors import SessrotateError, WrongUsageError
+from sessrotate import clients, units
+from sessrotate.errors import SessrotateError, WrongUsageError, printable
 
 T = TypeVar("T", int, float)
 
@@ -53,6 +54,13 @@ def _seconds(text: str) -> float | None:
     return found if found >= 0 else None
 
 
+def new_file(text: str) -> Path:
+    """Return the path of a file to be written; raise BadParameter if the text names a folder."""
+    if text.endswith(tuple(filter(None, (os.sep, os.altsep)))):
+        raise typer.BadParameter(f"{text!r} is a folder. Add the name of a file.")
+    return Path(text)
+
+
 def flag(name: str, text: str) -> Any:
     """Return an option without a value; without a name, typer would add a second one, `--no-…`."""
     return typer.Option(name, help=text)
@@ -73,15 +81,33 @@ def counted(text: str, least: int = 1, default: str | bool = True) -> Any:
     return typer.Option(parser=whole(least), metavar="N", help=text, show_default=default)
 
 
+def client_of(name: str | None) -> str | None:
+    """Return the value of --client. Raises WrongUsageError if there is no such client."""
+    names = list(clients.CLIENTS)
+    if name is not None and name not in names:
+        raise WrongUsageError(
+            f"There is no client {printable(name)}. Choose one of: {', '.join(names)}."
+        )
+    return name
+
+
+def paths_of(project: str | None) -> frozenset[str]:
+    """Return the absolute paths that the value of --project may mean."""
+    if project is None:
+        return frozenset()
+    path = os.path.abspath(os.path.expanduser(project))  # noqa: PTH100, PTH111 - no file system
+    return frozenset({path, os.path.realpath(path)})
+
+
 def one_of(sessions: object, other: object, what: str = "a SESSION or pass --all") -> None:
     """Raise WrongUsageError unless sessions are named, or what replaces them is given."""
-    if bool(sessions) == bool(other):
+    if sessions and other:
         raise WrongUsageError(f"Name {what}, but not both.")
+    if not (sessions or other):
+        raise WrongUsageError(f"Name {what}: `sessrotate list` shows what there is.")
 
 
 def _complete_session(incomplete: str) -> list[str]:
-    from sessrotate import clients  # noqa: PLC0415 - wanted by a shell, not by a command
-
     try:
         return [
             client.session_of(path.name)
@@ -109,6 +135,21 @@ Segments = Annotated[
 ]
 ManySegments = Annotated[list[str] | None, _sessions("[SOURCE]...", _SEGMENTS)]
 
+Client = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CLIENT",
+        autocompletion=lambda: list(clients.CLIENTS),
+        help=f"Only sessions of this client: {', '.join(clients.CLIENTS)}.",
+    ),
+]
+Project = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FOLDER",
+        help="Only sessions of this project: its folder, or the last part of its path.",
+    ),
+]
 Segment = Annotated[int, typer.Argument(parser=whole(0), metavar="N", help="The segment's number.")]
 Json = Annotated[bool, flag("--json", "Print one JSON document and nothing else.")]
 Config = Annotated[
@@ -118,6 +159,7 @@ Config = Annotated[
 DryRun = Annotated[
     bool, typer.Option("--dry-run", "-n", help="Show what would be done, and change nothing.")
 ]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 Every = Annotated[bool, flag("--all", "All archives on this machine.")]
 AllowGaps = Annotated[
     bool, flag("--allow-gaps", "Skip segments that are missing or damaged, and say which.")

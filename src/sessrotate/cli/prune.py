@@ -16,16 +16,18 @@ from sessrotate.cli.options import (
     ManySessions,
     Quiet,
     Wait,
+    Yes,
     aged,
     counted,
     flag,
     sized,
 )
 from sessrotate.errors import RefusedError, WrongUsageError, printable
+from sessrotate.in_place import clock_check
 from sessrotate.in_place.outcome import Outcome, each, failure
-from sessrotate.job import run_log
+from sessrotate.job import journal, run_log
 from sessrotate.render import prune as render_prune
-from sessrotate.retention import clock_check, pin, prune, trash
+from sessrotate.retention import pin, prune, trash
 from sessrotate.retention.policy import Policy
 
 if TYPE_CHECKING:
@@ -69,13 +71,17 @@ def command(
     ] = False,
     wait: Wait = 10.0,
     dry_run: DryRun = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
+    yes: Yes = False,
+    is_verbose: Annotated[
+        bool,
+        typer.Option("--verbose", "-v", help="Show every segment, and why it stays or goes."),
+    ] = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Remove old segments from archives by a policy, and show the reason for each.
+    """Remove old segments from archives by a policy, after showing what each session loses.
 
-    Removed segments move to the archive's trash, and `undelete` brings them back. Only
+    Removed segments move to the archive's trash, and `restore` brings them back. Only
     --empty-trash deletes them, after the grace time. With keep rules alone, everything that they
     do not keep is removed; with --max-age or --max-size, only what those name. These segments
     always stay: the newest of a session, pinned ones, damaged ones, those of a running session,
@@ -114,25 +120,33 @@ def command(
 
     trashes = dict.fromkeys([*wanted, *(restored.places() if every else ())])
     found += each(trashes if empty_trash else (), look)
-    is_seen = streams.terminal_width() is not None
     shown = _shown(planned, dues if empty_trash else None, grace)
-    by_age = bool((grace and shown.due) or (max_age is not None and shown.trashed))
+    by_age = bool((grace and shown.is_due) or (max_age is not None and shown.trashed))
     found += _check_clock(grace, now, by_age=by_age, dry_run=dry_run)
     if not as_json:
-        streams.write(render_prune.plan(shown, is_short=is_seen))
+        streams.write(render_prune.plan(shown, is_verbose=is_verbose))
     _tell(render_prune.strangers(dues))
     trashed, freed = shown.trashed, shown.due
-    question = "" if is_seen and not as_json else render_prune.total(shown)
-    is_going = not dry_run and (yes or not shown.is_anything or streams.confirmed(question))
+    disk = trash.measured(trashes) if shown.is_due else 0
+    is_going = not dry_run
+    if is_going and shown.is_anything and not yes:
+        is_going = streams.confirmed(render_prune.intent(shown, "Will"))
     if is_going:
-        pruned = [*prune.execute(planned, wait)] if planned is not None else []
-        emptied = [*each(trashes if empty_trash else (), empty)]
+        name = "prune --all" if every else "prune"
+        kept = journal.begin(name, is_kept=every or len(wanted) > 1)
+        doing = prune.execute(planned, wait) if planned is not None else ()
+        pruned = [*kept.noting("prune", doing)]
+        emptied = [*kept.noting("trash", each(trashes if empty_trash else (), empty))]
+        streams.complain_of(kept.failure)
         found += pruned + emptied
-        trashed, freed = (sum(each.freed for each in done) for done in (pruned, emptied))
+        trashed = sum(each.freed for each in pruned)
+        freed = disk - trash.measured(trashes) if shown.is_due else 0
     if as_json:
         streams.write(render_prune.as_json(shown, trashed, freed, dry_run=not is_going))
-    elif is_going:
-        streams.write(render_prune.done(trashed, freed))
+    else:
+        streams.write(
+            render_prune.result(shown, trashed, freed, is_going=is_going, dry_run=dry_run)
+        )
     archives.end({str(each.error): each.error for each in found if each.error}.values())
 
 
@@ -143,10 +157,12 @@ def _tell(sentences: Iterator[str]) -> None:
 
 def _shown(planned: PrunePlan | None, dues: list[Due] | None, grace: float) -> Shown:
     """Return what is about to happen; `dues` is None if the trash stays."""
-    due = sum(due.bytes for due in dues or ())
-    if dues is not None and grace == 0 and planned is not None:
-        due += planned.bytes_trashed  # in the trash by then
-    return render_prune.Shown(planned, due, is_due=dues is not None)
+    if dues is None:
+        return render_prune.Shown(planned)
+    disk, is_due = sum(due.disk for due in dues), any(due.is_any for due in dues)
+    if grace == 0 and planned is not None:  # in the trash by then
+        disk, is_due = disk + planned.disk_trashed, is_due or planned.count > 0
+    return render_prune.Shown(planned, disk, is_due)
 
 
 def _accept(wanted: list[Place], wait: float, *, every: bool, dry_run: bool) -> None:

@@ -1,9 +1,10 @@
-"""`sessrotate read`: a session as its client would load it, or its whole history."""
+"""`sessrotate read`: what a resume of a session sends, or its whole history."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from itertools import chain
@@ -14,9 +15,10 @@ import typer
 from sessrotate import units
 from sessrotate.cli import pager, streams
 from sessrotate.cli.options import AllowGaps, Quiet, Session, counted, flag
+from sessrotate.clients.claude import client as claude
 from sessrotate.errors import WrongUsageError
 from sessrotate.parsing.records import on_one_line
-from sessrotate.reading import select
+from sessrotate.reading import select, start
 from sessrotate.reading.pair_tools import paired
 from sessrotate.reading.session import open_session
 from sessrotate.render import common, conversation
@@ -57,6 +59,14 @@ def command(
     segment: Annotated[
         list[int] | None, counted("Show only this segment. Can be repeated.", least=0)
     ] = None,
+    at: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SEGMENT:OFFSET",
+            help="Show everything from the record at this place on, as `search` names it: a "
+            "segment, and an offset in bytes.",
+        ),
+    ] = None,
     since: Annotated[
         str | None,
         typer.Option(
@@ -95,27 +105,41 @@ def command(
     allow_gaps: AllowGaps = False,
     quiet: Quiet = False,
 ) -> None:
-    """Show what a client would load to resume a session, or all of its history.
+    """Show what a client sends when it resumes a session, or all of its history.
 
-    On a terminal, $PAGER (default: less) shows it. Lines that are not records are marked; with
-    --format jsonl, every line is printed as it is.
+    What is sent is the conversation, in its order: without branches that were rewound. With
+    --include sidechains, what agents said in the session's own file is shown where it stands; of
+    an agent's own transcript, everything is.
+    --history and --segment show all lines, and mark those that are not records; with --format
+    jsonl, each is printed as it is.
+
+    On a terminal, $PAGER (default: less) shows the text.
     """
     if history and segment:
         raise WrongUsageError("--history shows all segments: leave out --history or --segment.")
+    place = None if at is None else start.place(at)
+    if place is not None and (history or segment):
+        raise WrongUsageError("--at shows all that follows: leave out --history and --segment.")
     choice = _choice(output, since, until, grep, include, turns=turns)
     on_gap = streams.warn if allow_gaps else None
     with open_session(session, on_gap=on_gap) as opened:
+        is_agents = opened.client == claude.NAME and opened.path.name.startswith(claude.AGENT)
+        if is_agents and choice.include is not None:  # all of it is a sidechain
+            choice = replace(choice, include=choice.include | {"sidechains"})
         read = segment or [opened.segments[-1].index]
+        read = read if place is None else [*range(place.segment, opened.newest + 1)]
         infos = (info for info in opened.segments if history or info.index in read)
         total = sum(info.bytes or 0 for info in infos)
         # Only where the result goes into a file: a pager or `| less` shares the terminal.
         hidden = quiet or not streams.is_file()
         with streams.progress("Reading", total, quiet=hidden) as progress:
-            records = _records(opened, segment, history=history)
-            if output is Format.JSONL:
-                records = (record for record in records if not record.is_part)
+            if place is not None:
+                records = start.records(opened, place, are_lines=output is Format.JSONL)
             else:
-                records = opened.said(records)
+                with_agents = is_agents or "sidechains" in (choice.include or ())
+                records = _records(opened, segment, history=history, with_agents=with_agents)
+                if output is not Format.JSONL:
+                    records = _opened(opened, opened.said(records))
             records = _watched(records, progress)
             _show(opened, records, choice, output, quiet=quiet)
 
@@ -142,10 +166,28 @@ def _choice(
     )
 
 
-def _records(session: Opened, segments: list[int] | None, *, history: bool) -> Iterator[Record]:
+def _records(
+    session: Opened, segments: list[int] | None, *, history: bool, with_agents: bool
+) -> Iterator[Record]:
     if segments:
         return chain.from_iterable(session.segment(index) for index in sorted(set(segments)))
-    return session.history() if history else session.live()
+    if history:
+        return session.history()
+    return session.conversation(with_agents=with_agents)
+
+
+def _opened(session: Opened, records: Iterator[Record]) -> Iterator[Record]:
+    """Yield the records; where they begin inside of a compaction's line, that line before them."""
+    first = next(records, None)
+    if first is None:
+        return
+    if first.is_part:
+        opening = next(session.segment(first.segment))
+        view = session.view(opening)
+        if view is not None and view.is_boundary:
+            yield opening
+    yield first
+    yield from records
 
 
 def _watched(records: Iterator[Record], progress: Callable[[int], None]) -> Iterator[Record]:
@@ -171,7 +213,7 @@ def _show(
         nonlocal unsearched
         unsearched += 1
 
-    items = select.chosen(records, session.view, choice, not_searched)
+    items = select.chosen(records, session.view, choice, not_searched, session.reader)
     with pager.output() as write:
         for piece in _batches(_PIECES[output](session, items, choice), choice):
             write(piece)
@@ -180,7 +222,8 @@ def _show(
         count = common.count(unsearched, "line")
         streams.warn(f"{count} longer than 8 MiB could not be searched.")
     if not shown and not quiet:
-        streams.warn("There is nothing to show.")
+        is_chosen = bool(choice.grep or choice.since or choice.until)
+        streams.warn("Nothing matches." if is_chosen else "There is nothing to show.")
 
 
 def _batches(pieces: Iterator[bytes], choice: select.Choice) -> Iterator[bytes]:

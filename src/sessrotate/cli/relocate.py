@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from sessrotate.cli import streams
-from sessrotate.cli.options import DryRun, Json, Wait
+from sessrotate.cli.options import DryRun, Json, Wait, Yes
 from sessrotate.in_place import outcome, relocate
 from sessrotate.render import relocate as render_relocate
 
@@ -19,7 +19,7 @@ def command(
     *,
     wait: Wait = 10.0,
     dry_run: DryRun = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
+    yes: Yes = False,
     as_json: Json = False,
 ) -> None:
     """Let archives follow a project, or a whole configuration, that you moved.

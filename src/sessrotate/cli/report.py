@@ -10,8 +10,8 @@ import typer
 
 from sessrotate import find
 from sessrotate.cli import streams, to_file
-from sessrotate.cli.options import Json, ManySessions, Quiet, flag, one_of
-from sessrotate.errors import SessrotateError, printable, worst
+from sessrotate.cli.options import Json, ManySessions, Quiet, flag, new_file, one_of
+from sessrotate.errors import SessrotateError, StorageError, printable
 from sessrotate.render import common, report_json, report_page
 from sessrotate.render import report as render_report
 from sessrotate.reports import machine_report, session_report
@@ -39,6 +39,7 @@ def command(
     html: Annotated[
         Path | None,
         typer.Option(
+            parser=new_file,
             metavar="FILE",
             help="Instead of printing text, write a page for a browser to this new file.",
         ),
@@ -91,9 +92,8 @@ def _all(*, kinds: bool, as_json: bool, html: Path | None, quiet: bool) -> None:
         streams.write_all(common.json_parts(report_json.machine(report)))
     elif html is None:
         streams.write_lines(render_report.machine(report, streams.canvas()))
-    failure = worst(errors.failures)
-    if failure is not None:
-        raise typer.Exit(failure.exit_code)
+    if errors.failures:  # whatever it is: of all sessions, some could not be read
+        raise typer.Exit(StorageError.exit_code)
 
 
 def _page(report: MachineReport | list[SessionReport], path: Path, *, quiet: bool) -> None:
@@ -102,4 +102,5 @@ def _page(report: MachineReport | list[SessionReport], path: Path, *, quiet: boo
 
 
 def _complain(unread: UnreadSession) -> None:
-    streams.message(f"sessrotate: {printable(unread.path)}: {printable(unread.reason)}")
+    said = common.located(printable(unread.path), printable(unread.reason, 1000))
+    streams.warn(said)

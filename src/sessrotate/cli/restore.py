@@ -1,36 +1,228 @@
-"""`sessrotate restore`: undo `split --in-place`."""
+"""`sessrotate restore`: the one way back, whatever happened to a session."""
 
 from __future__ import annotations
 
+import itertools
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
 from sessrotate import find
-from sessrotate.archive import copies, state
+from sessrotate.archive import copies
 from sessrotate.cli import streams
 from sessrotate.cli.in_place import progress
-from sessrotate.cli.options import DryRun, Quiet, Session, Wait
-from sessrotate.in_place import operations, restore
-from sessrotate.render import in_place as render_in_place
+from sessrotate.cli.options import DryRun, Json, ManySessions, Quiet, Wait, Yes, flag, one_of
+from sessrotate.clients.claude import cleanup
+from sessrotate.errors import printable
+from sessrotate.in_place import operations, outcome
+from sessrotate.job import journal, last_run
+from sessrotate.render import restore as render_restore
+from sessrotate.retention import restore
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sessrotate.archive.place import Place
+    from sessrotate.in_place.outcome import Outcome
+    from sessrotate.job.journal import Run
+    from sessrotate.job.last_run import Undo
+    from sessrotate.retention.restore import Wanted, WayBack
 
 
 def command(
-    session: Session,
+    sessions: ManySessions = None,
     *,
+    last: Annotated[
+        bool,
+        flag("--last-run", "What the last `tidy`, `run`, `--all`, or several that you named, did."),
+    ] = False,
+    keep_rotated: Annotated[
+        bool,
+        flag(
+            "--keep-rotated",
+            "Leave the live file short: only what was pruned or put away comes back.",
+        ),
+    ] = False,
+    keep_times: Annotated[
+        bool,
+        flag(
+            "--keep-times",
+            "Leave the dates of what was put away, though the client's clean-up goes by them.",
+        ),
+    ] = False,
     wait: Wait = 10.0,
     dry_run: DryRun = False,
+    yes: Yes = False,
+    as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Put a session's full history back into its live file.
+    """Bring a session back, whatever happened to it.
 
-    The archive is verified as it is read. Once the live file is whole again, the archive goes to
-    the trash for 7 days, or what the settings say. Nothing rotates the session again by itself
-    until you rotate it by name.
+    Rotated: its live file is whole again, and the archive goes to the trash for 7 days, or what
+    the settings say. Pruned: its segments come back from the trash. Put away: it is back where its
+    client looks, and counts as used now. Nothing rotates it again by itself until you rotate it by
+    name.
+
+    One session that you name is restored at once. Several, or --last-run, are shown first, and you
+    are asked. What was changed since the last run is left alone, and named.
     """
-    where = find.live_of(find.path_of(session))
-    copies.check_owner(where)
-    if dry_run:
-        with state.opened(where) as found:
-            planned = restore.prepare(found)
+    one_of(sessions, last, "a SESSION or pass --last-run")
+    now = None if keep_times else time.time()
+    how = _How(wait, now, dry_run, yes, as_json, quiet, keep_rotated)
+    if last:
+        _last_run(how)
+        return
+    places = [*dict.fromkeys(map(_place, sessions or ()))]
+    wanted = restore.SHORT if keep_rotated else restore.ALL
+    if len(places) == 1:
+        _one(places[0], wanted, how)
     else:
-        planned = operations.restore_session(where, wait, progress(quiet=quiet))
-    streams.write(render_in_place.restored(where.session, planned, dry_run=dry_run) + "\n")
-    if dry_run and planned is not None:
-        restore.check_room(planned)
+        _many([last_run.Undo(where, wanted) for where in places], how)
+
+
+@dataclass(frozen=True, slots=True)
+class _How:
+    """The options; `touch` is what files that were put away are dated, in seconds since 1970."""
+
+    wait: float
+    touch: float | None
+    dry_run: bool
+    yes: bool
+    as_json: bool
+    quiet: bool
+    is_short: bool
+
+
+def _place(session: str) -> Place:
+    path = find.path_of(session)
+    where = find.archived_of(path) if path.is_dir() else find.live_of(path)
+    copies.check_owner(where)
+    return where
+
+
+# ── one ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def _one(where: Place, wanted: Wanted, how: _How) -> None:
+    """Restore one session, or show what that would do, and raise what keeps it from that."""
+    if how.dry_run:
+        done = restore.prepare(where, wanted)
+    else:
+        shown = progress(quiet=how.quiet)
+        done = restore.restore(where, wanted, how.wait, shown, touch=how.touch)
+    if done.refusal is not None:
+        raise done.refusal
+    if how.as_json:
+        became = done.outcome("planned" if how.dry_run else "done")
+        plans = {done.where: done}
+        streams.write(render_restore.as_json([became], plans, dry_run=how.dry_run))
+    else:
+        streams.write_lines(
+            render_restore.sentences(done, dry_run=how.dry_run, is_short=how.is_short)
+        )
+    if done.away is not None and not how.dry_run and how.touch is None:
+        age = time.time() - done.where.live.stat().st_mtime
+        told = render_restore.old(age, _period())
+        if told is not None:
+            streams.message(told)
+    if how.dry_run:
+        restore.check_room(done)
+
+
+def _period() -> float:
+    """Return after how many seconds without use the client deletes a session."""
+    return cleanup.cleanup(cleanup.with_projects(cleanup.settings())).period
+
+
+# ── several ──────────────────────────────────────────────────────────────────────────────────
+
+
+def _last_run(how: _How) -> None:
+    """Undo the last run that changed something."""
+    run = journal.last()
+    if run is None:
+        if how.as_json:
+            streams.write(render_restore.as_json([], {}, dry_run=how.dry_run))
+        else:
+            streams.write("Nothing to restore: no run over many sessions is on record.\n")
+        return
+    if not how.as_json:
+        streams.write(render_restore.heading(run))
+    undone = last_run.plan(run)
+    if how.is_short:
+        undone = [
+            replace(undo, wanted=undo.wanted and replace(undo.wanted, whole=False))
+            for undo in undone
+        ]
+    _many(undone, how, run)
+
+
+def _many(undone: Sequence[Undo], how: _How, run: Run | None = None) -> None:
+    """Plan all restorations, ask, and carry them out."""
+    plans: dict[Place, WayBack] = {}
+    if not how.dry_run:
+        left = (undo.where for undo in undone if undo.where is not None)
+        operations.finish_interrupted(left, how.wait, progress(quiet=how.quiet))
+    found = [_planned(undo, plans, is_named=run is None) for undo in undone]
+    chosen = [each.result == "planned" for each in found]
+    is_going = any(chosen) and not how.dry_run and _agreed(found, how)
+    if is_going:
+        number, many = itertools.count(1), sum(chosen)
+        for at, undo in enumerate(undone):
+            if chosen[at]:
+                if not how.quiet and not how.as_json:
+                    name = printable(found[at].session)
+                    streams.message(f"{next(number)} of {many}: {name}")
+                found[at] = _done(undo, found[at], how, plans)
+    if how.as_json:
+        dry_run = not is_going
+        streams.write(render_restore.as_json(found, plans, dry_run=dry_run, run=run))
+    elif is_going or how.dry_run or not any(chosen):
+        streams.write(render_restore.outcomes(found))
+    raise typer.Exit(outcome.exit_code(found, in_use_counts=True))
+
+
+def _planned(undo: Undo, plans: dict[Place, WayBack], *, is_named: bool) -> Outcome:
+    if undo.left is not None or undo.where is None or undo.wanted is None:
+        return undo.left or outcome.Outcome(undo.where, "nothing to do")
+    wanted = undo.wanted
+
+    def look(where: Place) -> Outcome:
+        plan = restore.prepare(where, wanted)
+        if plan.refusal is not None and is_named:
+            raise plan.refusal
+        restore.check_room(plan)
+        plans[where] = plan
+        return _with(plan.outcome("planned"), undo.said)
+
+    return next(outcome.each([undo.where], look, "read the session"))
+
+
+def _done(undo: Undo, planned: Outcome, how: _How, plans: dict[Place, WayBack]) -> Outcome:
+    wanted = undo.wanted or restore.ALL
+    shown = progress(quiet=how.quiet)
+
+    def act(where: Place) -> Outcome:
+        plan = plans[where]
+        done = restore.restore(where, wanted, how.wait, shown, touch=how.touch, shown=plan)
+        plans[done.where] = done  # where its project is by now
+        return _with(done.outcome("done"), undo.said)
+
+    wheres = [planned.where] if planned.where is not None else []
+    return next(outcome.each(wheres, act, "restore the session"))
+
+
+def _with(became: Outcome, said: str) -> Outcome:
+    return replace(became, detail="; ".join(filter(None, (became.detail, said))))
+
+
+def _agreed(found: Sequence[Outcome], how: _How) -> bool:
+    """Tell whether to go on: with `--yes`, or if a person who has seen the plan says so."""
+    if how.yes:
+        return True
+    if streams.terminal_width() is not None and not how.as_json:
+        streams.write(render_restore.outcomes(found))
+        return streams.confirmed()
+    return streams.confirmed(render_restore.total(found))

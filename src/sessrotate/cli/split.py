@@ -12,7 +12,7 @@ import typer
 from sessrotate import find, fs, model
 from sessrotate.cli import in_place as rotation
 from sessrotate.cli import streams
-from sessrotate.cli.options import DryRun, Json, Quiet, SessionOrNone, Wait, flag, sized
+from sessrotate.cli.options import DryRun, Json, Quiet, SessionOrNone, Wait, Yes, flag, sized
 from sessrotate.errors import RequestError, WrongUsageError, printable
 from sessrotate.render import segment_table
 from sessrotate.render import split as render_split
@@ -33,7 +33,8 @@ def command(
         bool, flag("--all", "With --in-place: rotate every session on this machine.")
     ] = False,
     min_size: Annotated[
-        int | None, sized("With --all: only sessions of at least this size.")
+        int | None,
+        sized("With --all: sessions of at least this size, whatever rotating them frees."),
     ] = None,
     out: Annotated[
         Path | None,
@@ -55,7 +56,15 @@ def command(
             "has a new UUID."
         ),
     ] = None,
-    compress: Annotated[bool, flag("--compress", "Compress the segments (.jsonl.zst).")] = False,
+    compress: Annotated[
+        bool | None,
+        typer.Option(
+            "--compress/--no-compress",
+            help="Whether segments are compressed (.jsonl.zst): with --in-place they are, in a "
+            "folder they are not, unless you say so.",
+            show_default=False,
+        ),
+    ] = None,
     live: Annotated[
         bool, flag("--live", "With --in-place: rotate even if a client is running the session.")
     ] = False,
@@ -68,6 +77,7 @@ def command(
             "archive aside and start a new one.",
         ),
     ] = False,
+    yes: Yes = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -76,17 +86,16 @@ def command(
     The session itself is only read. The folder must be absent or empty. `stitch` gives you back
     the session's exact bytes.
 
-    With --in-place, the session's own file becomes small: its history moves to an archive next to
-    the client's projects folder, and the session resumes exactly as before. `restore` undoes it.
+    With --in-place, it is `rotate`: the session's own file becomes small.
     """
     _check(
         (
-            "--in-place cannot be combined with --out, --layout or --compress.",
-            in_place and (out is not None or layout is not None or compress),
+            "--in-place cannot be combined with --out or --layout.",
+            in_place and (out is not None or layout is not None),
         ),
         (
-            "--all, --live and --unsafe-adopt need --in-place.",
-            (every or live or unsafe_adopt) and not in_place,
+            "--all, --live, --yes and --unsafe-adopt need --in-place.",
+            (every or live or yes or unsafe_adopt) and not in_place,
         ),
         (
             "--all cannot be combined with a SESSION or with --unsafe-adopt.",
@@ -94,25 +103,30 @@ def command(
         ),
         ("--min-size needs --all.", min_size is not None and not every),
     )
-    options = rotation.Options(wait, live, unsafe_adopt, dry_run, as_json, quiet)
+    codec = _codec(compress=in_place if compress is None else compress)
+    options = rotation.Options(wait, codec, live, unsafe_adopt, dry_run, as_json, quiet, yes)
     if every:
-        rotation.run_all(min_size or 0, options)
+        rotation.run((), options, min_size)
         return
     if session is None:
         raise WrongUsageError("Name a SESSION, or pass --all with --in-place.")
     path = find.path_of(session)
     if in_place:
-        rotation.run(path, options)
+        rotation.run((path,), options)
         return
     _to_folder(
         path,
         out,
         (layout or Layout.numbered).value,
-        "zstd" if compress else "plain",
+        codec,
         dry_run=dry_run,
         as_json=as_json,
         quiet=quiet,
     )
+
+
+def _codec(*, compress: bool) -> model.Codec:
+    return "zstd" if compress else "plain"
 
 
 def _check(*rules: tuple[str, bool]) -> None:

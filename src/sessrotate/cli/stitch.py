@@ -10,7 +10,7 @@ import typer
 from sessrotate import find
 from sessrotate.archive.state import State
 from sessrotate.cli import streams, to_file
-from sessrotate.cli.options import AllowPruned, Quiet, Segments
+from sessrotate.cli.options import AllowPruned, Quiet, Segments, new_file
 from sessrotate.errors import WrongUsageError, printable
 from sessrotate.reading import holders, stitch
 
@@ -24,7 +24,11 @@ def command(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", metavar="FILE", help="Write to this file instead of standard output."
+            "--output",
+            "-o",
+            parser=new_file,
+            metavar="FILE",
+            help="Write to this file instead of standard output.",
         ),
     ] = None,
     allow_gaps: AllowPruned = False,

@@ -80,6 +80,12 @@ def complain(text: str | None) -> None:
         warn(printable(text))
 
 
+def complain_of(failure: SessrotateError | None) -> None:
+    """Write why something besides the result failed, if it did."""
+    if failure is not None:
+        warn(failure)
+
+
 def terminal_width() -> int | None:
     """Return how many columns the terminal at standard output has; None if it is not a terminal."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
@@ -201,6 +207,22 @@ def _bar(what: str, total: int, stack: ExitStack) -> Callable[[int], None]:
     stack.callback(bar.stop)  # first: an interrupt may come at any moment
     bar.start()
     return lambda done: bar.update(task, completed=done)
+
+
+def answered(question: str, *, otherwise: bool) -> bool:
+    """Ask a person, who is there, a question; `otherwise` is what an empty answer says."""
+    while True:
+        message(question)
+        line = sys.stdin.readline()
+        word = line.strip().lower()
+        if word in _ANSWERS or not line:
+            return _ANSWERS.get(word, False)
+        if not word:
+            return otherwise
+        message("Answer y or n.")
+
+
+_ANSWERS: Final = {"y": True, "yes": True, "n": False, "no": False}
 
 
 def confirmed(total: str = "") -> bool:

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from sessrotate import find
-from sessrotate.archive import place
+from sessrotate import find, names
+from sessrotate.archive import archiveless, continued, place
 from sessrotate.archive.state import State
 from sessrotate.cli import streams
 from sessrotate.cli.options import Every, Json, ManySegments, Quiet, one_of
-from sessrotate.errors import DamagedError, printable
+from sessrotate.errors import DamagedError, SessrotateError, printable
 from sessrotate.reading import holders, stitch
 from sessrotate.render import common
 from sessrotate.segments.segment_set import Problem, SegmentSet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
+    from sessrotate.archive.place import Place
     from sessrotate.reading.holders import Holder
 
 
@@ -32,15 +33,14 @@ def command(
 ) -> None:
     """Check that archived segments are complete and unchanged.
 
-    Checks digests, the chain of segments, gaps and leftover files. The exit code is 0 if all is
-    well, and 1 if there is a problem.
+    Checks digests, the chain of segments, gaps and leftover files. --all also finds rotated
+    sessions whose archive is missing. The exit code is 0 if all is well, and 1 if there is a
+    problem.
     """
     one_of(sources, every, "a SOURCE or pass --all")
     problems: list[dict[str, Any]] = []
-    named = [str(where.archive) for where in place.archives()] if every else sources or []
-    for source in named:
-        path = find.path_of(source)
-        found, summary = _check(path, quiet=quiet)
+    for path in _everything() if every else map(find.path_of, sources or ()):
+        found, summary = _check(path, quiet=quiet, every=every)
         problems += [
             {"source": str(path), "kind": problem.kind, "detail": problem.detail}
             for problem in found
@@ -54,7 +54,28 @@ def command(
         raise typer.Exit(1)
 
 
-def _check(path: Path, *, quiet: bool) -> tuple[list[Problem], str]:
+def _everything() -> Iterator[Path]:
+    """Yield every archive, and every live file that has lost its own."""
+    for where in place.archives():
+        yield where.live if _is_only_begun(where) else where.archive
+    yield from (where.live for where in archiveless.every())
+
+
+def _is_only_begun(where: Place) -> bool:
+    """Tell whether a kill left an archive's folder before anything of the session was in it."""
+    if not where.live.exists() or continued.begins_so(where.live):
+        return False
+    try:
+        return all(path.name.endswith(names.PARTIAL) for path in where.archive.iterdir())
+    except OSError:
+        return False  # whoever opens it says why
+
+
+def _check(path: Path, *, quiet: bool, every: bool) -> tuple[list[Problem], str]:
+    """Return what is wrong with what a path names, and what to say if nothing is.
+
+    Of `every` one, what cannot even be opened is a problem: the others are checked all the same.
+    """
     try:
         with holders.opened(path) as holder:
             size = stitch.size(holder)
@@ -63,6 +84,10 @@ def _check(path: Path, *, quiet: bool) -> tuple[list[Problem], str]:
             return problems, _summary(holder, size)
     except DamagedError as error:
         return [Problem("manifest", str(error))], ""
+    except SessrotateError as error:
+        if not every:
+            raise
+        return [Problem("unread", str(error))], ""
 
 
 def _summary(holder: Holder, size: int) -> str:
@@ -70,18 +95,25 @@ def _summary(holder: Holder, size: int) -> str:
     match holder:
         case State():
             listed = holder.listed.segments if holder.listed else ()
-            many = common.count(sum(each.pruned is None for each in listed), "archived segment")
+            pruned = sum(each.pruned is not None for each in listed)
+            many = common.count(len(listed) - pruned, "archived segment")
             live = "the live file is gone" if holder.is_gone else "the live file"
-            return f"{many} and {live}, {common.size(size)}: whole"
+            return f"{many} and {live}, {common.size(size)}: {_whole(pruned)}"
         case SegmentSet():
-            return f"{common.count(len(holder.parts), 'segment')}, {common.size(size)}: whole"
+            pruned = sum(each.pruned is not None for each in holder.parts)
+            many = common.count(len(holder.parts) - pruned, "segment")
+            return f"{many}, {common.size(size)}: {_whole(pruned)}"
         case _:
             return "one file that was never split: nothing to check"
+
+
+def _whole(pruned: int) -> str:
+    return f"whole except {common.count(pruned, 'pruned segment')}" if pruned else "whole"
 
 
 def _lines(path: Path, problems: Sequence[Problem], summary: str) -> Iterator[str]:
     name = printable(str(path))
     for problem in problems:
-        yield f"{name}: {problem.detail}"
+        yield common.located(name, problem.detail)
     if all(problem.kind == "pruned" for problem in problems):
         yield f"{name}: {summary}"

@@ -19,6 +19,7 @@ from sessrotate.errors import NotASessionError, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from sessrotate.clients.protocol import Client, Reader
     from sessrotate.system.source import Source
@@ -59,6 +60,18 @@ def of(head: bytes, *, is_whole: bool) -> Client | None:
     `head` is the first `HEAD` bytes of the file; `is_whole` says that it is all of them.
     """
     return next((each for each in clients() if each.recognise(head, is_whole=is_whole)), None)
+
+
+def keep(path: Path) -> bool:
+    """Tell whether a file is in the folder of a client's sessions, by its path or links followed.
+
+    A session there is never a link.
+    """
+    names = {path.absolute().parent, path.parent.resolve()}
+    folders = [client.sessions_folder().absolute() for client in clients()]
+    return any(name.is_relative_to(each) for name in names for each in folders) or any(
+        name.is_relative_to(each.resolve()) for name in names for each in folders
+    )
 
 
 def first() -> Client:

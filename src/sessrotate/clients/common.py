@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate.parsing import json_line
+from sessrotate.system.disk_use import allocated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -83,20 +84,29 @@ def listed(folder: Path) -> list[Path]:
 
 
 def bytes_in(folder: Path) -> int:
-    """Return how many bytes a folder and those in it hold; links in it are not followed.
+    """Return how many bytes a folder and those in it hold, as `room_in` counts."""
+    return room_in(folder)[0]
 
-    What cannot be read counts for nothing.
+
+def room_in(folder: Path) -> tuple[int, int]:
+    """Return how many bytes a folder and those in it hold, and what all of it takes of the disk.
+
+    Links in it are not followed, and what cannot be read counts for nothing.
     """
-    sizes, folders = 0, [str(folder)]
+    sizes, taken, folders = 0, 0, [str(folder)]
     while folders:
-        with suppress(OSError, ValueError), os.scandir(folders.pop()) as entries:
-            for entry in entries:
-                with suppress(OSError):
-                    if entry.is_dir(follow_symlinks=False):
-                        folders.append(entry.path)
-                    elif not entry.is_dir():
-                        sizes += entry.stat(follow_symlinks=False).st_size
-    return sizes
+        with suppress(OSError, ValueError):
+            path = folders.pop()
+            with os.scandir(path) as entries:
+                taken += allocated(os.lstat(path))
+                for entry in entries:
+                    with suppress(OSError):
+                        if entry.is_dir(follow_symlinks=False):
+                            folders.append(entry.path)
+                        elif not entry.is_dir():
+                            status = entry.stat(follow_symlinks=False)
+                            sizes, taken = sizes + status.st_size, taken + allocated(status)
+    return sizes, taken
 
 
 def in_order(records: Callable[[], Iterable[Record]], order: Sequence[int]) -> Iterator[Record]:

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from sessrotate.clients.view import Block, View
     from sessrotate.clients.view import Kind as Speaker
 
+    Told = tuple["Gist", bytes | None, bytes | memoryview, int, int, bool]
+    """A record's gist and its key, and then its line (`records.Line`)."""
+
 
 Kind = Literal[
     "user text",

@@ -83,12 +83,18 @@ def key(_record: Record) -> bytes | None:
     return None
 
 
-def live(session: Reading) -> Iterator[Record]:
+def conversation(
+    session: Reading,
+    *,
+    with_agents: bool = False,  # noqa: ARG001 - the protocol's
+) -> Iterator[Record]:
     """Yield the newest segment: no more is known of a resume."""
     return session.segment(session.newest)
 
 
-conversation: Final = live
+def rewound(_session: Reading) -> Callable[[Record], bool]:
+    """Return what knows of no branch."""
+    return lambda _record: False
 
 
 def title(_session: Reading) -> Title:

@@ -3,10 +3,10 @@
 Rule: clients write many records in the user's name; only what a person asked is a prompt. The tags
 are those of Claude Code (2.0.28 to 2.1.330); other clients do not write them.
 
-A command (`/review`, `!ls`) begins a turn too, but it does not give a session its title. Neither
-does a text that begins with any other element: the client's own list shows none of them. Titles
-come from `claude.preview.prompt`. A test holds the two definitions together over all that real
-clients wrote.
+A command (`/review`, `!ls`) begins a turn too, but it does not give a session its title; `/compact`
+begins none, because it asks nothing. Nor does a text that begins with any other element give a
+title: the client's own list shows none of them. Titles come from `claude.preview.prompt`. A test
+holds the two definitions together over all that real clients wrote.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ _INTERRUPTED: Final = "[Request interrupted by user"
 
 _COMMAND: Final = re.compile(r"\s*<command-(name|args|message)>(.*?)</command-\1>\s*", re.DOTALL)
 _COMMANDS: Final = ("<command-name>", "<command-message>")
+_COMPACT: Final = "<command-name>/compact</command-name>"
 _BASH: Final = re.compile(r"<bash-input>(.*?)</bash-input>\s*", re.DOTALL)
 
 
@@ -57,7 +58,18 @@ def is_prompt(view: View) -> bool:
         and any(isinstance(block, Text | Image) for block in view.blocks)
         and not is_of_client(view)
         and not _first(view).startswith(_INTERRUPTED)
+        and not _asks_to_compact(view)
     )
+
+
+def is_typed(view: View) -> bool:
+    """Return whether a person typed this: a prompt, or a command that begins no turn."""
+    return is_prompt(view) or (view.kind == "user" and _asks_to_compact(view))
+
+
+def _asks_to_compact(view: View) -> bool:
+    text = _first(view)
+    return text.startswith(_COMMANDS) and _COMPACT in text and as_typed(text) != text
 
 
 def as_typed(text: str) -> str:

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Reversible
     from pathlib import Path
 
-    from sessrotate.clients.kinds import Gist
+    from sessrotate.clients.kinds import Told
     from sessrotate.clients.preview import Agent, Sight, Title
     from sessrotate.clients.view import View
     from sessrotate.model import Boundary, Span
-    from sessrotate.parsing.records import Record
+    from sessrotate.parsing.records import Line, Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,11 +135,17 @@ class Reader(Protocol):
     def key(self, record: Record) -> bytes | None:
         """Return what makes two records copies of one (a uuid), None where only equal bytes do."""
 
-    def live(self, session: Reading) -> Iterator[Record]:
-        """Yield the records that a resume would load, in the order of the file."""
+    def conversation(self, session: Reading, *, with_agents: bool = False) -> Iterator[Record]:
+        """Yield the records that a resume sends, in the order of the conversation.
 
-    def conversation(self, session: Reading) -> Iterator[Record]:
-        """Yield the records that a resume sends, in the order of the conversation."""
+        `with_agents`, those of agents that stand among them in the file come too.
+        """
+
+    def rewound(self, session: Reading) -> Callable[[Record], bool]:
+        """Return what tells whether a record is of a branch that the user went back from.
+
+        It is asked about the session's records and those of `said`. The history is read for it.
+        """
 
     def title(self, session: Reading) -> Title:
         """Return what the session is called, as its client shows it."""
@@ -164,10 +170,21 @@ class Quick(Protocol):
     def line_key(self, line: bytes | memoryview) -> bytes | None:
         """Return the `key` of the record on a line."""
 
-    def gist(self, line: bytes | memoryview, *, is_whole: bool) -> tuple[Gist, bytes | None] | None:
-        """Return what `kinds.of_view` says of a record's view, and its `key`; None if in doubt.
+    def gists(self, lines: Iterable[Line]) -> Iterator[Told]:
+        """Yield what `kinds.of_view` says of each record's view, and its `key`, and its line.
 
-        Unless `is_whole`, `line` is the beginning of a line that is too long to be held.
+        Of a line that is too long to be held, its beginning tells the kind.
+        """
+
+
+@runtime_checkable
+class Wording(Protocol):
+    """What a reader may have besides: which of its views say words that their lines do not have."""
+
+    def worded(self, literals: Iterable[bytes]) -> tuple[bytes, ...]:
+        """Return bytes of which a line has one if it lacks a literal that its view says.
+
+        Literals are printable ASCII without quotes and backslashes.
         """
 
 

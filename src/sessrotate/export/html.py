@@ -13,15 +13,20 @@ from typing import TYPE_CHECKING, Final
 from sessrotate.clients.view import ToolCall
 from sessrotate.errors import SessrotateError
 from sessrotate.export import html_record
+from sessrotate.export.branches import Branches
 from sessrotate.reading import deduplicate
+from sessrotate.reading.pair_tools import BranchEdge
+from sessrotate.render import html_text, phrases
 from sessrotate.render.html_head import asset, head
 from sessrotate.render.html_text import short
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Container, Iterator
 
     from sessrotate.clients.view import View
+    from sessrotate.parsing.records import Record
     from sessrotate.reading.open_segments import SegmentInfo
+    from sessrotate.reading.pair_tools import Viewed
     from sessrotate.reading.session import Session
 
 
@@ -29,41 +34,55 @@ _TOGETHER: Final = 40
 """How many records a browser draws together: it watches each such group, and skips hidden ones."""
 
 
-def pieces(session: Session) -> Iterator[bytes]:
-    """Yield the page, UTF-8. Raises as `Session.history` does.
+def pieces(session: Session, *, all_branches: bool = False) -> Iterator[bytes]:
+    """Yield the page, UTF-8, without branches that were rewound, unless `all_branches`.
+
+    Raises as `Session.history` does.
 
     The page's own script lists a segment's prompts in the sidebar when it is opened, so nothing has
     to be kept or read twice here.
     """
-    for part in _parts(session):
+    for part in _parts(session, Branches(session, all_branches=all_branches)):
         yield part.encode()
 
 
-def _parts(session: Session) -> Iterator[str]:
+def _parts(session: Session, branches: Branches) -> Iterator[str]:
     segments = session.segments
     yield _opening(short(str(session.title()) or session.id, 200), session, segments)
     renderer, agents = html_record.Renderer(), _Agents(session)
     coming = deque(segments)
     info = None
     shown = unreadable = 0
-    for record in deduplicate.once(session.said(session.history()), session.key):
+    records = deduplicate.once(session.said(session.history()), session.key)
+    for item in branches.told(_viewed(session, records)):
+        if isinstance(item, BranchEdge):
+            yield f'<p class="branch">{html_text.escape(phrases.branch(item))}</p>\n'
+            continue
+        record, view = item
         if shown and not shown % _TOGETHER:
             yield "</section>\n<section>\n"
         while info is None or info.index < record.segment:
             info = coming.popleft()
             yield _heading(info)
-        view = session.view(record)
         shown += 1
         if view is None:
             unreadable += 1
             yield renderer.broken(record)
         else:
-            yield renderer.article(record, view, info.boundary)
+            yield renderer.article(
+                record, view, info.boundary, is_rewound=branches.is_in and view.kind != "other"
+            )
             yield from agents.behind(view)
-        del record, view  # before the next one is read: each may have megabytes
+        del item, record, view  # before the next one is read: each may have megabytes
     yield from map(_heading, coming)
-    yield from agents.rest()
-    yield _closing(shown, unreadable)
+    yield from agents.rest(branches.left_calls)
+    yield _closing(shown, unreadable, branches.left_out)
+
+
+def _viewed(session: Session, records: Iterator[Record]) -> Iterator[Viewed]:
+    for record in records:
+        yield record, session.view(record)
+        del record
 
 
 class _Agents:
@@ -81,8 +100,10 @@ class _Agents:
         for number in [n for n, agent in self._waiting.items() if agent.call in calls]:
             yield from self._transcript(number)
 
-    def rest(self) -> Iterator[str]:
-        """Yield the transcripts that belong to no call of the history."""
+    def rest(self, left_calls: Container[str | None]) -> Iterator[str]:
+        """Yield the transcripts that belong to no call of the history, none of `left_calls`."""
+        waiting = self._waiting.items()
+        self._waiting = {n: agent for n, agent in waiting if agent.call not in left_calls}
         if self._waiting:
             yield '<h2 id="agents">Agents</h2>\n'
         while self._waiting:
@@ -131,6 +152,8 @@ def _heading(info: SegmentInfo) -> str:
     return f'<h2 id="s{info.index}">Segment {info.index}</h2>\n'
 
 
-def _closing(shown: int, unreadable: int) -> str:
+def _closing(shown: int, unreadable: int, left_out: int) -> str:
     told = f"{shown:,} records" + (f", {unreadable:,} of them unreadable" if unreadable else "")
+    if left_out:
+        told += f"; left out: {left_out:,} of rewound branches"
     return f"</section>\n</main>\n<footer>{told}. Made by sessrotate.</footer>\n</body>\n</html>\n"

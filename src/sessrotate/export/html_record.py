@@ -12,7 +12,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from sessrotate.clients.prompts import as_typed, is_of_client, is_prompt
+from sessrotate.clients.prompts import as_typed, is_of_client, is_prompt, is_typed
 from sessrotate.clients.view import Image, Text, Thinking, ToolCall, ToolResult, Unknown
 from sessrotate.parsing.records import LONGEST
 from sessrotate.render.common import size
@@ -49,11 +49,13 @@ _ROLES: Final[tuple[tuple[Callable[[View], bool], str, str], ...]] = (
     (lambda view: view.kind == "assistant", "answer", "Answer"),
     (lambda view: view.is_sidechain, "task", "Task for an agent"),
     (is_prompt, "prompt", "Prompt"),
+    (is_typed, "typed", "Command"),
     (lambda _view: True, "other", ""),
 )
 """How a record is shown: the first row that applies gives its class and its label."""
 
 _FOLDED: Final = {"summary", "attachment", "meta"}
+_TYPED: Final = {"prompt", "typed"}
 _MARKED_UP: Final = {"answer", "summary"}
 
 
@@ -103,8 +105,13 @@ class Renderer:
         self._calls: OrderedDict[str, tuple[str, str]] = OrderedDict()
         self._message: str | None = None
 
-    def article(self, record: Record, view: View, boundary: Boundary | None) -> str:
-        """Return a record's article. `boundary` is the compaction that opens its segment."""
+    def article(
+        self, record: Record, view: View, boundary: Boundary | None, *, is_rewound: bool = False
+    ) -> str:
+        """Return a record's article. `boundary` is the compaction that opens its segment.
+
+        `is_rewound`: it is of a branch that was.
+        """
         role, label = next((role, label) for holds, role, label in _ROLES if holds(view))
         is_more = view.message is not None and view.message == self._message
         self._message = view.message or self._message
@@ -112,12 +119,14 @@ class Renderer:
         body = "".join(self._block(block, where) for block in view.blocks)
         if role in _FOLDED and body:
             body = _fold("raw", _hint(_first_text(view.blocks) or view.type), body)
-        classes = role + " side" * view.is_sidechain + " more" * is_more
+        classes = role + " side" * view.is_sidechain + " more" * is_more + " rewound" * is_rewound
         if view.is_boundary:
             is_its = boundary is not None and boundary.uuid == view.uuid
             head = f"<b>{label}</b> {compaction(boundary) if is_its else moment(view.time)}"
         else:
             head = _head(view, role, "" if is_more else label, with_cost=not is_more)
+        if is_rewound:
+            head = _spaced("<span>rewound</span>", head)
         return _article(where.anchor, classes, head, body)
 
     def broken(self, record: Record) -> str:
@@ -179,7 +188,7 @@ class Renderer:
 def _said(block: Text, where: _Where) -> str:
     if where.is_result:
         return pre(escape(block.text))
-    said = as_typed(block.text) if where.role == "prompt" else block.text
+    said = as_typed(block.text) if where.role in _TYPED else block.text
     return _text(said, is_marked=where.role in _MARKED_UP)
 
 

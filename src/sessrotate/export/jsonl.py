@@ -13,7 +13,7 @@ from xxhash import xxh3_128_digest
 
 from sessrotate.clients.protocol import Quick
 from sessrotate.parsing.records import Record, on_one_line
-from sessrotate.reading.deduplicate import Copies, Known, once
+from sessrotate.reading.deduplicate import Copies, Known, Seen, once
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -24,12 +24,17 @@ _PIECE: Final = 256 * 1024
 """How many bytes are written at once."""
 
 
-def pieces(session: Session) -> Generator[bytes, None, Copies]:
-    """Yield the output in pieces; return what was left out. Raises as `Session` does."""
-    copies = Copies()
+def pieces(session: Session, *, seen: Seen | None = None) -> Generator[bytes, None, Copies]:
+    """Yield the output in pieces; return what was left out. Raises as `Session` does.
+
+    `seen` are the records of sessions that were written before: they are left out too.
+    """
+    copies, seen = Copies(), seen or Seen()
     reader = session.reader
     found: Iterator[bytes | memoryview] = (
-        _lines(session, reader, copies) if isinstance(reader, Quick) else _records(session, copies)
+        _lines(session, reader, Known(session.bytes_of, copies, seen))
+        if isinstance(reader, Quick)
+        else _records(session, copies, seen)
     )
     held: list[bytes | memoryview] = []
     size = 0
@@ -43,41 +48,32 @@ def pieces(session: Session) -> Generator[bytes, None, Copies]:
     return copies
 
 
-def _lines(session: Session, reader: Quick, copies: Copies) -> Iterator[bytes | memoryview]:
+def _lines(session: Session, reader: Quick, known: Known) -> Iterator[bytes | memoryview]:
     """Yield each line once, from where it stands: none is copied."""
-    known, key, is_ended = Known(session.bytes_of, copies), reader.line_key, True
+    key, is_ended = reader.line_key, True
     for info in session.segments:
-        seen, view, offset = b"", memoryview(b""), 0
-        for data, at, to, size, ends in session.lines(info.index):
-            if data is not seen:
-                seen, view = data, memoryview(data)
-            line = view[at:to]
+        for line, at, size, ends in session.lines(info.index):
             record = None
-            if to - at == size:
+            if len(line) == size:
                 is_new = known.is_new_line(xxh3_128_digest(line), key(line))
             else:
-                record = Record(info.index, offset, data[at:to], size, ends)
+                record = Record(info.index, at, bytes(line), size, ends)
                 is_new = known.is_new(record, None)
-            offset += size + ends
             if not is_new:
                 continue
             if not is_ended:
                 yield b"\n"
-            has_newline = record is None and ends and to < len(data)
-            if record is not None:
-                yield from session.bytes_of(record)
-            else:
-                yield view[at : to + 1] if has_newline else line
-            if ends and not has_newline:
+            yield from (line,) if record is None else session.bytes_of(record)
+            if ends:
                 yield b"\n"
             is_ended = ends
 
 
-def _records(session: Session, copies: Copies) -> Iterator[bytes]:
+def _records(session: Session, copies: Copies, seen: Seen) -> Iterator[bytes]:
     """Yield each record once, as a line."""
     is_ended = True
     records = session.said(session.history())
-    for record in once(records, session.key, session.bytes_of, copies):
+    for record in once(records, session.key, session.bytes_of, copies, seen):
         if record.is_carried:  # what is new in it follows as records of its own
             continue
         if not is_ended:

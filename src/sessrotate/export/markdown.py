@@ -9,14 +9,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import safe_text
-from sessrotate.clients.prompts import as_typed, is_prompt
+from sessrotate.clients.prompts import as_typed, is_prompt, is_typed
 from sessrotate.clients.view import Text, Thinking
 from sessrotate.errors import SessrotateError
+from sessrotate.export.branches import Branches
 from sessrotate.export.markdown_text import fenced, in_html, inline, prose
 from sessrotate.reading.deduplicate import once
-from sessrotate.reading.pair_tools import Compaction, ToolUse, UnreadableLine, Utterance, paired
+from sessrotate.reading.pair_tools import (
+    BranchEdge,
+    Compaction,
+    ToolUse,
+    UnreadableLine,
+    Utterance,
+    paired,
+)
 from sessrotate.reading.select import Choice, chosen
 from sessrotate.render import common, phrases
+from sessrotate.render.costs import Costs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -34,15 +43,16 @@ _HEADING: Final = 72
 """How many characters of a prompt its heading shows; a longer prompt follows in full."""
 
 
-def pieces(session: Session) -> Iterator[bytes]:
+def pieces(session: Session, *, all_branches: bool = False) -> Iterator[bytes]:
     """Yield the full history as Markdown, UTF-8, each record once, and its agents' transcripts.
 
-    Raises as `history` does.
+    Branches that were rewound are left out, unless `all_branches`. Raises as `history` does.
     """
-    items = _selected(session, session.said(session.history()))
+    branches = Branches(session, all_branches=all_branches)
+    items = branches.told(_selected(session, session.said(session.history())))
     yield from document(session, items, str(session.title()) or session.id)
     for agent in session.agents():
-        if not agent.is_warm_up:
+        if not agent.is_warm_up and agent.call not in branches.left_calls:
             yield from _encoded([f"# Agent {inline(safe_text.clipped(agent.id, 60))}\n"])
             yield from _encoded(_transcript(session, agent))
 
@@ -58,7 +68,7 @@ def _selected(session: Session, records: Iterator[Record]) -> Iterator[Viewed]:
     return chosen(once(records, session.key), session.view, _EXPORTED, lambda _record: None)
 
 
-def document(session: Session, items: Iterable[Viewed], title: str) -> Iterator[bytes]:
+def document(session: Session, items: Iterable[Viewed | BranchEdge], title: str) -> Iterator[bytes]:
     """Yield a document of these records, which have been selected already."""
     segments = session.segments
     boundaries = {info.index: info.boundary for info in segments if info.boundary is not None}
@@ -77,10 +87,16 @@ def _head(title: str, segments: int, compactions: int) -> Iterator[str]:
     yield f"A session of {count}.\n"
 
 
-def _body(shown: Iterable[Item], boundaries: Mapping[int, Boundary]) -> Iterator[str]:
+def _body(shown: Iterable[Item | BranchEdge], boundaries: Mapping[int, Boundary]) -> Iterator[str]:
     number = 0
     speaking: tuple[str, str | None] | None = None
+    costs = Costs()
     for part in shown:
+        is_new = _is_new(part, speaking)
+        if is_new and (cost := costs.take()) is not None:
+            yield f"*{cost}*\n"
+        if isinstance(part, Utterance | ToolUse):
+            costs.add(part.view)
         match part:
             case Compaction():
                 speaking = None
@@ -89,16 +105,34 @@ def _body(shown: Iterable[Item], boundaries: Mapping[int, Boundary]) -> Iterator
             case UnreadableLine():
                 speaking = None
                 yield from _unread(part)
-            case Utterance() if is_prompt(part.view) and part.block is part.view.blocks[0]:
+            case BranchEdge():
+                speaking = None
+                yield f"---\n\n**{inline(phrases.branch(part))}**\n"
+            case Utterance() if _is_prompt(part):
                 number += 1
                 speaking = phrases.speaker(part.view), None
                 yield from _prompt(number, part)
             case _:
-                by = phrases.speaker(part.view), phrases.model(part.view)
-                if by != speaking and (isinstance(part, Utterance) or part.call is not None):
-                    speaking = by
+                if is_new:
+                    speaking = phrases.speaker(part.view), phrases.model(part.view)
                     yield _speaker(part.view)
                 yield from _said(part) if isinstance(part, Utterance) else _exchange(part)
+    if (cost := costs.take()) is not None:
+        yield f"*{cost}*\n"
+
+
+def _is_new(part: Item | BranchEdge, speaking: tuple[str, str | None] | None) -> bool:
+    """Tell whether somebody else begins to speak; a result alone is of whoever speaks already."""
+    if not isinstance(part, Utterance | ToolUse) or _is_prompt(part):
+        return True
+    is_told = isinstance(part, Utterance) or part.call is not None
+    return is_told and (phrases.speaker(part.view), phrases.model(part.view)) != speaking
+
+
+def _is_prompt(part: Item | BranchEdge) -> bool:
+    return (
+        isinstance(part, Utterance) and is_prompt(part.view) and part.block is part.view.blocks[0]
+    )
 
 
 def _prompt(number: int, part: Utterance) -> Iterator[str]:
@@ -125,7 +159,7 @@ def _said(part: Utterance) -> Iterator[str]:
     elif isinstance(part.block, Text) and part.view.kind == "assistant":
         yield prose(words)
     else:
-        yield fenced(words)
+        yield fenced(as_typed(words) if is_typed(part.view) else words)
 
 
 def _exchange(part: ToolUse) -> Iterator[str]:

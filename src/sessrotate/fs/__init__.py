@@ -40,11 +40,7 @@ from sessrotate.fs.files import (
     sync_folder,
     write_all,
 )
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]  # the stubs know only systems that have it
+from sessrotate.platforms import NO_LINK, NO_WAIT, fcntl
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -210,7 +206,7 @@ def move_files(folder: Path, names: Iterable[str], to: Path) -> None:
 
 def append(path: Path, data: bytes) -> None:
     """Append to a file as a client does, in one write where the system can; on the disk after."""
-    fd = os.open(path, os.O_WRONLY | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0))
+    fd = os.open(path, os.O_WRONLY | os.O_APPEND | NO_LINK)
     try:
         write_all(fd, data)
         sync(fd)
@@ -237,7 +233,7 @@ def set_time(path: Path, modified_ns: int) -> None:
 
 def shorten(path: Path, size: int) -> None:
     """Drop what a file has behind `size` bytes, and let nobody else read it any more."""
-    fd = os.open(path, os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0))
+    fd = os.open(path, os.O_WRONLY | NO_LINK)
     try:
         os.ftruncate(fd, size)
         os.fchmod(fd, FILE_MODE)
@@ -265,7 +261,7 @@ def held(path: Path) -> Iterator[None]:
     is held.
     """
     # For writing, because network file systems lock only what is open for writing.
-    fd = os.open(path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    fd = os.open(path, os.O_RDWR | NO_LINK | NO_WAIT)
     try:
         if fcntl is not None:
             try:

@@ -12,10 +12,8 @@ import stat
 import sys
 from typing import Final
 
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]  # the stubs know only systems that have it
+from sessrotate import platforms
+from sessrotate.platforms import fcntl
 
 _NO_ATTRIBUTES: Final = {errno.ENOTSUP, errno.ENOSYS}
 """What a file system answers that knows no extended attributes."""
@@ -46,7 +44,7 @@ def take_over(source: int, fd: int) -> None:
     there, here = os.fstat(source), os.fstat(fd)
     if (there.st_uid, there.st_gid) != (here.st_uid, here.st_gid):
         os.fchown(fd, there.st_uid, there.st_gid)
-    if sys.platform == "darwin":
+    if platforms.HERE.attributes == "fcopyfile":
         _copy_all(source, fd)
     for name, value in _attributes(source).items():
         if not name.startswith("security.") or _attributes(fd).get(name) != value:
@@ -64,7 +62,7 @@ def is_fixed(fd: int) -> bool:
 
 def _attributes(fd: int) -> dict[str, bytes]:
     """Return a file's extended attributes; none where the file system knows none."""
-    if not hasattr(os, "listxattr"):  # macOS, Windows: Python has no call for them
+    if platforms.HERE.attributes != "xattr":
         return {}
     try:
         return {name: os.getxattr(fd, name) for name in os.listxattr(fd)}
@@ -76,7 +74,7 @@ def _attributes(fd: int) -> dict[str, bytes]:
 
 def _flags(fd: int) -> int | None:
     """Return the flags that a person sets; None where there are none."""
-    if sys.platform != "linux" or sys.maxsize < 1 << 32:
+    if not platforms.HERE.flags:
         return None
     flags = bytearray(8)
     try:

@@ -23,11 +23,11 @@ from __future__ import annotations
 
 import errno
 import os
-import sys
 from contextlib import ExitStack
 from functools import cache
 from typing import TYPE_CHECKING, Final, Protocol
 
+from sessrotate import platforms
 from sessrotate.fs.files import open_folder, sync_folder
 
 if TYPE_CHECKING:
@@ -70,18 +70,6 @@ class Form(Protocol):
 
     def move(self, path: Path, to: Path) -> bool:
         """Move a file or folder; raise FileExistsError if something has the name."""
-
-
-class Portable:
-    """A system that can do neither."""
-
-    def exchange(self, one: Path, other: Path) -> bool:  # noqa: ARG002 - as the protocol has it
-        """Do nothing."""
-        return False
-
-    def move(self, path: Path, to: Path) -> bool:  # noqa: ARG002 - as the protocol has it
-        """Do nothing."""
-        return False
 
 
 class System:
@@ -161,8 +149,7 @@ def give_back(hand: Path, path: Path, ours: os.stat_result) -> bool:
 
 def _pinned(path: Path, stack: ExitStack) -> os.stat_result:
     """Return which file has a name; it keeps its number until the stack closes."""
-    flags = [getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_PATH")]
-    fd = os.open(path, os.O_RDONLY | sum(flags))  # O_PATH: whoever has a lease is not disturbed
+    fd = os.open(path, os.O_RDONLY | platforms.ONLY_LOOK)
     stack.callback(os.close, fd)
     return os.fstat(fd)
 
@@ -214,6 +201,7 @@ def _linked(path: Path, to: Path) -> None:
             if error.errno not in _NO_LINKS:
                 raise
         else:
+            sync_folder(to.parent)  # else a power loss may keep the removal without the new name
             path.unlink()
             return
     _check_free(to)
@@ -234,16 +222,17 @@ def _sync(*paths: Path) -> None:
 
 
 _FLAGS: Final = {
-    "linux": ("renameat2", {"exchange": 2, "no replace": 1}),  # linux/fs.h
-    "darwin": ("renameatx_np", {"exchange": 2, "no replace": 4}),  # sys/stdio.h
+    "renameat2": {"exchange": 2, "no replace": 1},  # linux/fs.h
+    "renameatx_np": {"exchange": 2, "no replace": 4},  # sys/stdio.h
 }
 
 
 def _called(what: str, one: Path, other: Path) -> bool:
-    function = _function()
-    if function is None:
+    name = platforms.HERE.exact_renames
+    function = None if name is None else _function(name)
+    if function is None or name is None:
         return False
-    flag = _FLAGS[sys.platform][1][what]
+    flag = _FLAGS[name][what]
     with open_folder(one.parent) as here, open_folder(other.parent) as there:
         number = function(here, os.fsencode(one.name), there, os.fsencode(other.name), flag)
     if number in _NOT_THERE:
@@ -254,14 +243,12 @@ def _called(what: str, one: Path, other: Path) -> bool:
 
 
 @cache
-def _function() -> Callable[[int, bytes, int, bytes, int], int] | None:
+def _function(called: str) -> Callable[[int, bytes, int, bytes, int], int] | None:
     """Return the system's call, which returns an error number; None if there is none."""
-    if sys.platform not in _FLAGS:
-        return None
     import ctypes  # noqa: PLC0415 - 4 ms at start-up, wanted only where a file is moved
 
     try:
-        function = getattr(ctypes.CDLL(None, use_errno=True), _FLAGS[sys.platform][0])
+        function = getattr(ctypes.CDLL(None, use_errno=True), called)
     except (AttributeError, OSError):  # glibc before 2.28, musl before 1.2.6
         return None
     number, name = ctypes.c_int, ctypes.c_char_p

@@ -14,18 +14,15 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
+from sessrotate import platforms
 from sessrotate.fs import attributes
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]  # the stubs know only systems that have it
+from sessrotate.platforms import BINARY, NO_LINK, NO_WAIT, fcntl
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 FILE_MODE: Final = 0o600
-_CREATE: Final = os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+_CREATE: Final = os.O_CREAT | os.O_EXCL | NO_LINK | BINARY
 
 _NO_FOLDER_SYNC: Final = {errno.EINVAL, errno.EACCES, errno.ENOTSUP}
 """What a file system answers that cannot sync a folder, or has no need to; EIO is not among it."""
@@ -76,7 +73,7 @@ class NewFile:
         Linux does so at once and in its own time when it is told that the bytes are not needed
         again; where it is not so, nothing is lost but time.
         """
-        if hasattr(os, "posix_fadvise"):
+        if platforms.HERE.hastens:
             with contextlib.suppress(OSError):
                 os.posix_fadvise(self._fd, 0, 0, os.POSIX_FADV_DONTNEED)
 
@@ -170,7 +167,7 @@ class OutputFile:
 
 def _unnamed_file(folder: Path) -> int | None:
     """Open a file that has no name yet; None where the system cannot, or could not name it."""
-    if not hasattr(os, "O_TMPFILE") or not Path("/proc/self/fd").is_dir():
+    if not platforms.HERE.unnamed_files or not Path("/proc/self/fd").is_dir():
         return None
     try:
         return os.open(folder, os.O_RDWR | os.O_TMPFILE, FILE_MODE)
@@ -244,7 +241,7 @@ def sync(fd: int) -> None:
     On macOS `fsync` ends when the disk has the content in its cache; `F_FULLFSYNC` asks for more
     (fsync(2) there).
     """
-    full = getattr(fcntl, "F_FULLFSYNC", None)
+    full = platforms.HERE.full_sync
     if full is not None:
         try:
             fcntl.fcntl(fd, full)
@@ -258,7 +255,7 @@ def sync(fd: int) -> None:
 
 def sync_folder(path: Path) -> None:
     """Return when the names in a folder are on the disk."""
-    if os.name == "nt":  # Windows does not open folders; its names are written through
+    if not platforms.HERE.syncs_folders:
         return
     with open_folder(path) as fd:
         try:
@@ -272,7 +269,7 @@ def sync_folder(path: Path) -> None:
 def open_folder(path: Path) -> Iterator[int]:
     """Yield a descriptor of a folder."""
     # O_NONBLOCK: opening a pipe that has the name would wait for a writer.
-    fd = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    fd = os.open(path, os.O_RDONLY | NO_WAIT)
     try:
         yield fd
     finally:

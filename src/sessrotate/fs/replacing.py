@@ -23,7 +23,7 @@ from itertools import groupby
 from threading import Event
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
-from sessrotate import fs
+from sessrotate import fs, platforms
 from sessrotate.fs.files import Draft
 
 try:
@@ -163,9 +163,7 @@ def _synced(
     """
     wanted = [each.draft for each in drafts if each.result is not None]
     if len(wanted) > 1:
-        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - as below
-
-        with ThreadPoolExecutor(min(len(wanted), _SYNCED)) as pool:
+        with platforms.pool(min(len(wanted), _SYNCED)) as pool:
             for done in [pool.submit(draft.sync) for draft in wanted]:
                 done.result()
     else:
@@ -191,11 +189,9 @@ def _drafted(
     if threads == 1:
         yield from map(_draft, files)
         return
-    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - not needed at start-up
-
     ahead: deque[Future[_Drafted[Result]]] = deque()
     most = _most_open()
-    with ThreadPoolExecutor(threads) as pool:
+    with platforms.pool(threads) as pool:
         try:
             for file in files:
                 ahead.append(pool.submit(_draft, file))

@@ -1,12 +1,13 @@
-"""Claude Code's call at the end of a session → a rotation in the background.
+"""Claude Code's call at a compaction or at the end of a session → a rotation in the background.
 
 docs/internals/clients.md has what the client sends on standard input (2.0.28 to 2.1.330). The
 client is still running then and may still write to the session, so this rotates as `--live` does.
+At a compaction it calls before that is on the disk: the process in the background waits for it.
 
 Rule: the client must not notice. Whatever comes in and whatever fails, a call ends soon, with exit
-code 0 and without standard output. Its input is data: a path counts only if it is that of a session
-in the client's own folder. The work is done by a separate process, which the client neither waits
-for nor ends.
+code 0 and without a byte on standard output or, where the client would show it, standard error. Its
+input is data: a path counts only if it is that of a session in the client's own folder. The work is
+done by a separate process, which the client neither waits for nor ends.
 """
 
 from __future__ import annotations
@@ -18,21 +19,24 @@ import signal
 import stat
 import time
 from contextlib import nullcontext, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from sessrotate import units
-from sessrotate.errors import SessrotateError
+from sessrotate import names, platforms, units
+from sessrotate.errors import RefusedError, SessrotateError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from sessrotate.archive.place import Place
 
-LEAST: Final = "50M"
-"""The default minimum size of sessions to rotate."""
+LEAST: Final = "128K"
+"""What a rotation gains the disk at least, unless somebody says otherwise."""
 
-EVENT: Final = "SessionEnd"
+_ENDED: Final = ("SessionEnd", None)
+_COMPACTED: Final = ("SessionStart", "compact")
+"""The events that something is done at, with the source that they have."""
 
 _LARGEST: Final = 1 << 20
 """Bytes of input that are read at most; the client's has less than a thousand."""
@@ -42,6 +46,18 @@ _PATIENCE: Final = 1.0
 
 _WAIT: Final = 60.0
 """Seconds to wait for another sessrotate, and for the ending client's last lines."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What a call asks for: a session, and its live file as it was at the call.
+
+    `awaits` a compaction that is not on the disk yet.
+    """
+
+    where: Place
+    status: os.stat_result
+    awaits: bool
 
 
 def call(arguments: Sequence[str]) -> str | None:
@@ -56,8 +72,8 @@ def call(arguments: Sequence[str]) -> str | None:
             return f"The hook does not know {' '.join(arguments)!r}: see `sessrotate hook --help`."
         if os.isatty(0):
             return "Claude Code calls this command: set that up with `sessrotate hook install`."
-        where = wanted(read(0), least)
-        if where is not None and not _apart(lambda: rotate(where, least)):
+        job = wanted(read(0), least)
+        if job is not None and not _apart(lambda: rotate(job, least)):
             return "The hook could not start a process to rotate the session."
     except Exception as error:  # noqa: BLE001 - the rule of this module
         return f"The hook failed: {_bug(error)}."
@@ -65,8 +81,8 @@ def call(arguments: Sequence[str]) -> str | None:
 
 
 def _least(arguments: Sequence[str]) -> int | None:
-    match [*arguments] or ["--min-size", LEAST]:
-        case ["--min-size", text]:
+    match [*arguments] or ["--min-gain", LEAST]:
+        case ["--min-gain", text]:
             return units.size(text)
         case _:
             return None
@@ -88,54 +104,83 @@ def read(fd: int) -> bytes:
     return b""
 
 
-def wanted(data: bytes, least: int) -> Place | None:
-    """Return the session that has ended, if it has at least `least` bytes; else None."""
+def wanted(data: bytes, least: int) -> Job | None:
+    """Return what a call with this input asks for, if there may be something to do; else None.
+
+    The session has at least `least` bytes, or was rotated, so that it may have to be healed.
+    """
     try:
         found: Any = json.loads(data)
-        event, session, path = (
-            found[key] for key in ("hook_event_name", "session_id", "transcript_path")
-        )
-        if event != EVENT or not isinstance(path, str) or not os.path.isabs(path):  # noqa: PTH117 - text
+        session, path = found["session_id"], found["transcript_path"]
+        awaits = _event(found) == _COMPACTED
+        is_ours = awaits or _event(found) == _ENDED
+        if not is_ours or not isinstance(path, str) or not os.path.isabs(path):  # noqa: PTH117 - text
             return None
         status = os.lstat(path)
+        if not stat.S_ISREG(status.st_mode):
+            return None
+        if status.st_size < least and (awaits or not _is_rotated(path)):
+            return None
     except (ValueError, TypeError, KeyError, RecursionError, OSError):
         return None
-    if not stat.S_ISREG(status.st_mode) or status.st_size < least:
-        return None
-    from sessrotate import find  # noqa: PLC0415 - 10 ms, for large sessions only
+    from sessrotate import find  # noqa: PLC0415 - 10 ms, for these sessions only
 
     try:
         where = find.live_of(Path(path))
     except SessrotateError:
         return None
-    return where if where.session == session else None
+    return Job(where, status, awaits) if where.session == session else None
 
 
-def rotate(where: Place, least: int) -> None:
-    """Rotate a session; if that fails, leave a note for `doctor`."""
+def _event(found: dict[str, Any]) -> tuple[object, object]:
+    name = found["hook_event_name"]
+    return name, None if name == _ENDED[0] else found.get("source")
+
+
+def _is_rotated(path: str) -> bool:
+    with Path(path).open("rb") as file:
+        return file.read(len(names.ROTATED)) == names.ROTATED
+
+
+def rotate(job: Job, least: int) -> None:
+    """Rotate a session if that gains `least` bytes; if that fails, leave a note for `doctor`.
+
+    One of less than `least` bytes is only healed. Without the compaction that the client has
+    announced, nothing is done.
+    """
     from sessrotate.archive import place  # noqa: PLC0415 - as above
-    from sessrotate.hook import notes  # noqa: PLC0415 - as above
-    from sessrotate.in_place import operations  # noqa: PLC0415 - as above
+    from sessrotate.hook import compaction, notes  # noqa: PLC0415 - as above
+    from sessrotate.in_place import operations, rewound  # noqa: PLC0415 - as above
 
+    where = job.where
+    if job.awaits:
+        done = compaction.awaited(where, compaction.announced(job.status))
+        if done is None or done.is_repeated_if_rotated:
+            return  # in the second case, the end of the session is the better moment
+    with suppress(OSError):
+        if where.live.stat().st_size < least and not rewound.may_be(where.live):
+            return
     where = place.home(where)  # a rotation brings its archive, and the note with it, there
-    with suppress(OSError):  # on a full disk, try all the same
-        notes.write(where, least, None)
+    with suppress(OSError, RefusedError):  # on a full disk, try all the same
+        notes.write(where, None)
     silent = nullcontext(lambda _done: None)
     problem: str | None
     try:
-        done = operations.rotate_session(where, _WAIT, lambda *_: silent, live=True, by_itself=True)
-        problem = None if done.refusal is None else str(done.refusal)
+        rotated = operations.rotate_session(
+            where, _WAIT, lambda *_: silent, live=True, by_itself=True, least=least
+        )
+        problem = None if rotated.refusal is None else str(rotated.refusal)
     except operations.RestoredError:
         problem = None  # as its owner wants it
     except SessrotateError as error:
         problem = str(error)
     except Exception as error:  # noqa: BLE001 - nobody else would report it
         problem = f"sessrotate itself failed: {_bug(error)}."
-    with suppress(OSError):
+    with suppress(OSError, RefusedError):
         if problem is None:
             notes.clear(where)
         else:
-            notes.write(where, least, problem)
+            notes.write(where, problem)
 
 
 def _bug(error: Exception) -> str:
@@ -153,7 +198,7 @@ def _apart(work: Callable[[], None]) -> bool:
     The process is in no session with a terminal, so that no hang-up and no signal to the client's
     group reaches it, and it has no file open that the client might wait for.
     """
-    if not hasattr(os, "fork"):
+    if not platforms.HERE.forks:
         return False
     try:
         child = os.fork()

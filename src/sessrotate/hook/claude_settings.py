@@ -6,7 +6,10 @@ entry's own text is inserted or removed where a tokenizer says that it belongs.
 
 The shape that the client documents (2.0.28 to 2.1.330), and the only one that is touched:
 
-    {"hooks": {"SessionEnd": [{"hooks": [{"type": "command", "command": …, "timeout": …}]}]}}
+    {"hooks": {EVENT: [{"matcher": …, "hooks": [{"type": "command", "command": …, "timeout": …}]}]}}
+
+`PostCompact` is never used: where 2.0.x finds an event that it does not know, it ignores the user's
+whole settings.
 """
 
 from __future__ import annotations
@@ -25,7 +28,17 @@ if TYPE_CHECKING:
 
     from sessrotate.parsing.json_edit import Box, Value
 
-EVENT: Final = "SessionEnd"
+ENDED: Final = "SessionEnd"
+"""The event of a session that ends."""
+
+BEGUN: Final = "SessionStart"
+"""The event of a session that begins, or that goes on behind a compaction."""
+
+COMPACTED: Final = "compact"
+"""What a `SessionStart` matches that comes with a compaction, and its `source` then."""
+
+EVENTS: Final[dict[str, dict[str, str]]] = {BEGUN: {"matcher": COMPACTED}, ENDED: {}}
+"""When the client calls us, each with what our group has besides its hooks."""
 
 TIMEOUT: Final = 10
 """Seconds after which the client gives up on the hook; a call takes a fraction of one."""
@@ -49,7 +62,7 @@ class _Ours:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """The objects and the list that lead to our entries, as far as they exist."""
+    """The objects and the list that lead to our entries of an event, as far as they exist."""
 
     top: Box
     hooks: Box | None
@@ -59,7 +72,7 @@ class _Found:
 
 def command(program: str, least: str) -> str:
     """Return the shell command that calls the hook of `program` with a size, and never fails."""
-    return shlex.join([program, "hook", "--min-size", least]) + _QUIETLY
+    return shlex.join([program, "hook", "--min-gain", least]) + _QUIETLY
 
 
 def program_of(line: str) -> str | None:
@@ -74,44 +87,49 @@ def program_of(line: str) -> str | None:
     match words:
         case [program, "hook"]:
             is_ours = True
-        case [program, "hook", "--min-size", least]:
+        case [program, "hook", "--min-gain", least]:
             is_ours = units.size(least) is not None
         case _:
             return None
     return program if is_ours and program.rpartition("/")[2] == _PROGRAM else None
 
 
-def commands(text: str) -> list[str]:
-    """Return the command lines of our entries. Raises as `install` does."""
-    return [json_edit.string(text, one.command) or "" for one in _look(text).ours]
-
-
-def is_disabled(text: str) -> bool:
-    """Tell whether these settings, which are valid, turn all hooks off."""
-    return json_edit.document(text).get("disableAllHooks") is True
+def commands(text: str) -> dict[str, list[str]]:
+    """Return the command lines of our entries by event. Raises as `install` does."""
+    return {
+        event: [json_edit.string(text, one.command) or "" for one in _look(text, event).ours]
+        for event in EVENTS
+    }
 
 
 def install(text: str, line: str) -> str:
-    """Return the settings with one entry of ours, which calls this command line.
+    """Return the settings with one entry of ours for each of `EVENTS`, which calls this line.
 
     An existing entry gets the command line and keeps everything else. Raises RefusedError if the
     text is not JSON, or not of the documented shape.
     """
-    found = _look(text)
+    for event in EVENTS:
+        text = _installed(text, event, line)
+    return text
+
+
+def _installed(text: str, event: str, line: str) -> str:
+    found = _look(text, event)
     while len(found.ours) > 1:
         text = _without(text, found.ours[-1])
-        found = _look(text)
+        found = _look(text, event)
     if found.ours:
         place = found.ours[0].command
         if json_edit.string(text, place) == line:
             return text
         return json_edit.replaced(text, place, json.dumps(line, ensure_ascii=False))
-    group = {"hooks": [{"type": "command", "command": line, "timeout": TIMEOUT}]}
+    entry = {"type": "command", "command": line, "timeout": TIMEOUT}
+    group = {**EVENTS[event], "hooks": [entry]}
     if found.event is not None:
         return json_edit.including(text, found.event, None, group)
     if found.hooks is not None:
-        return json_edit.including(text, found.hooks, EVENT, [group])
-    return json_edit.including(text, found.top, "hooks", {EVENT: [group]})
+        return json_edit.including(text, found.hooks, event, [group])
+    return json_edit.including(text, found.top, "hooks", {event: [group]})
 
 
 def remove(text: str, before: str | None) -> str:
@@ -120,22 +138,31 @@ def remove(text: str, before: str | None) -> str:
     `before` is the text before the first installation, if it is known: an empty object or list
     that it had stays, as it was. Raises as `install` does.
     """
-    if not _look(text).ours:
-        return text
-    while ours := _look(text).ours:
-        text = _without(text, ours[-1])
+    touched = [event for event in EVENTS if _look(text, event).ours]
+    for event in touched:
+        while ours := _look(text, event).ours:
+            text = _without(text, ours[-1])
     husks = _husks(before or "")
-    for name in (EVENT, "hooks"):
-        found = _look(text)
-        box, inside = (found.event, found.hooks) if name == EVENT else (found.hooks, found.top)
-        if box is None or inside is None or box.values:
-            return text
-        if name in husks:
-            return json_edit.replaced(text, box, husks[name])
-        keys = [value.key for value in inside.values]
-        text = json_edit.without(text, inside, keys.index(name))
+    for event in touched:
+        found = _look(text, event)
+        if found.hooks is not None and found.event is not None:
+            text = _unhusked(text, found.hooks, event, found.event, husks)
+    found = _look(text, ENDED)
+    if touched and found.hooks is not None:
+        text = _unhusked(text, found.top, "hooks", found.hooks, husks)
     top = json_edit.outermost(text)
-    return json_edit.replaced(text, top, husks[""]) if not top.values and "" in husks else text
+    if touched and not top.values and "" in husks:
+        return json_edit.replaced(text, top, husks[""])
+    return text
+
+
+def _unhusked(text: str, inside: Box, name: str, box: Box, husks: dict[str, str]) -> str:
+    """Return the text without an object or list that is empty now, unless it always was."""
+    if box.values:
+        return text
+    if name in husks:
+        return json_edit.replaced(text, box, husks[name])
+    return json_edit.without(text, inside, [value.key for value in inside.values].index(name))
 
 
 def is_empty(text: str) -> bool:
@@ -148,11 +175,13 @@ def is_empty(text: str) -> bool:
 
 def _husks(before: str) -> dict[str, str]:
     """Return the empty objects and lists that lead to our entries, by name ("" for the top)."""
+    boxes: dict[str, Box | None] = {}
     try:
-        found = _look(before)
+        for event in EVENTS:
+            found = _look(before, event)
+            boxes |= {"": found.top, "hooks": found.hooks, event: found.event}
     except RefusedError:
         return {}
-    boxes = {"": found.top, "hooks": found.hooks, EVENT: found.event}
     return {
         name: before[box.start : box.end]
         for name, box in boxes.items()
@@ -167,29 +196,30 @@ def _without(text: str, ours: _Ours) -> str:
     return json_edit.without(text, ours.groups, ours.group)
 
 
-def _look(text: str) -> _Found:
+def _look(text: str, event: str) -> _Found:
     json_edit.document(text)
     top = json_edit.outermost(text)
     hooks = _inner(text, top, "hooks", "{", "an object")
-    event = None if hooks is None else _inner(text, hooks, EVENT, "[", "a list")
-    return _Found(top, hooks, event, () if event is None else tuple(_ours(text, event)))
+    groups = None if hooks is None else _inner(text, hooks, event, "[", "a list")
+    ours = () if groups is None else tuple(_ours(text, event, groups))
+    return _Found(top, hooks, groups, ours)
 
 
-def _ours(text: str, event: Box) -> Iterator[_Ours]:
-    for group, value in enumerate(event.values):
-        inside = _object(text, value, f"An element of {EVENT}")
+def _ours(text: str, event: str, groups: Box) -> Iterator[_Ours]:
+    for group, value in enumerate(groups.values):
+        inside = _object(text, value, f"An element of {event}")
         entries = _inner(text, inside, "hooks", "[", "a list")
         if entries is None:
             raise RefusedError(
-                f"An object in {EVENT} has no list of hooks: add one, or remove the object."
+                f"An object in {event} has no list of hooks: add one, or remove the object."
             )
         for number, entry in enumerate(entries.values):
-            members = _object(text, entry, f"A hook of {EVENT}")
+            members = _object(text, entry, f"A hook of {event}")
             kind, line = (_member(members, key) for key in ("type", "command"))
             if line is None or kind is None or json_edit.string(text, kind) != "command":
                 continue
             if program_of(json_edit.string(text, line) or "") is not None:
-                yield _Ours(entries, number, event, group, line)
+                yield _Ours(entries, number, groups, group, line)
 
 
 def _object(text: str, value: Value, what: str) -> Box:

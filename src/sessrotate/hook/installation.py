@@ -48,11 +48,14 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """Our hooks in the settings: their command lines, and whether the client runs any hook."""
+    """Our hooks in the settings: their command lines.
+
+    `lacking` are the events that none of them is for, where there are some.
+    """
 
     path: Path
     commands: tuple[str, ...]
-    is_disabled: bool
+    lacking: tuple[str, ...] = ()
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -67,16 +70,17 @@ def installed() -> Installed:
     with storage("read the settings"):
         data = _content(path)
     if data is None:
-        return Installed(path, (), is_disabled=False)
+        return Installed(path, ())
     with _named(path):
         text = _text(data)
-        return Installed(
-            path, tuple(claude_settings.commands(text)), claude_settings.is_disabled(text)
-        )
+        ours = claude_settings.commands(text)
+        lines = tuple(dict.fromkeys(line for found in ours.values() for line in found))
+        lacking = tuple(event for event, found in ours.items() if lines and not found)
+        return Installed(path, lines, lacking)
 
 
 def plan_install(least: str) -> Change:
-    """Return the change that installs the hook for sessions of at least `least`, e.g. `50M`.
+    """Return the change that installs the hook for rotations that gain `least`, e.g. `128K`.
 
     Raises RefusedError if the settings cannot be understood.
     """
@@ -90,7 +94,7 @@ def plan_install(least: str) -> Change:
             raise RefusedError(
                 f"{printable(line)} is not UTF-8, which JSON must be: install sessrotate elsewhere."
             ) from None
-        is_first = before is not None and not claude_settings.commands(text)
+        is_first = before is not None and not any(claude_settings.commands(text).values())
     return Change(path, target, before, after, _backup(path) if is_first else None)
 
 

@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate import fs
-from sessrotate.archive import place
-from sessrotate.errors import printable
+from sessrotate.archive import own, place
+from sessrotate.errors import SessrotateError, printable
+from sessrotate.segments import load
+from sessrotate.system import ownership
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,20 +32,25 @@ _LONGEST: Final = 1000
 class Note:
     """A rotation that began at a time (ISO 8601) and failed; or did not end, if `error` is None.
 
-    `least` is the hook's minimum size: a session that is smaller now was rotated in another way.
+    `inode` is the live file's: if it has another one now, it was rotated in another way.
     """
 
     where: Place
     at: str
-    least: int
+    inode: int
     error: str | None
 
 
-def write(where: Place, least: int, error: str | None) -> None:
-    """Note that a rotation begins, or why it failed. Raises OSError."""
+def write(where: Place, error: str | None) -> None:
+    """Note that a rotation begins, or why it failed.
+
+    Raises OSError; RefusedError if root would leave it in another's folder, or behind a link.
+    """
+    own.check_folders(where)
+    ownership.check(*where.owned)
     note = {
         "at": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
-        "min_size": least,
+        "inode": where.live.lstat().st_ino,
         "error": None if error is None else printable(error, _LONGEST),
     }
     fs.create_folder(where.note.parent)
@@ -51,15 +58,16 @@ def write(where: Place, least: int, error: str | None) -> None:
 
 
 def clear(where: Place) -> None:
-    """Remove the note of a session. Raises OSError."""
+    """Remove the note of a session. Raises as `write` does."""
+    own.check_folders(where)
     fs.remove_files(where.note.parent, [where.note.name])
 
 
 def notes() -> Iterator[Note]:
-    """Yield the notes of sessions that still exist, are as large, and are not being rotated."""
+    """Yield the notes of live files that are still there and are not being rotated."""
     for where in place.noted():
         note = _read(where)
-        if note is None or not _is_as_large(note):
+        if note is None or not _is_there(note):
             continue
         if note.error is not None or not _is_at_work(where):
             yield note
@@ -67,26 +75,35 @@ def notes() -> Iterator[Note]:
 
 def _read(where: Place) -> Note | None:
     try:
-        with where.note.open("rb") as file:
-            found: Any = json.loads(file.read(_LARGEST))
-        at, least, error = str(found["at"]), int(found["min_size"]), found["error"]
-    except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
+        name = where.note.relative_to(root := place.root()).as_posix()
+        found: Any = json.loads(load.read_small(root, name, _LARGEST))
+        at, inode, error = str(found["at"]), int(found["inode"]), found["error"]
+    except (
+        SessrotateError,
+        OSError,
+        ValueError,
+        TypeError,
+        KeyError,
+        OverflowError,
+        RecursionError,
+    ):
         return None
-    return Note(where, at, least, None if error is None else str(error))
+    return Note(where, at, inode, None if error is None else str(error))
 
 
-def _is_as_large(note: Note) -> bool:
+def _is_there(note: Note) -> bool:
     try:
-        return note.where.live.stat().st_size >= note.least
+        return note.where.live.lstat().st_ino == note.inode
     except OSError:
         return False
 
 
 def _is_at_work(where: Place) -> bool:
     try:
+        own.check_folders(where)
         with fs.held(where.lock):
             return False
     except BlockingIOError:
         return True
-    except OSError:
+    except (SessrotateError, OSError):
         return False

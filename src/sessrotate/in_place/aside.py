@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sessrotate import fs, names
+from sessrotate.archive import own
 from sessrotate.archive.place import ASIDE, FOLDER
 from sessrotate.errors import RefusedError, printable, storage
 from sessrotate.system import locks
@@ -47,7 +48,12 @@ class Plan:
 
 
 def plan(place: Place) -> Plan:
-    """Look at an archive, in whatever state; raise RefusedError if there is none."""
+    """Look at an archive, in whatever state; raise RefusedError if there is none.
+
+    Also if a folder above it is a link: what is behind that is somebody else's. The archive may be
+    a link itself, which is then moved.
+    """
+    own.check_folders(place)
     if not os.path.lexists(place.archive):
         raise RefusedError(f"{printable(place.session)} has no archive.")
     size = 0

@@ -9,11 +9,10 @@ Rule: told by identity and by all that the file holds. What is not surely ours i
 
 from __future__ import annotations
 
-import os
 import stat
 from typing import TYPE_CHECKING
 
-from sessrotate import names
+from sessrotate import names, platforms
 from sessrotate.archive.continued import first_line
 from sessrotate.archive.intent import Mark
 from sessrotate.archive.late_lines import is_at
@@ -51,7 +50,7 @@ def is_plain(found: State) -> bool:
     Nothing else takes the live file's place: an archive may come from somebody else.
     """
     status = found.place.draft.lstat()
-    is_own = not hasattr(os, "geteuid") or status.st_uid == os.geteuid()
+    is_own = platforms.is_ours(status.st_uid)
     return stat.S_ISREG(status.st_mode) and status.st_nlink == 1 and is_own
 
 

@@ -1,4 +1,4 @@
-"""Rotating every large session of the machine, one after the other.
+"""Rotating every large session of the machine, one after the other, and those to be healed.
 
 Rule: a session that a client runs is passed over; nobody waits for it. So is one whose owner
 restored it, and a copy of another's live file.
@@ -7,23 +7,44 @@ restored it, and a copy of another's live file.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sessrotate.archive import copies, place
 from sessrotate.clients.claude import client as claude
+from sessrotate.in_place import rewound
 from sessrotate.in_place.operations import RestoredError
 from sessrotate.in_place.outcome import Outcome, each, failure
 from sessrotate.system import in_use
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from sessrotate.archive.place import Place
     from sessrotate.in_place import operations
+    from sessrotate.in_place.outcome import Result
 
 
-def sessions(least: int) -> list[tuple[Place, int]]:
-    """Return the sessions of at least `least` bytes and their sizes, largest first."""
+TOO_LITTLE: Final = "it would free less of the disk than is worth it"
+"""What is said of a session that is left as it is because of that."""
+
+_MIB: Final = 1 << 20
+
+
+def sessions(least: int, *, or_rewound: bool = False) -> list[tuple[Place, int]]:
+    """Return the sessions of at least `least` bytes and their sizes, largest first.
+
+    With `or_rewound`, smaller ones too that may need rows of their archives.
+    """
+    return _found(lambda path, size: size >= least or (or_rewound and rewound.may_be(path)))
+
+
+def rewound_sessions() -> list[tuple[Place, int]]:
+    """Return those that may need rows of their archives, and their sizes, largest first."""
+    return _found(lambda path, _size: rewound.may_be(path))
+
+
+def _found(is_wanted: Callable[[Path, int], bool]) -> list[tuple[Place, int]]:
     found = []
     for path in claude.sessions():
         try:
@@ -31,9 +52,24 @@ def sessions(least: int) -> list[tuple[Place, int]]:
         except OSError:
             continue  # it went away while we looked
         where = place.of(path)
-        if where is not None and size >= least and copies.of_copy(path) is None:
+        if where is not None and is_wanted(path, size) and copies.of_copy(path) is None:
             found.append((where, size))
     return sorted(found, key=lambda entry: (-entry[1], entry[0].live))
+
+
+def leads(wanted: list[tuple[Place, int]]) -> dict[Place, str]:
+    """Return for each session where in the batch it is: `3 of 8 · 580/875 MiB`.
+
+    The bytes are of live files: those of the sessions before it, and of all.
+    """
+    found: dict[Place, str] = {}
+    before, total = 0, sum(size for _, size in wanted)
+    for number, (where, size) in enumerate(wanted, 1):
+        found[where] = f"{number:,} of {len(wanted):,}"
+        if total >= _MIB:
+            found[where] += f" · {before // _MIB:,}/{total // _MIB:,} MiB"
+        before += size
+    return found
 
 
 def rotate(
@@ -56,20 +92,36 @@ def rotate(
         if done.refusal is not None:
             return failure(where, done.refusal)
         if done.plan.live is None:
-            return Outcome(where, "nothing to do", size=before)
+            return Outcome(where, "nothing to do", size=before, detail=_lacking(done.plan.lacks))
+        if done.gains_too_little:
+            return Outcome(where, "nothing to do", size=before, detail=TOO_LITTLE)
         planned = done.seconds is None
-        after = done.plan.bytes_after if planned else _size(where, before)
-        return Outcome(where, "planned" if planned else "done", before - after, after)
+        after = done.plan.bytes_after if planned else live_size(where, before)
+        detail = "rows came back from its archive" if done.plan.heals else ""
+        gained, disk = (done.disk.gain, done.disk.before) if done.disk is not None else (0, 0)
+        result: Result = "planned" if planned else "done"
+        numbers = tuple(segment.index for segment in done.plan.segments)
+        return Outcome(
+            where, result, before - after, after, gained, detail, disk=disk, segments=numbers
+        )
 
     for outcome in each(sizes, act, "rotate the session"):
         if outcome.error is None or outcome.where is None:
             yield outcome
         else:  # the swap may be done all the same
-            after = _size(outcome.where, sizes[outcome.where])
+            after = live_size(outcome.where, sizes[outcome.where])
             yield replace(outcome, freed=sizes[outcome.where] - after, size=after)
 
 
-def _size(where: Place, otherwise: int) -> int:
+def _lacking(number: int | None) -> str:
+    """Say which segment may have had a row that a resume needs, and is gone; empty if none."""
+    if number is None:
+        return ""
+    return f"A resume lacks rows that may have been in segment {number:,}, which is gone."
+
+
+def live_size(where: Place, otherwise: int = 0) -> int:
+    """Return how many bytes the live file of a session has; `otherwise` if it is gone."""
     try:
         return where.live.stat().st_size
     except OSError:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from sessrotate import fs
 from sessrotate.archive import copies, place, restored
 from sessrotate.errors import storage
+from sessrotate.in_place import readme
 from sessrotate.system import locks
 
 if TYPE_CHECKING:
@@ -32,16 +33,18 @@ def alone(where: Place, wait: float, *, adopt: bool = False) -> Iterator[Place]:
     is taken for the whole history, and no archive is looked for. Raises InUseError if a lock stays
     taken, RefusedError if the live file is a copy, StorageError as the system reports.
     """
-    home = place.home(where)
+    # The project may have been moved since somebody found the session there.
+    home = place.home(where if adopt else place.located(where))
     with locks.alone(home, wait):
         if not adopt:
             with storage("look for the archive"):
-                found = place.located(home)
+                found = place.located(home, surely=True)
                 copies.check_owner(found)
             if found.project != home.project:
                 with locks.alone(found, wait):
                     move(found, home)
         yield home
+        readme.leave(home)
 
 
 def move(old: Place, new: Place) -> None:

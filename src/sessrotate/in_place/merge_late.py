@@ -13,12 +13,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import fs, names
-from sessrotate.archive import late_file, state
+from sessrotate.archive import copies, late_file, state
 from sessrotate.archive.intent import HEAD, NO_SWAP, Intent, Late, Mark, Swap
 from sessrotate.archive.late_file import Counted
 from sessrotate.archive.late_lines import find
 from sessrotate.errors import DamagedError, RefusedError, SessrotateError, printable
-from sessrotate.in_place import retire, swap
+from sessrotate.in_place import rebuild_manifest, retire, swap
 from sessrotate.in_place.obstacles import obstacles
 from sessrotate.model import Span
 from sessrotate.system.source import Source
@@ -81,9 +81,11 @@ def close(found: State) -> None:
     fs.remove_files(folder, [names.PACK, names.DRAFT, *late, *partial])
     if begun is not None and pending is not None:
         swap.write_intent(found.place, _waiting(begun, pending))
-    elif begun is not None and (begun.operation == "restore" or begun.is_restored):
+    elif begun is not None and begun.ends_restored:
         retire.retire(found)
     else:
+        if begun is not None and begun.operation != "rotate":
+            rebuild_manifest.from_intent(found, begun)
         fs.remove_files(folder, [names.INTENT])
 
 
@@ -105,7 +107,7 @@ def _waiting(begun: Intent, late: Late) -> Intent:
         len(begun.manifest.segments),
         begun.manifest,
         replace(late, end=0),
-        is_restored=begun.is_restored or begun.operation == "restore",
+        is_restored=begun.ends_restored,
     )
 
 
@@ -119,6 +121,7 @@ def take_back(found: State) -> None:
     if begun is None or begun.late is None:
         return
     if found.is_gone and found.pack is not None:  # it is the live file that was there before
+        copies.check_unmoved(place)
         fs.create_folder(place.live.parent)
         fs.add_name(place.pack, place.live)
     if begun.operation == "insert":

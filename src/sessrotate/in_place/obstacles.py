@@ -9,7 +9,7 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from sessrotate import fs, names
+from sessrotate import fs, names, platforms
 from sessrotate.errors import printable
 from sessrotate.segments.scan import MAX_BOUNDARIES
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sessrotate.archive.place import Place
+    from sessrotate.archive.state import State
+    from sessrotate.model import Segment
     from sessrotate.system.source import Source
 
 
@@ -32,7 +34,7 @@ def obstacles(place: Place, source: Source, given: int) -> Iterator[str]:
         yield f"{name} is a symbolic link: put the file itself in its place."
     if status.st_nlink - given > 1:
         yield f"{name} has another name (a hard link): remove that, or put a copy in its place."
-    if hasattr(os, "geteuid") and status.st_uid != os.geteuid():
+    if not platforms.is_ours(status.st_uid):
         yield f"{name} belongs to another user: run this as that user."
     if fs.is_fixed(source.fd):
         yield f"{name} must not be changed (lsattr says i or a): take that away with chattr."
@@ -57,6 +59,22 @@ def _longest_name(folder: Path) -> int:
         return 255
 
 
+def strangers(found: State, segments: list[Segment]) -> str | None:
+    """Return what stands where a segment is to go: nothing that we do not know is overwritten."""
+    wanted = {
+        names.segment_file(found.place.session, "numbered", part.index, codec)
+        for part in segments
+        for codec in names.CODEC_SUFFIX
+    }
+    files = sorted(wanted & found.listing)
+    if not files:
+        return None
+    folder = printable(str(found.place.archive))
+    listed = ", ".join(printable(file) for file in files[:3])
+    more = f" and {len(files) - 3} more" if len(files) > 3 else ""  # noqa: PLR2004 - a sentence
+    return f"{folder} holds {listed}{more}, which no {names.MANIFEST} lists."
+
+
 def elsewhere(place: Place) -> str:
     """Return the reason that a session and its archive are on two file systems, or two mounts."""
     return (
@@ -69,8 +87,7 @@ def elsewhere(place: Place) -> str:
 
 def disk(path: Path) -> tuple[int, str]:
     """Return the device and the mount that a path is on; a link is not followed."""
-    flags = [getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOFOLLOW", "O_PATH")]
-    fd = os.open(path, os.O_RDONLY | sum(flags))
+    fd = os.open(path, os.O_RDONLY | platforms.ONLY_LOOK)
     try:
         return disk_of(fd)
     finally:

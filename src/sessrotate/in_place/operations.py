@@ -20,11 +20,22 @@ from sessrotate.errors import (
     printable,
     storage,
 )
-from sessrotate.in_place import aside, homecoming, recover, restore, retire, rotate, seal
+from sessrotate.in_place import (
+    aside,
+    gain,
+    homecoming,
+    rebuild_manifest,
+    recover,
+    restore,
+    retire,
+    rotate,
+    seal,
+)
+from sessrotate.in_place.gain import DiskUse
 from sessrotate.in_place.seal import NotQuietError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from contextlib import AbstractContextManager
 
     from sessrotate.archive.place import Place
@@ -32,6 +43,7 @@ if TYPE_CHECKING:
     from sessrotate.in_place.recover import Recovery
     from sessrotate.in_place.restore import RestorePlan
     from sessrotate.in_place.rotate import RotationPlan
+    from sessrotate.model import Codec
 
     Progress = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
     """Given what is being done and how many bytes there are, shows how many are done."""
@@ -46,7 +58,9 @@ class Rotated:
     """What a rotation came to: its plan, what was recovered before, and how it went.
 
     `seconds` is how long a client would have had to wait, None if nothing was done: there was
-    nothing to cut, or the `refusal`. `pending` says why the history is not sealed yet.
+    nothing to cut, too little to gain, or the `refusal`. `pending` says why the history is not
+    sealed yet. `disk` is what the session takes of the disk, None where nothing was, or is to be,
+    done. `gains_too_little`: less than was wanted.
     """
 
     plan: RotationPlan
@@ -54,15 +68,19 @@ class Rotated:
     seconds: float | None = None
     refusal: RequestError | None = None
     pending: str | None = None
+    disk: DiskUse | None = None
+    gains_too_little: bool = False
 
 
 def plan_session(
     where: Place,
     progress: Progress,
     *,
+    codec: Codec = "zstd",
     live: bool = False,
     adopt: bool = False,
     by_itself: bool = False,
+    least: int = 0,
 ) -> Rotated:
     """Return what `rotate_session` would do, and what would keep it from that; change nothing.
 
@@ -74,17 +92,24 @@ def plan_session(
             copies.check_owner(where)
         where = place.home(where) if adopt else where
     _check_wanted(where, by_itself=by_itself)
-    with storage("read the session"), state.opened(where) as found:
-        _check_here(found)
-        recovery = recover.plan(found)
+    with storage("read the session"), state.opened(where) as there:
+        _check_here(there)
+        recovery = recover.plan(there)
+        found = rebuild_manifest.as_if(there) if recovery.deed == "rebuild" else there
         size = found.live.size() if found.live is not None else 0
         with progress("Reading", size) as reading:
-            planned = rotate.prepare(found, reading, adopt=adopt)
-    try:
-        rotate.check(planned, where, live=live)
-    except RequestError as error:
-        return Rotated(planned, recovery, refusal=error)
-    return Rotated(planned, recovery)
+            planned = rotate.prepare(found, reading, codec=codec, adopt=adopt)
+        try:
+            rotate.check(planned, where, live=live)
+        except RequestError as error:
+            return Rotated(planned, recovery, refusal=error)
+        if found.live is None or planned.live is None:
+            return Rotated(planned, recovery)
+        before = gain.measured(where)
+        after = before - gain.expected(planned, found.live)
+    disk = DiskUse(before, after, is_estimated=True)
+    too_little = _is_too_little(planned, disk.gain, least)
+    return Rotated(planned, recovery, disk=disk, gains_too_little=too_little)
 
 
 def rotate_session(
@@ -92,17 +117,21 @@ def rotate_session(
     wait: float,
     progress: Progress,
     *,
+    codec: Codec = "zstd",
     live: bool = False,
     adopt: bool = False,
     by_itself: bool = False,
+    least: int = 0,
 ) -> Rotated:
     """Move a session's history to its archive.
 
     `wait` is how many seconds to wait for another sessrotate, and for a moment without a writer;
-    `live` is as in `rotate.check`, `adopt` as in `rotate.prepare`; `by_itself` is whether nobody
-    named this session. Raises as `rotate.prepare`, `rotate.execute` and `recover` do, but for what
-    keeps the plan from being carried out, which is returned with it; RestoredError if it rotates
-    `by_itself` what its owner restored.
+    `codec` is how segments are stored, `live` is as in `rotate.check`, `adopt` as in
+    `rotate.prepare`; `by_itself` is whether nobody named this session. With `least`, nothing is
+    done that would gain the disk fewer bytes; a healing gains none, and is done. Raises as
+    `rotate.prepare`, `rotate.execute` and `recover` do, but for what keeps the plan from being
+    carried out, which is returned with it; RestoredError if it rotates `by_itself` what its owner
+    restored.
     """
     with homecoming.alone(where, wait, adopt=adopt) as home:
         recovered = _recover(home, wait, progress)
@@ -111,11 +140,15 @@ def rotate_session(
             _check_here(found)
             size = found.live.size() if found.live is not None else 0
             with progress("Reading", size) as reading:
-                planned = rotate.prepare(found, reading, adopt=adopt)
+                planned = rotate.prepare(found, reading, codec=codec, adopt=adopt)
             if planned.live is None and not planned.refusals:
                 return Rotated(planned, recovered)
             try:
                 rotate.check(planned, home, live=live)
+                # Without a limit, no samples are read.
+                if least and _is_too_little(planned, gain.expected(planned, found.live), least):
+                    return Rotated(planned, recovered, gains_too_little=True)
+                before = gain.measured(home)
                 with storage("rotate the session"):
                     retire.forget(home)
                 with _aside(home, planned), progress("Checking", planned.end) as checking:
@@ -126,9 +159,11 @@ def rotate_session(
         try:
             with _after_the_swap(home), progress("Sealing", moved) as sealing:
                 seal.finish(home, wait, sealing)
+            pending = None
         except NotQuietError as error:
-            return Rotated(planned, recovered, seconds, pending=str(error))
-        return Rotated(planned, recovered, seconds)
+            pending = str(error)
+        disk = DiskUse(before, gain.measured(home))
+        return Rotated(planned, recovered, seconds, pending=pending, disk=disk)
 
 
 def restore_session(where: Place, wait: float, progress: Progress) -> RestorePlan | None:
@@ -163,11 +198,31 @@ def recover_session(where: Place, wait: float, progress: Progress) -> Recovery:
         return _recover(home, wait, progress)
 
 
+def _is_too_little(planned: RotationPlan, gained: int, least: int) -> bool:
+    """Tell whether less is gained than was wanted; 0 wants any rotation, a healing gains none."""
+    return bool(least) and not planned.heals and gained < least
+
+
+def finish_interrupted(places: Iterable[Place], wait: float, progress: Progress) -> None:
+    """Finish or undo what interrupted runs left of these sessions, before anybody plans for them.
+
+    `wait` is in seconds. What cannot be finished is passed over: whoever plans finds it again.
+    """
+    for where in places:
+        if not where.archive.exists():
+            continue
+        with suppress(SessrotateError, OSError):
+            with state.opened(where) as found:
+                is_left = bool(recover.plan(found).sentence)
+            if is_left:
+                recover_session(where, wait, progress)
+
+
 def _check_wanted(where: Place, *, by_itself: bool) -> None:
     if by_itself and restored.is_marked(where):
         name = printable(where.session)
         raise RestoredError(
-            f"Its owner restored it: it stays whole until `sessrotate split --in-place {name}`."
+            f"Its owner restored it: it stays whole until `sessrotate rotate {name}`."
         )
 
 
@@ -175,7 +230,8 @@ def _check_here(found: State) -> None:
     """Raise RefusedError if the session is archived: nothing of it is where its client looks."""
     if found.is_archived:
         name = printable(found.place.session)
-        raise RefusedError(f"{name} is archived: put it back with `sessrotate unarchive {name}`.")
+        raise RefusedError(f"{name} is archived: put it back with `sessrotate restore {name}`.")
+    copies.check_unmoved(found.place)
 
 
 @contextmanager

@@ -26,16 +26,26 @@ class Outcome:
     """What became of one session, or in a dry run what would; `where` is None for none of them.
 
     `freed` is how many bytes left the place that the command clears (the client's folder, the
-    archive, the trash), and `size` how many the session's files have afterwards. `detail` is for
-    a person.
+    archive, the trash), and `size` how many the session's files have afterwards. `gained` is how
+    many bytes the disk has more afterwards, and `disk` how many the session took of it before,
+    where that was measured. `detail` is for a person. `segments` are the numbers of those that were
+    archived or pruned, where a command does that.
     """
 
     where: Place | None
     result: Result
     freed: int = 0
     size: int = 0
+    gained: int = 0
     detail: str = ""
     error: SessrotateError | None = None
+    disk: int = 0
+    segments: tuple[int, ...] = ()
+
+    @property
+    def before(self) -> int:
+        """How many bytes the session's files had."""
+        return self.size + self.freed
 
     @property
     def session(self) -> str:

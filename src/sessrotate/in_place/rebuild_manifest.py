@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import fs, names
-from sessrotate.archive import clock_record
+from sessrotate.archive import clock_record, continuity
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import listed
 from sessrotate.errors import DamagedError, printable
@@ -26,8 +26,9 @@ from sessrotate.segments.segment_set import body
 from sessrotate.system.digest import Tally
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection
 
+    from sessrotate.archive.intent import Intent
     from sessrotate.archive.state import State
     from sessrotate.segments.segment_set import SegmentFile, SegmentSet
 
@@ -37,19 +38,11 @@ RULE: Final = "before its manifest was lost"
 
 
 def is_lost(found: State) -> bool:
-    """Tell whether a live file goes on from an archive that has lost its manifest."""
-    is_whole = found.header is None or found.intent is not None or found.manifest is not None
-    return not is_whole and bool({*_segments(found, found.listing), *_trashed(found)})
-
-
-def _segments(found: State, listing: Iterable[str]) -> list[str]:
-    """Return the names of the session's segments among these."""
-    session = found.place.session
-    return [
-        name
-        for name in sorted(listing)
-        if name.endswith(names.SUFFIXES) and session in names.possible_sessions(name)
-    ]
+    """Tell whether a live file goes on from an archive that lacks its manifest, and only that."""
+    if found.header is None or found.intent is not None or found.manifest is not None:
+        return False
+    there = {*continuity.segments_among(found, found.listing), *_trashed(found)}
+    return bool(there) and not continuity.missing(found)
 
 
 def _trashed(found: State) -> list[str]:
@@ -61,7 +54,7 @@ def _trashed(found: State) -> list[str]:
     if trash.is_symlink() or (trash.exists() and not trash.is_dir()):
         raise DamagedError(f"{printable(str(trash))} is not a folder: move it away.")
     there = (path.name for path in listed(trash) if path.is_file() and not path.is_symlink())
-    return [name for name in _segments(found, there) if name not in found.listing]
+    return [name for name in continuity.segments_among(found, there) if name not in found.listing]
 
 
 def rebuild(found: State) -> None:
@@ -78,14 +71,36 @@ def rebuild(found: State) -> None:
     except DamagedError:
         fs.move_files(archive, pruned, archive / names.TRASH)
         raise
-    path, number = archive / names.MANIFEST, 1
+    _replace(found, data)
+    if pruned:
+        fs.move_files(archive, pruned, archive / names.TRASH)
+
+
+def as_if(found: State) -> State:
+    """Return what will be found when the manifest was made again; change nothing.
+
+    Unless some segments are in the trash, from where `rebuild` reads them only once they are back.
+    Raises DamagedError if the segments do not prove themselves.
+    """
+    if _trashed(found):
+        return found
+    made = _made(found, frozenset())
+    return replace(found, manifest=made, listed=made, problem=None)
+
+
+def from_intent(found: State, begun: Intent) -> None:
+    """Write the manifest that a merge of late lines knows, if the archive has none to read."""
+    if found.manifest is None:
+        _replace(found, manifest.dump(begun.manifest))
+
+
+def _replace(found: State, data: bytes) -> None:
+    path, number = found.place.archive / names.MANIFEST, 1
     while os.path.lexists(kept := path.with_name(f"{path.name}.damaged.{number}")):
         number += 1
     if path.name in found.listing:
         fs.rename_files({path: kept})
     fs.create_file_at_once(path, data)
-    if pruned:
-        fs.move_files(archive, pruned, archive / names.TRASH)
 
 
 def _made(found: State, pruned: Collection[str]) -> Manifest:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from sessrotate import fs, names
-from sessrotate.archive import recovery_table, state
+from sessrotate.archive import copies, recovery_table, state
 from sessrotate.errors import DamagedError, printable
 from sessrotate.in_place import aside, drafted, merge_late, rebuild_manifest, seal, swap, waiting
 
@@ -152,9 +152,11 @@ def recover(place: Place, wait: float, progress: Callable[[int], None]) -> Recov
             fs.remove_files(place.archive, [names.DRAFT])
     if todo.deed == "undo":
         if is_gone:  # the pack is the live file that was there before
+            copies.check_unmoved(place)
             fs.create_folder(place.live.parent)
             fs.add_name(place.pack, place.live)
         swap.undo(place)
+        said += _made_again(place)
     elif todo.deed in {"finish", "take back"}:
         seal.finish(place, wait, progress)
     elif not found.listing:
@@ -178,6 +180,15 @@ def _put_back(place: Place) -> Iterator[str]:
     # Two names cannot be exchanged here, or there are two such files; or it is a link.
     yield from _kept(place, (place.draft,))
     fs.remove_files(place.archive, [names.DRAFT])
+
+
+def _made_again(place: Place) -> Iterator[str]:
+    """Make a lost manifest again whose making was interrupted; say so."""
+    with state.opened(place) as found:
+        todo = plan(found)
+        if todo.deed == "rebuild":
+            rebuild_manifest.rebuild(found)
+            yield todo.past
 
 
 def _kept(place: Place, files: tuple[Path, ...]) -> Iterator[str]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sessrotate import names
-from sessrotate.archive import continued, place, restored
+from sessrotate.archive import continued, own, place, restored
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import listed
 from sessrotate.errors import RefusedError, WrongUsageError, printable, storage
@@ -115,8 +115,8 @@ def execute(moves: list[Move], wait: float, *, dry_run: bool) -> Iterator[Outcom
 def check(move: Move) -> None:
     """Raise RefusedError unless an archive belongs to its new place, and can be moved there."""
     old, new = move.old, move.new
-    place.check_own(old)
-    place.check_own(new)
+    own.check_own(old)
+    own.check_own(new)
     for reason in _reasons(old, new):
         raise RefusedError(reason)
 

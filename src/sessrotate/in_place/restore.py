@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sessrotate import fs
+from sessrotate.archive import copies
 from sessrotate.archive.intent import HEAD, Intent, Mark, Swap
 from sessrotate.errors import (
     DamagedError,
@@ -42,13 +43,13 @@ if TYPE_CHECKING:
 class RestorePlan:
     """A whole restoration, decided and not yet done.
 
-    `tail` is what the live file has, in bytes; `pending`, when it was carried out, why the archive
-    is still there, None if it is not.
+    `tail` is what the live file has, in bytes, None if it is gone; `pending`, when it was carried
+    out, why the archive is still there, None if it is not.
     """
 
     manifest: Manifest
     prefix: int
-    tail: int
+    tail: int | None
     room: int | None
     pending: str | None = None
 
@@ -58,7 +59,7 @@ class RestorePlan:
 
         The archive keeps its own until the trash is emptied.
         """
-        return self.manifest.source_bytes + self.tail
+        return self.manifest.source_bytes + (self.tail or 0)
 
 
 def prepare(found: State) -> RestorePlan | None:
@@ -72,14 +73,14 @@ def prepare(found: State) -> RestorePlan | None:
         return None
     if any(entry.pruned for entry in found.listed.segments):
         raise RefusedError(
-            "Some of the history was pruned, so the session cannot be whole again: `undelete` "
-            "brings back what is still in the trash."
+            "Some of the history was pruned: `restore` brings back first what is still in the "
+            "trash."
         )
-    if found.live is not None:
+    if found.live is not None and not found.is_archived:  # or that was asked when it went
         reasons = [*obstacles(found.place, found.live, int(found.pack is not None))]
         if reasons:
             raise RefusedError(" ".join(reasons))
-    tail = found.live.size() - found.prefix if found.live is not None else 0
+    tail = found.live.size() - found.prefix if found.live is not None else None
     return RestorePlan(found.listed, found.prefix, tail, fs.free_bytes(found.place.archive))
 
 
@@ -146,11 +147,11 @@ def _write_history(
 
 
 def _write_tail(planned: RestorePlan, source: Source, draft: fs.Draft) -> Mark:
-    tail = Fingerprint()
-    for piece in source.pieces(Span(planned.prefix, planned.prefix + planned.tail)):
+    tail, size = Fingerprint(), planned.tail or 0
+    for piece in source.pieces(Span(planned.prefix, planned.prefix + size)):
         tail.update(piece)
         draft.append(piece)
-    return Mark(planned.tail, tail.digest)
+    return Mark(size, tail.digest)
 
 
 def _bring_back(planned: RestorePlan, found: State, progress: Callable[[int], None]) -> None:
@@ -160,6 +161,7 @@ def _bring_back(planned: RestorePlan, found: State, progress: Callable[[int], No
         with fs.Draft(place.draft) as draft:
             whole = _write_history(planned, found, draft, progress)
             draft.sync()
+        copies.check_unmoved(place)  # writing it took a while
         # All of it is the mark: whatever appears under the name meanwhile must not pass for it.
         begun = Intent(
             operation="restore",
@@ -174,6 +176,9 @@ def _bring_back(planned: RestorePlan, found: State, progress: Callable[[int], No
         swap.undo(place)
         name = printable(str(place.live))
         raise InUseError(f"{name} appeared meanwhile: nothing was changed.") from None
+    except InUseError:
+        swap.undo(place)
+        raise
     except OSError:
         with suppress(OSError):
             if not os.path.lexists(place.live):

@@ -8,18 +8,18 @@ what speaks against it; a dry run shows the same plan.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import groupby
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from sessrotate import clients, fs, names
+from sessrotate import clients, fs
 from sessrotate.archive.intent import HEAD, Intent, Mark, Swap
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.claude import contract as claude_contract
 from sessrotate.errors import DamagedError, InUseError, RefusedError, printable, storage
-from sessrotate.in_place import swap
-from sessrotate.in_place.obstacles import obstacles
+from sessrotate.in_place import archived_rows, swap
+from sessrotate.in_place.obstacles import obstacles, strangers
 from sessrotate.model import Scan, SealedSegment, Segment, Span
-from sessrotate.segments import dating, live_header, plan, scan, sealed_file
+from sessrotate.segments import dating, live_header, plan, scan
 from sessrotate.segments.live_header import LiveHeader
 from sessrotate.segments.manifest import Manifest
 from sessrotate.system import in_use
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from sessrotate.archive.place import Place
     from sessrotate.archive.state import State
     from sessrotate.clients.claude.contract import LivePlan
-    from sessrotate.model import Boundary, FileIdentity
+    from sessrotate.model import Boundary, Codec, FileIdentity
     from sessrotate.system.source import Source
 
 BUFFER: Final = 256 * 1024
@@ -47,8 +47,10 @@ class RotationPlan:
     `prefix` is how many bytes of the live file are no part of the history. `archived` are the
     segments that are in the archive already, `segments` those that go there, in offsets of the
     whole history, and `newest` is the one that stays live. `live` says where to cut and what to
-    carry, in offsets of the live file; it is None if there is nothing to cut. `puts_aside` says
-    that the live file is taken for the whole history, whatever the archive holds.
+    carry, in offsets of the live file; it is None if there is nothing to do. `codec` is how new
+    segments are stored. `puts_aside` says that the live file is taken for the whole history,
+    whatever the archive holds. `lacks` is the number of the segment that may have had a row which a
+    resume would need, if that is gone.
     """
 
     session: str
@@ -61,13 +63,25 @@ class RotationPlan:
     newest: Segment
     live: LivePlan | None
     opaque_lines: int
+    codec: Codec
     puts_aside: bool
     refusals: tuple[str, ...]
+    lacks: int | None = None
+
+    @property
+    def heals(self) -> bool:
+        """Whether rows come back from the archive, and none goes there."""
+        return self.live is not None and not self.segments
 
     @property
     def start(self) -> int:
         """Where in the history the live file's body begins, in bytes."""
         return self.archived[-1].segment.span.end if self.archived else 0
+
+    def in_live(self, span: Span) -> Span:
+        """Return where in the live file a part of the history stands that is not archived yet."""
+        shift = self.prefix - self.start
+        return Span(span.start + shift, span.end + shift)
 
     @property
     def carried_bytes(self) -> int:
@@ -89,16 +103,23 @@ class RotationPlan:
         return max(self.bytes_after, *copied, 0)
 
 
-def prepare(found: State, progress: Callable[[int], None], *, adopt: bool = False) -> RotationPlan:
+def prepare(
+    found: State,
+    progress: Callable[[int], None],
+    *,
+    codec: Codec = "zstd",
+    adopt: bool = False,
+    heal: bool = True,
+) -> RotationPlan:
     """Read a session once and return the plan of its rotation; nothing is written.
 
     `progress` is told how many bytes are done. With `adopt`, a live file that does not go on from
-    its archive is taken for the whole history. Raises NotASessionError if the file is no session
-    of a known client, InUseError if it shrinks or is replaced meanwhile.
+    its archive is taken for the whole history. With `heal`, and with nothing to cut, rows come back
+    that a resume lacks (`rewound` says why). Raises NotASessionError if the file is no session of a
+    known client, InUseError if it shrinks or is replaced meanwhile.
     """
     source = _source(found)
-    identity = source.identity()
-    problem = found.problem
+    identity, problem = source.identity(), found.problem
     archived = found.listed.segments if found.listed is not None and problem is None else ()
     prefix = 0 if problem is not None else found.prefix
     with storage("read the session"):
@@ -106,19 +127,21 @@ def prepare(found: State, progress: Callable[[int], None], *, adopt: bool = Fals
         if not scanned.boundaries:
             clients.client_of(source)
         segments = _segments(source, scanned, prefix, archived)
-        contract, refusals = None, list[str]()
-        if scanned.boundaries and scanned.boundaries[-1].offset > prefix:
-            start = scanned.boundaries[-1].offset
-            line = Span(start, source.line_end(start, scanned.end))
-            history, older = segments[-1].span.end, _older(found, archived)
-            contract = claude_contract.plan(source, line, scanned.end, history, older)
+        contract, lacks, refusals = None, None, list[str]()
+        last = scanned.boundaries[-1].offset if scanned.boundaries else 0
+        if last > prefix or (heal and archived and last == prefix):
+            starts = [boundary.offset for boundary in scanned.boundaries]
+            older = partial(archived_rows.older, found, archived)
+            judged = prefix + (found.header.judged_bytes if found.header and prefix else 0)
+            contract = claude_contract.plan(source, starts, scanned.end, older, judged=judged)
             _check_unshifted(source, scanned.boundaries[-1], scanned.end)
-            refusals += obstacles(found.place, source, int(found.pack is not None))
+            if last == prefix and (contract.hidden is not None or not contract.reaches_back):
+                lacks, contract = contract.hidden, None
     if contract is not None:
-        refusals += [
-            f"{reason} {_LATER}" for reason in (*contract.refusals, *_copied(archived, segments))
-        ]
-        problem = problem or _strangers(found, segments[:-1])
+        refusals += obstacles(found.place, source, int(found.pack is not None))
+        reasons = *contract.refusals, *_copied(archived, segments)
+        refusals += [f"{reason} {_LATER}" for reason in reasons]
+        problem = problem or strangers(found, segments[:-1])
     if problem and not adopt:
         says_how = found.trashed or "`sessrotate" in problem
         refusals.append(problem if says_how else f"{problem} {_ADOPT}")
@@ -133,8 +156,10 @@ def prepare(found: State, progress: Callable[[int], None], *, adopt: bool = Fals
         newest=segments[-1],
         live=contract,
         opaque_lines=scanned.opaque_lines,
+        codec=codec,
         puts_aside=problem is not None and adopt,
         refusals=tuple(refusals),
+        lacks=lacks,
     )
 
 
@@ -158,20 +183,11 @@ def _segments(
 
 
 def _copied(archived: tuple[SealedSegment, ...], segments: list[Segment]) -> Iterator[str]:
-    """Say if the last boundary is an earlier one, written again (2.1.112): the newest is before."""
+    """Say if the last boundary is an older one, written again (2.1.112): the newest is before."""
     parts = [*(entry.segment for entry in archived), *segments]
     *earlier, last = (part.boundary and part.boundary.uuid for part in parts)
-    if last is not None and last in earlier:
+    if last is not None and last in earlier and last != earlier[-1]:  # the newest is as good
         yield "The last compaction in the file is a copy of an earlier one."
-
-
-def _older(
-    found: State, archived: tuple[SealedSegment, ...]
-) -> Iterator[tuple[int, Source | None]]:
-    """Yield the sealed segments, the newest first; None for one that cannot be looked into."""
-    for entry in reversed(archived):
-        with sealed_file.sealed(found.place.archive, found.place.session, entry) as source:
-            yield entry.segment.index, source
 
 
 def _source(found: State) -> Source:
@@ -194,18 +210,6 @@ def _check_unshifted(source: Source, boundary: Boundary | None, end: int) -> Non
     is_begun = not start or source.read_at(start - 1, 1) == b"\n"
     if not is_begun or claude.boundary(source.pieces(line), line) != boundary:
         raise InUseError("The session was changed while it was read; try again.")
-
-
-def _strangers(found: State, segments: list[Segment]) -> str | None:
-    """Return what stands where a segment is to go: nothing that we do not know is overwritten."""
-    wanted = {names.segment_file(found.place.session, "numbered", part.index) for part in segments}
-    files = sorted(wanted & found.listing)
-    if not files:
-        return None
-    folder = printable(str(found.place.archive))
-    listed = ", ".join(printable(file) for file in files[:3])
-    more = f" and {len(files) - 3} more" if len(files) > 3 else ""  # noqa: PLR2004 - as above
-    return f"{folder} holds {listed}{more}, which no {names.MANIFEST} lists."
 
 
 # ── carrying it out ──────────────────────────────────────────────────────────────────────────
@@ -254,48 +258,34 @@ def _sealed(
     planned: RotationPlan, source: Source, progress: Callable[[int], None]
 ) -> tuple[SealedSegment, ...]:
     """Return the segments that go to the archive with their digests, read once more for it."""
-    shift = planned.prefix - planned.start
     buffer, sealed = bytearray(BUFFER), []
     with memoryview(buffer) as view:
         for segment in planned.segments:
-            tally, end = Tally(), segment.span.end + shift
-            for start in range(segment.span.start + shift, end, BUFFER):
-                size = min(BUFFER, end - start)
+            tally, span = Tally(), planned.in_live(segment.span)
+            for start in range(span.start, span.end, BUFFER):
+                size = min(BUFFER, span.end - start)
                 source.fill(view[:size], start)
                 tally.update(buffer, size)
                 progress(start + size)
-            sealed.append(SealedSegment(segment, tally.digest, tally.lines, "plain"))
+            sealed.append(SealedSegment(segment, tally.digest, tally.lines, planned.codec))
     return tuple(sealed)
 
 
 def _header(planned: RotationPlan, parent: str, carried: str, boundary: str) -> LiveHeader:
     opening = planned.newest.boundary
+    oldest = (*(entry.segment for entry in planned.archived[:1]), *planned.segments)[0]
     return LiveHeader(
         root=planned.session,
         index=planned.newest.index,
-        timestamp=opening.timestamp if opening else None,
+        # By the first time in a file programs know when its session began.
+        timestamp=oldest.first_timestamp or (opening.timestamp if opening else None),
         start=planned.newest.span.start,
         parent_digest=parent,
         carried_bytes=planned.carried_bytes,
         carried_digest=carried,
         boundary_digest=boundary,
+        judged_bytes=planned.newest.span.size,
     )
-
-
-def _carried(planned: RotationPlan, place: Place, live_file: Source) -> Iterator[bytes]:
-    """Yield the carried lines, newlines included, from wherever they stand."""
-    carried = planned.live.carried if planned.live is not None else ()
-    for index, group in groupby(carried, key=lambda entry: entry.segment):
-        spans = [Span(entry.span.start, entry.span.end + 1) for entry in group]
-        if index is None:
-            for span in spans:
-                yield from live_file.pieces(span)
-            continue
-        with sealed_file.sealed(place.archive, place.session, planned.archived[index]) as segment:
-            if segment is None:
-                raise DamagedError(f"Segment {index} cannot be read any more.")
-            for span in spans:
-                yield from segment.pieces(span)
 
 
 def _write(
@@ -306,17 +296,18 @@ def _write(
     draft: fs.Draft,
 ) -> Intent:
     """Write the new live file, on the disk when this returns; return what is going to happen."""
-    contract = planned.live
-    if contract is None:
+    if (contract := planned.live) is None:
         raise DamagedError("There is nothing to cut.")
+    carry = partial(archived_rows.carried, contract.carried, planned.archived, found.place, source)
     carried = Fingerprint()
-    for piece in _carried(planned, found.place, source):
+    for piece in carry():
         carried.update(piece)
     line = Span(contract.cut, source.line_end(contract.cut, planned.end) + 1)
     boundary = Mark.of(source.read_at(line.start, line.size))
-    head = live_header.line(_header(planned, sealed[-1].digest, carried.digest, boundary.digest))
+    parent = (*planned.archived, *sealed)[-1].digest
+    head = live_header.line(_header(planned, parent, carried.digest, boundary.digest))
     draft.append(head)
-    for piece in _carried(planned, found.place, source):
+    for piece in carry():
         draft.append(piece)
     tail = Fingerprint()
     for piece in source.pieces(Span(contract.cut, planned.end)):

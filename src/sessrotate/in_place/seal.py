@@ -9,17 +9,20 @@ file since.
 
 from __future__ import annotations
 
+import errno
+import os
 import stat
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from sessrotate import fs, names
-from sessrotate.archive import state
+from sessrotate.archive import signs, state
 from sessrotate.archive.intent import Batch, Mark
 from sessrotate.archive.late_lines import is_at
 from sessrotate.archive.waiting import packs
 from sessrotate.errors import DamagedError, InUseError, printable
 from sessrotate.in_place import merge_late, retire, sealed_copies, waiting
+from sessrotate.in_place.sealed_copies import Sealing
 from sessrotate.in_place.swap import write_intent
 from sessrotate.model import Span
 from sessrotate.segments import load, manifest
@@ -39,13 +42,20 @@ if TYPE_CHECKING:
 _AT_ONCE: Final = 1024 * 1024
 """Most late bytes that are appended in one batch, unless a single line is longer."""
 
-_Quiet = Literal["proved", "likely", "no"]
+_Quiet = Literal["proved", "over", "likely", "no"]
+"""How sure it is that nobody can write to a pack any more: by a lease; after a day in which nobody
+did, which is no proof; after a minute."""
+
+_SURE: Final = {"proved", "over"}
 
 _QUIET: Final = 60.0
 """Seconds without a change after which a pack is sealed, by copies, where there are no leases."""
 
 _READERS: Final = 2.0
 """Seconds to wait for readers of the replaced file, before it is copied instead of cut."""
+
+_NO_ROOM: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+"""What a full disk, a quota and a limit answer."""
 
 _UNKNOWN: Final = (
     "This file system cannot tell whether a process still writes to the replaced file."
@@ -92,24 +102,20 @@ def finish(place: Place, wait: float, progress: Callable[[int], None]) -> None:
 def _close(found: State, quiet: _Quiet, was: FileIdentity | None = None) -> bool:
     """Remove what is not needed any more; tell whether nothing came to the pack meanwhile.
 
-    Unless it is proved that nobody can write to the pack, it waits. The archive of a restored
-    session waits for all such files. `was` is what the pack was when it was looked at.
+    Unless it is proved that nobody can write to the pack, it waits for a day. The archive of a
+    restored session waits for all such files. `was` is what the pack was when it was looked at.
     """
     pack, begun = found.pack, found.intent
-    if pack is not None and quiet != "proved":
+    if pack is not None and quiet not in _SURE:
         was = was or pack.identity()
         if waiting.quiet_for(was, 0) < _QUIET or not waiting.keep(found, was):
             return False
-    elif begun is not None and _is_restoring(begun) and found.pending is None:
+    elif begun is not None and begun.ends_restored and found.pending is None:
         waiting.settle(found.place)
         if any(packs(found.place)):
             raise NotQuietError(_IN_A_DAY)
     merge_late.close(found)
     return True
-
-
-def _is_restoring(begun: Intent) -> bool:
-    return begun.operation == "restore" or begun.is_restored
 
 
 def _bring_over(place: Place, wait: float) -> _Quiet:
@@ -135,7 +141,7 @@ def _bring_over(place: Place, wait: float) -> _Quiet:
             begun = merge_late.forget_outdated(found) or begun
             size, residue = live.size(), found.residue
             late, is_last = residue.span, residue.at == size
-            if late.size and (quiet == "proved" or (quiet == "likely" and not is_last)):
+            if late.size and (quiet in _SURE or (quiet == "likely" and not is_last)):
                 merge_late.keep(found, residue)
                 late = Span(late.end, late.end)
             if quiet == "no":  # a line under way may still be gone on with
@@ -178,7 +184,8 @@ def _checked(found: State) -> Source:
 def _drop_tail(found: State, begun: Intent, pack: Source, quiet: _Quiet, wait: float) -> None:
     if quiet == "no":
         raise NotQuietError(_LATER)
-    if quiet == "likely" and _is_restoring(begun):
+    if quiet == "likely" and begun.ends_restored:
+        waiting.settle(found.place)  # what came to others need not wait for this one
         raise NotQuietError(_IN_A_DAY)  # the archive goes, and could have nothing that waits
     if begun.operation == "rotate" and quiet == "proved" and _may_shorten(found, pack, wait):
         fs.shorten(found.place.pack, begun.swap.cut)
@@ -188,7 +195,7 @@ def _quiet(pack: Source, begun_ns: int, wait: float) -> _Quiet:
     """Tell whether nobody can write to the replaced file any more.
 
     Where there are no leases, it is never quiet in the run that replaced it, `begun_ns` nanoseconds
-    after 1970, and a day without a change is the proof. Raises NotQuietError if somebody has it
+    after 1970, and is over after a day without a change. Raises NotQuietError if somebody has it
     open for writing.
     """
     try:
@@ -200,7 +207,7 @@ def _quiet(pack: Source, begun_ns: int, wait: float) -> _Quiet:
         return "proved"
     here = pack.identity()
     if waiting.is_over(here, begun_ns):
-        return "proved"
+        return "over"
     return "likely" if waiting.quiet_for(here, begun_ns) >= _QUIET else "no"
 
 
@@ -211,12 +218,7 @@ def _may_shorten(found: State, pack: Source, wait: float) -> bool:
     would take the end of a shortened file for that of the session, and go on from there: readers
     are waited for, some seconds at most.
     """
-    status = found.place.pack.lstat()
-    if (
-        not stat.S_ISREG(status.st_mode)
-        or status.st_nlink != 1
-        or (found.live is not None and found.live.identity().inode == status.st_ino)
-    ):
+    if not _has_one_name(found):
         return False
     answer = lease.within(min(wait, _READERS), lease.write, pack.fd)
     if answer == "taken":
@@ -224,59 +226,93 @@ def _may_shorten(found: State, pack: Source, wait: float) -> bool:
     return answer != "busy"
 
 
+def _has_one_name(found: State) -> bool:
+    """Tell whether the pack is a file that has no other name, and is not the live file."""
+    status = found.place.pack.lstat()
+    return (
+        stat.S_ISREG(status.st_mode)
+        and status.st_nlink == 1
+        and (found.live is None or found.live.identity().inode != status.st_ino)
+    )
+
+
 def _seal(
     found: State, begun: Intent, quiet: _Quiet, wait: float, progress: Callable[[int], None]
 ) -> bool:
     """Write the segments; tell whether nothing came to the pack meanwhile.
 
-    What a client may still write to becomes no segment: then all of them are copies.
+    What a client may still write to becomes no segment: then all of them are copies. After a quiet
+    day it may, if the disk has no room for copies.
     """
     place, folder = found.place, found.place.archive
     was = None if found.pack is None else found.pack.identity()
-    new = begun.manifest.segments[begun.first :]
-    pending = [entry for entry in new if sealed_copies.name(found, entry) not in found.listing]
-    _check_sealed(found, begun)
+    listed = signs.as_sealed(found, begun)
+    new = listed.segments[begun.first :]
+    pending = [entry for entry in new if entry.segment.index not in found.sealed]
+    sealing = Sealing(found, begun, load.of_manifest(folder, found.listing, listed))
+    for number in sorted(found.sealed):  # by an earlier run; the pack goes by what they hold
+        check(sealing.segments, number)
     is_ours = found.pack is not None and quiet == "proved"
-    may_shorten = is_ours and found.pack is not None and _may_shorten(found, found.pack, wait)
     if found.pack is not None and not is_ours:
-        _check_room(folder, pending)
+        is_ours = not _has_room(folder, pending, quiet)
+    may_shorten = is_ours and found.pack is not None and _may_shorten(found, found.pack, wait)
     done = 0
     for batch in sealed_copies.batches(pending, fs.free_bytes(folder)):
         spans = [begun.in_pack(entry.segment.span) for entry in batch]
-        start, end = spans[-1].start, spans[0].end
-        if found.pack is None or found.pack.size() < end:
+        if found.pack is None or found.pack.size() < spans[0].end:
             raise DamagedError(f"{printable(str(place.pack))} is not what it was.")
-        if not batch[0].segment.index and may_shorten and len(batch) == 1:
-            # The oldest segment is what is left of the pack: no copy, and no room, is needed.
-            if not is_at(found.pack, start, Mark(end - start, batch[0].digest)):
-                raise sealed_copies.changed(batch[0])
-            fs.shorten(place.pack, end)
-            fs.rename_files({place.pack: folder / sealed_copies.name(found, batch[0])})
-        else:
-            sealed_copies.copy(found, begun, batch)
+        may_shorten = may_shorten and _has_one_name(found)
+        if batch[0].segment.index or not may_shorten:
+            sealed_copies.copy(sealing, batch)
+            may_shorten = may_shorten and _has_one_name(found)  # copying takes a while
             if may_shorten:
-                fs.shorten(place.pack, start)
+                fs.shorten(place.pack, spans[-1].start)
+        else:
+            first = _seal_first(sealing, batch[0])
+            listed = replace(listed, segments=(first, *listed.segments[1:]))
         done += sum(entry.segment.span.size for entry in batch)
         progress(done)
-    fs.create_file_at_once(folder / names.MANIFEST, manifest.dump(begun.manifest))
+    fs.create_file_at_once(folder / names.MANIFEST, manifest.dump(listed))
     return _close(found, quiet, was)
 
 
-def _check_room(folder: Path, pending: list[SealedSegment]) -> None:
-    """Raise NotQuietError unless there is room for copies of all segments beside the pack."""
+def _seal_first(sealing: Sealing, entry: SealedSegment) -> SealedSegment:
+    """Seal the oldest segment of a session; return how it is stored.
+
+    It is what is left of the pack. Plain it needs no copy, and so no room: that is how it stays if
+    there is none to compress it.
+    """
+    found, span = sealing.found, sealing.begun.in_pack(entry.segment.span)
+    place = found.place
+    if entry.codec != "plain":
+        try:
+            sealed_copies.copy(sealing, [entry])
+        except OSError as error:
+            # With its name it counts, and a second form would be in the way.
+            has_name = os.path.lexists(place.archive / sealed_copies.name(found, entry))
+            if has_name or error.errno not in _NO_ROOM:
+                raise
+            entry = replace(entry, codec="plain")
+        else:
+            return entry
+    if found.pack is None or not is_at(found.pack, span.start, Mark(span.size, entry.digest)):
+        raise sealed_copies.changed(entry)
+    fs.shorten(place.pack, span.end)
+    fs.rename_files({place.pack: place.archive / sealed_copies.name(found, entry)})
+    return entry
+
+
+def _has_room(folder: Path, pending: list[SealedSegment], quiet: _Quiet) -> bool:
+    """Tell whether there is room for copies of all segments beside the pack.
+
+    Raises NotQuietError if there is none and the day is not over.
+    """
     room, needed = fs.free_bytes(folder), sum(entry.segment.span.size for entry in pending)
-    if room is not None and room < needed:
+    if room is None or room >= needed:
+        return True
+    if quiet != "over":
         raise NotQuietError(
             f"{_UNKNOWN} So the history has to be copied, which needs room for {needed:,} bytes, "
             f"and {room:,} are free. Free some space; or wait until it has been quiet for a day."
         )
-
-
-def _check_sealed(found: State, begun: Intent) -> None:
-    """Raise DamagedError unless what is under the names of new segments is just that.
-
-    An earlier run has sealed them; the pack goes by what they hold, so a name is not enough.
-    """
-    segments = load.of_manifest(found.place.archive, found.listing, begun.manifest)
-    for number in sorted(found.sealed):
-        check(segments, number)
+    return False

@@ -1,11 +1,12 @@
-"""Copying segments from the pack to files of their own.
+"""Copying segments from the pack to files of their own, compressed where the intent says so.
 
 Rule: a segment is on the disk under its name, with the bytes that were planned, before the pack may
-lose them.
+lose them. A compressed one was read back by then.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -13,15 +14,16 @@ from sessrotate import fs, names
 from sessrotate.errors import DamagedError
 from sessrotate.fs import replacing
 from sessrotate.fs.replacing import Replacement
-from sessrotate.segments import header
+from sessrotate.segments import compressed, header
 from sessrotate.system.digest import ZERO, Fingerprint
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from sessrotate.archive.intent import Intent
     from sessrotate.archive.state import State
     from sessrotate.model import SealedSegment, Span
+    from sessrotate.segments.segment_set import SegmentSet
 
 BUFFER: Final = 256 * 1024
 
@@ -33,13 +35,25 @@ _PLENTY: Final = 8 * _BATCH
 """Free bytes from which on batches may be larger than the largest segment."""
 
 
+@dataclass(frozen=True, slots=True)
+class Sealing:
+    """One sealing: the session as it was found, its intent, and what the archive will be."""
+
+    found: State
+    begun: Intent
+    segments: SegmentSet
+
+
 def batches(pending: list[SealedSegment], room: int | None) -> Iterator[list[SealedSegment]]:
     """Yield the segments from the last to the first, as many at once as may be copied at once.
 
-    The first segment of a session is alone, since it needs no copy. On a disk that is almost full
-    a batch is no larger than the largest segment.
+    The first segment of a session is alone, since a plain one needs no copy. On a disk that is
+    almost full a batch is no larger than the largest segment; if they are compressed, of which
+    nobody knows the sizes, it is one segment.
     """
-    largest = max((entry.segment.span.size for entry in pending), default=0)
+    largest = max(
+        (entry.segment.span.size for entry in pending if entry.codec == "plain"), default=0
+    )
     limit = max(largest, _BATCH if room is not None and room > _PLENTY else 0)
     copied = [entry for entry in reversed(pending) if entry.segment.index]
     yield from replacing.batches(copied, lambda entry: entry.segment.span.size, limit)
@@ -48,26 +62,43 @@ def batches(pending: list[SealedSegment], room: int | None) -> Iterator[list[Sea
 
 def name(found: State, entry: SealedSegment) -> str:
     """Return the name of a segment's file."""
-    return names.segment_file(found.place.session, "numbered", entry.segment.index)
+    return names.segment_file(found.place.session, "numbered", entry.segment.index, entry.codec)
 
 
-def copy(found: State, begun: Intent, batch: list[SealedSegment]) -> None:
+def copy(sealing: Sealing, batch: list[SealedSegment]) -> None:
     """Write segments from the pack; they are on the disk under their names when this returns."""
 
     def file(entry: SealedSegment) -> Replacement[SealedSegment]:
-        path = found.place.archive / name(found, entry)
+        path = sealing.found.place.archive / name(sealing.found, entry)
         draft = path.with_name(path.name + names.PARTIAL)
-        return Replacement(draft, path, partial(_write, found, begun, entry))
+        return Replacement(draft, path, partial(_write, sealing, entry, draft.name))
 
     # What is under a segment's name counts: no other record has to say so.
-    replacing.replace_files([file(entry) for entry in batch])
+    replacing.replace_files([file(entry) for entry in batch], threads=_threads(batch))
 
 
-def _write(found: State, begun: Intent, entry: SealedSegment, draft: fs.Draft) -> SealedSegment:
-    """Write a segment; raise DamagedError if the pack has not what was planned."""
-    draft.append(_header(begun, entry))
-    if _copied(found, begun.in_pack(entry.segment.span), draft) != entry.digest:
+def _threads(batch: list[SealedSegment]) -> int:
+    is_compressed = any(entry.codec == "zstd" for entry in batch)
+    return compressed.workers(entry.segment.span.size for entry in batch) if is_compressed else 1
+
+
+def _write(sealing: Sealing, entry: SealedSegment, file: str, draft: fs.Draft) -> SealedSegment:
+    """Write a segment; raise DamagedError if the pack has not what was planned.
+
+    A compressed one is read back before it is synced. What is read comes from memory in any case,
+    and a write that the disk refuses is an error of the sync.
+    """
+    head = _header(sealing.begun, entry)
+    is_plain = entry.codec == "plain"
+    frame = None if is_plain else compressed.Frame(draft, len(head) + entry.segment.span.size)
+    append = draft.append if frame is None else frame.append
+    append(head)
+    span = sealing.begun.in_pack(entry.segment.span)
+    if _copied(sealing.found, span, append) != entry.digest:
         raise changed(entry)
+    if frame is not None:
+        frame.finish()
+        compressed.prove(sealing.segments, entry.segment.index, file)
     return entry
 
 
@@ -84,7 +115,7 @@ def _header(begun: Intent, entry: SealedSegment) -> bytes:
     )
 
 
-def _copied(found: State, span: Span, file: fs.NewFile) -> str:
+def _copied(found: State, span: Span, append: Callable[[memoryview], None]) -> str:
     copied, buffer = Fingerprint(), bytearray(BUFFER)
     pack = found.pack
     with memoryview(buffer) as view:
@@ -93,7 +124,7 @@ def _copied(found: State, span: Span, file: fs.NewFile) -> str:
             if pack is not None:
                 pack.fill(view[:size], start)
             copied.update(view[:size])
-            file.append(view[:size])
+            append(view[:size])
     return copied.digest
 
 

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import fs, names
-from sessrotate.archive import state, waiting
+from sessrotate.archive import own, state, waiting
 from sessrotate.archive.clock_record import stamp
 from sessrotate.archive.intent import NO_SWAP, Batch, Mark
 from sessrotate.archive.late_file import Counted
 from sessrotate.archive.late_lines import is_at, residue
 from sessrotate.archive.waiting import NOTE, Note
 from sessrotate.errors import printable
+from sessrotate.in_place import clock_check
 from sessrotate.model import Span
 from sessrotate.system import in_use, lease
 from sessrotate.system.source import Source
@@ -40,12 +42,20 @@ _AT_ONCE: Final = 1024 * 1024
 """Most bytes that are appended in one batch, unless a single line is longer."""
 
 
-def is_over(file: FileIdentity, since_ns: int, quiet: float = QUIET) -> bool:
+def is_over(
+    file: FileIdentity, since_ns: int, quiet: float = QUIET, *, is_dry: bool = False
+) -> bool:
     """Tell whether a file has been quiet for so many seconds, and nobody is known to write to it.
 
-    `since_ns`, nanoseconds since 1970, is when it was replaced.
+    `since_ns`, nanoseconds since 1970, is when it was replaced. A clock that cannot be believed
+    says no; unless this is a dry run, what was seen of the clock is remembered.
     """
-    return quiet_for(file, since_ns) >= quiet and not any(in_use.writers(file))
+    if quiet_for(file, since_ns) < quiet or any(in_use.writers(file)):
+        return False
+    verdict = clock_check.look(quiet, time.time(), None)  # only now: it looks at every session
+    if not is_dry:
+        clock_check.remember(verdict)
+    return not verdict.doubt
 
 
 def quiet_for(file: FileIdentity, since_ns: int) -> float:
@@ -65,6 +75,9 @@ def keep(found: State, was: FileIdentity) -> bool:
     mark = _mark(pack, pack.size())
     if pack.identity() != was or was.size != mark.size:
         return False
+    if _has_name(found.place, was):  # a power loss may leave both names of a rename
+        fs.remove_files(found.place.archive, [names.PACK])
+        return True
     path = waiting.free_name(found.place)
     fs.create_folder(path.parent)
     # The note first: without it nothing would ever be done about the file.
@@ -74,11 +87,23 @@ def keep(found: State, was: FileIdentity) -> bool:
     return True
 
 
+def _has_name(place: Place, pack: FileIdentity) -> bool:
+    """Tell whether the pack is one of the files that wait, with a note."""
+    with ExitStack() as stack:
+        opened = [
+            stack.enter_context(_opened(place, each.path))
+            for each in waiting.packs(place)
+            if each.note is not None
+        ]
+        return any(pack.is_same_file(each.identity()) for each in opened)
+
+
 def settle(place: Place) -> int:
     """Bring over what came to the files that wait, and remove those whose time is over.
 
-    The session's lock is held, and nothing is left of a rotation. Returns how many bytes were
-    removed. Raises OSError as the system reports.
+    The session's lock is held, and nothing is left of a rotation; of a restoration, no more than
+    that its archive goes, which waits for these files. Returns how many bytes were removed. Raises
+    OSError as the system reports.
     """
     freed = 0
     for each in waiting.packs(place):
@@ -103,6 +128,7 @@ def settle(place: Place) -> int:
 
 def problems(place: Place) -> Iterator[tuple[Path, str]]:
     """Yield the files that wait and are never removed, and what a person does about each."""
+    own.check_own(place)
     for each in waiting.packs(place):
         shown = printable(str(each.path))
         if each.note is None:
@@ -139,7 +165,7 @@ def _brought_over(place: Place, path: Path, note: Note) -> Note | None:
                 return note
             if os.fstat(pack.fd).st_nlink != 1:
                 return None  # it may be any file that somebody gave this name
-            if live is None or found.is_gone or found.is_archived or found.intent is not None:
+            if live is None or found.is_gone or found.is_archived or not _is_done(found):
                 return None
             if not is_at(pack, 0, note.mark):
                 return None  # edited: what is in it belongs nowhere
@@ -163,6 +189,13 @@ def _brought_over(place: Place, path: Path, note: Note) -> Note | None:
             fs.append(place.live, data)
             note = Note(_mark(pack, end), note.since, here.modified_ns)
         _write(path, note)
+
+
+def _is_done(found: State) -> bool:
+    """Tell whether nothing is left of a rotation or restoration that could move live bytes."""
+    if found.intent is None:
+        return True
+    return found.intent.ends_restored and found.standing == "after" and found.pending is None
 
 
 def _whole(pack: Source, start: int, live: Source, size: int) -> tuple[int, bool]:
@@ -191,13 +224,12 @@ def _write(path: Path, note: Note) -> None:
 
 
 def _clean(place: Place) -> None:
-    """Remove the notes of files that have gone, then the folder if it is empty."""
+    """Remove notes that are not finished or whose file has gone, then the folder if it is empty."""
     if not place.waiting.is_dir() or place.waiting.is_symlink():
         return
     there = {path.name for path in place.waiting.iterdir()}
-    ends = (NOTE, NOTE + names.PARTIAL)
-    notes = {name for name in there if name.endswith(ends)}
-    fs.remove_files(
-        place.waiting, sorted(name for name in notes if name.partition(".")[0] not in there)
-    )
+    drafts = {name for name in there if name.endswith(NOTE + names.PARTIAL)}
+    notes = {name for name in there if name.endswith(NOTE)}
+    gone = {name for name in notes if name.partition(".")[0] not in there}
+    fs.remove_files(place.waiting, sorted(drafts | gone))
     fs.remove_folder(place.waiting)

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Final
 from sessrotate import __version__
 from sessrotate.archive import place
 from sessrotate.errors import SessrotateError, StorageError, storage
-from sessrotate.in_place import outcome
-from sessrotate.job import run_log
-from sessrotate.job.steps import STEPS, Job, Step
-from sessrotate.retention import clock_check, trash
+from sessrotate.in_place import clock_check, outcome
+from sessrotate.job import journal, run_log
+from sessrotate.job.steps import EVERYTHING, STEPS, Job, Scope, Step
+from sessrotate.retention import trash
 from sessrotate.system import locks, ownership, user_folders
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from sessrotate.in_place.operations import Progress
     from sessrotate.in_place.outcome import Outcome, Result
     from sessrotate.job.config.parse import Settings
+    from sessrotate.job.journal import Journal
     from sessrotate.retention.prune import PrunePlan
 
 WAIT: Final = 10.0
@@ -58,20 +59,25 @@ class Stage:
         """How many bytes were moved or freed, or would be."""
         return sum(each.freed for each in self.outcomes if each.error is None)
 
+    @property
+    def gained(self) -> int:
+        """How many bytes the disk has more by what was moved, or would have."""
+        return sum(each.gained for each in self.outcomes)
+
 
 @dataclass(frozen=True, slots=True)
 class Report:
     """What a run did, or would do.
 
     `doubt` is why nothing goes by age in it: the clock is not believed. `unlogged` is why its line
-    in the log could not be written.
+    in the log, or one in the journal, could not be written.
     """
 
     dry_run: bool
     stages: tuple[Stage, ...]
     planned: PrunePlan | None
     doubt: str = ""
-    unlogged: StorageError | None = None
+    unlogged: SessrotateError | None = None
 
     @property
     def code(self) -> int:
@@ -80,33 +86,47 @@ class Report:
         return outcome.exit_code(found, in_use_counts=False)
 
 
-def plan(settings: Settings, now: float, progress: Progress) -> Report:
+def plan(settings: Settings, now: float, progress: Progress, scope: Scope = EVERYTHING) -> Report:
     """Return what a run would do now; change nothing. `now` is in seconds since 1970."""
     doubt = _clock(settings, now).doubt
-    job = Job(settings, now, WAIT, progress, dry_run=True, doubt=doubt)
-    return Report(dry_run=True, stages=tuple(_stages(job)), planned=job.planned, doubt=doubt)
+    job = Job(settings, now, WAIT, progress, dry_run=True, doubt=doubt, scope=scope)
+    return Report(
+        dry_run=True,
+        stages=tuple(_stages(job, journal.begin("run", is_kept=False))),
+        planned=job.planned,
+        doubt=doubt,
+    )
 
 
-def execute(settings: Settings, now: float, progress: Progress) -> Report:
+def execute(
+    settings: Settings,
+    now: float,
+    progress: Progress,
+    scope: Scope = EVERYTHING,
+    *,
+    command: str = "run",
+) -> Report:
     """Do all steps and log the run; `now` is in seconds since 1970.
+
+    The journal names it by its `command`.
 
     Raises InUseError, and logs nothing, if another run is in progress.
     """
     stages: list[Stage] = []
-    begun = time.monotonic()
+    begun, kept = time.monotonic(), journal.begin(command)
     with _alone():
         clock = _clock(settings, now)  # before this run changes a file, which would be a sign
         clock_check.remember(clock)
-        job = Job(settings, now, WAIT, progress, dry_run=False, doubt=clock.doubt)
+        job = Job(settings, now, WAIT, progress, dry_run=False, doubt=clock.doubt, scope=scope)
         try:
-            for stage in _stages(job):
+            for stage in _stages(job, kept):
                 stages.append(stage)  # noqa: PERF402 - an interrupt logs those that are done
         except BaseException as ending:
             if not isinstance(ending, Exception):
                 _log(now, time.monotonic() - begun, INTERRUPTED, stages)
             raise
         report = Report(dry_run=False, stages=tuple(stages), planned=job.planned, doubt=clock.doubt)
-        unlogged = _log(now, time.monotonic() - begun, report.code, stages)
+        unlogged = _log(now, time.monotonic() - begun, report.code, stages) or kept.failure
     return replace(report, unlogged=unlogged)
 
 
@@ -122,16 +142,22 @@ def _alone() -> AbstractContextManager[None]:
     return locks.only_run(place.run_lock()) if there else nullcontext()
 
 
-def _stages(job: Job) -> Iterator[Stage]:
+def _stages(job: Job, kept: Journal) -> Iterator[Stage]:
     for step in STEPS:
         is_on = step.is_on(job.settings)
-        yield Stage(step, is_on, tuple(_outcomes(step, job)) if is_on else ())
+        is_done = is_on and not job.has_enough
+        outcomes = kept.noting(step.name, _outcomes(step, job)) if is_done else ()
+        yield Stage(step, is_on, tuple(outcomes))
 
 
 def _outcomes(step: Step, job: Job) -> Iterator[Outcome]:
     try:
         with storage(f"{step.would} sessions"):
-            yield from step.deed(job)
+            for each in step.deed(job):
+                job.gained += max(0, each.gained)
+                yield each
+                if job.has_enough:
+                    break
     except SessrotateError as error:
         yield outcome.failure(None, error)
 

@@ -5,24 +5,26 @@ that could not be recovered is left alone by all later steps. A dry run goes thr
 and changes nothing.
 
 To add a step, write one row: its names, which settings turn it on, and a deed. Where a step works
-session by session, `_each` makes the deed from three functions: one lists the sessions, and two
-return bytes (0 for nothing to do), one of what would be done and one of what it did.
+session by session, `_each` makes the deed from three functions: one lists the sessions, one returns
+what would be done, in bytes (0 for nothing to do), with what the disk gains by it, and one does it
+and returns its bytes; that gain is measured.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from sessrotate.archive import place, restored, state, waiting
 from sessrotate.errors import DamagedError, storage
-from sessrotate.in_place import fleet, operations, recover
+from sessrotate.in_place import fleet, gain, operations, recover
 from sessrotate.in_place.outcome import Outcome, each
 from sessrotate.retention import archive, policy, prune, transaction, trash
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
     from sessrotate.archive.place import Place
     from sessrotate.in_place.outcome import Result
@@ -33,13 +35,27 @@ if TYPE_CHECKING:
     Deed = Callable[["Job"], Iterator[Outcome]]
 
 
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What somebody wants of a run: `only` these sessions, None for all; `need` bytes of the disk.
+
+    Once that much is gained nothing more is done. None is as much as can be had.
+    """
+
+    only: frozenset[Place] | None = None
+    need: int | None = None
+
+
+EVERYTHING: Final = Scope()
+
+
 @dataclass(slots=True)
 class Job:
     """What the steps of one run share; `now` is in seconds since 1970, `wait` in seconds.
 
     `doubt` is why the clock is not believed, so that nothing goes by age; empty if it is.
-    The steps fill in `failed`, the sessions that later steps leave alone, and `planned`, the plan
-    of the pruning.
+    The steps fill in `failed`, the sessions that later steps leave alone, `planned`, the plan of
+    the pruning, and `gained`, how many bytes the disk has more, or will have.
     """
 
     settings: Settings
@@ -48,12 +64,24 @@ class Job:
     progress: operations.Progress
     dry_run: bool
     doubt: str = ""
+    scope: Scope = EVERYTHING
     failed: set[Place] = field(default_factory=set)
     planned: PrunePlan | None = None
+    gained: int = 0
+
+    @property
+    def has_enough(self) -> bool:
+        """Whether the disk has gained what somebody needs."""
+        return self.scope.need is not None and self.gained >= self.scope.need
+
+    def wants(self, where: Place) -> bool:
+        """Tell whether a session is one of those that are wanted and did not fail."""
+        only = self.scope.only
+        return where not in self.failed and (only is None or where in only)
 
     def archives(self) -> list[Place]:
-        """Return the archives of sessions that did not fail."""
-        return [where for where in place.archives() if where not in self.failed]
+        """Return the archives of sessions that are wanted and did not fail."""
+        return [where for where in place.archives() if self.wants(where)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,16 +100,27 @@ class Step:
 
 def _each(
     which: Callable[[Job], list[Place]],
-    would: Callable[[Job, Place], int],
+    would: Callable[[Job, Place], tuple[int, int]],
     does: Callable[[Job, Place], int],
     detail: str,
+    measured: Callable[[Place], int] = gain.measured,
 ) -> Deed:
-    """Return the deed that does something to one session after the other."""
+    """Return the deed that does something to one session after the other.
+
+    `measured` returns how many bytes of the disk what it changes takes.
+    """
 
     def act(job: Job, where: Place) -> Outcome:
-        freed = would(job, where) if job.dry_run else does(job, where)
+        disk = measured(where)
+        if job.dry_run:
+            freed, gained = would(job, where)
+        else:
+            freed = does(job, where)
+            gained = disk - measured(where)
+        if not freed:
+            return Outcome(where, "nothing to do")
         success: Result = "planned" if job.dry_run else "done"
-        return Outcome(where, success if freed else "nothing to do", freed, detail=detail)
+        return Outcome(where, success, freed, gained=gained, detail=detail, disk=disk)
 
     def deed(job: Job) -> Iterator[Outcome]:
         found = each(which(job), partial(act, job))
@@ -91,7 +130,7 @@ def _each(
 
 
 def _recover(job: Job) -> Iterator[Outcome]:
-    for outcome in each(place.archives(), partial(_recovered, job), "look at the archive"):
+    for outcome in each(job.archives(), partial(_recovered, job), "look at the archive"):
         if outcome.where is not None and outcome.error is not None:
             job.failed.add(outcome.where)
         if outcome.result != "nothing to do":
@@ -122,19 +161,33 @@ def _recovered(job: Job, where: Place) -> Outcome:
     return Outcome(where, "done" if freed else "nothing to do", freed, detail=past)
 
 
+def _heal(job: Job) -> Iterator[Outcome]:
+    for outcome in _rotated(job, fleet.rewound_sessions()):
+        if outcome.result != "nothing to do" or outcome.detail:
+            yield replace(outcome, freed=abs(outcome.freed))  # how much came back
+
+
 def _rotate(job: Job) -> Iterator[Outcome]:
-    rule = job.settings.rotate
-    found = fleet.sessions(rule.min_size or 0)
-    wanted = [(where, size) for where, size in found if where not in job.failed]
+    least = job.settings.rotate.min_gain or 0
+    return _rotated(job, fleet.sessions(least), least)  # no session gains more than it has
+
+
+def _rotated(job: Job, found: list[tuple[Place, int]], least: int = 0) -> Iterator[Outcome]:
+    live = job.settings.rotate.live
+    wanted = [(where, size) for where, size in found if job.wants(where)]
+    leads = fleet.leads(wanted)
 
     def action(where: Place) -> operations.Rotated:
+        def shown(what: str, total: int) -> AbstractContextManager[Callable[[int], None]]:
+            return job.progress(f"{leads[where]} · {what}", total)
+
         if job.dry_run:
-            return operations.plan_session(where, job.progress, live=rule.live, by_itself=True)
+            return operations.plan_session(where, shown, live=live, by_itself=True, least=least)
         return operations.rotate_session(
-            where, job.wait, job.progress, live=rule.live, by_itself=True
+            where, job.wait, shown, live=live, by_itself=True, least=least
         )
 
-    return fleet.rotate(wanted, action, live=rule.live)
+    return fleet.rotate(wanted, action, live=live)
 
 
 def _is_old(job: Job, entry: SealedSegment) -> bool:
@@ -153,12 +206,20 @@ def _plain(job: Job, where: Place) -> int:
     )
 
 
-def _compress(job: Job, where: Place) -> int:
+def _compressible(job: Job, where: Place) -> tuple[int, int]:
+    if not _plain(job, where):
+        return 0, 0
     from sessrotate.retention import compress  # noqa: PLC0415 - zstd, loaded only if needed
 
+    return compress.expected(where, partial(_is_old, job))
+
+
+def _compress(job: Job, where: Place) -> int:
     total = _plain(job, where)
     if not total:
         return 0
+    from sessrotate.retention import compress  # noqa: PLC0415 - zstd, loaded only if needed
+
     level, chosen = job.settings.compress.level, partial(_is_old, job)
     with job.progress("Compressing", total) as compressing:
         done = compress.compress(where, job.wait, compressing, level=level, chosen=chosen)
@@ -170,7 +231,7 @@ def _compress(job: Job, where: Place) -> int:
 def _due_for_archive(job: Job) -> list[Place]:
     rule = job.settings.archive
     found = archive.wanted(rule.older_than, rule.before_cleanup, job.now)
-    return [where for where in found if where not in job.failed]
+    return [where for where in found if job.wants(where)]
 
 
 def _archive(job: Job, where: Place) -> int:
@@ -191,12 +252,13 @@ def _prune(job: Job) -> Iterator[Outcome]:
 def _trashes(job: Job) -> list[Place]:
     if job.doubt and job.settings.trash.grace:
         return []
-    there = [where for where in restored.places() if where not in job.failed]
+    there = [where for where in restored.places() if job.wants(where)]
     return [*dict.fromkeys([*job.archives(), *there])]
 
 
-def _due(job: Job, where: Place) -> int:
-    return trash.due(where, job.settings.trash.grace or 0.0, job.now).bytes
+def _due(job: Job, where: Place) -> tuple[int, int]:
+    due = trash.due(where, job.settings.trash.grace or 0.0, job.now)
+    return due.bytes, due.disk
 
 
 def _empty(job: Job, where: Place) -> int:
@@ -205,13 +267,14 @@ def _empty(job: Job, where: Place) -> int:
 
 STEPS: Final = (
     Step("recover", "recover", "recovered", lambda _: True, _recover),
-    Step("rotate", "rotate", "rotated", lambda given: given.rotate.min_size is not None, _rotate),
+    Step("heal", "heal", "healed", lambda _: True, _heal),
+    Step("rotate", "rotate", "rotated", lambda given: given.rotate.min_gain is not None, _rotate),
     Step(
         "compress",
         "compress",
         "compressed",
         lambda given: given.compress.older_than is not None,
-        _each(Job.archives, _plain, _compress, "compressed"),
+        _each(Job.archives, _compressible, _compress, "compressed"),
     ),
     Step(
         "archive",
@@ -220,7 +283,7 @@ STEPS: Final = (
         lambda given: (given.archive.older_than, given.archive.before_cleanup) != (None, None),
         _each(
             _due_for_archive,
-            lambda _, where: archive.plan(where),
+            lambda _, where: archive.expected(where),
             _archive,
             "out of the client's folder",
         ),
@@ -231,7 +294,13 @@ STEPS: Final = (
         "empty the trash of",
         "emptied the trash of",
         lambda given: given.trash.grace is not None,
-        _each(_trashes, _due, _empty, "freed from the trash"),
+        _each(
+            _trashes,
+            _due,
+            _empty,
+            "freed from the trash",
+            lambda where: trash.measured([where]),
+        ),
     ),
 )
 """In this order: unfinished work first, and what deletes for good last."""

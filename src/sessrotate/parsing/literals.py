@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import string
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 _PLAIN: Final = frozenset(string.printable[:95]) - set('"\\/')
@@ -24,16 +25,20 @@ _MEANING: Final = frozenset(".^$|{*+?")
 
 _QUANTIFIER: Final = re.compile(r"[*+?]|\{\d*,?\d*\}")
 _CLASS: Final = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
-_ESCAPED: Final = re.compile(rb"\\u00[2-7]")
-"""An escape of a printable ASCII character; JSON.stringify and Python's json write none."""
+_ESCAPE: Final = b"\\u00"
 
 
 @dataclass(frozen=True, slots=True)
 class Sieve:
-    """Says which lines may match; `wanted` are literals of which one must be there."""
+    """Says which lines may match; `wanted` are literals of which one must be there.
+
+    A line may match as well if any character of these is escaped in it, or if it has any bytes of
+    `also`, in this case.
+    """
 
     wanted: tuple[bytes, ...]
     is_caseless: bool = False
+    also: tuple[bytes, ...] = ()
 
     def __call__(self, line: bytes) -> bool:
         """Return whether the text of a raw line may match."""
@@ -44,7 +49,32 @@ class Sieve:
         for literal in wanted:
             if literal in searched:
                 return True
-        return b"\\u00" in line and _ESCAPED.search(line) is not None
+        if _ESCAPE in line and escapes(wanted, is_caseless=self.is_caseless).search(line):
+            return True
+        return any(each in line for each in self.also)
+
+
+@lru_cache(maxsize=64)
+def escapes(literals: tuple[bytes, ...], *, is_caseless: bool) -> re.Pattern[bytes]:
+    """Return what finds the escapes of these literals' characters, and some others.
+
+    JSON.stringify and Python's json escape no printable ASCII character; other writers may.
+    """
+    every = b"".join(literals)
+    written = every.lower() + every.upper() if is_caseless else every
+    third = "".join(sorted({f"{character:02x}"[0] for character in written}))
+    return re.compile(rb"\\u00[%b]" % third.encode())
+
+
+def is_across(literal: bytes, words: str) -> bool:
+    """Tell whether a text may hold a literal only because `words` were put before it.
+
+    So it is where the literal stands in the words, or begins in them and goes on behind. Case does
+    not count.
+    """
+    searched, small = words.lower(), literal.decode("ascii").lower()
+    ends = (searched[at:] for at in range(len(searched)))
+    return small in searched or any(small.startswith(end) for end in ends)
 
 
 def sieve(pattern: re.Pattern[str]) -> Sieve:

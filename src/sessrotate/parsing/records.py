@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    Line = tuple[bytes, int, int, int, bool]
-    """Bytes, and where in them a line begins and ends, without its newline; its size and whether a
-    newline ended it, as in a `Record`. A newline follows in the bytes unless they end there."""
+    Line = tuple[bytes | memoryview, int, int, bool]
+    """A line, its offset and size, and whether a newline ended it, as in a `Record`."""
 
 LONGEST: Final = 8 * 1024 * 1024
 """Bytes of a line that are kept: room for the largest image that clients send, twice."""
@@ -67,32 +66,32 @@ def records(
     is_carried: bool = False,
 ) -> Iterator[Record]:
     """Yield the lines of a segment's body, the first of which begins at offset `start`."""
-    for data, at, to, size, is_ended in split(pieces):
-        yield Record(segment, start, data[at:to], size, is_ended, is_carried=is_carried)
-        start += size + 1
+    for line, at, size, is_ended in split(pieces, start):
+        yield Record(segment, at, bytes(line), size, is_ended, is_carried=is_carried)
 
 
-def split(pieces: Iterable[bytes | memoryview]) -> Iterator[Line]:
-    """Yield where the lines are, for callers that need no records.
+def split(pieces: Iterable[bytes | memoryview], start: int = 0) -> Iterator[Line]:
+    """Yield the lines where they stand, for callers that need no records.
 
     Copying a line and making a record of it take longer than finding it.
     """
     held, size = BytesIO(), 0  # hands out what was written to it without a second copy
     for piece in pieces:
         data = bytes(piece)
-        at, to = 0, data.find(b"\n")
+        view, find = memoryview(data), data.find
+        at, to = 0, find(b"\n")
         if size and to >= 0:
-            size += to
-            held.write(data[: min(to, LONGEST - held.tell())])
+            held.write(view[: min(to, LONGEST - held.tell())])
             line, held = held.getvalue(), BytesIO()
-            yield line, 0, len(line), size, True
-            size = 0
-            at, to = to + 1, data.find(b"\n", to + 1)
+            yield line, start - size, size + to, True
+            size, at = 0, to + 1
+            to = find(b"\n", at)
         while to >= 0:
-            yield data, at, to, to - at, True
-            at, to = to + 1, data.find(b"\n", to + 1)
+            yield view[at:to], start + at, to - at, True
+            at = to + 1
+            to = find(b"\n", at)
         size += len(data) - at
-        held.write(data[at : at + LONGEST - held.tell()])
+        held.write(view[at : at + LONGEST - held.tell()])
+        start += len(data)
     if size:
-        line = held.getvalue()
-        yield line, 0, len(line), size, False
+        yield held.getvalue(), start - size, size, False

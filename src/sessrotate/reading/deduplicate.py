@@ -49,28 +49,40 @@ def once(
     key: Callable[[Record], bytes | None],
     bytes_of: Callable[[Record], Iterator[bytes]] | None = None,
     copies: Copies | None = None,
+    seen: Seen | None = None,
 ) -> Iterator[Record]:
     """Yield each record the first time it comes; count the others in `copies`.
 
     `key` is that of the client's reader: what makes two records copies of one, if not their bytes.
     `bytes_of` gives all bytes of a record that is too long to be held; without it, such a record
-    is known by its beginning and its size.
+    is known by its beginning and its size. `seen` are the records of other sessions.
     """
-    known = Known(bytes_of, copies)
+    known = Known(bytes_of, copies, seen)
     return (record for record in records if known.is_new(record, key(record)))
 
 
+class Seen:
+    """What records are known by, of one session or of several that share it."""
+
+    def __init__(self) -> None:
+        # By the first two bytes of what a record is known by: with millions of records some hundred
+        # in each bucket, which are searched faster than a set of that many would take memory.
+        self.buckets: Final = [b""] * 65536
+
+
 class Known:
-    """The records that there were; `bytes_of` and `copies` are as for `once`."""
+    """The records that there were; `bytes_of` and `copies` are as for `once`.
+
+    With `seen`, those of other sessions too.
+    """
 
     def __init__(
         self,
         bytes_of: Callable[[Record], Iterator[bytes]] | None = None,
         copies: Copies | None = None,
+        seen: Seen | None = None,
     ) -> None:
-        # By the first two bytes of what a record is known by: with millions of records some hundred
-        # in each bucket, which are searched faster than a set of that many would take memory.
-        self._buckets: Final = [b""] * 65536
+        self._buckets: Final = (seen or Seen()).buckets
         self._bytes_of: Final = bytes_of
         self._copies: Final = Copies() if copies is None else copies
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sessrotate import clients, names
-from sessrotate.archive import continued, copies, place, state
+from sessrotate.archive import continued, copies, own, place, state
 from sessrotate.archive.state import State
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import DamagedError, InputError, RequestError, printable
@@ -50,11 +50,13 @@ def opened(path: Path) -> Iterator[Holder]:
     """Open whatever holds the session that `path` stands for.
 
     A path is that of a session file, of a folder of segments, of a segment in one, or of an
-    archive. A copy of a rotated live file stands for its session, whose archive is looked for.
+    archive. A copy of a rotated live file stands for its session, whose archive is looked for. A
+    link outside of the folder of projects stands for what it leads to.
     Raises NotASessionError if it is none, WrongUsageError if a folder holds several sessions,
     DamagedError if a manifest or an archive cannot be read, InUseError if the session was replaced
     meanwhile, StorageError if the system reports an error.
     """
+    path = own.named(path)
     where = copies.of_copy(path) or place.of(path)
     with ExitStack() as stack:
         if where is not None:
@@ -69,7 +71,7 @@ def opened(path: Path) -> Iterator[Holder]:
                     "put an unchanged copy in its place, or read the session itself."
                 )
             # A client forked a rotated session, and copied the header: this is all of the fork.
-            yield WholeFile(stack.enter_context(Source(path)), claude)
+            yield WholeFile(stack.enter_context(Source.itself(path)), claude)
             return
         if salvage.is_aside(path):
             yield _aside(path, stack)

@@ -7,7 +7,7 @@ longer than until the conversation goes on without it.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, overload
 
 from sessrotate.clients.view import ToolCall, ToolResult
 
@@ -65,34 +65,62 @@ Item = Utterance | ToolUse | Compaction | UnreadableLine
 """What is shown one after the other."""
 
 
-def paired(items: Iterable[Viewed]) -> Iterator[Item]:
+@dataclass(frozen=True, slots=True)
+class BranchEdge:
+    """Where a branch that was rewound begins or ends, or where all of it was left out.
+
+    `left_out` is how many records were; 0 if they are shown.
+    """
+
+    is_end: bool
+    left_out: int = 0
+
+
+@overload
+def paired(items: Iterable[Viewed]) -> Iterator[Item]: ...
+
+
+@overload
+def paired(items: Iterable[Viewed | BranchEdge]) -> Iterator[Item | BranchEdge]: ...
+
+
+def paired(items: Iterable[Viewed | BranchEdge]) -> Iterator[Item | BranchEdge]:
     """Yield what records say, block by block, in the order of the records.
 
     A call comes where its result stands, or before what follows once nothing answered it.
     """
     held: dict[str, ToolUse] = {}
-    for record, view in items:
-        if view is None:
-            if record.line.strip():
-                yield UnreadableLine(record)
-            continue
-        if view.is_boundary:
+    for item in items:
+        if isinstance(item, BranchEdge):
             yield from _let_go(held)
-            yield Compaction(record, view)
-        for block in view.blocks if view.is_summary or not view.is_boundary else ():
-            if isinstance(block, ToolCall):
-                if block.id in held or len(held) >= HELD:
-                    yield from _let_go(held)
-                held[block.id] = ToolUse(record, view, block, None)
-            elif isinstance(block, ToolResult):
-                asked = held.pop(block.id, ToolUse(record, view, None, None))
-                yield replace(asked, result=block)
-            else:
-                # An agent talks while the call that started it is still open.
-                if not view.is_sidechain:
-                    yield from _let_go(held)
-                yield Utterance(record, view, block)
+            yield item
+        else:
+            yield from _said(*item, held)
     yield from _let_go(held)
+
+
+def _said(record: Record, view: View | None, held: dict[str, ToolUse]) -> Iterator[Item]:
+    """Yield what a record says; `held` are the calls that wait for their results."""
+    if view is None:
+        if record.line.strip():
+            yield UnreadableLine(record)
+        return
+    if view.is_boundary:
+        yield from _let_go(held)
+        yield Compaction(record, view)
+    for block in view.blocks if view.is_summary or not view.is_boundary else ():
+        if isinstance(block, ToolCall):
+            if block.id in held or len(held) >= HELD:
+                yield from _let_go(held)
+            held[block.id] = ToolUse(record, view, block, None)
+        elif isinstance(block, ToolResult):
+            asked = held.pop(block.id, ToolUse(record, view, None, None))
+            yield replace(asked, result=block)
+        else:
+            # An agent talks while the call that started it is still open.
+            if not view.is_sidechain:
+                yield from _let_go(held)
+            yield Utterance(record, view, block)
 
 
 def _let_go(held: dict[str, ToolUse]) -> Iterator[ToolUse]:

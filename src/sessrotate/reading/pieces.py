@@ -1,7 +1,8 @@
 """A piece of a session's history → its bytes, from whichever file of the archive holds them.
 
 Rule: only reads. A sealed segment and one that is still in the pack are compared with their digests
-while they pass; damage is an error at the latest behind the last byte.
+while they pass; damage is an error at the latest behind the last byte. What another run moves away
+meanwhile is not damaged: who reads is told to try again.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sessrotate import names
-from sessrotate.archive import late_file
+from sessrotate.archive import late_file, state
 from sessrotate.errors import DamagedError, InUseError, printable
 from sessrotate.segments import load
 from sessrotate.segments.segment_set import body
@@ -37,8 +38,18 @@ def read(found: State, piece: HistorySpan, segments: SegmentSet | None) -> Itera
     """Yield the bytes of one piece of a session's history; `segments` is what `archived` returned.
 
     Each view is valid until the next is asked for. Raises DamagedError if the piece is gone or has
-    changed, StorageError if the system reports an error.
+    changed, InUseError if another run moved it meanwhile, StorageError if the system reports an
+    error.
     """
+    try:
+        yield from _read(found, piece, segments)
+    except DamagedError:
+        if state.is_replaced(found):
+            raise InUseError("The session was replaced while it was read; try again.") from None
+        raise
+
+
+def _read(found: State, piece: HistorySpan, segments: SegmentSet | None) -> Iterator[memoryview]:
     if piece.where == "live" and found.live is not None:
         yield from _bytes(found.live, piece.span)
     elif piece.where == "late":

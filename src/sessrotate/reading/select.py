@@ -7,12 +7,14 @@ cannot match is not parsed.
 from __future__ import annotations
 
 import re
+import warnings
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate import units
 from sessrotate.clients.prompts import is_of_client, is_prompt
+from sessrotate.clients.protocol import Wording
 from sessrotate.clients.view import Text, Thinking, ToolCall, ToolResult, Unknown
 from sessrotate.errors import WrongUsageError, printable
 from sessrotate.parsing.literals import sieve
@@ -20,7 +22,9 @@ from sessrotate.parsing.literals import sieve
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from sessrotate.clients.protocol import Reader
     from sessrotate.clients.view import Block, View
+    from sessrotate.parsing.literals import Sieve
     from sessrotate.parsing.records import Record
     from sessrotate.reading.pair_tools import Viewed
 
@@ -80,10 +84,12 @@ def limit(text: str, now: datetime) -> units.Moment | str:
     return found
 
 
-def expression(text: str) -> re.Pattern[str]:
-    """Return the compiled value of --grep. Raises WrongUsageError if it is not valid."""
+def expression(text: str, flags: re.RegexFlag = re.NOFLAG) -> re.Pattern[str]:
+    """Return what people typed as a regular expression. Raises WrongUsageError if it is none."""
     try:
-        return re.compile(text)
+        with warnings.catch_warnings():  # of what may once mean something else
+            warnings.simplefilter("ignore")
+            return re.compile(text, flags)
     except (re.error, RecursionError, OverflowError) as error:
         raise WrongUsageError(
             f"{printable(text)} is not a valid regular expression: {printable(str(error))}."
@@ -111,11 +117,13 @@ def chosen(
     view: Callable[[Record], View | None],
     choice: Choice,
     unsearched: Callable[[Record], None],
+    reader: Reader | None = None,
 ) -> Iterator[Viewed]:
     """Yield the records to show, each with as much of its view as is to be shown.
 
-    `unsearched` is called with each record that is too long to be searched. Raises WrongUsageError,
-    at the end, if no record has the uuid that `since` or `until` gives.
+    `reader` is what the views are from, if it is a client's own. `unsearched` is called with each
+    record that is too long to be searched. Raises WrongUsageError, at the end, if no record has the
+    uuid that `since` or `until` gives.
     """
     if choice.is_everything:
         return ((record, None) for record in records)
@@ -124,13 +132,21 @@ def chosen(
     uuids = {time for time in times if isinstance(time, str)}
     if grep is not None and not choice.turns and times == uuids:
         # Without times and turns, what is shown does not depend on the lines before it.
-        records = _sieved(records, sieve(grep), uuids)
+        records = _sieved(records, sieve_for(grep, reader), uuids)
     items = _within(((record, view(record)) for record in records), choice.since, choice.until)
     if choice.include is not None:
         items = _shown(items, choice.include)
     if choice.turns:
         items = _turns(items)
     return items if grep is None else _matching(items, grep, unsearched)
+
+
+def sieve_for(pattern: re.Pattern[str], reader: Reader | None) -> Sieve:
+    """Return what lets the lines through whose views may match, as a client writes lines."""
+    found = sieve(pattern)
+    if found.wanted and isinstance(reader, Wording):
+        return replace(found, also=reader.worded(found.wanted))
+    return found
 
 
 def _sieved(
@@ -247,10 +263,11 @@ def texts(record: Record, view: View | None) -> Iterator[str]:
         yield record.line.decode("utf-8", "replace")
         return
     for block in view.blocks:
-        yield from _texts(block)
+        yield from texts_of(block)
 
 
-def _texts(block: Block) -> Iterator[str]:
+def texts_of(block: Block) -> Iterator[str]:
+    """Yield each decoded text of a block."""
     match block:
         case Text(text) | Thinking(text):
             yield text
@@ -259,11 +276,21 @@ def _texts(block: Block) -> Iterator[str]:
             yield from _strings(arguments)
         case ToolResult(_, blocks):
             for inner in blocks:
-                yield from _texts(inner)
+                yield from texts_of(inner)
         case Unknown(_, value):
             yield from _strings(value)
         case _:
             pass  # pictures have nothing to read
+
+
+def wanted_for(view: View, block: Block) -> frozenset[str]:
+    """Return which words of `INCLUDABLE` it takes to have a block of a record shown in full."""
+    words = {word for word, is_it in _HIDDEN.items() if is_it(view)}
+    if isinstance(block, ToolCall | ToolResult):
+        words.add("tools")
+    if isinstance(block, Thinking):
+        words.add("thinking")
+    return frozenset(words)
 
 
 def _strings(value: Any) -> Iterator[str]:

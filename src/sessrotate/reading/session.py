@@ -153,20 +153,14 @@ class Session:
                 self._reported.add(str(error))
                 self._on_gap(str(error))
 
-    def live(self) -> Iterator[Record]:
-        """Yield what the client would load to resume the session.
-
-        That is the newest segment, and before it the older records that a compaction preserved.
-        """
-        yield from self.reader.live(self)
-
-    def conversation(self) -> Iterator[Record]:
+    def conversation(self, *, with_agents: bool = False) -> Iterator[Record]:
         """Yield what the client would send to the model, in the order of the conversation.
 
-        Agents' records and branches that the user left are not part of it. The live records are
-        read several times.
+        Agents' records and branches that the user left are not part of it. `with_agents`, what
+        agents said in the session's own file comes too, behind the records that it stands behind.
+        The records that a resume loads are read several times.
         """
-        yield from self.reader.conversation(self)
+        yield from self.reader.conversation(self, with_agents=with_agents)
 
     def said(self, records: Iterable[Record]) -> Iterator[Record]:
         """Yield these records of the session without what only repeats earlier ones.
@@ -244,7 +238,7 @@ class Session:
 
         Raises InUseError if the file was replaced while it was opened, StorageError if it is gone.
         """
-        with Source(agent.path) as source:
+        with Source.itself(agent.path) as source:
 
             def bytes_of(record: Record) -> Iterator[bytes]:
                 return iter(source.pieces(Span(record.offset, record.offset + record.size)))

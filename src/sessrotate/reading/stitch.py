@@ -16,6 +16,7 @@ from sessrotate.model import Span
 from sessrotate.reading import pieces, salvage
 from sessrotate.reading.salvage import Salvaged
 from sessrotate.segments.segment_set import HARMLESS, Problem, SegmentSet, body
+from sessrotate.system import locks
 from sessrotate.system.digest import Fingerprint
 
 if TYPE_CHECKING:
@@ -158,7 +159,8 @@ def _verify_state(found: State, progress: Progress) -> list[Problem]:
     if reason is not None:
         return [Problem("live", reason)]
     segments, history, done, problems = pieces.archived(found), found.history(), 0, []
-    if found.intent is not None or found.pack is not None:
+    is_begun = found.intent is not None or found.pack is not None
+    if is_begun and not locks.is_held(found.place):  # else it is at work just now
         problems.append(Problem("leftover", "A run was interrupted; the next one finishes it."))
     problems += _known(segments, history)
     lost = {each.index for each in problems if each.kind == "missing"}

@@ -1,4 +1,4 @@
-"""What `archive`, `unarchive` and `compress` print. Pure.
+"""What `archive` and `compress` print. Pure.
 
 Rule: a dry run and the run itself show the same table. Sizes are those of files on the disk.
 """
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from sessrotate.retention.compress import Compressed
 
 _COLUMNS: Final = ("session", "leaves", "takes", "result")
-_DAY: Final = 86_400.0
 
 
 def outcomes(found: Sequence[Outcome], *, dry_run: bool) -> str:
@@ -27,8 +26,8 @@ def outcomes(found: Sequence[Outcome], *, dry_run: bool) -> str:
         (
             printable(entry.session, 40),
             size(entry.freed),
-            "-" if entry.result == "planned" else size(entry.size),
-            entry.text,
+            _takes(entry),
+            printable(entry.text, 1000),
         )
         for entry in found
     ]
@@ -36,7 +35,17 @@ def outcomes(found: Sequence[Outcome], *, dry_run: bool) -> str:
     verb = "would leave" if dry_run else "left"
     freed = size(sum(entry.freed for entry in found))
     many = count(len(found), "session")
-    return f"{table}{many}; {freed} {verb} the client's folder.\n"
+    gained = sum(entry.gained for entry in found)
+    disk = f", which frees about {size(gained)} on disk" if dry_run and gained > 0 else ""
+    return f"{table}{many}; {freed} {verb} the client's folder{disk}.\n"
+
+
+def _takes(entry: Outcome) -> str:
+    """Return how much the archived session takes; in a plan, about how much."""
+    if entry.error is not None:
+        return "-"
+    is_plan = entry.result == "planned"
+    return f"~{size(entry.freed - entry.gained)}" if is_plan else size(entry.size)
 
 
 def as_json(found: Sequence[Outcome], *, dry_run: bool) -> str:
@@ -52,33 +61,35 @@ def as_json(found: Sequence[Outcome], *, dry_run: bool) -> str:
     return common.as_json(document)
 
 
-def back(session: str, path: str, number: int, period: float, age: float) -> str:
-    """Return the sentences about a session that was put back.
-
-    `number` is its bytes, `age` how many seconds ago its live file was changed, and `period` after
-    how many the client deletes it.
-    """
-    text = f"Put {printable(session)} back: {size(number)} in {printable(path)}.\n"
-    if age < period:
-        return text
-    return (
-        f"{text}It was last changed {age / _DAY:,.0f} days ago, and its client deletes sessions "
-        f"after {period / _DAY:,.0f} days, at its next start. To keep it, `touch` the file now or "
-        "raise cleanupPeriodDays; next time, `unarchive --touch` does that for you.\n"
-    )
-
-
-def compressed(done: Compressed) -> str:
+def compressed(done: Compressed, *, dry_run: bool = False) -> str:
     """Return what became of one archive."""
     name = printable(done.where.session)
-    if not done.segments:
-        return f"{name}: nothing to compress.\n"
-    many = count(done.segments, "segment")
-    return f"{name}: {many}, {size(done.before)} became {size(done.after)}.\n"
+    return f"{name}: {_compressed(done.segments, done.before, done.after, dry_run=dry_run)}\n"
 
 
-def compressed_json(done: Sequence[Compressed]) -> str:
-    """Return the same of all archives for programs."""
+def compressed_sum(done: Sequence[Compressed], *, dry_run: bool = False) -> str:
+    """Return what became of all archives together."""
+    some = [entry for entry in done if entry.segments]
+    if not some:
+        return f"Nothing to compress in {count(len(done), 'archive')}.\n"
+    segments, before, after = (
+        sum(getattr(entry, name) for entry in some) for name in ("segments", "before", "after")
+    )
+    sums = _compressed(segments, before, after, dry_run=dry_run)
+    return f"{len(some):,} of {count(len(done), 'archive')}: {sums}\n"
+
+
+def _compressed(segments: int, before: int, after: int, *, dry_run: bool) -> str:
+    if not segments:
+        return "nothing to compress."
+    many = count(segments, "segment")
+    if dry_run:
+        return f"would compress {many} ({size(before)})."
+    return f"{many}, {size(before)} became {size(after)}."
+
+
+def compressed_json(done: Sequence[Compressed], *, dry_run: bool = False) -> str:
+    """Return the same of all archives for programs; a dry run knows no sizes after it."""
     return common.as_json(
         {
             "sessions": [
@@ -86,11 +97,12 @@ def compressed_json(done: Sequence[Compressed]) -> str:
                     "session": entry.where.session,
                     "segments": entry.segments,
                     "bytes_before": entry.before,
-                    "bytes_after": entry.after,
+                    "bytes_after": None if dry_run else entry.after,
                 }
                 for entry in done
             ],
             "bytes_before": sum(entry.before for entry in done),
-            "bytes_after": sum(entry.after for entry in done),
+            "bytes_after": None if dry_run else sum(entry.after for entry in done),
+            "dry_run": dry_run,
         }
     )

@@ -40,7 +40,7 @@ def done(where: Place, folder: Path) -> str:
     return (
         f"It is now in {_shown(folder)}\n"
         f"To read it: sessrotate export --allow-gaps {path}\n"
-        f"To rotate the session again: sessrotate split --in-place --unsafe-adopt "
+        f"To rotate the session again: sessrotate rotate --unsafe-adopt "
         f"{printable(where.session)}\n"
     )
 

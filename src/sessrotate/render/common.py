@@ -7,23 +7,27 @@ here.
 from __future__ import annotations
 
 import json
+from types import GeneratorType
 from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate.render.columns import Canvas, Columns, Row, table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from collections.abc import Set as AbstractSet
 
     from sessrotate.in_place.outcome import Outcome
+
+_MOST: Final = 999.95
+"""From here on a size is told in the next unit: 1.0 MiB is shorter than 1000.0 KiB, and as true."""
 
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 def size(number: int) -> str:
-    """Return a number of bytes as people read it, in powers of 1024."""
+    """Return a number of bytes as people read it: in powers of 1024, at most three digits."""
     value, unit = float(number), 0
-    while value >= 1023.95 and unit + 1 < len(_UNITS):  # noqa: PLR2004 - rounds up to 1024.0
+    while abs(value) >= (_MOST if unit else 1024) and unit + 1 < len(_UNITS):
         value, unit = value / 1024, unit + 1
     return f"{number} B" if unit == 0 else f"{value:.1f} {_UNITS[unit]}"
 
@@ -35,13 +39,29 @@ def time(text: str | None) -> str:
 
 def as_json(document: object) -> str:
     """Return one JSON document, readable, all ASCII so that any terminal and pipe takes it."""
-    return "".join(json_parts(document))
+    return json.dumps(document, indent=2) + "\n"
 
 
-def json_parts(document: object) -> Iterator[str]:
-    """Yield what `as_json` returns, piece by piece: ten thousand sessions have a long report."""
-    yield from json.JSONEncoder(indent=2).iterencode(document)
-    yield "\n"
+def json_parts(document: dict[str, Any]) -> Iterator[str]:
+    """Yield a document piece by piece, an entry of its lists and generators a line."""
+    lead = "{"
+    for key, value in document.items():
+        yield f"{lead}\n  {json.dumps(key)}: "
+        if isinstance(value, list | GeneratorType):
+            yield from json_rows(value, "\n    ", "\n  ")
+        else:
+            yield json.dumps(value, indent=2).replace("\n", "\n  ")
+        lead = ","
+    yield "\n}\n"
+
+
+def json_rows(entries: Iterable[object], before: str, after: str) -> Iterator[str]:
+    """Yield a list with `before` in front of each entry, and `after` behind the last."""
+    lead = "["
+    for entry in entries:
+        yield f"{lead}{before}{json.dumps(entry)}"
+        lead = ","
+    yield "[]" if lead == "[" else f"{after}]"
 
 
 def outcome(entry: Outcome, **figures: int) -> dict[str, Any]:
@@ -53,6 +73,11 @@ def outcome(entry: Outcome, **figures: int) -> dict[str, Any]:
         "result": entry.result,
         "reason": None if entry.error is None else str(entry.error),
     }
+
+
+def located(path: str, sentence: str) -> str:
+    """Return a sentence behind the path that it is about, which is said once."""
+    return sentence if path in sentence else f"{path}: {sentence}"
 
 
 def count(number: int, what: str) -> str:

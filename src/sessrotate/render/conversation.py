@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import safe_text
-from sessrotate.clients.prompts import as_typed, is_prompt
+from sessrotate.clients.prompts import as_typed, is_prompt, is_typed
 from sessrotate.clients.view import Thinking
 from sessrotate.reading.pair_tools import Compaction, ToolUse, UnreadableLine, Utterance
 from sessrotate.reading.select import texts
 from sessrotate.render import common, phrases
 from sessrotate.render.columns import Canvas
+from sessrotate.render.costs import Costs
 
 if TYPE_CHECKING:
     import re
@@ -52,6 +53,7 @@ def conversation(
     """Yield what was said, line by line; `boundaries` are those that open segments, by number."""
     speaking: tuple[str, str | None] | None = None
     before: type[Item] | None = None
+    costs = Costs()
     for part in parts:
         if isinstance(part, Compaction | UnreadableLine):
             speaking = None
@@ -62,6 +64,8 @@ def conversation(
             is_new = by != speaking and (isinstance(part, Utterance) or part.call is not None)
             heading = [_heading(part.view, style)] if is_new or _is_prompt(part) else []
             speaking = by if is_new else speaking
+        if (heading or speaking is None) and (cost := costs.take()) is not None:
+            yield style.paint("dim", f"({cost})")
         if before is not None and (heading or not (before is type(part) is ToolUse)):
             yield ""
         before = type(part)
@@ -73,9 +77,13 @@ def conversation(
             case UnreadableLine():
                 yield from _unread(part, style)
             case Utterance():
+                costs.add(part.view)
                 yield from _said(part, style)
             case ToolUse():
+                costs.add(part.view)
                 yield from (_whole if style.whole_tools else _exchange)(part, style)
+    if (cost := costs.take()) is not None:
+        yield style.paint("dim", f"({cost})")
 
 
 def hits(items: Iterable[Viewed], grep: re.Pattern[str], style: Style) -> Iterator[str]:
@@ -116,7 +124,7 @@ def _is_prompt(part: Utterance | ToolUse) -> bool:
 
 def _said(part: Utterance, style: Style) -> Iterator[str]:
     words = phrases.words(part.block)
-    prompt = is_prompt(part.view)
+    prompt = is_typed(part.view)
     if isinstance(part.block, Thinking):
         yield style.paint("dim", "(thinking)")
     faint = isinstance(part.block, Thinking) or phrases.speaker(part.view) not in _SPEAKING

@@ -27,7 +27,7 @@ _COPIED_PER_SECOND: Final = 300e6
 
 
 def as_json(done: Rotated, path: Path, *, dry_run: bool) -> Iterator[str]:
-    """Yield what `split --in-place --json` prints, a segment at a time.
+    """Yield what `rotate --json` prints, a segment at a time.
 
     `segments` are those that the live file held, the last of which stays in it.
     """
@@ -41,12 +41,19 @@ def as_json(done: Rotated, path: Path, *, dry_run: bool) -> Iterator[str]:
         "archived_segments": len(plan.archived),
         "live": _live(plan),
     }
+    if done.disk is not None:
+        document["disk"] = {
+            "bytes_before": done.disk.before,
+            "bytes_after": done.disk.after,
+            "bytes_gained": done.disk.gain,
+            "is_estimated": done.disk.is_estimated,
+        }
     if not dry_run:
         document |= {"swap_seconds": done.seconds, "pending": done.pending}
     if done.refusal is not None:
         document["refused"] = [*plan.refusals] or [str(done.refusal)]
     segments = [
-        (segment, names.segment_file(plan.session, "numbered", segment.index))
+        (segment, names.segment_file(plan.session, "numbered", segment.index, plan.codec))
         for segment in plan.segments
     ]
     return segment_table.as_json(document, [*segments, (plan.newest, path.name)])
@@ -63,7 +70,12 @@ def _live(plan: RotationPlan) -> dict[str, Any] | None:
         "carried_bytes": plan.carried_bytes,
         "carried_lines": len(plan.live.carried),
         "carried": [
-            {"offset": entry.span.start, "bytes": entry.span.size, "reason": entry.reason}
+            {
+                "segment": entry.segment,
+                "offset": entry.span.start,
+                "bytes": entry.span.size,
+                "reason": entry.reason,
+            }
             for entry in plan.live.carried
         ],
     }
@@ -77,18 +89,59 @@ def heading(plan: RotationPlan) -> str:
     return line
 
 
-def would(plan: RotationPlan, seconds: float, room: int | None) -> list[str]:
+def would(planned: Rotated, seconds: float, room: int | None) -> list[str]:
     """Return the sentences of a dry run; `seconds` is how long the reading took."""
+    plan = planned.plan
     if plan.live is None:
         return [nothing(plan)]
     change = f"from {size(plan.end)} to {size(plan.bytes_after)}"
+    if plan.heals:
+        return [f"Would put {_returned(plan)}, which goes {change}. {_REWOUND}"]
     cut = f"Would cut at byte {plan.live.cut:,}: {_moved(plan)} to the archive"
     copied = sum(part.span.size for part in plan.segments if part.index or plan.prefix)
     takes = 2 * seconds + (copied + plan.bytes_after) / _COPIED_PER_SECOND
     needs = f"Takes about {_duration(takes)} and up to {size(plan.room)} of free space meanwhile"
-    short = "; that is not enough to finish" if room is not None and room < plan.room else ""
+    least = plan.room if plan.codec == "plain" else plan.bytes_after  # compressed, nobody knows
+    short = "; that is not enough to finish" if room is not None and room < least else ""
     free = "" if room is None else f"; {size(room)} are free{short}"
-    return [f"{cut}, and the live file goes {change}.", *_carried(plan), f"{needs}{free}."]
+    return [
+        f"{cut}, and the live file goes {change}.",
+        *_on_disk(planned),
+        *_carried(plan),
+        f"{needs}{free}.",
+    ]
+
+
+def _on_disk(rotated: Rotated) -> Iterator[str]:
+    """Say what the disk gains: what was moved to another folder of it takes space there."""
+    disk = rotated.disk
+    if disk is None or rotated.plan.heals:
+        return
+    if rotated.pending is not None:
+        yield f"On disk, nothing is freed yet: the session takes {size(disk.after)}."
+    elif disk.is_estimated:
+        would = f"free about {size(disk.gain)}" if disk.gain > 0 else "free nothing"
+        yield f"On disk, that would {would}: the session takes {size(disk.before)}."
+    elif disk.gain > 0:
+        yield (
+            f"On disk, that freed {size(disk.gain)}: the session takes {size(disk.after)} instead "
+            f"of {size(disk.before)}."
+        )
+    else:
+        yield f"On disk, that freed nothing: the session takes {size(disk.after)}."
+
+
+_REWOUND: Final = (
+    "Somebody went back, in a client that ran, to a message that was archived: a resume needs what "
+    "came before it."
+)
+
+
+def _returned(plan: RotationPlan) -> str:
+    lines = [entry for entry in plan.live.carried if entry.segment is not None] if plan.live else []
+    total = sum(entry.span.size + 1 for entry in lines)
+    many = f"{count(len(lines), 'line')} ({size(total)})"
+    return f"{many} of {printable(plan.session)} back from the archive into the live file"
 
 
 def _moved(plan: RotationPlan) -> str:
@@ -114,7 +167,13 @@ def _duration(seconds: float) -> str:
 def nothing(plan: RotationPlan) -> str:
     """Return the sentence for a session that has no history to move."""
     when = "since the last rotation" if plan.archived else "yet"
-    return f"Nothing to cut: {printable(plan.session)} was not compacted {when}."
+    sentence = f"Nothing to cut: {printable(plan.session)} was not compacted {when}."
+    if plan.lacks is None:
+        return sentence
+    return (
+        f"{sentence} A row in it continues one that may have been in segment {plan.lacks}, which "
+        "is gone or cannot be read: a resume lacks what came before it."
+    )
 
 
 def done(rotated: Rotated) -> list[str]:
@@ -123,41 +182,61 @@ def done(rotated: Rotated) -> list[str]:
     if plan.live is None:
         return [nothing(plan)]
     change = f"from {size(plan.end)} to {size(plan.bytes_after)}"
-    moved = f"Moved {_moved(plan)} of {printable(plan.session)} to the archive"
     pending = [] if rotated.pending is None else [f"Not sealed yet: {rotated.pending}"]
-    return [f"{moved}; the live file went {change}.", *_carried(plan), *pending]
+    if plan.heals:
+        return [f"Put {_returned(plan)}, which went {change}. {_REWOUND}", *pending]
+    moved = f"Moved {_moved(plan)} of {printable(plan.session)} to the archive"
+    return [
+        f"{moved}; the live file went {change}.",
+        *_on_disk(rotated),
+        *_carried(plan),
+        *pending,
+    ]
 
 
-_OUTCOMES: Final = ("session", "before", "after", "freed", "result")
+_OUTCOMES: Final = ("session", "live file", "then", "freed on disk", "result")
 
 
 def outcomes(found: Sequence[Outcome]) -> str:
-    """Return the table of what became of all sessions, and the sum below it."""
+    """Return the table of what became of all sessions, and the sums below it."""
     rows = [
         (
             printable(entry.session, 40),
-            size(entry.size + entry.freed),
+            size(entry.before),
             size(entry.size),
-            size(entry.freed),
+            size(max(0, entry.gained)),
             entry.text,
         )
         for entry in found
     ]
     results = Counter(entry.result for entry in found)
     parts = ", ".join(f"{number:,} {result}" for result, number in results.most_common())
-    freed = size(sum(entry.freed for entry in found))
+    told = moved_and_gained(found)
     table = common.plain_table(_OUTCOMES, rows, left={"session", "result"})
-    return f"{table}{count(len(found), 'session')}{': ' if parts else ''}{parts}; {freed} freed.\n"
+    return f"{table}{count(len(found), 'session')}{': ' if parts else ''}{parts}; {told}.\n"
+
+
+def moved_and_gained(found: Sequence[Outcome]) -> str:
+    """Return what left the live files, and what of that the disk gained or will gain."""
+    moved, gained = sum(entry.freed for entry in found), sum(entry.gained for entry in found)
+    about = "about " if any(entry.result == "planned" for entry in found) else ""
+    return f"{size(moved)} out of the live files, {about}{size(max(0, gained))} freed on disk"
 
 
 def outcomes_json(found: Sequence[Outcome]) -> str:
     """Return the same for programs."""
     document = {
         "sessions": [
-            common.outcome(entry, bytes_before=entry.size + entry.freed, bytes_after=entry.size)
+            common.outcome(
+                entry,
+                bytes_before=entry.before,
+                bytes_after=entry.size,
+                disk_bytes_gained=entry.gained,
+            )
             for entry in found
         ],
-        "bytes_freed": sum(entry.freed for entry in found),
+        "bytes_moved": sum(entry.freed for entry in found),
+        "disk_bytes_gained": sum(entry.gained for entry in found),
     }
     return common.as_json(document)
 
@@ -173,8 +252,17 @@ def restored(session: str, plan: RestorePlan | None, *, dry_run: bool) -> str:
         return (
             f"Would put {what} of {name} back: the live file would have {size(plan.size)}, and "
             "the archive would go to the trash, where it keeps its own bytes. Needs "
-            f"{size(plan.size)} of free space{free}."
+            f"{size(plan.size)} of free space{free}.{_missing(plan)}"
         )
     later = plan.pending and f"its archive goes to the trash later: {plan.pending}"
     gone = later or "the archive is in the trash."
-    return f"Put {what} of {name} back: the live file has {size(plan.size)}, {gone}"
+    return f"Put {what} of {name} back: the live file has {size(plan.size)}, {gone}{_missing(plan)}"
+
+
+def _missing(plan: RestorePlan) -> str:
+    """Return what a session that was deleted will lack."""
+    if plan.tail is not None:
+        return ""
+    last = plan.manifest.segments[-1].segment.last_timestamp
+    after = "the last rotation" if last is None else printable(common.time(last))
+    return f" The live file was gone, and what came after {after} with it: only a backup has that."

@@ -7,7 +7,6 @@ session passes `safe_text` first, and colours come only from this module.
 
 from __future__ import annotations
 
-import json
 import textwrap
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sessrotate import safe_text
 from sessrotate.render import widths
 from sessrotate.render.columns import Canvas
-from sessrotate.render.common import count, size
+from sessrotate.render.common import count, json_rows, size
 from sessrotate.reports.session_info import short_names
 
 if TYPE_CHECKING:
@@ -78,6 +77,8 @@ class _Shown:
     look: Look
     names: dict[str, str]
     clients: int
+    is_more: bool
+    """Whether any session has more on the disk than its live file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,21 @@ class _Column:
 
 def _taken(number: int) -> str:
     return size(number) if number else "-"
+
+
+def _is_more(entry: SessionInfo) -> bool:
+    """Tell whether a session has more on the disk than its live file."""
+    return bool(entry.archived_disk_bytes or entry.side_bytes)
+
+
+def _on_disk(entry: SessionInfo, shown: _Shown) -> str:
+    return size(entry.disk_bytes) if shown.is_more else "-"
+
+
+def _archived(entry: SessionInfo, _shown: _Shown) -> str:
+    if entry.archive_missing:
+        return "missing"
+    return "?" if entry.archived_bytes is None else _taken(entry.archived_bytes)
 
 
 def _compactions(entry: SessionInfo, _shown: _Shown) -> str:
@@ -124,28 +140,28 @@ def _project(entry: SessionInfo, shown: _Shown) -> str:
     folder, home = entry.project, shown.look.home
     if home and (folder == home or folder.startswith(home + "/")):
         folder = "~" + folder[len(home) :]
-    return safe_text.line(folder)
+    return safe_text.line(folder) or "-"
 
 
 _detail: Final = partial(_Column, style="dim", empty="-")
 _COLUMNS: Final = (
     _Column("session", 0, lambda each, shown: safe_text.line(shown.names[each.name]), style="bold"),
-    _Column("client", 6, lambda each, shown: each.client if shown.clients > 1 else "", empty=""),
+    _Column("client", 7, lambda each, shown: each.client if shown.clients > 1 else "", empty=""),
     _Column("size", 1, lambda each, _: size(each.bytes) if each.is_live else "-", is_right=True),
-    _Column(
-        "archived", 5, lambda each, _: _taken(each.archived_disk_bytes), is_right=True, empty="-"
-    ),
-    _detail("beside", 7, lambda each, _: _taken(each.side_bytes), is_right=True),
-    _detail("compactions", 9, _compactions, is_right=True),
+    _Column("on disk", 4, _on_disk, is_right=True, empty="-"),
+    _Column("archived", 8, _archived, is_right=True, empty="-"),
+    _Column("gain", 6, lambda each, _: _taken(each.gain_bytes or 0), is_right=True, empty="-"),
+    _detail("beside", 9, lambda each, _: _taken(each.side_bytes), is_right=True),
+    _detail("compactions", 11, _compactions, is_right=True),
     _detail(
         "live tail",
-        10,
+        12,
         lambda each, _: "-" if each.live_tail_bytes is None else size(each.live_tail_bytes),
         is_right=True,
     ),
-    _detail("continues", 8, _continues),
+    _detail("continues", 10, _continues),
     _Column("last used", 3, _used, style="dim"),
-    _Column("project", 4, _project),
+    _Column("project", 5, _project),
     _Column(
         "title",
         2,
@@ -160,7 +176,12 @@ def table(entries: Sequence[SessionInfo], names: Iterable[str], look: Look) -> I
 
     `names` are all names of sessions, listed or not: ids are cut so that they stay unique.
     """
-    shown = _Shown(look, short_names(names), len({entry.client for entry in entries}))
+    shown = _Shown(
+        look,
+        short_names(names),
+        len({entry.client for entry in entries}),
+        any(map(_is_more, entries)),
+    )
     cells = {column.name: [column.cell(each, shown) for each in entries] for column in _COLUMNS}
     told = [column for column in _COLUMNS if set(cells[column.name]) != {column.empty}]
     taken = {column.name: [*map(widths.width, cells[column.name])] for column in told}
@@ -217,22 +238,35 @@ def _sum(room: dict[str, int]) -> int:
     return sum(room.values()) + len(_GAP) * (len(room) - 1)
 
 
-def total(shown: Sequence[SessionInfo], hidden: int, look: Look) -> str:
-    """Return the sums over the sessions listed; `hidden` more were not used by anybody."""
-    archived = sum(entry.archived_disk_bytes for entry in shown)
+def total(shown: Sequence[SessionInfo], hidden: int, look: Look, *, hidden_disk: int = 0) -> str:
+    """Return the sums over the sessions listed; `hidden` more were not used by anybody.
+
+    Those take `hidden_disk` bytes of the disk, which are in no other sum. Behind it is an empty
+    line: it stands before the table.
+    """
+    archived = sum(entry.archived_bytes or 0 for entry in shown)
+    waiting = sum(entry.waiting_disk_bytes for entry in shown)
     beside = sum(entry.side_bytes for entry in shown)
     running = sum(entry.is_running for entry in shown)
     restored = sum(entry.is_restored for entry in shown)
+    missing = sum(entry.archive_missing for entry in shown)
+    gain = sum(entry.gain_bytes or 0 for entry in shown)
+    taken = sum(entry.disk_bytes for entry in shown)
+    more = f" ({size(hidden_disk)})" if hidden_disk else ""
     parts = (
         f"{count(len(shown), 'session')}: {size(sum(entry.bytes for entry in shown))} live",
         f"{size(archived)} archived" if archived else "",
+        f"{size(taken)} on disk" if any(map(_is_more, shown)) else "",
+        f"{size(waiting)} of it freed after a quiet day" if waiting else "",
+        f"{size(gain)} to gain by rotating" if gain else "",
+        f"{missing:,} whose archive is missing" if missing else "",
         f"{size(beside)} beside" if beside else "",
         f"{running:,} running" if running else "",
         f"{restored:,} restored and rotated by name only" if restored else "",
-        f"{hidden:,} unused hidden" if hidden else "",
+        f"{hidden:,} unused hidden{more}" if hidden else "",
     )
     told = ", ".join(filter(None, parts))
-    return "".join(f"{line}\n" for line in textwrap.wrap(told, look.width or len(told)))
+    return "".join(f"{line}\n" for line in (*textwrap.wrap(told, look.width or len(told)), ""))
 
 
 def ago(then: float, now: float) -> str:
@@ -252,11 +286,8 @@ def _moment(seconds: float) -> datetime:
 
 def as_json(entries: Iterable[SessionInfo]) -> Iterator[str]:
     """Yield the document that `list --json` prints: a session a line (docs/schema/list.json)."""
-    lead = "[\n"
-    for entry in entries:
-        yield lead + json.dumps(_document(entry))
-        lead = ",\n"
-    yield "\n]\n" if lead == ",\n" else "[]\n"
+    yield from json_rows(map(_document, entries), "\n", "\n")
+    yield "\n"
 
 
 def _document(entry: SessionInfo) -> dict[str, Any]:
@@ -280,6 +311,10 @@ def _document(entry: SessionInfo) -> dict[str, Any]:
         "ended": entry.ended,
         "segments": entry.segments,
         "archived_disk_bytes": entry.archived_disk_bytes,
+        "archive_missing": entry.archive_missing,
+        "disk_bytes": entry.disk_bytes,
+        "gain_bytes": entry.gain_bytes,
+        "waiting_disk_bytes": entry.waiting_disk_bytes,
         "side_bytes": entry.side_bytes,
         "standing": entry.standing,
         "continues": entry.continues and asdict(entry.continues),

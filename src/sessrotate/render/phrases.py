@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from sessrotate.clients.view import Block, ToolCall, View
     from sessrotate.model import Boundary
-    from sessrotate.reading.pair_tools import Compaction, UnreadableLine
+    from sessrotate.reading.pair_tools import BranchEdge, Compaction, UnreadableLine
 
 _SALIENT: Final = (
     "command",
@@ -79,6 +79,18 @@ def compaction(part: Compaction, boundary: Boundary | None) -> str:
     if boundary is not None and boundary.pre_tokens is not None:
         words.append(f"{common.count(boundary.pre_tokens, 'token')} before")
     return " · ".join(words)
+
+
+def branch(edge: BranchEdge) -> str:
+    """Return the words about a branch that was rewound, where it begins, ends or is left out."""
+    if edge.left_out:
+        return (
+            f"Left out here: {common.count(edge.left_out, 'record')} of a branch that was rewound. "
+            "Export with --all-branches to see all."
+        )
+    if edge.is_end:
+        return "The rewound branch ends here: what follows goes on from before it."
+    return "A rewound branch begins here: the user went back to before it."
 
 
 def unread(part: UnreadableLine) -> str:

@@ -1,4 +1,4 @@
-"""What `prune` prints: a row for each segment with the reason, and the policy in words. Pure.
+"""What `prune` prints: what each session loses and why, and the policy in words. Pure.
 
 Rule: a dry run and the run itself show the same plan.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate.errors import printable
@@ -15,58 +16,87 @@ from sessrotate.render.common import count, size
 from sessrotate.retention import policy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from sessrotate.retention.policy import Decision
     from sessrotate.retention.prune import PrunePlan
     from sessrotate.retention.trash import Due
 
-_COLUMNS: Final = ("session", "#", "size", "last record", "", "why")
-
+_COLUMNS: Final = ("session", "remove", "size", "last record", "why")
 _MANY: Final = 40
-"""Above so many rows, a terminal shows only what is removed, and counts the rest."""
+"""Above so many sessions, only those that lose something have a row; the others are counted."""
+
+_EACH: Final = ("session", "#", "size", "last record", "", "why")
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
     """What is about to happen: the plan, if there is a policy, and what the trash will free.
 
-    `due` is in bytes; `is_due` is whether the trash is emptied at all.
+    `due` is in bytes of the disk, and `is_due` whether the trash has anything that goes for good;
+    None if the trash stays.
     """
 
     planned: PrunePlan | None
-    due: int
-    is_due: bool
+    due: int = 0
+    is_due: bool | None = None
 
     @property
     def trashed(self) -> int:
-        """How many bytes move to the trash."""
+        """How long the files are that move to the trash, in bytes."""
         return 0 if self.planned is None else self.planned.bytes_trashed
 
     @property
     def is_anything(self) -> bool:
         """Whether anything is removed or freed at all."""
-        return bool(self.due or (self.planned is not None and self.planned.count))
+        return bool(self.is_due or (self.planned is not None and self.planned.count))
 
 
-def plan(shown: Shown, *, is_short: bool) -> str:
-    """Return the table of a plan, and below it the policy and the sum.
+def plan(shown: Shown, *, is_verbose: bool = False) -> str:
+    """Return the table of a plan, the policy in words, and what there is nothing to do about.
 
-    With `is_short`, a long table shows only what is removed, and counts the rest.
+    The table has a row for each session; with `is_verbose`, for each segment.
     """
     planned, text = shown.planned, ""
     if planned is not None:
-        decisions = planned.decisions
-        if is_short and len(decisions) > _MANY:
-            decisions = tuple(entry for entry in decisions if not entry.keep)
-        text += _table(decisions)
-        if stay := len(planned.decisions) - len(decisions):
-            text += f"{count(stay, 'segment')} more are kept: a pipe or --json lists them too.\n"
-        text += f"{policy.in_words(planned.policy)}\n"
-    return f"{text}{total(shown)}\n"
+        table = _segments if is_verbose else _sessions
+        text = f"{table(planned.decisions)}{policy.in_words(planned.policy)}\n"
+    return text + "".join(f"{sentence}\n" for sentence in _idle(shown))
 
 
-def _table(decisions: Iterable[Decision]) -> str:
+def _idle(shown: Shown) -> Iterator[str]:
+    if shown.planned is not None and not shown.planned.count:
+        yield "Nothing to remove."
+    if shown.is_due is False:
+        yield "Nothing in the trash is old enough to be freed."
+
+
+def _sessions(decisions: Iterable[Decision]) -> str:
+    grouped = groupby(decisions, key=lambda entry: entry.segment.session)
+    found = [(session, [*group]) for session, group in grouped]
+    losing = [each for each in found if not all(entry.keep for entry in each[1])]
+    shown = found if len(found) <= _MANY else losing
+    rows = [_session(session, segments) for session, segments in shown]
+    table = common.plain_table(_COLUMNS, rows, left={"session", "last record", "why"})
+    others = len(found) - len(shown)
+    return f"{table}{count(others, 'session')} more lose nothing.\n" if others else table
+
+
+def _session(session: str, segments: Sequence[Decision]) -> tuple[str, ...]:
+    """Return the row of a session: what goes and why, or else why all of it stays."""
+    gone = [entry for entry in segments if not entry.keep]
+    times = [entry.segment.time for entry in gone if entry.segment.time is not None]
+    reasons = dict.fromkeys(reason for entry in gone or segments for reason in entry.reasons)
+    return (
+        printable(session.rpartition("/")[2], 40),
+        f"{len(gone):,} of {len(segments):,}",
+        size(sum(entry.segment.bytes for entry in gone)),
+        _day(max(times, default=None)),
+        printable(", ".join(reasons)),
+    )
+
+
+def _segments(decisions: Iterable[Decision]) -> str:
     rows = [
         (
             printable(entry.segment.session.rpartition("/")[2], 40),
@@ -78,26 +108,22 @@ def _table(decisions: Iterable[Decision]) -> str:
         )
         for entry in decisions
     ]
-    return common.plain_table(_COLUMNS, rows, left={"session", "last record", "", "why"})
+    return common.plain_table(_EACH, rows, left={"session", "last record", "", "why"})
 
 
 def _day(time: float | None) -> str:
     return "-" if time is None else f"{datetime.fromtimestamp(time, UTC):%Y-%m-%d %H:%M}"
 
 
-def total(shown: Shown) -> str:
-    """Return the sentences that sum up what is about to happen."""
+def intent(shown: Shown, verb: str) -> str:
+    """Return the sentence about what is about to happen; `verb` is Will or Would."""
     planned, parts = shown.planned, []
     if planned is not None and planned.count:
         many = f"{count(planned.count, 'segment')} of {len(planned.decisions):,}"
-        parts.append(f"To the trash: {many}, {size(planned.bytes_trashed)}.")
-    elif planned is not None:
-        parts.append("Nothing to remove.")
-    if shown.is_due and shown.due:
-        parts.append(f"To be freed for good from the trash: {size(shown.due)}.")
-    elif shown.is_due:
-        parts.append("Nothing in the trash is old enough to be freed.")
-    return " ".join(parts)
+        parts.append(f"move {many} ({size(planned.bytes_trashed)}) to the trash")
+    if shown.is_due:
+        parts.append(f"free {size(shown.due)} for good")
+    return f"{verb} {' and '.join(parts)}."
 
 
 def strangers(dues: Iterable[Due]) -> Iterator[str]:
@@ -110,9 +136,21 @@ def strangers(dues: Iterable[Due]) -> Iterator[str]:
             yield f"The trash of {name} has files that were never pruned: {named}{more}. They stay."
 
 
-def done(trashed: int, freed: int) -> str:
-    """Return the sentence about what happened; both numbers are bytes."""
-    return f"Moved {size(trashed)} to the trash and freed {size(freed)}.\n"
+def result(shown: Shown, trashed: int, freed: int, *, is_going: bool, dry_run: bool) -> str:
+    """Return the sentence about what happened, or would.
+
+    `trashed` is how long the files are that moved, `freed` what the disk gained, in bytes.
+    """
+    if not shown.is_anything or not (is_going or dry_run):
+        return ""
+    if not is_going:
+        return f"{intent(shown, 'Would')}\n"
+    parts = []
+    if trashed:
+        parts.append(f"Moved {size(trashed)} to the trash: `restore` brings it back.")
+    if freed > 0:
+        parts.append(f"Freed {size(freed)} for good.")
+    return f"{' '.join(parts) or 'Nothing was changed.'}\n"
 
 
 def as_json(shown: Shown, trashed: int, freed: int, *, dry_run: bool) -> str:
@@ -135,6 +173,7 @@ def decisions(planned: PrunePlan) -> list[dict[str, Any]]:
             "session": entry.segment.session.rpartition("/")[2],
             "index": entry.segment.index,
             "bytes": entry.segment.bytes,
+            "disk_bytes": entry.segment.disk,
             "keep": entry.keep,
             "reasons": list(entry.reasons),
         }

@@ -85,8 +85,12 @@ def machine(report: MachineReport, canvas: Canvas) -> Iterator[str]:
     """Yield the lines of the report of all sessions."""
     archived = f", {size(report.archived_bytes)} of it archived" if report.archived_bytes else ""
     sessions = count(len(report.sessions), "session")
-    trash = f"; {size(report.trash_bytes)} in the trash" if report.trash_bytes else ""
-    yield f"{sessions}: {size(report.bytes)} in {count(report.lines, 'line')}{archived}{trash}"
+    trash = f", {size(report.trash_bytes)} of it in the trash" if report.trash_bytes else ""
+    is_elsewhere = report.archived_bytes or report.trash_bytes or report.side_bytes
+    disk = f"; {size(report.disk_bytes)} on disk" if is_elsewhere else ""
+    whole = f"{size(report.bytes)} in {count(report.lines, 'line')}"
+    beside = f", {size(report.side_bytes)} beside" if report.side_bytes else ""
+    yield f"{sessions}: {whole}{archived}{disk}{trash}{beside}"
     if not report.sessions:
         return
     yield from _totals("client", report.clients, canvas)
@@ -149,11 +153,13 @@ def _advice(report: SessionReport, canvas: Canvas) -> Iterator[str]:
         why = safe_text.line(report.kept or "")
         yield f"{tail}. Rotating would free nothing: {why[:1].lower()}{why[1:]}"
         return
-    freed = f"{size(report.would_free)} ({report.would_free / (report.live_bytes or 1):.1%})"
-    if "--in-place" in report.command:
-        yield f"{tail}. Rotating would move {freed} out of the live file:"
+    if report.command.startswith("sessrotate rotate"):
+        moved = (report.live_bytes or 0) - report.live_tail
+        freed = f"free about {size(report.would_free)} on disk"
+        yield f"{tail}. Rotating would move {size(moved)} to the archive, and {freed}:"
     else:
-        yield f"{tail}; {freed} come before the last compaction. To cut it into segments:"
+        before = f"{size(report.would_free)} come before the last compaction"
+        yield f"{tail}; {before}. To cut it into segments:"
     yield canvas.paint("bold", f"  {safe_text.line(report.command)}")
 
 
@@ -260,5 +266,6 @@ def _worth(report: MachineReport, canvas: Canvas) -> Iterator[str]:
     yield from _largest(_WORTH, report.worth, cells, lambda each: each.would_free, canvas)
     freed = size(sum(each.would_free for each in report.worth))
     yield ""
-    yield f"Rotating {count(len(report.worth), 'session')} would free {freed}. To do that:"
-    yield canvas.paint("bold", "  sessrotate split --all --in-place --min-size 10M")
+    many = count(len(report.worth), "session")
+    yield f"Rotating {many} would free about {freed} on disk. To do that:"
+    yield canvas.paint("bold", "  sessrotate tidy")

@@ -54,6 +54,8 @@ def machine(report: MachineReport) -> dict[str, Any]:
         "archived_bytes": report.archived_bytes,
         "would_free_bytes": report.would_free,
         "trash_bytes": report.trash_bytes,
+        "disk_bytes": report.disk_bytes,
+        "side_bytes": report.side_bytes,
         "sessions": [_summary(each) for each in report.sessions],
         "clients": [_renamed(total) for total in report.clients],
         "projects": [_renamed(total) for total in report.projects],

@@ -63,12 +63,14 @@ or sent to a network.</footer>
 def _words(report: MachineReport | Sequence[SessionReport]) -> tuple[str, str]:
     """Return the title, and what is said where no script runs, both as HTML text."""
     if isinstance(report, MachineReport):
-        told = f"{len(report.sessions):,} sessions, {size(report.bytes)}; rotations would free"
-        return "Coding-agent sessions", f"{told} {size(report.would_free)}."
+        told = (
+            f"{len(report.sessions):,} sessions, {size(report.bytes)}; rotations would free about"
+        )
+        return "Coding-agent sessions", f"{told} {size(report.would_free)} on disk."
     names = ", ".join(str(session.title) or session.id for session in report)
     whole = sum(session.bytes for session in report)
     free = sum(session.would_free for session in report)
-    return short(names, 200), f"{size(whole)}; a rotation would free {size(free)}."
+    return short(names, 200), f"{size(whole)}; a rotation would free about {size(free)} on disk."
 
 
 def _json(value: Any) -> bytes:

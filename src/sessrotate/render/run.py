@@ -37,8 +37,8 @@ def plan(report: Report, loaded: Loaded) -> str:
         for each in stage.outcomes
     ]
     table = common.plain_table(_ITEMS, rows, left={*_ITEMS} - {"size"})
-    shown = report.planned and render_prune.Shown(report.planned, 0, is_due=False)
-    pruning = render_prune.plan(shown, is_short=False) if shown else ""
+    shown = report.planned and render_prune.Shown(report.planned)
+    pruning = render_prune.plan(shown) if shown else ""
     off = [stage.step.name for stage in report.stages if not stage.is_on]
     unset = f"Not configured: {', '.join(off)}.\n" if off else ""
     return f"{_source(loaded)}\n{table}{pruning}{unset}{summary(report)}\n"
@@ -67,7 +67,13 @@ def _part(stage: Stage, *, dry_run: bool) -> str:
     if not many:
         return ""
     verb = stage.step.would if dry_run else stage.step.done
-    return f"{verb} {count(many, 'session')}{f' ({size(stage.bytes)})' if stage.bytes else ''}"
+    figures = f" ({size(stage.bytes)}{_gained(stage, dry_run=dry_run)})" if stage.bytes else ""
+    return f"{verb} {count(many, 'session')}{figures}"
+
+
+def _gained(stage: Stage, *, dry_run: bool) -> str:
+    about = "about " if dry_run else ""
+    return f", {about}{size(stage.gained)} freed on disk" if stage.gained > 0 else ""
 
 
 def failures(report: Report) -> list[str]:
@@ -93,6 +99,7 @@ def as_json(report: Report, loaded: Loaded) -> str:
                 "name": stage.step.name,
                 "configured": stage.is_on,
                 "bytes": stage.bytes,
+                "disk_bytes_gained": stage.gained,
                 "sessions": [
                     {
                         "session": each.session,

@@ -5,14 +5,13 @@ Rule: both say the same of a segment, and text from a session is made harmless a
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate import safe_text
 from sessrotate.render import columns
 from sessrotate.render.columns import Columns, Row
-from sessrotate.render.common import size, time
+from sessrotate.render.common import json_parts, size, time
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -28,11 +27,9 @@ _COLUMNS: Final = Columns(
 
 
 def as_json(document: dict[str, Any], segments: Iterable[tuple[Segment, str]]) -> Iterator[str]:
-    """Yield a document with its segments and their files, one at a time: there may be thousands."""
-    yield json.dumps(document, indent=2)[: -len("\n}")] + ',\n  "segments": ['
-    comma = ""
-    for segment, file in segments:
-        told = {
+    """Yield a document with its segments and their files, a segment a line."""
+    told = (
+        {
             "index": segment.index,
             "file": file,
             "start": segment.span.start,
@@ -42,9 +39,9 @@ def as_json(document: dict[str, Any], segments: Iterable[tuple[Segment, str]]) -
             "first_timestamp": segment.first_timestamp,
             "last_timestamp": segment.last_timestamp,
         }
-        yield f"{comma}\n    {json.dumps(told)}"
-        comma = ","
-    yield "\n  ]\n}\n"
+        for segment, file in segments
+    )
+    return json_parts({**document, "segments": told})
 
 
 def opening(boundary: Boundary | None) -> dict[str, Any] | None:

@@ -1,12 +1,13 @@
 """What the archive of a session holds: sizes, compactions, and its first and last bytes.
 
-Rule: only reads, and of segments only the edges. The manifest says what they are; sizes on the
-disk are those of all files of the archive, the trash and an archived session included.
+Rule: only reads, and of segments only the edges. The manifest says what they are; on the disk is
+what all files of the archive take in blocks, the trash and an archived session included.
 """
 
 from __future__ import annotations
 
 import os
+import stat
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
@@ -16,8 +17,9 @@ from sessrotate.archive import archived_file
 from sessrotate.clients.preview import EDGE
 from sessrotate.errors import SessrotateError
 from sessrotate.reports import file_edges
-from sessrotate.segments import load, manifest
+from sessrotate.segments import live_header, load, manifest
 from sessrotate.segments.segment_set import SegmentFile, beginning
+from sessrotate.system.disk_use import allocated
 from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
@@ -34,6 +36,8 @@ class ArchiveSummary:
     `content_bytes` is the history that it holds, not compressed and without what was pruned, None
     if its manifest cannot be read. `away` are the edges of a live file that was archived (of a
     compressed one only the first), `head` and `tail` those of the oldest and newest segment.
+    `disk_bytes` are the blocks of the disk that all of it takes, its folders among it, and
+    `waiting_bytes` those of replaced live files that somebody may still write to.
     """
 
     content_bytes: int | None
@@ -43,6 +47,7 @@ class ArchiveSummary:
     head: bytes = b""
     tail: bytes = b""
     away: Edges | None = None
+    waiting_bytes: int = 0
 
     @property
     def compactions(self) -> int:
@@ -59,21 +64,27 @@ class ArchiveSummary:
 NOTHING: Final = ArchiveSummary(0, 0, 0)
 """What a session without an archive has there."""
 
+_WAITING: Final = f"{names.WAITING}/"
+
 
 def look(where: Place, unread: Unread) -> ArchiveSummary | None:
     """Return what the archive of a session holds, None if it is empty."""
-    files, disk_bytes, modified = set[str](), 0, 0
+    files, waiting_bytes, taken, modified = set[str](), 0, 0, 0
     try:
-        for name, size in _files(str(where.archive)):
+        for name, status in _below(str(where.archive)):
+            taken += allocated(status)
+            if stat.S_ISDIR(status.st_mode):
+                continue
             files.add(name)
-            disk_bytes += size
-        modified = where.archive.stat().st_mtime_ns
+            waiting_bytes += allocated(status) if name.startswith(_WAITING) else 0
+        folder = where.archive.stat()
+        modified, taken = folder.st_mtime_ns, taken + allocated(folder)
     except OSError as error:
         unread(str(where.archive), error.strerror or "")
-        return ArchiveSummary(None, disk_bytes, modified)
+        return ArchiveSummary(None, taken, modified)
     if not files:
         return None
-    found = ArchiveSummary(0, disk_bytes, modified)
+    found = ArchiveSummary(0, taken, modified, waiting_bytes=waiting_bytes)
     try:
         if names.MANIFEST in files:
             data = load.read_small(where.archive, names.MANIFEST, manifest.MAX_BYTES)
@@ -88,16 +99,16 @@ def look(where: Place, unread: Unread) -> ArchiveSummary | None:
     return found
 
 
-def _files(folder: str) -> list[tuple[str, int]]:
-    """Return the files of an archive and of the folders in it: their names, their sizes."""
+def _below(folder: str) -> list[tuple[str, os.stat_result]]:
+    """Return what is in an archive and in the folders in it: names and facts, one look at each."""
     found = []
     with os.scandir(folder) as entries:
         for entry in entries:
             with suppress(FileNotFoundError):
+                found.append((entry.name, entry.stat(follow_symlinks=False)))
                 if entry.is_dir(follow_symlinks=False):
-                    found += [(f"{entry.name}/{name}", size) for name, size in _files(entry.path)]
-                else:
-                    found.append((entry.name, entry.stat(follow_symlinks=False).st_size))
+                    within = _below(entry.path)
+                    found += [(f"{entry.name}/{name}", status) for name, status in within]
     return found
 
 
@@ -127,7 +138,9 @@ def _away(where: Place, found: ArchiveSummary) -> ArchiveSummary:
         is_plain = source.path.name == where.live.name
         away = file_edges.of_source(source, source.size(), with_tail=is_plain)
     known = 0 if found.content_bytes is None else found.content_bytes
-    return replace(found, content_bytes=known + away.size, away=away)
+    header = live_header.parse(away.head[: away.head.find(b"\n") + 1], where.session)
+    own = away.size if header is None else max(0, away.size - live_header.prefix(header))
+    return replace(found, content_bytes=known + own, away=away)
 
 
 def _part(where: Place, sealed: SealedSegment) -> SegmentFile:

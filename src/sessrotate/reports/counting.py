@@ -24,14 +24,9 @@ from sessrotate.reports.model import Contents, LargeLine, Share
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from sessrotate.clients.kinds import Gist
+    from sessrotate.clients.kinds import Told
     from sessrotate.clients.protocol import Reader
     from sessrotate.reports.model import Day
-
-    GistOf = Callable[..., tuple[Gist, bytes | None] | None]
-
-    Told = tuple[Gist, bytes | None, bytes, int, int]
-    """A record's gist, what it is known by, its line's digest, where it is and how large."""
 
 CALLS: Final = 20_000
 TOOLS: Final = 1_000
@@ -122,22 +117,26 @@ class Tally:
         """
         counts, days = Counts(), Days()
         shares, is_new = counts.kinds, self._known.is_new_line
-        reader, smallest = self._reader, -1
+        reader, smallest, digest_of = self._reader, -1, xxhash.xxh3_128_digest
         told = (
-            self._by_gist(reader.gist, pieces, index)
+            reader.gists(split(pieces))
             if isinstance(reader, Quick)
-            else map(self._parsed, reader.records(pieces, index))
+            else map(self._told, reader.records(pieces, index))
         )
         # Everything here is done a million times.
-        for gist, key, digest, at, size in told:
-            kind = gist.kind
+        for gist, key, line, at, length, is_ended in told:
+            if len(line) < length:
+                digest = self._known.digest(Record(index, at, bytes(line), length, is_ended))
+            else:
+                digest = UNMARKED if key else digest_of(line)
+            kind, calls, size = gist.kind, gist.calls, length + is_ended
             _count(shares, kind, 1, size)
             days.add(size, gist.time)
             if not is_new(digest, key):
                 counts.copies[0] += 1
                 counts.copies[1] += size
-            if gist.calls:
-                self._call(gist.calls)
+            if calls:
+                self._call(calls)
             tool = None
             if kind == "tool results":
                 tool = self._calls.get(hash(gist.result), UNKNOWN_TOOL)
@@ -152,36 +151,10 @@ class Tally:
             share[1] for share in shares.values()
         )
 
-    def _by_gist(
-        self, gist_of: GistOf, pieces: Iterable[bytes | memoryview], index: int
-    ) -> Iterator[Told]:
-        """Yield the lines without views, nor making records, where the reader can."""
-        digest_of, at = xxhash.xxh3_128_digest, 0
-        seen, view = b"", memoryview(b"")
-        for data, start, to, size, is_ended in split(pieces):
-            if data is not seen:
-                seen, view = data, memoryview(data)
-            # A line that came in several pieces is all of `data`.
-            line = data if to - start == len(data) else view[start:to]
-            is_whole = to - start == size
-            found = gist_of(line, is_whole=is_whole)
-            if found is None or not is_whole:
-                record = Record(index, at, data[start:to], size, is_ended)
-                gist, key, digest, _, _ = self._parsed(record)
-                found = found or (gist, key)
-            else:
-                digest = UNMARKED if found[1] else digest_of(line)
-            yield *found, digest, at, size + is_ended
-            at += size + is_ended
-
-    def _parsed(self, record: Record) -> Told:
-        return (
-            kinds.of_view(self._reader.view(record)),
-            self._reader.key(record),
-            self._known.digest(record),
-            record.offset,
-            record.size + record.is_ended,
-        )
+    def _told(self, record: Record) -> Told:
+        """Tell what a record's view says."""
+        gist, key = kinds.of_view(self._reader.view(record)), self._reader.key(record)
+        return gist, key, record.line, record.offset, record.size, record.is_ended
 
     def growth(self) -> tuple[Day, ...]:
         """Return the days of what was counted."""

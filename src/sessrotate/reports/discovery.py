@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from sessrotate import clients, units
+from sessrotate import clients, names, units
 from sessrotate.archive import place, restored
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.claude import preview
-from sessrotate.clients.common import bytes_in
+from sessrotate.clients.common import room_in
 from sessrotate.clients.protocol import Placing
 from sessrotate.reports import archive_summary, file_edges, project_folder
 from sessrotate.reports.archive_summary import NOTHING
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from sessrotate.reports.archive_summary import ArchiveSummary
     from sessrotate.reports.file_edges import Edges, Unread
     from sessrotate.reports.project_folder import ProjectFolder
+    from sessrotate.segments.live_header import LiveHeader
 
 WORTH_TWO: Final = 5_000
 """Sessions, of 0.2 ms each, that are worth a second process."""
@@ -98,7 +99,7 @@ def _add_trash(places: list[tuple[Place, ProjectFolder]]) -> None:
     sessions = {entry.folder.parent.name for entry in restored.every()}
     for where, folder in places:
         if where.session in sessions:
-            folder.trashed[where.session] = sum(entry.bytes for entry in restored.of(where))
+            folder.trashed[where.session] = sum(each.allocated for each in restored.of(where))
 
 
 def _reunited(places: list[tuple[Place, ProjectFolder]]) -> list[tuple[Place, ProjectFolder]]:
@@ -171,9 +172,10 @@ def of_place(where: Place, folder: ProjectFolder, unread: Unread) -> FoundSessio
     seen = _preview(newest, held)
     if seen.title.source == "none" and where.session in folder.titles:
         seen = replace(seen, title=folder.titles[where.session])
-    side = folder.agents.get(where.session, 0)
+    side, side_disk = folder.agents.get(where.session, (0, 0))
     if where.session in folder.folders:
-        side += bytes_in(where.live.parent / where.session)
+        size, taken = room_in(where.live.parent / where.session)
+        side, side_disk = side + size, side_disk + taken
     return _found(
         claude,
         where.live,
@@ -182,8 +184,9 @@ def of_place(where: Place, folder: ProjectFolder, unread: Unread) -> FoundSessio
         _compactions(where, newest, held, unread),
         where=where,
         held=held,
-        trashed=folder.trashed[where.session],
-        side=side,
+        trashed=folder.trashed.get(where.session, 0),
+        side=(side, side_disk),
+        lost=held is NOTHING and here is not None and _header(where, here) is not None,
     )
 
 
@@ -197,9 +200,15 @@ def _found(
     where: Place | None = None,
     held: ArchiveSummary = NOTHING,
     trashed: int = 0,
-    side: int = 0,
+    side: tuple[int, int] = (0, 0),
+    lost: bool = False,
 ) -> FoundSession:
-    """Return a session; `told` are its compactions, and the bytes from the last one on."""
+    """Return a session; `told` are its compactions, and the bytes from the last one on.
+
+    `trashed` is what a restoration left takes of the disk, and `side` are the bytes of what lies
+    beside the session, and those of the disk. It is `lost` what of a rotated session should be in
+    an archive.
+    """
     newest = here or held.away
     modified = (held.modified if newest is None else newest.modified) / 1e9
     ended = units.seconds(sight.ended)
@@ -208,13 +217,17 @@ def _found(
         id=session,
         name=sight.id or session,
         client=client.NAME,
-        project=sight.folder or (path.parent.name if where is None else where.project),
+        project=sight.folder or ("" if where is None else where.project),
         path=path,
         is_live=here is not None,
         bytes=0 if here is None else here.size,
         archived_bytes=held.content_bytes,
         archived_disk_bytes=held.disk_bytes + trashed,
-        side_bytes=side,
+        archive_missing=lost,
+        disk_bytes=(0 if here is None else here.disk) + held.disk_bytes + trashed + side[1],
+        gain_bytes=_gain(where, here, told[0], held),
+        waiting_disk_bytes=held.waiting_bytes,
+        side_bytes=side[0],
         segments=len(held.segments),
         compactions=told[0],
         live_tail_bytes=0 if here is None else told[1],
@@ -249,12 +262,29 @@ def _compactions(
     """Return how many compactions a session has, and its bytes from the last one on."""
     if newest is None:
         return held.compactions, 0
-    header = live_header.parse(newest.head[: newest.head.find(b"\n") + 1], where.session)
+    header = _header(where, newest)
     if header is not None and not held.segments:
-        told = f"{header.start:,} bytes of history that are not here: `sessrotate doctor` says more"
-        unread(str(where.archive), told)
+        is_begun = (where.archive / names.INTENT).exists()
+        what = "a rotation that is unfinished" if is_begun else "history that are not here"
+        unread(
+            str(where.archive), f"{header.start:,} bytes of {what}: `sessrotate doctor` says more"
+        )
     if (header is None) != (not held.segments):
         return None, None  # the live file does not go on from its archive: `doctor` says why
     start = live_header.prefix(header) if header is not None else 0
     count, tail = file_edges.compactions(newest, claude, start)
     return None if count is None else held.compactions + count, tail
+
+
+def _header(where: Place, newest: Edges) -> LiveHeader | None:
+    return live_header.parse(newest.head[: newest.head.find(b"\n") + 1], where.session)
+
+
+def _gain(
+    where: Place | None, here: Edges | None, count: int | None, held: ArchiveSummary
+) -> int | None:
+    """Return 0 where a rotation has nothing to cut, None where only a scan tells what it gains."""
+    if where is None or here is None:
+        return 0
+    uncut = held.compactions + bool(held.segments)  # a rotated live file begins with one
+    return 0 if count == uncut else None

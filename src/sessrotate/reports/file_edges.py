@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING, Final
 
 from sessrotate.clients.preview import EDGE
 from sessrotate.model import Boundary, Span
+from sessrotate.platforms import BINARY, NO_LINK, NO_WAIT
+from sessrotate.system import inside
+from sessrotate.system.disk_use import allocated
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,11 +27,7 @@ if TYPE_CHECKING:
     Unread = Callable[[str, str], None]
     """Is called with the path of what cannot be read, and the reason."""
 
-_FLAGS: Final = (
-    os.O_RDONLY
-    | getattr(os, "O_NONBLOCK", 0)  # a pipe of that name is no reason to wait
-    | getattr(os, "O_BINARY", 0)
-)
+_FLAGS: Final = os.O_RDONLY | NO_WAIT | NO_LINK | BINARY
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +35,8 @@ class Edges:
     """The first and last `EDGE` bytes of a file; `head` is all of a file that is not longer.
 
     `size` is in bytes, `modified` in nanoseconds since 1970, and `file` the device and inode. Both
-    edges are empty if the file cannot be read.
+    edges are empty if the file cannot be read. `disk` is how many bytes of the disk it takes, 0 of
+    a file in an archive, which is counted there.
     """
 
     head: bytes
@@ -45,6 +45,7 @@ class Edges:
     modified: int
     file: tuple[int, int]
     is_read: bool = True
+    disk: int = 0
 
     @property
     def is_whole(self) -> bool:
@@ -68,12 +69,16 @@ def seen(path: str, unread: Unread) -> Edges | None:
             status = os.stat(path)  # noqa: PTH116 - thousands: no objects
         except OSError:
             return None
-        unread(path, error.strerror or type(error).__name__)
-        return Edges(b"", b"", *_facts(status), is_read=False)
+        is_link = os.path.islink(path)  # noqa: PTH114 - as above
+        unread(path, inside.LINK if is_link else error.strerror or type(error).__name__)
+        return Edges(b"", b"", *_facts(status), is_read=False, disk=allocated(status))
 
 
 def of(path: str | os.PathLike[str]) -> Edges:
-    """Return the edges of a file; raise OSError if it is not a regular file, or cannot be read."""
+    """Return the edges of a file.
+
+    Raises OSError if it is not a regular file, which a link is not, or cannot be read.
+    """
     fd = os.open(path, _FLAGS)
     try:
         status = os.fstat(fd)
@@ -85,7 +90,7 @@ def of(path: str | os.PathLike[str]) -> Edges:
             tail = os.read(fd, EDGE)
     finally:
         os.close(fd)
-    return Edges(head, tail, *_facts(status))
+    return Edges(head, tail, *_facts(status), disk=allocated(status))
 
 
 def of_source(source: Source, size: int, *, with_tail: bool = True) -> Edges:

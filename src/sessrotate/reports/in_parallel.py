@@ -18,6 +18,8 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, TypeVar
 
+from sessrotate import platforms
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
@@ -63,9 +65,7 @@ def _sent(results: IO[bytes]) -> Iterator[tuple[Any]]:
 
 
 def _can_fork() -> bool:
-    # Linux and other systems that have both; on macOS a fork may not do much without an exec.
-    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
-    return processors > 1 and threading.active_count() == 1
+    return platforms.processors() > 1 and threading.active_count() == 1
 
 
 @contextmanager
@@ -116,7 +116,7 @@ class _Reduced(dict[type, "Callable[[Any], tuple[Any, ...]]"]):
     def __missing__(self, kind: type) -> Callable[[Any], tuple[Any, ...]]:
         if not is_dataclass(kind):
             raise KeyError(kind)
-        names = tuple(field.name for field in fields(kind))
+        names = tuple(field.name for field in fields(kind) if field.init)
         self[kind] = lambda value: (kind, tuple([getattr(value, name) for name in names]))
         return self[kind]
 

@@ -69,14 +69,16 @@ def deepened(
     """
     done = 0
     for entry in _linked(found):
-        count, tail = entry.compactions, entry.live_tail_bytes
-        if is_to_scan(entry):
-            try:
+        count, tail, gain = entry.compactions, entry.live_tail_bytes, entry.gain_bytes
+        try:
+            if is_to_scan(entry):
                 count, tail = _scanned(entry, done, progress)
-            except SessrotateError as error:
-                unread(str(entry.path), str(error))
-            done += entry.bytes
-        yield replace(entry, compactions=count, live_tail_bytes=tail)
+            if gain is None:
+                gain = _gained(entry, count)
+        except SessrotateError as error:
+            unread(str(entry.path), str(error))
+        done += entry.bytes if is_to_scan(entry) else 0
+        yield replace(entry, compactions=count, live_tail_bytes=tail, gain_bytes=gain)
 
 
 def _linked(found: Iterable[SessionInfo]) -> Iterator[SessionInfo]:
@@ -90,6 +92,15 @@ def _linked(found: Iterable[SessionInfo]) -> Iterator[SessionInfo]:
 def is_to_scan(entry: SessionInfo) -> bool:
     """Return whether a scan would tell more than is known."""
     return entry.is_live and (entry.compactions is None or entry.live_tail_bytes is None)
+
+
+def _gained(entry: SessionInfo, count: int | None) -> int | None:
+    """Return what a rotation would gain a session with so many compactions."""
+    if count == entry.segments:
+        return 0  # there is nothing to cut: spares it being read once more
+    from sessrotate.reports import expected_gain  # noqa: PLC0415 - as below
+
+    return expected_gain.of(entry.path)
 
 
 def _scanned(entry: SessionInfo, done: int, progress: Callable[[int], None]) -> tuple[int, int]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from sessrotate.archive import restored
 from sessrotate.errors import SessrotateError, StorageError
+from sessrotate.in_place import gain
 from sessrotate.reports import discovery, growth, session_report
 from sessrotate.reports.counting import Counts
 from sessrotate.reports.in_parallel import mapped
@@ -23,10 +24,6 @@ if TYPE_CHECKING:
 
     from sessrotate.reports.discovery import FoundSession
     from sessrotate.reports.model import SessionReport
-
-LEAST: Final = 10 * 1024 * 1024
-"""Bytes that a rotation must free for the session to be listed."""
-
 
 WORTH_TWO: Final = 1_000
 """Sessions, of more than 1 ms each, that are worth a second process."""
@@ -99,6 +96,8 @@ def of_machine(
         unread=errors.unread,
         contents=None if counts is None else counts.contents(),
         trash_bytes=restored.trash_bytes(),
+        disk_bytes=sum(each.info.disk_bytes for each in listed),
+        side_bytes=sum(each.info.side_bytes for each in listed),
     )
 
 
@@ -156,6 +155,6 @@ def _totals(
 
 
 def _worth(sessions: Iterable[SessionReport]) -> tuple[SessionReport, ...]:
-    """Return the sessions whose rotation would free at least `LEAST` bytes, most first."""
-    freeing = (each for each in sessions if each.would_free >= LEAST and each.command is not None)
+    """Return the sessions whose rotation would free at least `gain.WORTH` bytes, most first."""
+    freeing = (each for each in sessions if each.would_free >= gain.WORTH and each.command)
     return tuple(sorted(freeing, key=lambda each: (-each.would_free, each.path)))

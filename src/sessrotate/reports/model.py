@@ -94,9 +94,10 @@ class SessionReport:
 
     `live_bytes` is the size of the file that the client reads, None if there is none. `folder` is
     the project, where the client ran; None if no record says. `is_running`: a client says that it
-    is running the session. `would_free` is how much smaller a rotation would make the live file,
-    and `kept` the sentence that says why it would not, None if it would. `growth` has the days in
-    order: exact with `contents`, and otherwise spread evenly over the time of each segment.
+    is running the session. `would_free` is about how many bytes of the disk a rotation would free
+    (of a file outside of its client's folder, what stands before the last compaction), and `kept`
+    the sentence that says why it would not, None if it would. `growth` has the days in order: exact
+    with `contents`, and otherwise spread evenly over the time of each segment.
     """
 
     id: str
@@ -125,7 +126,7 @@ class SessionReport:
 
     @property
     def archived_bytes(self) -> int:
-        """Bytes of the sealed segments that are present."""
+        """Bytes of history in the archive: its segments that are present; all of one put away."""
         return sum(segment.bytes for segment in self.segments if segment.state == "sealed")
 
     @property
@@ -181,7 +182,9 @@ class MachineReport:
     `worth` are the sessions that are worth rotating, those first where it frees most.
     `contents` are the sums over all sessions, None without kinds. Duplicates are those within a
     session; lines copied from another session (by a resumed clone) are not counted. `trash_bytes`
-    is what the files in every trash take: pruned segments, and archives of restored sessions.
+    is what every trash takes of the disk: pruned segments, and archives of restored sessions.
+    `disk_bytes` is what live files, archives, trash and what lies beside sessions take of it, as
+    `list` says, and `side_bytes` how many bytes of files lie beside.
     """
 
     sessions: tuple[SessionReport, ...]
@@ -192,6 +195,8 @@ class MachineReport:
     unread: tuple[UnreadSession, ...]
     contents: Contents | None = None
     trash_bytes: int = 0
+    disk_bytes: int = 0
+    side_bytes: int = 0
 
     @property
     def bytes(self) -> int:
@@ -210,5 +215,5 @@ class MachineReport:
 
     @property
     def would_free(self) -> int:
-        """Bytes that rotating every session would take out of the clients' folders."""
+        """About how many bytes of the disk rotating every session would free."""
         return sum(session.would_free for session in self.sessions)

@@ -7,9 +7,8 @@ opened. A folder that is not there is empty.
 from __future__ import annotations
 
 import os
-from collections import defaultdict
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import names
@@ -19,6 +18,7 @@ from sessrotate.clients.claude import client as claude
 from sessrotate.errors import DamagedError
 from sessrotate.reports import file_edges
 from sessrotate.segments import load, manifest
+from sessrotate.system import inside
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from sessrotate.archive.place import Place
     from sessrotate.clients.preview import Title
-    from sessrotate.reports.file_edges import Unread
+    from sessrotate.reports.file_edges import Edges, Unread
 
 _INDEX: Final = "sessions-index.json"
 
@@ -35,16 +35,24 @@ _INDEX: Final = "sessions-index.json"
 class ProjectFolder:
     """Ids of sessions with a live file, with a folder beside it, and with an archive.
 
-    `agents` are the bytes of agents' transcripts by session, `titles` those of the client's index,
-    `trashed` the bytes of what a restoration left in the trash, by session.
+    `agents` are the bytes of agents' transcripts by session, and those of the disk that they take;
+    `titles` those of the client's index; `trashed` what a restoration left in the trash takes of
+    the disk, by session.
     """
 
     live: set[str] = field(default_factory=set)
     folders: set[str] = field(default_factory=set)
     archives: set[str] = field(default_factory=set)
-    agents: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    agents: dict[str, tuple[int, int]] = field(default_factory=dict)
     titles: dict[str, Title] = field(default_factory=dict)
-    trashed: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    trashed: dict[str, int] = field(default_factory=dict)
+
+    def add_agent(self, owners: set[str], here: Edges) -> None:
+        """Count a transcript that names these sessions to one of them: one that is there."""
+        ranked = sorted(owners, key=lambda each: (each not in self.live, each))
+        for owner in ranked[:1]:
+            size, disk = self.agents.get(owner, (0, 0))
+            self.agents[owner] = size + here.size, disk + here.disk
 
     def places(self, projects: Path, name: str) -> Iterator[Place]:
         """Yield the places of the project's sessions, in the order of their ids."""
@@ -61,6 +69,7 @@ def projects(live: Path, archives: Path, unread: Unread) -> list[str]:
 def read(folder: Path, archives: Path, unread: Unread) -> ProjectFolder:
     """Return what the folder of a project holds; `archives` is the folder of its archives."""
     found = ProjectFolder(archives={each.name for each in _archives(archives, unread)})
+    transcripts: list[tuple[set[str], Edges]] = []
     for entry in () if _is_alias(folder) else _entries(folder, unread):
         name = entry.name
         with suppress(OSError):
@@ -74,10 +83,14 @@ def read(folder: Path, archives: Path, unread: Unread) -> ProjectFolder:
                 continue
             elif name.startswith(claude.AGENT):
                 here = file_edges.seen(entry.path, unread)
-                for owner in agents.owners(here.head) if here is not None else ():
-                    found.agents[owner] += here.size if here is not None else 0
+                if here is not None:
+                    transcripts.append(
+                        (agents.owners(here.head), replace(here, head=b"", tail=b""))
+                    )
             else:
                 found.live.add(names.session_of(name))
+    for owners, here in transcripts:
+        found.add_agent(owners, here)
     return found
 
 
@@ -89,6 +102,10 @@ def _is_alias(folder: Path) -> bool:
 
 
 def _archives(folder: Path, unread: Unread) -> Iterator[os.DirEntry[str]]:
+    """Yield the folders in the folder of all archives, or in that of a project: that is no link."""
+    if folder.is_symlink() and folder != place.root():
+        unread(str(folder), inside.LINK)
+        return iter(())
     return (entry for entry in _entries(folder, unread) if entry.is_dir(follow_symlinks=False))
 
 

@@ -56,17 +56,24 @@ class Seen:
 
 
 def of_plan(
-    found: State, source: Source, planned: RotationPlan, seen: Seen, *, is_counted: bool
+    found: State,
+    source: Source,
+    planned: RotationPlan,
+    seen: Seen,
+    frees: int,
+    *,
+    is_counted: bool,
 ) -> SessionReport:
     """Return what the plan of a rotation says; `source` is the session's live file.
 
+    `frees` is about how many bytes of the disk the rotation would free.
+
     With `is_counted`, the lines of the live file are counted.
     """
-    archived, shift = pieces.archived(found), planned.prefix - planned.start
+    archived = pieces.archived(found)
     rows = [*_sealed(archived)] if archived is not None else []
     for segment in (*planned.segments, planned.newest):
-        span = Span(segment.span.start + shift, segment.span.end + shift)
-        lines = count(source.pieces(span))[0] if is_counted else None
+        lines = count(source.pieces(planned.in_live(segment.span)))[0] if is_counted else None
         rows.append(_row(segment, segment.span, lines, "live"))
     kept = " ".join(planned.refusals) or None
     if planned.live is None:
@@ -80,7 +87,7 @@ def of_plan(
         client=claude.NAME,
         path=found.place.live,
         live_bytes=planned.end,
-        frees=planned.end - planned.bytes_after,
+        frees=frees,
         kept=kept,
     )
 
@@ -99,6 +106,8 @@ def of_session(
     """
     rows = tuple(_opened(session, is_counted=is_counted))
     live = session.path.stat().st_size if session.path.is_file() else None
+    if where is not None and live is None:  # put away whole: all of it is in the archive
+        rows = tuple(replace(row, state="sealed") if row.state == "live" else row for row in rows)
     if known is not None:
         return replace(known, segments=rows, live_bytes=live, growth=growth.spread(rows))
     kept = _kept(session, where)
@@ -132,8 +141,8 @@ def _report(
     kept: str | None,
 ) -> SessionReport:
     """Return a report; `frees` is what a rotation would free unless the session is `kept`."""
-    how = ["--in-place", *(["--live"] if is_running else [])] if where is not None else []
-    named = session if where is not None else str(path)
+    how = ["rotate", *(["--live"] if is_running else []), session]
+    words = how if where is not None else ["split", str(path)]
     return SessionReport(
         id=session,
         client=client,
@@ -144,7 +153,7 @@ def _report(
         live_bytes=live_bytes,
         segments=tuple(rows),
         would_free=frees if kept is None else 0,
-        command=shlex.join(["sessrotate", "split", *how, named]) if kept is None else None,
+        command=shlex.join(["sessrotate", *words]) if kept is None else None,
         kept=kept,
         growth=growth.spread(rows),
     )

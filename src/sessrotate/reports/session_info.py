@@ -1,6 +1,7 @@
 """What the list says of a session; which sessions to list, in which order, by which name. Pure.
 
-Rule: a figure is exact, or None if it was not cheap to know. Nothing is estimated.
+Rule: a figure is exact, or None if it was not cheap to know. Nothing is estimated but what a
+rotation would gain, by the plan of one.
 """
 
 from __future__ import annotations
@@ -9,10 +10,10 @@ import re
 from collections import Counter
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from sessrotate.clients.preview import Continues, Standing, Title
@@ -46,7 +47,15 @@ class SessionInfo:
     archived_bytes: int | None
     """Bytes of history in the archive, uncompressed; None if the archive does not say."""
     archived_disk_bytes: int
-    """What the archive's files take on the disk, those in the trash among them."""
+    """What the archive takes of the disk, in allocated blocks, with what is in the trash."""
+    archive_missing: bool
+    """Whether the live file is that of a rotated session whose archive is not there."""
+    disk_bytes: int
+    """What all of it takes of the disk, in allocated blocks: live file, archive, trash, beside."""
+    gain_bytes: int | None
+    """About how much more of the disk a rotation would leave; None where only a scan tells."""
+    waiting_disk_bytes: int
+    """What of that is replaced live files, which go when they were quiet for a day."""
     side_bytes: int
     """Agents' transcripts and long tool results, which the client keeps in files beside it."""
     segments: int
@@ -74,6 +83,11 @@ class SessionInfo:
     continues: Continues | None = None
     """The session that this one continues, None where none is known."""
 
+    @property
+    def reach(self) -> int:
+        """The bytes of the live file or, of a session without one, those of its archive's files."""
+        return self.bytes if self.is_live else self.archived_disk_bytes
+
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
@@ -97,7 +111,7 @@ class Wanted:
             (self.hidden or entry.standing == "session")
             and (self.client is None or entry.client == self.client)
             and (self.project is None or self._is_project(entry.project))
-            and entry.bytes >= self.least
+            and entry.reach >= self.least
             and (self.before is None or entry.last_used < self.before)
             and (self.since is None or entry.last_used >= self.since)
         )
@@ -111,12 +125,22 @@ def last_part(folder: str) -> str:
     return re.split(r"[/\\]", folder.rstrip("/\\"))[-1]
 
 
-def in_order(entries: Iterable[SessionInfo]) -> list[SessionInfo]:
-    """Return sessions, largest first: by live file, then by archive."""
-    return sorted(
-        entries,
-        key=lambda each: (-each.bytes, -(each.archived_bytes or 0), each.id, each.path),
-    )
+ORDERS: Final[dict[str, Callable[[SessionInfo], tuple[Any, ...]]]] = {
+    "size": lambda each: (-each.reach, -(each.archived_bytes or 0)),
+    "disk": lambda each: (-each.disk_bytes,),
+    "gain": lambda each: (-1 if each.gain_bytes is None else -each.gain_bytes, -each.reach),
+    "date": lambda each: (-each.last_used,),
+    "name": lambda each: (each.title.text.casefold() or "\uffff",),
+    "project": lambda each: (each.project, -each.reach),
+    "client": lambda each: (each.client, -each.reach),
+}
+"""How sessions can be sorted: largest, latest or first in the alphabet first."""
+
+
+def in_order(entries: Iterable[SessionInfo], by: str = "size") -> list[SessionInfo]:
+    """Return sessions in one of the `ORDERS`; by size, one that was put away counts its archive."""
+    key = ORDERS[by]
+    return sorted(entries, key=lambda each: (*key(each), each.id, each.path))
 
 
 def unambiguous(entries: Iterable[SessionInfo]) -> list[SessionInfo]:

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 
 from sessrotate.archive import place, state
 from sessrotate.errors import DamagedError, StorageError, storage
-from sessrotate.in_place import rotate
 from sessrotate.reading.session import open_session
-from sessrotate.reports import segment_rows
+from sessrotate.reports import expected_gain, segment_rows
 from sessrotate.reports.counting import Counts, Tally
 from sessrotate.reports.segment_rows import Seen
 from sessrotate.system import in_use
@@ -88,17 +87,13 @@ def by_path(report: SessionReport) -> SessionReport:
 def _in_place(
     where: Place, seen: Seen, progress: Progress, *, is_counted: bool
 ) -> SessionReport | None:
-    """Return what the plan of a rotation says; None if no plan can be made now.
-
-    A plan needs a live file that continues its archive, and no unfinished operation.
-    """
+    """Return what the plan of a rotation says; None if no plan can be made now."""
     with storage("read the session"), state.opened(where) as found:
-        if found.live is None or found.is_gone or found.is_archived:
+        told = expected_gain.planned(found, progress)
+        if told is None:
             return None
-        if found.intent is not None or found.pack is not None or found.problem is not None:
-            return None
-        planned = rotate.prepare(found, progress)
-        return segment_rows.of_plan(found, found.live, planned, seen, is_counted=is_counted)
+        plan, live, frees = told
+        return segment_rows.of_plan(found, live, plan, seen, frees, is_counted=is_counted)
 
 
 def _tallied(

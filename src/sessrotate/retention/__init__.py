@@ -1,4 +1,4 @@
-"""What becomes of archives over time: prune, trash, compress, and archiving whole sessions.
+"""What becomes of archives over time: prune, trash, compress, archiving whole sessions; and back.
 
 Promise: nothing is removed unless a rule of the user says so, and nothing at once. In come
 archives, a policy and the time; out come plans with a reason for each segment, and their effect.

@@ -1,8 +1,8 @@
-"""Archiving whole sessions: they move out of their client's folder, until `unarchive`.
+"""Archiving whole sessions: they move out of their client's folder, until `restore`.
 
 Promise: an archived session is out of the reach of its client's lists and clean-up, is found by
 its id, and comes back as it was. After a crash, the next `archive` goes on and the next
-`unarchive` undoes it.
+`restore` undoes it.
 
 Rule: files are moved by renames within one file system, so that each keeps everything it has, and
 never over another. A note in the archive says what is being done, from before the first move until
@@ -17,9 +17,9 @@ import stat
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from sessrotate import fs, units
+from sessrotate import fs, platforms, units
 from sessrotate.archive import archived_file, copies, place, state
-from sessrotate.clients.claude import agents
+from sessrotate.clients.claude import agents, cleanup
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import (
     DamagedError,
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from sessrotate.archive.archived_note import Note
     from sessrotate.archive.place import Place
     from sessrotate.archive.state import State
+    from sessrotate.clients.claude.cleanup import Cleanup
 
 
 def archive(where: Place, wait: float, progress: Callable[[int], None] = lambda _done: None) -> int:
@@ -91,6 +92,17 @@ def plan(where: Place) -> int:
         return _bytes(where, items)
 
 
+def expected(where: Place) -> tuple[int, int]:
+    """Return what `plan` does, and about how many bytes the disk would gain. Raises as it does."""
+    from sessrotate.segments import estimate  # noqa: PLC0415 - zstd, wanted only here
+
+    moved = plan(where)
+    with storage("look at the session"), Source.itself(where.live) as source:
+        size = source.size()
+        made = estimate.compressed(source, [Span(0, size)])
+    return moved, moved - round(moved * made / size) if size else 0
+
+
 def stored(where: Place) -> int:
     """Return how many bytes the files of an archived session take."""
     with storage("look at the session"):
@@ -134,7 +146,7 @@ def _obstacles(where: Place, source: Source, items: Mapping[str, os.stat_result]
             yield f"{shown} is a symbolic link: put the folder itself in its place."
         elif disk(path) != disk_of(source.fd):
             yield f"{shown} is on another file system than its session, or in another mount of it."
-        elif hasattr(os, "geteuid") and status.st_uid != os.geteuid():
+        elif not platforms.is_ours(status.st_uid):
             yield f"{shown} belongs to another user: run this as that user."
         elif os.path.lexists(moved) and not os.path.samestat(status, moved.lstat()):
             yield f"{shown} and {printable(str(moved))} both exist: merge them into the first."
@@ -209,6 +221,7 @@ def wanted(older_than: float | None, before_cleanup: float | None, now: float) -
     that a client runs and empty files are left out.
     """
     begun = [where for where in place.archives() if _is_begun(where)]
+    rule = cleanup.cleanup(cleanup.with_projects(cleanup.settings()))
     due = []
     for path in claude.sessions():
         where = place.of(path)
@@ -218,7 +231,7 @@ def wanted(older_than: float | None, before_cleanup: float | None, now: float) -
             continue
         if where not in begun and not any(in_use.clients(where)):
             with suppress(SessrotateError, OSError):
-                if _is_due(where, older_than, before_cleanup, now):
+                if _is_due(where, older_than, before_cleanup, now, rule):
                     due.append(where)
     return begun + due
 
@@ -233,17 +246,21 @@ def _is_begun(where: Place) -> bool:
 
 
 def _is_due(
-    where: Place, older_than: float | None, before_cleanup: float | None, now: float
+    where: Place,
+    older_than: float | None,
+    before_cleanup: float | None,
+    now: float,
+    rule: Cleanup,
 ) -> bool:
     with Source.itself(where.live) as source:
         identity = source.identity()
         if not identity.size:
             return False  # 2.0.x leaves an empty one for each agent
-        changed = identity.modified_ns / 1e9
-        # All versions go by the time of the file, whatever its records say.
-        is_swept = (
-            before_cleanup is not None and changed + claude.cleanup_period() <= now + before_cleanup
-        )
+        is_swept = False
+        if before_cleanup is not None:
+            is_desktop = rule.ceiling != rule.period and cleanup.is_desktop(where.live)
+            at = rule.deletes_at(os.fstat(source.fd), is_desktop=is_desktop)
+            is_swept = at is not None and at <= now + before_cleanup
         return is_swept or (older_than is not None and last_used(source) < now - older_than)
 
 

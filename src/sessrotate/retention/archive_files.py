@@ -169,7 +169,7 @@ def is_due(place: Place, note: Note) -> bool:
         return False
     try:
         with Source.inside(folder(place), entry.file) as source:
-            return waiting.is_over(source.identity(), _since(note))
+            return waiting.is_over(source.identity(), _since(note), is_dry=True)
     except (SessrotateError, OSError):
         return False
 
@@ -202,7 +202,7 @@ def _planned(place: Place, note: Note, there: dict[str, os.stat_result]) -> Note
 def _is_worth_it(place: Place, file: str, status: os.stat_result) -> bool:
     least = 1 if file == place.live.name else LEAST
     return (
-        file.endswith(names.SUFFIX)
+        not file.endswith(_ZST)
         and status.st_nlink == 1
         and status.st_size >= least
         and os.access(folder(place) / file, os.R_OK)

@@ -9,7 +9,6 @@ file once that was read back and had the segment's digest.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, replace
 from functools import partial
 from threading import Event, Lock
@@ -17,13 +16,15 @@ from typing import TYPE_CHECKING, Final
 
 from sessrotate import fs, names
 from sessrotate.archive import state
-from sessrotate.errors import DamagedError, StorageError, printable, storage
+from sessrotate.errors import DamagedError, StorageError, storage
 from sessrotate.fs import replacing
 from sessrotate.fs.replacing import Replacement
+from sessrotate.model import Span
 from sessrotate.retention import transaction
-from sessrotate.segments import load, manifest
-from sessrotate.segments.segment_set import READ, body, describe, opened
+from sessrotate.segments import compressed, estimate, load, manifest
+from sessrotate.segments.segment_set import READ, check, describe, opened
 from sessrotate.system import zstd
+from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,9 +39,6 @@ _MOST: Final = 2048
 
 _PLENTY: Final = 4 * replacing.BATCH
 """Free bytes below which each batch is one segment, so that its room is free for the next."""
-
-_LARGE: Final = 16 * 1024 * 1024
-"""Bytes from which on one segment occupies all cores by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +64,39 @@ class _Made:
     after: int
 
 
-def plain_bytes(where: Place) -> int:
-    """Return how many bytes of an archive could be compressed. Only reads."""
+def expected(
+    where: Place, chosen: Callable[[SealedSegment], bool] = lambda _entry: True
+) -> tuple[int, int]:
+    """Return how many bytes `compress` would compress, and about how many the disk would gain.
+
+    Reads samples. Raises StorageError.
+    """
+    with state.opened(where) as found:
+        listed = found.manifest
+        wanted = [
+            entry
+            for entry in (() if listed is None else listed.segments)
+            if _is_plain(entry) and chosen(entry)
+        ]
+        total = sum(map(_size, wanted))
+        if listed is None or not total:
+            return total, 0
+        # The last ones, so that the first, which may be like no other, is one of many.
+        sampled = [*next(replacing.batches(wanted[::-1], _size, estimate.MOST, _MOST), [])]
+        made = 0
+        for entry in sampled:
+            with Source.inside(where.archive, transaction.file_of(listed, entry)) as source:
+                made += estimate.compressed(source, [Span(0, source.size())])
+        taken = sum(map(_size, sampled))
+        return total, total - round(total * made / taken) if taken else 0
+
+
+def plan(where: Place) -> Compressed:
+    """Return what of an archive could be compressed; nothing of it is by then. Only reads."""
     with state.opened(where) as found:
         segments = () if found.manifest is None else found.manifest.segments
-        return sum(entry.segment.span.size for entry in segments if _is_plain(entry))
+        plain = [entry.segment.span.size for entry in segments if _is_plain(entry)]
+        return Compressed(where, len(plain), sum(plain))
 
 
 def compress(
@@ -149,9 +175,9 @@ def _compress_batch(
         there = load.read_small(where.archive, names.MANIFEST, manifest.MAX_BYTES)
         return there != manifest.dump(listed)
 
-    files = [file(entry) for entry in batch]
+    files, threads = [file(entry) for entry in batch], compressed.workers(map(_size, batch))
     return replacing.replace_files(
-        files, record, threads=_cores(), stop=work.stop, is_recorded=is_recorded
+        files, record, threads=threads, stop=work.stop, is_recorded=is_recorded
     )
 
 
@@ -189,32 +215,27 @@ class _Work:
         size = len(part.head) + _size(entry)
         if part.file is None:
             raise DamagedError(f"{describe(part)} is missing.")
-        threads = _cores() if size >= _LARGE else 0
         with opened(segments.folder, part.file) as plain:
-            frame = zstd.compressor(size, self._level, threads)
+            frame = compressed.Frame(draft, size, self._level)
             left, buffer = size, bytearray(READ)
             with memoryview(buffer) as view:
                 while left and (read := plain.readinto(view[: min(left, READ)])):
-                    draft.append(frame.compress(view[:read]))
+                    frame.append(view[:read])
                     left -= read
                     self._advance(read)
             if left or plain.read(1):
                 raise DamagedError(f"{describe(part)} is damaged: its length has changed.")
-        draft.append(frame.flush())
+        frame.finish()
         return size
 
     def _check(self, segments: SegmentSet, index: int, name: str) -> None:
         """Raise an error unless the draft holds what the manifest says of the segment."""
-        part = segments.parts[index]
         try:
-            for _ in body(segments, replace(part, file=name, codec="zstd")):
-                self._go_on()
-        except DamagedError:
-            for _ in body(segments, part):  # usually it is this one that is damaged
-                self._go_on()
-            raise StorageError(
-                f"{printable(name)} does not read back as it was written: the disk is failing."
-            ) from None
+            compressed.prove(segments, index, name, self._go_on)
+        except StorageError:
+            if not self.stop.is_set():
+                check(segments, index)  # usually it is this one that is damaged
+            raise
 
     def _advance(self, size: int) -> None:
         self._go_on()
@@ -226,7 +247,3 @@ class _Work:
         """Raise if the others have given up: an interrupt must not wait for a large segment."""
         if self.stop.is_set():
             raise StorageError("Another segment could not be compressed.")
-
-
-def _cores() -> int:
-    return min(os.cpu_count() or 1, 4)

@@ -59,8 +59,8 @@ class Policy:
 class Candidate:
     """One sealed segment. `time` is when its last record was written, in seconds since 1970.
 
-    `bytes` is the size of its file. `held` is why it must stay whatever the policy says: it is
-    pinned, it does not verify, or a client runs its session.
+    `bytes` is the size of its file, and `disk` what that takes of the disk. `held` is why it must
+    stay whatever the policy says: it is pinned, it does not verify, or a client runs its session.
     """
 
     session: str
@@ -68,6 +68,7 @@ class Candidate:
     bytes: int
     time: float | None
     held: str | None = None
+    disk: int = 0
 
     @property
     def key(self) -> Key:

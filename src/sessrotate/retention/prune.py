@@ -28,12 +28,13 @@ from sessrotate.retention import transaction
 from sessrotate.segments import load
 from sessrotate.segments.manifest import MAX_NOTE
 from sessrotate.segments.segment_set import check
-from sessrotate.system import in_use
+from sessrotate.system import disk_use, in_use
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from sessrotate.archive.place import Place
+    from sessrotate.in_place.outcome import Result
     from sessrotate.model import SealedSegment
     from sessrotate.retention.policy import Candidate, Decision, Policy
     from sessrotate.segments.manifest import Manifest
@@ -79,8 +80,13 @@ class PrunePlan:
 
     @property
     def bytes_trashed(self) -> int:
-        """How many bytes move to the trash."""
+        """How long the files are that move to the trash, in bytes."""
         return sum(entry.segment.bytes for entry in self.decisions if not entry.keep)
+
+    @property
+    def disk_trashed(self) -> int:
+        """How many bytes of the disk they take, there as before."""
+        return sum(entry.segment.disk for entry in self.decisions if not entry.keep)
 
     def removed(self, holding: Holding) -> dict[int, Decision]:
         """Return the decisions that remove a segment of one archive, by the segment's number."""
@@ -102,7 +108,8 @@ class PrunePlan:
 def _outcome(holding: Holding, gone: dict[int, Decision], *, is_done: bool) -> Outcome:
     trashed = sum(entry.segment.bytes for entry in gone.values())
     detail = f"{len(gone):,} segment{'s' if len(gone) > 1 else ''} to the trash"
-    return Outcome(holding.where, "done" if is_done else "planned", trashed, detail=detail)
+    result: Result = "done" if is_done else "planned"
+    return Outcome(holding.where, result, trashed, detail=detail, segments=tuple(sorted(gone)))
 
 
 def prepare(
@@ -215,7 +222,7 @@ def _candidates(holding: Holding) -> Iterator[Candidate]:
     for entry in holding.listed.segments:
         if entry.pruned is None:
             pinned = None if entry.pin is None else f"pinned{entry.pin and ': '}{entry.pin}"
-            size, missing = _size(holding, entry)
+            size, disk, missing = _size(holding, entry)
             segment = entry.segment
             yield retention.Candidate(
                 session=holding.key,
@@ -223,15 +230,17 @@ def _candidates(holding: Holding) -> Iterator[Candidate]:
                 bytes=size,
                 time=retention.last_written(segment),
                 held=pinned or holding.held or missing,
+                disk=disk,
             )
 
 
-def _size(holding: Holding, entry: SealedSegment) -> tuple[int, str | None]:
+def _size(holding: Holding, entry: SealedSegment) -> tuple[int, int, str | None]:
     path = holding.where.archive / transaction.file_of(holding.listed, entry)
     try:
-        return path.lstat().st_size, None
+        status = path.lstat()
     except OSError:
-        return 0, "its file is missing"
+        return 0, 0, "its file is missing"
+    return status.st_size, disk_use.allocated(status), None
 
 
 def _problem(segments: SegmentSet, index: int) -> str | None:

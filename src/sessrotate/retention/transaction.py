@@ -101,7 +101,7 @@ def check_finished(found: State) -> None:
     if found.intent is not None or names.PACK in found.listing:
         name = printable(found.place.session)
         raise InUseError(
-            f"A rotation of {name} is unfinished: finish it with `sessrotate split --in-place "
+            f"A rotation of {name} is unfinished: finish it with `sessrotate rotate "
             f"{name}`, then try again."
         )
 

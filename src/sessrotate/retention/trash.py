@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Final
 
 from sessrotate import fs, names, units
 from sessrotate.archive import restored, state
+from sessrotate.clients.common import listed
 from sessrotate.errors import RefusedError, printable, storage
 from sessrotate.retention import transaction
 from sessrotate.retention.transaction import Unsettled
-from sessrotate.system import locks
+from sessrotate.system import disk_use, locks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterable, Iterator
+    from pathlib import Path
 
     from sessrotate.archive.place import Place
     from sessrotate.archive.restored import Trashed
@@ -30,7 +32,7 @@ GRACE: Final = 7 * 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """What can be freed of a session's trash now, and how many bytes that is.
+    """What can be freed of a session's trash now: `bytes` of files, and `disk` blocks of the disk.
 
     `files` are pruned segments, `restored` the archives of the session as it was before it was
     restored. `strangers` are files in the trash that were never pruned; `left` is what an
@@ -45,6 +47,17 @@ class Due:
     left: Unsettled
     restored: tuple[Trashed, ...] = ()
     is_rebuilt: bool = False
+    disk: int = 0
+
+    @property
+    def is_any(self) -> bool:
+        """Whether anything can be freed."""
+        return bool(self.files or self.restored)
+
+
+def measured(wanted: Iterable[Place]) -> int:
+    """Return how many bytes of the disk these sessions' archives and trashes take."""
+    return disk_use.of(*(path for where in wanted for path in (where.archive, where.trash)))
 
 
 def due(where: Place, grace: float, now: float) -> Due:
@@ -58,18 +71,35 @@ def due(where: Place, grace: float, now: float) -> Due:
         whole = () if found.trashed else tuple(_over(where, grace, now))
         freed = sum(entry.bytes for entry in whole)
         if found.manifest is None:
-            return Due(where, (), freed, tuple(sorted(there)), Unsettled(), whole)
-        listed = found.manifest
-        left = transaction.unsettled(listed, found.listing, there)
-    pruned = _pruned(listed)
+            strangers = tuple(sorted(there))
+            return Due(
+                where, (), freed, strangers, Unsettled(), whole, disk=_disk(where, (), whole)
+            )
+        known = found.manifest
+        left = transaction.unsettled(known, found.listing, there)
+    pruned = _pruned(known)
     files = tuple(
         name
         for name, at in pruned.items()
-        if name in there and _is_over(at, now, grace) and not listed.is_rebuilt
+        if name in there and _is_over(at, now, grace) and not known.is_rebuilt
     )
     strangers = tuple(sorted(there.keys() - pruned.keys() - set(left.risen)))
     freed += sum(there[name] for name in files)
-    return Due(where, files, freed, strangers, left, whole, listed.is_rebuilt)
+    disk = _disk(where, files, whole)
+    return Due(where, files, freed, strangers, left, whole, known.is_rebuilt, disk)
+
+
+def _disk(where: Place, files: tuple[str, ...], whole: tuple[Trashed, ...]) -> int:
+    """Return what these files of the trash take of the disk, with folders that are empty then."""
+    pruned = _with_folder(transaction.trash(where), files)
+    return disk_use.of(*pruned, *_with_folder(where.trash, [each.folder.name for each in whole]))
+
+
+def _with_folder(folder: Path, going: Collection[str]) -> Iterator[Path]:
+    if going and {path.name for path in listed(folder)} == {*going}:
+        yield folder
+    else:
+        yield from (folder / name for name in going)
 
 
 def _over(where: Place, grace: float, now: float) -> Iterator[Trashed]:
@@ -80,7 +110,9 @@ def _over(where: Place, grace: float, now: float) -> Iterator[Trashed]:
 
 
 def empty(where: Place, grace: float, now: float, wait: float) -> int:
-    """Free what was pruned at least `grace` seconds before `now`; return how many bytes that is.
+    """Free what was pruned at least `grace` seconds before `now`; return how long its files were.
+
+    What the disk gains by that, whoever wants to know measures around it.
 
     Raises as `transaction.begin` does.
     """
@@ -119,22 +151,22 @@ def _empty_restored(where: Place, grace: float, now: float, wait: float) -> int:
     return freed
 
 
-def undelete(where: Place, index: int | None, wait: float) -> list[int]:
-    """Bring one pruned segment back from the trash, or all of them; return their numbers.
+def undelete(where: Place, wait: float, indices: Collection[int] | None = None) -> list[int]:
+    """Bring pruned segments back from the trash, all or these; return their numbers.
 
-    Raises RefusedError if the trash has none of them any more.
+    `wait` is how many seconds to wait for the lock. Raises RefusedError if the trash has none of
+    them any more, and as `transaction.begin` does.
     """
     with transaction.begin(where, wait) as listed:
         there = transaction.in_trash(where)
         back = {
             transaction.file_of(listed, entry): entry
             for entry in listed.segments
-            if entry.pruned is not None and index in {None, entry.segment.index}
+            if entry.pruned is not None and (indices is None or entry.segment.index in indices)
         }
         files = [name for name in back if name in there]
         if not files:
-            what = "has no pruned segment" if index is None else f"does not have segment {index}"
-            raise RefusedError(f"The trash of {printable(where.session)} {what}.")
+            raise RefusedError(f"The trash of {printable(where.session)} has no such segment.")
         fs.move_files(transaction.trash(where), files, where.archive)
         risen = {back[name].segment.index: replace(back[name], pruned=None) for name in files}
         transaction.replace_segments(where, listed, risen)

@@ -14,7 +14,7 @@ from sessrotate import fs, names
 from sessrotate.archive import archived_file
 from sessrotate.clients.claude import agents
 from sessrotate.errors import InUseError, RefusedError, printable, storage
-from sessrotate.in_place import aside, recover
+from sessrotate.in_place import aside, recover, waiting
 from sessrotate.retention import archive_files
 from sessrotate.system import locks
 
@@ -59,7 +59,32 @@ def unarchive(
         except FileExistsError as error:
             name = printable(str(error.filename))
             raise InUseError(f"{name} has just appeared: move it away, then try again.") from None
+        waiting.settle(where)  # what came to replaced files meanwhile had no live file to go to
     return size
+
+
+def plan(where: Place) -> int | None:
+    """Return how many bytes `unarchive` would put back, None if the session is not archived.
+
+    Changes nothing. Raises as it does.
+    """
+    with storage("look at the session"):
+        note = archived_file.note(where)
+        if note is None:
+            return None
+        _check_free(where, note)
+        plain = {f"{entry.file}{_ZST}": entry for entry in note.compressed}
+        there = {
+            entry.file: entry.status for entry in archive_files.files(archive_files.folder(where))
+        }
+        return sum(
+            status.st_size
+            if file not in plain
+            else 0
+            if plain[file].file in there
+            else plain[file].size
+            for file, status in there.items()
+        )
 
 
 def bring_back(where: Place, *, keeps: bool = False) -> Path | None:

@@ -37,18 +37,30 @@ def is_session(file_name: str) -> bool:
 
 
 def opened(path: Path) -> Source:
-    """Open a session file, compressed or not. Raises as `Source` does.
+    """Open a session file, compressed or not. Raises as `plain` does.
 
     Raises DamagedError if it cannot be decompressed, StorageError if there is no room for that.
     """
-    return CompressedSession(path) if is_session(path.name) else Source(path)
+    return CompressedSession(path) if is_session(path.name) else plain(path)
+
+
+def plain(path: Path) -> Source:
+    """Open a session file as it is.
+
+    Raises as `Source` does; RefusedError if it is a link among a client's sessions, where no
+    client puts one. Elsewhere, a person who names a link means what it leads to.
+    """
+    if path.is_symlink() and not clients.keep(path):
+        return Source(path)
+    return Source.itself(path)
 
 
 class CompressedSession(Source):
     """A compressed session: it reads as what is in it."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__(path)
+        with plain(path) as source:
+            super().__init__(path, os.dup(source.fd))
         self._compressed = self._fd
         self._was = super().identity()
         with ExitStack() as failed:

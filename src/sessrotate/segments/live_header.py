@@ -21,9 +21,6 @@ FORMAT: Final = 1
 
 TYPE: Final = "segment_header"
 
-BEGIN: Final = b'{"type":"segment_header",'
-"""How the line of every such header begins, and no line of a client."""
-
 
 @dataclass(frozen=True, slots=True)
 class LiveHeader:
@@ -32,7 +29,8 @@ class LiveHeader:
     The live file is the newest segment, number `index` of session `root`, and its body begins at
     `start` bytes of the history. `parent_digest` is of the body before. Behind the header line
     stand `carried_bytes` bytes of lines that are in the archive too, then the boundary's line;
-    both are told by their digests, the latter with its newline.
+    both are told by their digests, the latter with its newline. Of the body, the rotation has
+    judged `judged_bytes`: what rows there continue, and is not carried, clients do not load.
     """
 
     root: str
@@ -43,6 +41,7 @@ class LiveHeader:
     carried_bytes: Count
     carried_digest: Digest
     boundary_digest: Digest
+    judged_bytes: Count
 
 
 def line(header: LiveHeader) -> bytes:
@@ -60,6 +59,7 @@ def line(header: LiveHeader) -> bytes:
             "carriedBytes": header.carried_bytes,
             "carriedDigest": header.carried_digest,
             "boundaryDigest": header.boundary_digest,
+            "judgedBytes": header.judged_bytes,
         },
     }
     return json.dumps(fields, separators=(",", ":")).encode() + b"\n"
@@ -76,7 +76,7 @@ def parse(text: bytes, session: str | None = None) -> LiveHeader | None:
     A fork of a rotated session begins with a copy of the other's header: that is none. Without a
     `session`, the header of any one is returned, if that could be called so.
     """
-    if len(text) > MAX_LINE or not text.startswith(BEGIN):
+    if len(text) > MAX_LINE or not text.startswith(names.ROTATED):
         return None
     try:
         found: Any = json.loads(text)
@@ -90,6 +90,7 @@ def parse(text: bytes, session: str | None = None) -> LiveHeader | None:
             "carried_bytes": ours["carriedBytes"],
             "carried_digest": ours["carriedDigest"],
             "boundary_digest": ours["boundaryDigest"],
+            "judged_bytes": ours["judgedBytes"],
         }
         header = msgspec.convert(fields, LiveHeader)
     except (ValueError, TypeError, KeyError, RecursionError):

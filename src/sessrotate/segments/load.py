@@ -23,7 +23,6 @@ from sessrotate.segments.segment_set import (
     pruned,
 )
 from sessrotate.system.digest import ZERO
-from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,7 +59,7 @@ def find(path: Path) -> SegmentSet | None:
         is_folder = path.is_dir()
     if is_folder:
         return load(path)
-    with Source(path):
+    with compressed_session.plain(path):
         return load(path.parent, path.name) if is_segment(path.parent, path.name) else None
 
 

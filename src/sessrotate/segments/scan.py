@@ -12,6 +12,7 @@ from array import array
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
+from sessrotate import platforms
 from sessrotate.errors import InUseError, NotASessionError
 from sessrotate.model import Boundary, Scan, Span
 from sessrotate.parsing import needle
@@ -100,7 +101,6 @@ def _in_turn(
 def _side_by_side(
     source: Source, size: int, marker: bytes, blocks: Iterator[Span]
 ) -> Iterator[tuple[Span, array[int]]]:
-    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - 6 ms at start-up
     from threading import local  # noqa: PLC0415
 
     workers = min(4, os.cpu_count() or 1)
@@ -114,7 +114,7 @@ def _side_by_side(
 
     # Only a few blocks ahead: what is found in them has to wait in memory.
     ahead: deque[tuple[Span, Future[array[int]]]] = deque()
-    with ThreadPoolExecutor(workers) as pool:
+    with platforms.pool(workers) as pool:
         try:
             for block in blocks:
                 ahead.append((block, pool.submit(search, block)))

@@ -1,7 +1,8 @@
 """A sealed segment as an open file, whatever its form: any bytes of it, by offset.
 
-Rule: a compressed one is decompressed into a file beside it that is gone when it is closed,
-by whatever: it has no name, or only for an instant where the system needs one to make a file.
+Rule: one that was pruned counts while it is in the trash. A compressed one is decompressed into a
+file beside it that is gone when it is closed, by whatever: it has no name, or only for an instant
+where the system needs one to make a file.
 Nothing else in the archive is touched.
 """
 
@@ -13,8 +14,10 @@ from typing import TYPE_CHECKING
 
 from sessrotate import fs, names
 from sessrotate.errors import DamagedError
+from sessrotate.model import Span
 from sessrotate.segments.segment_set import content
 from sessrotate.system import inside
+from sessrotate.system.digest import Fingerprint
 from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
@@ -26,23 +29,35 @@ if TYPE_CHECKING:
 
 @contextmanager
 def sealed(folder: Path, session: str, entry: SealedSegment) -> Iterator[Source | None]:
-    """Open a segment of a session's archive; None where it is not there, or cannot be decompressed.
+    """Open a segment of a session's archive; None where it is not there, or is damaged.
 
     Raises OSError if there is no room for what it is decompressed to.
     """
     file = names.segment_file(session, "numbered", entry.segment.index, entry.codec)
+    file = file if entry.pruned is None else f"{names.TRASH}/{file}"
     try:
-        fd = None if entry.pruned is not None else inside.opened(folder, file)
+        fd = inside.opened(folder, file)
     except (DamagedError, FileNotFoundError):
         fd = None
     if fd is None:
         yield None
     elif entry.codec == "plain":
         with Source(folder / file, fd) as source:
-            yield source
+            yield source if _is_whole(source, entry) else None
     else:
         with FileIO(fd, "rb") as stream, Source(folder / file, fs.scratch(folder)) as source:
-            yield source if _decompressed(stream, source.fd) else None
+            is_read = _decompressed(stream, source.fd)
+            yield source if is_read and _is_whole(source, entry) else None
+
+
+def _is_whole(source: Source, entry: SealedSegment) -> bool:
+    """Tell whether what stands behind a segment's header is what was sealed."""
+    size, found = source.size(), Fingerprint()
+    if size < entry.segment.span.size:
+        return False
+    for piece in source.pieces(Span(size - entry.segment.span.size, size)):
+        found.update(piece)
+    return found.digest == entry.digest
 
 
 def _decompressed(stream: FileIO, scratch: int) -> bool:

@@ -11,7 +11,7 @@ from collections import deque
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
-from sessrotate import fs, names
+from sessrotate import fs, names, platforms
 from sessrotate.errors import InUseError
 from sessrotate.model import SealedSegment, Segment, SplitPlan
 from sessrotate.segments import header
@@ -42,14 +42,12 @@ def write(
     names are not yet. Raises InUseError if the source is not as long as planned any more, OSError
     as the system reports it.
     """
-    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - a dry run needs none
-
     writer = _Writer(plan, source, folder, progress)
     sealed: list[SealedSegment] = []
     # What is on its way to the disk, and the file that is open for it meanwhile.
     waiting: deque[tuple[Future[None], fs.NewFile | None]] = deque()
     parent_digest = ZERO
-    with ThreadPoolExecutor(_WORKERS) as pool:
+    with platforms.pool(_WORKERS) as pool:
         try:
             for segment in plan.segments:
                 tally, finish, file = writer.begin(segment, parent_digest)

@@ -7,11 +7,11 @@ client opens the file for each batch of lines and closes it again. A lease is a 
 from __future__ import annotations
 
 import os
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
+from sessrotate import platforms
 from sessrotate.errors import InUseError, printable
 from sessrotate.system import lease, open_on_macos
 from sessrotate.system.registered import Processes, registrations
@@ -89,24 +89,36 @@ def written(files: Container[tuple[int, int]]) -> set[tuple[int, int]]:
 
 def _writing(files: Container[tuple[int, int]]) -> Iterator[tuple[int, tuple[int, int]]]:
     """Yield the other processes that have one of these files open for writing, and which."""
-    if sys.platform == "darwin":
+    if platforms.HERE.open_files == "libproc":
         yield from open_on_macos.writing(files)
-    for process in _PROC.glob("[0-9]*"):
-        if process.name == str(os.getpid()):
-            continue
+    if platforms.HERE.open_files != "proc":
+        return
+    own = str(os.getpid())
+    for process in os.listdir(_PROC):  # noqa: PTH208 - thousands of files below: only names
+        if process.isdigit() and process != own:
+            for file in _written_by(f"{_PROC}/{process}", files):
+                yield int(process), file
+
+
+def _written_by(process: str, files: Container[tuple[int, int]]) -> frozenset[tuple[int, int]]:
+    """Return those of the files that a process has open for writing."""
+    found = set()
+    try:
+        numbers = os.listdir(f"{process}/fd")  # noqa: PTH208 - as above
+    except OSError:
+        return frozenset()  # it has ended, or is another user's
+    for number in numbers:
         try:
-            seen = set()
-            for number in os.listdir(process / "fd"):  # noqa: PTH208 - thousands: no objects
-                status = os.stat(process / "fd" / number)  # noqa: PTH116
-                file = status.st_dev, status.st_ino
-                if file in files and file not in seen:
-                    info = (process / "fdinfo" / number).read_text()
-                    flags = int(info.partition("flags:")[2].split()[0], 8)
-                    if flags & os.O_ACCMODE != os.O_RDONLY:
-                        seen.add(file)
-                        yield int(process.name), file
+            status = os.stat(f"{process}/fd/{number}")  # noqa: PTH116 - as above
+            file = status.st_dev, status.st_ino
+            if file in files and file not in found:
+                info = Path(f"{process}/fdinfo/{number}").read_text()
+                flags = int(info.partition("flags:")[2].split()[0], 8)
+                if flags & os.O_ACCMODE != os.O_RDONLY:
+                    found.add(file)
         except (OSError, ValueError, IndexError):
-            continue  # it has ended, or is another user's
+            continue  # it was closed meanwhile
+    return frozenset(found)
 
 
 def check_unused(place: Usable, live: FileIdentity, *, or_live: bool = True) -> None:

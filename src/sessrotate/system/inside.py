@@ -11,19 +11,15 @@ import os
 import stat
 from typing import TYPE_CHECKING, Final
 
+from sessrotate import platforms
 from sessrotate.errors import DamagedError
+from sessrotate.platforms import BINARY, NO_LINK, NO_WAIT, ONLY_FOLDER
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-HAS_DESCRIPTORS: Final = hasattr(os, "O_NOFOLLOW") and os.open in os.supports_dir_fd
-"""Whether the system opens a name in an open folder; otherwise a file is compared with its name."""
-
-_IN: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
-_LAST: Final = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-_NO_LINK: Final = getattr(os, "O_NOFOLLOW", 0)
-_NO_WAIT: Final = getattr(os, "O_NONBLOCK", 0)
-
+_IN: Final = os.O_RDONLY | ONLY_FOLDER
+_LAST: Final = os.O_RDONLY | BINARY
 
 _IS_LINK: Final = {errno.ELOOP, errno.EMLINK}
 """What Linux and macOS, and what FreeBSD answers to O_NOFOLLOW (open(2))."""
@@ -41,13 +37,13 @@ def opened(folder: Path, name: str) -> int:
     parts = name.split("/")
     if not {"", ".", ".."}.isdisjoint(parts) or "\0" in name:
         raise DamagedError("it is outside of its folder")
-    if not HAS_DESCRIPTORS:
+    if not platforms.HERE.opens_in_folders:
         return _compared(folder, parts)
     here = os.open(folder, _IN)
     try:
         owner = os.fstat(here).st_uid
         for part in parts[:-1]:
-            below = os.open(part, _IN | _NO_LINK, dir_fd=here)
+            below = os.open(part, _IN | NO_LINK, dir_fd=here)
             os.close(here)
             here = below
         return _checked(opened_at(parts[-1], here), owner)
@@ -62,9 +58,9 @@ def opened_at(path: str | Path, folder: int | None = None) -> int:
     """
     try:
         # Not blocking: a pipe must be refused, not waited for.
-        return os.open(path, _LAST | _NO_LINK | _NO_WAIT, dir_fd=folder)
+        return os.open(path, _LAST | NO_LINK | NO_WAIT, dir_fd=folder)
     except BlockingIOError:  # a rotation holds it for some milliseconds (fcntl(2), leases)
-        return os.open(path, _LAST | _NO_LINK, dir_fd=folder)
+        return os.open(path, _LAST | NO_LINK, dir_fd=folder)
     except OSError as error:
         if error.errno in _IS_LINK:
             raise DamagedError(LINK) from None
@@ -76,7 +72,7 @@ def _checked(fd: int, owner: int) -> int:
     problem = None
     if not stat.S_ISREG(status.st_mode):
         problem = "it is no regular file"
-    elif hasattr(os, "geteuid") and status.st_uid not in {owner, os.geteuid()}:
+    elif status.st_uid != owner and not platforms.is_ours(status.st_uid):
         problem = "it belongs to another user"
     if problem is not None:
         os.close(fd)

@@ -16,10 +16,8 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Literal
 
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]  # the stubs know only systems that have it
+from sessrotate import platforms
+from sessrotate.platforms import fcntl
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,12 +38,12 @@ _BUSY: Final = {errno.EAGAIN, errno.EACCES}
 
 def read(fd: int) -> Answer:
     """Ask for a read lease on the file open as `fd`."""
-    return _take(fd, getattr(fcntl, "F_RDLCK", None))
+    return _take(fd, fcntl.F_RDLCK) if platforms.HERE.leases else "none"
 
 
 def write(fd: int) -> Answer:
     """Ask for a write lease on the file open as `fd`."""
-    return _take(fd, getattr(fcntl, "F_WRLCK", None))
+    return _take(fd, fcntl.F_WRLCK) if platforms.HERE.leases else "none"
 
 
 def within(seconds: float, ask: Callable[[int], Answer], fd: int) -> Answer:
@@ -73,9 +71,7 @@ def settled(fd: int, answer: Answer) -> bool:
     return True
 
 
-def _take(fd: int, kind: int | None) -> Answer:
-    if kind is None or not hasattr(fcntl, "F_SETLEASE"):
-        return "none"
+def _take(fd: int, kind: int) -> Answer:
     try:
         # Before every F_SETLEASE: releasing one resets it, and the default signal would kill us.
         fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)

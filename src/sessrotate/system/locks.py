@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from sessrotate import fs
-from sessrotate.errors import InUseError, printable, storage
-from sessrotate.system import ownership
+from sessrotate import fs, platforms
+from sessrotate.errors import DamagedError, InUseError, printable, storage
+from sessrotate.system import inside, ownership
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 
 class Lockable(Protocol):
@@ -31,13 +31,43 @@ class Lockable(Protocol):
     def lock(self) -> Path:
         """The file that is held meanwhile."""
 
+    @property
+    def ours(self) -> tuple[Path, ...]:
+        """The folders that may not be links, because something is created in them."""
+
+    @property
+    def owned(self) -> tuple[Path, ...]:
+        """What must not be another user's where root runs us."""
+
 
 @contextmanager
 def alone(place: Lockable, wait: float) -> Iterator[None]:
-    """Hold a session's lock in the block; raise InUseError if it is not ours in `wait` seconds."""
+    """Hold a session's lock in the block; raise InUseError if it is not ours in `wait` seconds.
+
+    Raises RefusedError if a folder of the session is a link, or root is not its owner.
+    """
+    with storage("lock the session"):
+        ownership.check(*place.owned)
+        ownership.check_links(place.ours)
     said = f"Another sessrotate is working on {printable(place.session)}: wait for it to finish."
     with _held(place.lock, wait, lambda: said):
         yield
+
+
+def is_held(place: Lockable) -> bool:
+    """Tell whether a process is known to hold a session's lock; only Linux tells (proc_locks(5)).
+
+    Nothing is locked for it: whoever wants the lock meanwhile gets it.
+    """
+    if platforms.HERE.open_files != "proc":
+        return False
+    try:
+        end = f":{place.lock.stat().st_ino}"
+        held = Path("/proc/locks").read_text().splitlines()
+    except OSError:
+        return False
+    # 1: FLOCK  ADVISORY  WRITE 3420 08:02:11665 0 EOF
+    return any(line.split()[5].endswith(end) for line in held if "->" not in line)
 
 
 @contextmanager
@@ -46,6 +76,9 @@ def only_run(file: Path) -> Iterator[None]:
 
     Its number is beside the lock while it is held, so that the next one can say whose it is.
     """
+    with storage("lock the run"):
+        ownership.check(file, *file.parents[:3])  # the folder of archives, and the client's
+        ownership.check_links([file.parent])
     number = file.with_suffix(".pid")
     with _held(file, 0, lambda: f"Another `sessrotate run` goes on{_whose(number)}."):
         with suppress(OSError):  # on a full disk nobody knows the number, and that is all
@@ -59,8 +92,12 @@ def only_run(file: Path) -> Iterator[None]:
 
 def _whose(number: Path) -> str:
     try:
-        return f" (process {int(number.read_bytes()[:20])})"
-    except (OSError, ValueError):
+        fd = inside.opened(number.parent, number.name)
+        try:
+            return f" (process {int(os.read(fd, 20))})"
+        finally:
+            os.close(fd)
+    except (DamagedError, OSError, ValueError):
         return ""
 
 
@@ -70,7 +107,6 @@ def _held(path: Path, wait: float, taken: Callable[[], str]) -> Iterator[None]:
 
     lock = filelock.FileLock(path, mode=0o600, timeout=wait, fallback_to_soft=False)
     with storage("lock the session"):
-        ownership.check(path)
         fs.create_folder(path.parent)
         try:
             lock.acquire()

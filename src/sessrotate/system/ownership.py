@@ -1,24 +1,39 @@
-"""Root never leaves files of its own in another user's folder.
+"""Nothing is created in another user's folder by root, nor in any folder behind a link of ours.
 
 Rule: checked before the first file or folder is created. `sudo sessrotate` would lock users out of
-their own sessions.
+their own sessions, and a link below the folder of archives would lead what we write anywhere.
 """
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
+from sessrotate import platforms
 from sessrotate.errors import RefusedError, printable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
 
-def check(path: Path) -> None:
-    """Raise RefusedError if we are root, and what `path` is or would be in is another user's."""
-    if not hasattr(os, "geteuid") or os.geteuid() != 0:
-        return
+def check(*paths: Path) -> None:
+    """Raise RefusedError if we are root, and what a path is or would be in is another user's."""
+    if platforms.is_root():
+        for path in dict.fromkeys(paths):
+            _check(path)
+
+
+def check_links(folders: Iterable[Path]) -> None:
+    """Raise RefusedError if one of these folders of ours is a link."""
+    for folder in folders:
+        if folder.is_symlink():
+            raise RefusedError(
+                f"{printable(str(folder))} is a symbolic link: remove the link, or put the folder "
+                "itself in its place."
+            )
+
+
+def _check(path: Path) -> None:
     for folder in (path, *path.absolute().parents):
         try:
             owner = folder.stat().st_uid

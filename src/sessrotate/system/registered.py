@@ -19,6 +19,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from sessrotate import platforms
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -206,7 +208,7 @@ def _is_same(told: Registration, pid: int) -> bool | None:
 
 
 def _exists(pid: int) -> bool:
-    if os.name == "nt":  # there, the signal 0 is not harmless
+    if not platforms.HERE.probes:
         return True
     try:
         os.kill(pid, 0)

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING, Final, Self
 
+from sessrotate import platforms
 from sessrotate.errors import (
     DamagedError,
     InUseError,
@@ -128,7 +129,7 @@ class Source:
 
     def read_into(self, buffer: memoryview, offset: int) -> int:
         """Fill `buffer` from `offset`; return how many bytes there were (0 at the end)."""
-        if hasattr(os, "preadv"):
+        if platforms.HERE.reads_at:
             return os.preadv(self._fd, [buffer], offset)
         with self._lock:  # Windows has one position for all threads
             os.lseek(self._fd, offset, os.SEEK_SET)
@@ -215,19 +216,13 @@ def _opening(path: Path) -> Iterator[None]:
 
 
 def _open(path: Path) -> int:
-    flags = os.O_RDONLY | _flag("O_BINARY")
+    flags = os.O_RDONLY | platforms.BINARY
     try:
         # Not blocking: a pipe must be refused, not waited for.
-        return os.open(path, flags | _flag("O_NONBLOCK"))
+        return os.open(path, flags | platforms.NO_WAIT)
     except BlockingIOError:
         return os.open(path, flags)  # a rotation holds it for some milliseconds (fcntl(2), leases)
 
 
 def _identity(status: os.stat_result) -> FileIdentity:
     return FileIdentity(status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size)
-
-
-def _flag(name: str) -> int:
-    """Return a flag of `os.open`, 0 where the system does not have it."""
-    value: int = getattr(os, name, 0)
-    return value

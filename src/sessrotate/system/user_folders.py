@@ -8,9 +8,10 @@ on macOS `~/Library/Application Support`, on Windows `%LOCALAPPDATA%`.
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from typing import Final
+
+from sessrotate import platforms
 
 NAME: Final = "sessrotate"
 
@@ -21,22 +22,27 @@ _ELSEWHERE: Final = {
 """Systems with one folder for all: the variable that names it, and where it is in the home."""
 
 
-def config_file(platform: str = sys.platform) -> Path:
+def config_file(platform: str = platforms.NAME) -> Path:
     """Return where the settings of `run` are, if there are any."""
     return config_home(platform) / NAME / "config.toml"
 
 
-def log_file(platform: str = sys.platform) -> Path:
+def log_file(platform: str = platforms.NAME) -> Path:
     """Return where `run` writes a line each time."""
     return _home("XDG_STATE_HOME", ".local/state", platform) / NAME / "runs.jsonl"
 
 
-def config_home(platform: str = sys.platform) -> Path:
+def journal_folder(platform: str = platforms.NAME) -> Path:
+    """Return where each run over many sessions leaves what it did."""
+    return log_file(platform).with_name("journal")
+
+
+def config_home(platform: str = platforms.NAME) -> Path:
     """Return the folder of all programs' settings."""
     return _home("XDG_CONFIG_HOME", ".config", platform)
 
 
-def data_home(platform: str = sys.platform) -> Path:
+def data_home(platform: str = platforms.NAME) -> Path:
     """Return the folder of all programs' data."""
     return _home("XDG_DATA_HOME", ".local/share", platform)
 

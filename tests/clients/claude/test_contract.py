@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from sessrotate.clients.claude import carried_rows, contract
+from sessrotate.clients.claude import ancestry, carried_rows, contract, loading
 from sessrotate.clients.claude.contract import LivePlan
-from sessrotate.model import Span
 from sessrotate.system.source import Source
 from support import oracle
 
@@ -47,18 +46,18 @@ def written(path: Path, rows: list[Row | bytes]) -> bytes:
     return data
 
 
-def planned(path: Path, boundary: Span, end: int) -> LivePlan:
+def planned(path: Path, starts: list[int], end: int) -> LivePlan:
     with Source(path) as source:
-        return contract.plan(source, boundary, end)
+        return contract.plan(source, starts, end)
 
 
 def plan(tmp_path: Path, *rows: Row | bytes) -> tuple[LivePlan, list[Any]]:
     """Return the plan for a session, and the carried lines, parsed where they can be."""
     path = tmp_path / "s.jsonl"
     data = written(path, list(rows))
-    cut = oracle.boundaries(data)[-1]
-    made = planned(path, Span(cut, data.index(b"\n", cut)), len(data))
-    assert made.cut == cut
+    starts = oracle.boundaries(data)
+    made = planned(path, starts, len(data))
+    assert made.cut == starts[-1]
     lines = [data[entry.span.start : entry.span.end] for entry in made.carried]
     return made, [json.loads(line) if line[-1:] == b"}" else line for line in lines]
 
@@ -75,16 +74,18 @@ def test_listed_rows_are_carried_in_file_order_and_alone(tmp_path: Path) -> None
     rows = [message("a"), message("b", "a"), message("c", "b"), message("d", "c")]
     made, carried = plan(tmp_path, *rows, listed("d", "b", more=("nowhere",)), message("e", "d"))
     assert made.refusals == ()
-    # d is continued by e, so that what d continues goes along too.
-    assert carried == rows
-    made, carried = plan(tmp_path, *rows, listed("d", "b"), message("e", "boundary"))
+    # d is continued by e, but what d continues is gone for whoever knows the list.
     assert carried == [rows[1], rows[3]]
     assert {entry.reason for entry in made.carried} == {"preserved by the compaction"}
 
 
-def test_a_listed_row_that_is_missing_is_refused(tmp_path: Path) -> None:
-    made, _ = plan(tmp_path, message("a"), listed("a", "gone"), message("c", "boundary"))
-    assert "preserved is missing" in made.refusals[0]
+def test_where_a_listed_row_is_missing_everything_counts(tmp_path: Path) -> None:
+    """Clients take such a list for nothing, and rows from before it for what they are."""
+    rows = [message("a"), message("b", "a"), message("c", "b")]
+    made, carried = plan(tmp_path, *rows, listed("c", "gone"), message("d", "b"))
+    assert (made.refusals, carried) == ((), rows)
+    made, carried = plan(tmp_path, *rows, listed("c"), message("d", "b"))
+    assert (made.refusals, carried) == ((), rows[1:])
 
 
 def test_a_listed_row_that_stands_behind_its_boundary_is_fine(tmp_path: Path) -> None:
@@ -96,8 +97,9 @@ def test_a_segment_without_a_list_is_walked_from_its_tail_to_its_head(tmp_path: 
     rows = [message("a"), message("b", "a"), message("c", "b"), message("d", "c")]
     made, carried = plan(tmp_path, *rows, walked("b", "d"), message("e", "boundary"))
     assert (made.refusals, carried) == ((), rows[1:])
-    made, _ = plan(tmp_path, *rows[1:], walked("a", "d"), message("e", "boundary"))
-    assert "do not form a chain" in made.refusals[0]
+    # Where no chain leads to the head, everything counts.
+    made, carried = plan(tmp_path, *rows, walked("elsewhere", "d"), message("e", "c"))
+    assert (made.refusals, carried) == ((), rows)
 
 
 def test_a_row_that_is_continued_brings_all_that_it_continues(tmp_path: Path) -> None:
@@ -122,20 +124,127 @@ def test_a_row_that_continues_nothing_known_is_refused(tmp_path: Path) -> None:
     assert "nowhere in the file" in made.refusals[0]
 
 
-def test_a_row_on_both_sides_of_the_cut_is_refused(tmp_path: Path) -> None:
-    made, _ = plan(tmp_path, message("a"), message("b"), compaction(), message("a", "boundary"))
+def test_a_row_on_both_sides_of_the_cut_is_refused_where_its_place_counts(tmp_path: Path) -> None:
+    rows = [message("a"), message("b", "a")]
+    again = [message("a"), message("c", "a")]
+    # Behind a compaction that preserved nothing, the copy has all that it continues.
+    assert plan(tmp_path, *rows, compaction(), *again)[0].refusals == ()
+    # Behind one that preserved rows, clients drop the copy, as it stood there before.
+    made, _ = plan(tmp_path, *rows, listed("b"), *again)
     assert made.refusals == ("1 rows stand both before and after the last compaction.",)
+    # So they do where an older compaction did.
+    first = {**listed("x"), "uuid": "first"}
+    made, _ = plan(tmp_path, message("x"), first, *rows, compaction(), *again)
+    assert made.refusals == ("1 rows stand both before and after the last compaction.",)
+    # But nobody continues this one.
+    made, _ = plan(tmp_path, *rows, listed("b"), message("a"), message("c", "boundary"))
+    assert made.refusals == ()
 
 
-def test_a_branch_of_a_large_file_with_a_plain_boundary_is_refused(
+def test_a_branch_that_clients_have_lost_is_not_brought_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = [message("a"), compaction(), message("d", "a")]
-    assert plan(tmp_path, *rows)[0].refusals == ()
-    monkeypatch.setattr(contract, "SMALL_FILE", 100)
-    assert "already lost" in plan(tmp_path, *rows)[0].refusals[0]
+    assert plan(tmp_path, *rows) == (plan(tmp_path, *rows)[0], rows[:1])
+    # An older compaction preserved rows: clients load nothing from before the last one.
+    made, carried = plan(tmp_path, message("x"), {**listed("x"), "uuid": "first"}, *rows)
+    assert (made.refusals, carried) == ((), [])
+    monkeypatch.setattr(loading, "SMALL_FILE", 100)
+    made, carried = plan(tmp_path, *rows)
+    assert (made.refusals, carried) == ((), [])
     # Where the compaction preserved the row itself, clients keep it at any size.
-    assert plan(tmp_path, message("a"), listed("a"), message("d", "a"))[0].refusals == ()
+    assert plan(tmp_path, message("a"), listed("a"), message("d", "a"))[1] == rows[:1]
+
+
+def test_a_branch_is_refused_that_only_newer_clients_have_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loading, "SMALL_FILE", 100)
+    old = {**compaction(), "version": "2.0.28"}
+    made, _ = plan(tmp_path, message("a"), old, message("d", "a"))
+    assert "have lost that branch" in made.refusals[0]
+    # What a row continues that is nowhere, as after a crash, no client has to lose.
+    assert plan(tmp_path, message("a"), old, message("d", "x"))[0].refusals == ()
+    assert plan(tmp_path, message("a"), old, message("d", "boundary"))[0].refusals == ()
+
+
+def test_old_clients_go_on_from_the_newest_row_wherever_it_stands(tmp_path: Path) -> None:
+    rows = [message("a", timestamp="2026-01-02T00:00:00.000Z"), compaction()]
+    behind = message("d", "boundary", timestamp="2026-01-01T00:00:00.000Z")
+    assert plan(tmp_path, *rows, behind)[0].refusals == ()
+    for version, is_refused in (("2.0.28", True), ("2.1.80", True), ("2.1.112", False)):
+        made, _ = plan(tmp_path, rows[0], {**rows[1], "version": version}, behind)
+        assert any("is newer than all behind it" in one for one in made.refusals) is is_refused
+    # Of one that says what it preserved, 2.1.80 loads that alone.
+    made, _ = plan(tmp_path, rows[0], {**listed("a"), "version": "2.1.80"}, behind)
+    assert made.refusals == ()
+
+
+def test_a_compaction_without_its_summary_is_no_place_to_cut(tmp_path: Path) -> None:
+    made, _ = plan(tmp_path, message("a"), compaction(), {"type": "last-prompt"})
+    assert made.refusals == ("The last compaction has no summary.",)
+    # Of one that lists what it preserved, clients load that, whatever follows.
+    assert plan(tmp_path, message("a"), listed("a"))[0].refusals == ()
+    made, _ = plan(tmp_path, message("a"), listed("a", "nowhere"))
+    assert made.refusals == ("The last compaction has no summary.",)
+
+
+def test_a_copy_at_the_end_is_no_harm_where_a_pointer_says_what_to_go_on_from(
+    tmp_path: Path,
+) -> None:
+    rows = [message("a"), message("b", "a"), listed("b"), message("c", "boundary")]
+    pointer = {"type": "last-prompt", "leafUuid": "c"}
+    assert plan(tmp_path, *rows, pointer, message("a"))[0].refusals == ()
+    # What goes on behind it makes it void.
+    made, _ = plan(tmp_path, *rows, pointer, message("d", "c"), message("a"))
+    assert made.refusals == ("1 rows stand both before and after the last compaction.",)
+
+
+def test_a_copy_of_a_part_of_an_answer_that_stays_is_refused(tmp_path: Path) -> None:
+    before = [said("a", "x", "one"), said("b", "a", "one"), listed("b")]
+    behind = message("c", "boundary")
+    made, _ = plan(tmp_path, *before, said("a", "x", "one"), behind)
+    assert made.refusals == ("1 rows stand both before and after the last compaction.",)
+    before[0] = said("a", "x", "other")
+    assert plan(tmp_path, *before, said("a", "x", "other"), behind)[0].refusals == ()
+
+
+def said(uuid: str, parent: str, answer: str) -> Row:
+    return {**message(uuid, parent), "type": "assistant", "message": {"id": answer, "content": []}}
+
+
+def result(uuid: str, parent: str) -> Row:
+    return message(uuid, parent, message={"content": [{"type": "tool_result"}]})
+
+
+def test_calls_side_by_side_and_their_results_go_along_with_a_branch(tmp_path: Path) -> None:
+    rows = [message("q"), said("one", "q", "m"), said("two", "one", "m")]
+    rows += [result("r1", "one"), message("no result", "one"), result("r2", "two")]
+    made, carried = plan(tmp_path, *rows, message("other"), compaction(), message("d", "r2"))
+    assert made.refusals == ()
+    assert carried == [*rows[:4], rows[5]]
+    assert [entry.reason for entry in made.carried][3] == ancestry.BESIDE
+
+
+def test_an_answer_that_the_cut_divides_keeps_its_parts(tmp_path: Path) -> None:
+    rows = [message("q"), said("one", "q", "m"), result("r1", "one")]
+    made, carried = plan(tmp_path, *rows, compaction(), said("two", "boundary", "m"))
+    assert (made.refusals, carried) == ((), rows)
+    # Of what the compaction left out, nothing is fetched.
+    made, carried = plan(tmp_path, *rows, listed("q"), said("two", "boundary", "m"))
+    assert (made.refusals, carried) == ((), rows[:1])
+
+
+def test_a_row_without_a_parent_that_clients_put_behind_another_is_fine(tmp_path: Path) -> None:
+    def at(second: int, uuid: str, parent: str) -> Row:
+        return message(uuid, parent, timestamp=f"2026-01-01T00:00:{second:02d}.000Z")
+
+    before = [at(1, "a", "x"), compaction()]
+    assert plan(tmp_path, *before, at(30, "d", "nowhere"))[0].refusals == ()
+    assert plan(tmp_path, *before, at(2, "c", "boundary"), at(3, "d", "nowhere"))[0].refusals == ()
+    # The nearest row before it by time is one that would be archived.
+    made, _ = plan(tmp_path, *before, at(3, "d", "nowhere"))
+    assert "nowhere in the file" in made.refusals[0]
 
 
 def test_a_record_of_a_compaction_that_is_too_long_is_refused(tmp_path: Path) -> None:
@@ -149,7 +258,7 @@ def plan_beside(tmp_path: Path, value: bytes) -> LivePlan:
     record = json.dumps(listed("a") | {"note": "N"}).encode().replace(b'"N"', value)
     data = written(path, [message("a"), record, message("b", "boundary")])
     cut = data.index(b"\n") + 1
-    return planned(path, Span(cut, cut + len(record)), len(data))
+    return planned(path, [cut], len(data))
 
 
 def test_a_record_of_a_compaction_that_is_too_deep_for_a_parser_is_refused(tmp_path: Path) -> None:
@@ -173,7 +282,7 @@ def test_a_torn_last_line_belongs_to_the_tail(tmp_path: Path, torn: bytes) -> No
     path = tmp_path / "s.jsonl"
     data = written(path, rows)
     path.write_bytes(data + torn)
-    made = planned(path, Span(whole.cut, data.index(b"\n", whole.cut)), len(data + torn))
+    made = planned(path, [whole.cut], len(data + torn))
     assert made == whole
     assert made.refusals == ()
 
@@ -182,8 +291,7 @@ def test_a_torn_last_line_is_read_like_any_other(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     data = written(path, [message("a"), compaction(), message("b", "a")])[:-1]
     path.write_bytes(data)
-    cut = oracle.boundaries(data)[0]
-    made = planned(path, Span(cut, data.index(b"\n", cut)), len(data))
+    made = planned(path, oracle.boundaries(data), len(data))
     assert [entry.span.start for entry in made.carried] == [0]
 
 
@@ -191,7 +299,7 @@ def test_a_compaction_record_that_is_not_complete_is_refused(tmp_path: Path) -> 
     path = tmp_path / "s.jsonl"
     data = written(path, [message("a"), compaction()])[:-1]
     path.write_bytes(data)
-    made = planned(path, Span(oracle.boundaries(data)[0], len(data)), len(data))
+    made = planned(path, oracle.boundaries(data), len(data))
     assert made.refusals == ("The last line is not complete.",)
 
 

@@ -144,6 +144,18 @@ def test_what_a_compaction_preserved_stands_behind_its_summary(metadata: Row) ->
     assert conversation(late) == ["B", "S", "k1", "k2", "n"]
 
 
+def test_a_row_that_says_nothing_in_the_end_and_follows_what_is_nowhere_is_no_error() -> None:
+    assert conversation([row("b", None), row("b", "gone", "progress")]) == []
+    beside = call("y", "x"), row("y", "x", "progress")
+    assert conversation([call("x", "a"), *beside, row("z", "x")]) == ["x", "z"]
+
+
+def test_a_chain_over_a_row_that_says_nothing_is_no_list_of_preserved_rows() -> None:
+    old = [row("k1", None), row("p", "k1", "progress"), row("k2", "p")]
+    ends = {"anchorUuid": "S", "headUuid": "k1", "tailUuid": "k2"}
+    assert conversation([*old, boundary(preservedSegment=ends), *REST]) == ["B", "S", "n"]
+
+
 @pytest.mark.parametrize(
     "metadata",
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessrotate.clients.codex.reader import conversation, live, view
+from sessrotate.clients.codex.live import conversation, live, rewound
+from sessrotate.clients.codex.reader import view
 from sessrotate.parsing.records import LONGEST, Record
 from support.codex_sessions import FILES, Opened, Rows, message, opened
 from support.examples import examples
@@ -147,6 +149,31 @@ def test_turns_that_were_taken_back_are_undone_with_their_compactions(
                 now = before[-min(step, len(before))]
                 del before[-step:]
     assert said(Opened(rows.lines)) == now
+
+
+@given(STEPS)
+@examples(200)
+def test_what_was_rewound_are_the_turns_that_were_taken_back(steps: list[str | int]) -> None:
+    rows = begun("legacy")
+    turns: list[str] = []
+    undone: list[str] = []
+    for number, step in enumerate(steps):
+        if step == "turn":
+            rows.turn(f"t{number}")
+            turns.append(f"t{number}")
+        elif step == "compact":
+            rows.compacted(message("user", "kept"))
+        elif isinstance(step, int):
+            rows.event("thread_rolled_back", num_turns=step)
+            undone += turns[-step:]
+            del turns[-step:]
+    session = Opened(rows.lines)
+    asked = rewound(session)
+    for record in session.history():
+        found = re.search(rb'"text":"(?:re: )?(t\d+)"', record.line)
+        if found is not None:
+            assert asked(record) == (found[1].decode() in undone)
+    assert not any(asked(record) for record in conversation(session))
 
 
 def test_taking_back_more_turns_than_there_were_since_needs_an_older_base() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sessrotate.clients.codex.reader import sight, title
 from sessrotate.clients.preview import EDGE, Continues, Title
 from sessrotate.system import zstd
-from support.codex_sessions import FILES, ID, Opened, Rows, as_line, message, opened
+from support.codex_sessions import BARE, FILES, ID, Opened, Rows, as_line, message, opened
 from support.examples import examples
 from support.lines import any_lines
 
@@ -48,6 +48,16 @@ def test_a_real_session_is_called_by_what_was_asked_first(path: Path) -> None:
     assert seen.started is not None
     assert seen.ended is not None
     assert seen.started <= seen.ended
+
+
+def test_where_no_row_has_the_folder_it_is_the_one_that_the_model_was_told() -> None:
+    data = BARE.read_bytes()
+    seen = sight(data[:EDGE], data[-EDGE:], is_whole=True)
+    assert (seen.folder, seen.standing) == ("/srv/demo/w1", "session")
+    odd = data.replace(b"/srv/demo/w1", b'/srv/\\"a\\\\b\\u00e9')
+    assert sight(odd, odd, is_whole=True).folder == '/srv/"a\\bé'
+    torn = data.replace(b"/srv/demo/w1", b"/srv/\\x")
+    assert sight(torn, torn, is_whole=True).folder is None
 
 
 @pytest.mark.parametrize("shape", ["bare", "legacy", "paginated"])

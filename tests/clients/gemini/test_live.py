@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessrotate.clients.gemini import reader
+from sessrotate.clients.gemini import live, reader
 from sessrotate.clients.gemini.rows import identity
 from support.examples import examples
 from support.gemini_sessions import (
@@ -49,6 +49,14 @@ def step(known: dict[str, dict[str, Any]], row: dict[str, Any]) -> dict[str, dic
     if "messages" in row.get("$set", {}):
         return {inner["id"]: inner for inner in row["$set"]["messages"] if isinstance(inner, dict)}
     return known | {inner["id"]: inner for inner in row.get("messages", [])}
+
+
+def messages_of(row: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the messages that a row has: itself, or those of an update or of metadata."""
+    if "id" in row:
+        return [row]
+    inner = [*row.get("messages", []), *row.get("$set", {}).get("messages", [])]
+    return [each for each in inner if isinstance(each, dict)]
 
 
 def sent(data: bytes) -> list[dict[str, Any]]:
@@ -92,6 +100,32 @@ _ROWS = st.one_of(
 
 @given(st.lists(_ROWS, max_size=12))
 @examples(400)
+def test_what_was_rewound_is_what_was_taken_back_and_did_not_come_again(several: list[Any]) -> None:
+    data = file(metadata(), *several)
+    known: dict[str, dict[str, Any]] = {}
+    is_left: dict[str, bool] = {}
+    for each in data.split(b"\n"):
+        try:
+            row = json.loads(each)
+        except ValueError:
+            continue
+        now = step(known, row)
+        if "$rewindTo" in row:
+            is_left |= dict.fromkeys(known.keys() - now.keys(), True)
+        else:
+            came = {each["id"] for each in [*messages_of(row)]}
+            is_left |= dict.fromkeys(came & now.keys(), False)
+        known = now
+    session = Held(data)
+    asked = reader.rewound(session)
+    for record in session.history():
+        name = identity(record)
+        assert asked(record) == (name is not None and is_left.get(name, False))
+    assert not any(asked(record) for record in reader.conversation(session))
+
+
+@given(st.lists(_ROWS, max_size=12))
+@examples(400)
 def test_a_resume_sends_what_the_client_would_rebuild(several: list[Any]) -> None:
     data = file(metadata(), *several)
     assert rows(reader.conversation(Held(data))) == sent(data)
@@ -100,19 +134,19 @@ def test_a_resume_sends_what_the_client_would_rebuild(several: list[Any]) -> Non
 @given(st.lists(_ROWS, max_size=12))
 def test_the_live_lines_are_enough_for_that(several: list[Any]) -> None:
     data = file(metadata(), *several)
-    live = b"".join(record.line + b"\n" for record in reader.live(Held(data)))
-    assert loaded(live) == loaded(data)
+    needed = b"".join(record.line + b"\n" for record in live.live(Held(data)))
+    assert loaded(needed) == loaded(data)
 
 
 @pytest.mark.parametrize("path", APPENDED, ids=lambda path: f"{path.parts[-5]}-{path.stem[-14:]}")
 def test_of_a_real_file_the_live_lines_are_as_good_as_all(path: Any) -> None:
     data = path.read_bytes()
     session = Held(data)
-    live = [*reader.live(session)]
-    assert loaded(b"\n".join(record.line for record in live)) == loaded(data)
+    needed = [*live.live(session)]
+    assert loaded(b"\n".join(record.line for record in needed)) == loaded(data)
     assert rows(reader.conversation(session)) == sent(data)
     if session.newest:
-        assert sum(record.size for record in live) < len(data)
+        assert sum(record.size for record in needed) < len(data)
 
 
 def test_a_torn_update_that_looks_whole_is_not_where_a_resume_begins() -> None:

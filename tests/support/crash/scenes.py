@@ -11,7 +11,7 @@ import contextlib
 import os
 import shutil
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -21,16 +21,20 @@ from sessrotate import names
 from sessrotate.archive import state
 from sessrotate.archive.place import Place
 from sessrotate.errors import storage
-from sessrotate.in_place import operations, recover
+from sessrotate.in_place import operations, recover, seal, waiting
 from sessrotate.reading import stitch
 from sessrotate.system import lease, locks
+from sessrotate.system.source import Source
 from support.crash.changes import Killed
 from support.crash.disk import Image
 from support.lines import BOUNDARY_LINE, row, session
+from support.portable import lack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
+
+    from sessrotate.model import Codec
 
 ID: Final = "5e55107a-0000-4000-a000-000000000001"
 
@@ -52,6 +56,9 @@ MORE: Final = b"".join(
     row(cut) + b"\n" + compaction(cut) + row(cut * 10) + b"\n" + REPEATED for cut in (7, 8)
 )
 """Two more compactions: a second rotation seals two segments."""
+
+REWOUND: Final = row(904, parentUuid="00000000-0000-4000-8000-000000000001") + b"\n" + REPEATED
+"""What a client writes that goes back to a row of the first segment."""
 
 LATE: Final = b"".join((REPEATED, row(901) + b"\n", REPEATED))
 """What comes to the old file after it was replaced; the first line stands there already."""
@@ -83,11 +90,14 @@ class Session:
         with self.where.live.open("ab") as file:
             file.write(data)
 
-    def rotate(self) -> None:
-        done = operations.rotate_session(self.where, 1, unseen)
+    def rotate(self, codec: Codec = "plain") -> None:
+        done = operations.rotate_session(self.where, 1, unseen, codec=codec)
         if done.refusal is not None:
             raise done.refusal
         assert done.pending is None
+
+    def rotate_compressed(self) -> None:
+        self.rotate("zstd")
 
     def restore(self) -> None:
         operations.restore_session(self.where, 1, unseen)
@@ -100,20 +110,24 @@ class Session:
         with state.opened(self.where) as found:
             return b"".join(bytes(piece) for piece in stitch.stream(found))
 
+    def waiting(self) -> bytes:
+        """Return what the replaced files that wait hold, one after the other."""
+        files = sorted(self.where.waiting.glob("[0-9]")) if self.where.waiting.is_dir() else []
+        return b"".join(file.read_bytes() for file in files)
+
     def check_clean(self) -> None:
         """Check that nothing is there that is only there while something is being done."""
         archive = self.where.archive
         found = {entry.name for entry in archive.iterdir()} if archive.exists() else set()
         found -= {names.WAITING}  # where there are no leases it is there for a day
         if archive.exists():
-            count = len(found) - 1
-            expected = {names.segment_file(ID, "numbered", number) for number in range(count)}
-            assert found == {*expected, names.MANIFEST}
+            _check_segments(found - {names.MANIFEST}, len(found) - 1)
+            assert names.MANIFEST in found
         for trashed in self.root.glob("sessrotate/trash/*/*"):
             whole = {entry.name for entry in trashed.iterdir()} - {names.INTENT}
-            count = len(whole) - 2
-            expected = {names.segment_file(ID, "numbered", number) for number in range(count)}
-            assert whole == {*expected, names.MANIFEST, names.RESTORED_NOTE}
+            notes = {names.MANIFEST, names.RESTORED_NOTE}
+            _check_segments(whole - notes, len(whole) - 2)
+            assert notes <= whole
         beside = {entry.name for entry in self.where.live.parent.iterdir()}
         assert beside <= {self.where.live.name}
         for file in (*archive.rglob("*"), *self.where.live.parent.glob("*")):
@@ -121,6 +135,12 @@ class Session:
 
     def image(self) -> Image:
         return Image.taken(self.root)
+
+
+def _check_segments(found: set[str], count: int) -> None:
+    """Check that there are so many segments, each once, plain or compressed."""
+    plain = sorted(name.removesuffix(names.CODEC_SUFFIX["zstd"]) for name in found)
+    assert plain == sorted(names.segment_file(ID, "numbered", number) for number in range(count))
 
 
 def fast_folder() -> Path | None:
@@ -195,6 +215,12 @@ def _second(found: Session) -> None:
     found.append(MORE)
 
 
+def _rewound(found: Session) -> None:
+    found.begin(OPENING)
+    found.rotate()
+    found.append(REWOUND)
+
+
 def _gone(found: Session) -> None:
     found.begin(OPENING)
     found.rotate()
@@ -240,6 +266,8 @@ def scenes() -> tuple[Scene, ...]:
         Scene("restore", _made(_second), OPENING + MORE, Session.restore),
         Scene("insertion", _made(_to_insert), late, _recovered),
         Scene("insertion after restoring", _made(_to_insert_after_restoring), late, _recovered),
+        Scene("healing", _made(_rewound), OPENING + REWOUND, Session.rotate),
+        Scene("compressed rotation", _made(_first), OPENING, Session.rotate_compressed),
         Scene("restore what is gone", _made(_gone), archived, Session.restore),
     )
 
@@ -250,6 +278,8 @@ CHANGED: Final = (
     "restore",
     "insertion",
     "insertion after restoring",
+    "healing",
+    "compressed rotation",
 )
 """The runs that replace a live file."""
 
@@ -259,3 +289,81 @@ NAMES: Final = (*CHANGED, "restore what is gone")
 def scene(name: str) -> Scene:
     """Return one of `scenes()`."""
     return next(found for found in scenes() if found.name == name)
+
+
+# ── replaced files that wait ─────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class WaitingScene:
+    """A run where there are no leases, about a replaced file that waits, or is to.
+
+    The history is `settled` and then `late`: lines that came to the file while it waited, and that
+    the run brings over. `is_day_over` says whether the file may go.
+    """
+
+    name: str
+    before: Image
+    settled: bytes
+    late: bytes
+    run: Callable[[Session], None]
+    is_day_over: bool
+
+
+@contextlib.contextmanager
+def quiet(*, is_day_over: bool) -> Iterator[None]:
+    """Have no leases in the block, and the quiet minute over, and the day too or not.
+
+    Times are left out, as in an image. But notes have them, so they are always the same.
+    """
+    identity = Source.identity
+    with pytest.MonkeyPatch.context() as patch:
+        lack(patch, "leases")
+        patch.setattr(lease, "SETTLE", 0)
+        patch.setattr(seal, "_QUIET", 0)
+        patch.setattr(waiting, "is_over", lambda *_, **__: is_day_over)
+        patch.setattr(waiting, "stamp", lambda: 1.0)
+        patch.setattr(Source, "identity", lambda self: replace(identity(self), modified_ns=1))
+        yield
+
+
+def _kept(found: Session) -> None:
+    found.begin(OPENING)
+    found.rotate()
+    assert found.waiting() == OPENING
+
+
+def _late_while_waiting(found: Session) -> None:
+    _kept(found)
+    with (found.where.waiting / "1").open("ab") as file:
+        file.write(LATE)
+    found.append(MEANWHILE)
+
+
+def waiting_scenes() -> tuple[WaitingScene, ...]:
+    """Return the runs about a replaced file that waits."""
+    with quiet(is_day_over=False):
+        first, kept, late = _made(_first), _made(_kept), _made(_late_while_waiting)
+        insertion = _made(_to_insert)
+    both, inserted = OPENING + MEANWHILE, OPENING + MORE + LATE + MEANWHILE
+    return (
+        WaitingScene("it is kept", first, OPENING, b"", Session.rotate, is_day_over=False),
+        WaitingScene("it is kept, late", insertion, inserted, b"", _recovered, is_day_over=False),
+        WaitingScene("lines come over", late, both, LATE, _recovered, is_day_over=False),
+        WaitingScene(
+            "lines come over, and it goes", late, both, LATE, _recovered, is_day_over=True
+        ),
+        WaitingScene("it goes", kept, OPENING, b"", _recovered, is_day_over=True),
+        WaitingScene("restore, and it goes", late, both, LATE, Session.restore, is_day_over=True),
+    )
+
+
+WAITING: Final = (
+    "it is kept",
+    "it is kept, late",
+    "lines come over",
+    "lines come over, and it goes",
+    "it goes",
+    "restore, and it goes",
+)
+"""The names of `waiting_scenes()`."""

@@ -296,7 +296,7 @@ class Disk:
         else:
             subsets = itertools.chain(
                 (tuple(names[:size]) for size in range(len(names) + 1)),
-                (tuple(names[:at] + names[at + 1 :]) for at in range(len(names))),
+                (_without(names, each) for each in names),
             )
         for chosen in subsets:
             there = {id(change) for change in chosen}
@@ -311,6 +311,11 @@ class Disk:
         variants = [sorted(_variants(self.files.get(node, b""), self.data[node])) for node in dirty]
         for combination in itertools.product(*variants):
             yield dict(zip(dirty, combination, strict=True))
+
+
+def _without(names: list[_Change], left_out: _Change) -> tuple[_Change, ...]:
+    """Return all changes but one, and those that need it."""
+    return tuple(e for e in names if e is not left_out and e.needs is not left_out)
 
 
 def _variants(before: bytes, events: list[Event]) -> set[tuple[bytes, bool]]:

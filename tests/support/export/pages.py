@@ -20,8 +20,8 @@ VOID: Final = {"meta", "input", "img"}
 ANCHOR: Final = r"#((a\d+-)?\d+-\d+|s\d+)"
 TEXT: Final = r"(?s).*"
 _WORDS: Final = (
-    "agent|answer|attachment|boundary|broken|error|meta|more|note|other|prompt|raw|result|side|step|"
-    "summary|system|task|text|thinking|tool"
+    "agent|answer|attachment|boundary|branch|broken|error|meta|more|note|other|prompt|raw|result|"
+    "rewound|side|step|summary|system|task|text|thinking|tool|typed"
 )
 CLASS: Final = rf"({_WORDS})( ({_WORDS}))*"
 

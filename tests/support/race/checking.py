@@ -10,52 +10,92 @@ from collections import Counter
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from support.race.writers import is_same, told
+from sessrotate.system import zstd
+from support.race.writers import compaction, is_same, row, told
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from pathlib import Path
 
     from support.race.writers import Wrote
 
 
-def faults(history: bytes, wrote: Mapping[int, Wrote], late: int = 0) -> list[str]:
+def faults(
+    history: bytes, wrote: Mapping[int, Wrote], late: int = 0, kept: bytes = b""
+) -> list[str]:
     """Return everything that is wrong with a history.
 
     Every line must be there once, whole, and in its writer's order. But a row that its writer took
     back may be there too, once: the client may have taken it from a file that was being replaced.
-    And `late` lines of each writer may stand behind later ones of the same: one for each swap that
-    had no leases.
+    And `late` is how many swaps had no leases: for each, a writer may have written one line to the
+    replaced file, or as many as it writes to a file that it holds (`Wrote.held`), and those may
+    stand behind later ones. For each, one line of a writer that is the same as others may be
+    missing. Lines `kept` aside for a person are somewhere, and nothing is said of their order.
     """
     found: list[str] = []
     seen: dict[int, list[int | None]] = {writer: [] for writer in wrote}
-    for line in history.splitlines(keepends=True):
-        whose = told(line)
-        if whose is None or whose[0] not in seen:
-            found.append(f"torn: {line[:80]!r}")
-        else:
-            seen[whose[0]].append(whose[1])
+    aside: dict[int, list[int | None]] = {writer: [] for writer in wrote}
+    for text, of in ((history, seen), (kept, aside)):
+        for line in text.splitlines(keepends=True):
+            whose = told(line)
+            if whose is None or whose[0] not in of:
+                found.append(f"torn: {line[:80]!r}")
+            else:
+                of[whose[0]].append(whose[1])
     for writer, did in wrote.items():
-        found += [f"writer {writer}: {fault}" for fault in _of_one(seen[writer], did, late)]
+        one = _of_one(seen[writer], aside[writer], did, late)
+        found += [f"writer {writer}: {fault}" for fault in one]
     return found
 
 
-def _of_one(seen: list[int | None], did: Wrote, late: int) -> list[str]:
+def missing(there: Counter[bytes], wrote: Mapping[int, Wrote], late: int = 0) -> list[str]:
+    """Return which lines are in no file, or less often in all files than they were written.
+
+    `late` is as in `faults`. Copies of a line hide one that is lost, which `faults` then finds.
+    """
+    found: list[str] = []
+    for writer, did in wrote.items():
+        make = compaction if did.compacts else row
+        for line, count in Counter(make(writer, number) for number in range(did.rows)).items():
+            whose = told(line)
+            is_alike = whose is not None and whose[1] is None
+            if there[line] < count - (late if is_alike else 0):
+                found.append(f"writer {writer}: {there[line]} in all files, of {count}: {line!r}")
+    return found
+
+
+def lines_in(files: Iterable[Path]) -> Counter[bytes]:
+    """Return every line of these files, compressed ones too, and how often it is there."""
+    found: Counter[bytes] = Counter()
+    for path in files:
+        data = path.read_bytes()
+        if path.suffix == ".zst":
+            with path.open("rb") as file:
+                data = b"".join(zstd.decompressed(file.read, 1 << 20))
+        found.update(data.splitlines(keepends=True))
+    return found
+
+
+def _of_one(seen: list[int | None], kept: list[int | None], did: Wrote, late: int) -> list[str]:
     """Return what is wrong with the lines of one writer; None is one that is like others."""
     numbers = [number for number in seen if number is not None]
+    everywhere = [number for number in (*seen, *kept) if number is not None]
     written = {number for number in range(did.rows) if did.compacts or not is_same(number)}
-    alike = did.rows - len(written)
+    alike, alike_seen = did.rows - len(written), len(seen) + len(kept) - len(everywhere)
     found: list[str] = []
-    if lost := written - did.removed - {*numbers}:
+    if lost := written - did.removed - {*everywhere}:
         found.append(f"lost {_some(lost)}")
-    if twice := {number for number, count in Counter(numbers).items() if count > 1}:
+    if twice := {number for number, count in Counter(everywhere).items() if count > 1}:
         found.append(f"repeated {_some(twice)}")
-    if strange := {*numbers} - written:
+    if strange := {*everywhere} - written:
         found.append(f"never written {_some(strange)}")
-    if len(seen) - len(numbers) != alike:
-        found.append(f"{len(seen) - len(numbers)} lines that are all the same, of {alike}")
-    if (displaced := len(numbers) - _in_order(numbers)) > late:
+    # What came late to the old file may be the very bytes that the client then wrote to the new one
+    # (`archive.late_lines`): of lines that are all the same, one may be missing for each such swap.
+    if not alike - late <= alike_seen <= alike:
+        found.append(f"{alike_seen} lines that are all the same, of {alike}")
+    if (displaced := len(numbers) - _in_order(numbers)) > late * did.held:
         found.append(f"{displaced} lines behind later ones, near {_some(_turned(numbers))}")
-    if not found and not late:
+    if not found and not late and not kept:
         gone = did.removed - {*numbers}
         order = [number for number in range(did.rows) if number not in gone]
         if seen != [number if number in written else None for number in order]:

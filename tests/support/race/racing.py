@@ -6,37 +6,33 @@ Rule: a race is run in rounds, each with a session of its own, so that archives 
 
 from __future__ import annotations
 
-import argparse
 import multiprocessing
-import os
 import random
 import shutil
 import statistics
-import sys
 import tempfile
 import time
 from collections import Counter
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from sessrotate import fs
 from sessrotate.archive import state
 from sessrotate.archive.place import Place
-from sessrotate.in_place import operations, seal, waiting
+from sessrotate.in_place import operations
 from sessrotate.in_place.seal import NotQuietError
 from sessrotate.reading import stitch
-from sessrotate.system import lease
 from support.homes import silent
+from support.portable import have_quiet, lack
 from support.race.checking import faults
-from support.race.mutants import MUTANTS
-from support.race.rotators import Driver
+from support.race.rotators import NO_SUMMARY, Driver
 from support.race.writers import Habits, Turns, Writer, Wrote
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable
 
     from support.race.rotators import Driven
 
@@ -49,10 +45,12 @@ EDITOR: Final = Habits(pause=0.02, takes_back=0.5)
 _COMPACTS: Final = 1000
 """The number of the first writer that only compacts."""
 
-_FINISHED: Final = "recovered: finish"
+FINISHED: Final = "recovered: finish"
 
 _RUNS: Final = 5
 """Runs that must do what is left: without leases, each merge of late lines is a run of its own."""
+
+_take_place: Final = fs.take_place
 
 _LOOK: Final = 0.05
 _QUIET: Final = 0.5
@@ -76,9 +74,15 @@ class Race:
     rotators: int = 2
     kills: bool = True
     leases: bool = True
+    everybody: bool = False
+    savers: bool = True
     folder: Path | None = None
     each: int = 250
     """Rotations of a session, before the next one is begun."""
+    life: float = 3600.0
+    """Seconds after which the next one is begun if it was rotated at all, with everybody in it."""
+    uncrossed: int = 0
+    """At least so many sessions that are judged to the end, so not `crossed`, whatever it takes."""
     habits: Habits = FAST
     seed: str = "0"
     """What the writers' pauses and the moments of the kills are drawn from."""
@@ -95,6 +99,7 @@ class Result:
     """What a race came to."""
 
     outcomes: Counter[str] = field(default_factory=Counter)
+    refusals: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
     swaps: list[float] = field(default_factory=list)
     waits: list[list[float]] = field(default_factory=list)
@@ -102,6 +107,10 @@ class Result:
     removed: int = 0
     seconds: float = 0.0
     sessions: int = 0
+    crossed: int = 0
+    """Sessions that a program replaced by what it had read before a rotation."""
+    kept: int = 0
+    """Lines that are in a file kept aside, for a person to compare."""
 
     def __str__(self) -> str:
         """Say in a line how much was done."""
@@ -167,12 +176,12 @@ def run(race: Race) -> Result:
     result, begun = Result(), time.monotonic()
     with pytest.MonkeyPatch.context() as patch:
         if not race.leases:
-            patch.setattr(lease, "_take", lambda _fd, _kind: "none")
-            patch.setattr(seal, "_QUIET", _QUIET)
+            lack(patch, "leases")
             # A restoration ends only when the files that it replaced have been quiet for a day.
-            patch.setattr(waiting, "is_over", partial(waiting.is_over, quiet=_QUIET))
-        while not result.problems and not _is_over(race, result, begun):
+            have_quiet(patch, _QUIET, _QUIET)
+        while not result.problems and not is_over(race, result, begun):
             folder = Path(tempfile.mkdtemp(prefix="sessrotate-race-", dir=race.folder)).resolve()
+            count_swaps(patch, folder)
             try:
                 _round(race, folder, result, begun)
             finally:
@@ -181,13 +190,32 @@ def run(race: Race) -> Result:
     return result
 
 
-def _is_over(race: Race, result: Result, begun: float, rotations: int = 0, rows: int = 0) -> bool:
+def is_over(race: Race, result: Result, begun: float, rotations: int = 0, rows: int = 0) -> bool:
+    """Tell whether there are enough rotations and lines, or enough seconds, since `begun`."""
     if race.turns:
         return result.sessions > 0
     if time.monotonic() - begun >= race.seconds:
         return True
     rotations, rows = rotations + result.rotations, rows + result.rows
     return rotations >= race.rotations and rows >= race.lines
+
+
+def count_swaps(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Have each swap counted before it is done, in whatever process: by a byte in a file."""
+    file = folder / "swaps"
+    file.touch()
+
+    def counting(draft: Path, path: Path, is_it: Callable[[Path], bool]) -> None:
+        with file.open("ab", buffering=0) as one_more:
+            one_more.write(b".")
+        _take_place(draft, path, is_it)
+
+    patch.setattr(fs, "take_place", counting)
+
+
+def swaps(folder: Path) -> int:
+    """Return how many live files were replaced by ours, or were about to be."""
+    return (folder / "swaps").stat().st_size
 
 
 def _round(race: Race, folder: Path, result: Result, begun: float) -> None:
@@ -208,7 +236,7 @@ def _round(race: Race, folder: Path, result: Result, begun: float) -> None:
     for process in at_work:
         process.start()
     while sum(shared.rotations) < race.each:
-        if _is_over(race, result, begun, sum(shared.rotations), sum(shared.rows)):
+        if is_over(race, result, begun, sum(shared.rotations), sum(shared.rows)):
             break
         if race.turns and min(shared.turns) == race.turns:
             break
@@ -218,11 +246,9 @@ def _round(race: Race, folder: Path, result: Result, begun: float) -> None:
         time.sleep(_LOOK)
     shared.stop.value = 1
     wrote: dict[int, Wrote] = {}
-    outcomes: Counter[str] = Counter()
     for _ in at_work:
         number, told = shared.results.get()
         wrote[number] = told if isinstance(told, Wrote) else _driven(told, result)
-        outcomes += Counter() if isinstance(told, Wrote) else told.outcomes
     for process in at_work:
         process.join()
     result.rows += sum(did.rows for did in wrote.values())
@@ -230,14 +256,14 @@ def _round(race: Race, folder: Path, result: Result, begun: float) -> None:
     result.waits += [[*did.waits] for did in wrote.values() if did.waits]
     result.sessions += 1
     problems = finished(where, race)
-    late = 0 if race.leases else sum(outcomes.values())
-    result.outcomes += outcomes
+    late = 0 if race.leases else swaps(folder)
     result.problems += problems
     result.problems += faults(history(where), wrote, late)
 
 
 def _driven(driven: Driven, result: Result) -> Wrote:
     result.problems += driven.problems
+    result.outcomes += driven.outcomes
     result.swaps += driven.seconds
     return driven.wrote
 
@@ -257,7 +283,8 @@ def finished(where: Place, race: Race) -> list[str]:
             break
     else:
         return [f"after {_RUNS} runs something is left to do"]
-    problems = [] if done.refusal is None else [str(done.refusal)]
+    refusals = [] if done.refusal is None else [str(done.refusal)]
+    problems = [text for text in refusals if NO_SUMMARY not in text]
     left = {entry.name for entry in where.archive.iterdir()} & {"pack", "intent.json"}
     problems += [f"{name} is left" for name in left]
     with state.opened(where) as found:
@@ -269,80 +296,3 @@ def history(where: Place) -> bytes:
     """Return the whole history of a session."""
     with state.opened(where) as found:
         return b"".join(bytes(piece) for piece in stitch.stream(found))
-
-
-# ── the script ───────────────────────────────────────────────────────────────────────────────
-
-
-def report(race: Race, result: Result) -> str:
-    """Return the figures of a race as a table."""
-    waits = sorted(wait for of_one in result.waits for wait in of_one)
-    ended = result.outcomes
-    rows = {
-        "rotations": f"{result.rotations:,}",
-        "restorations in between": f"{ended['restored']:,}",
-        "rotators killed": f"{ended['killed']:,}",
-        "of which found undone, finished": f"{ended['recovered: undo']:,}, {ended[_FINISHED]:,}",
-        "rotators that found the session in use": f"{ended['in use']:,}",
-        "lines": f"{result.rows:,}",
-        "rows taken back by clients": f"{result.removed:,}",
-        "sessions": f"{result.sessions}",
-        "appenders": f"{race.appenders}, of which slow {round(race.appenders * race.slow)}",
-        "editors": f"{race.editors}",
-        "seconds": f"{result.seconds:.0f}",
-        "swap, median and longest": _ms(statistics.median(result.swaps), max(result.swaps)),
-        "wait of a writer, the highest median and the longest": _ms(
-            result.median_wait, result.longest_wait
-        ),
-        "waits over 1 ms, 50 ms, 250 ms": _over(waits, 0.001, 0.05, 0.25),
-        "faults": f"{len(result.problems)}",
-    }
-    table = [f"| {what} | {figure} |" for what, figure in rows.items()]
-    return "\n".join(["| what | figure |", "| --- | --- |", *table])
-
-
-def _ms(*seconds: float) -> str:
-    return ", ".join(f"{second * 1000:.2f} ms" for second in seconds)
-
-
-def _over(waits: list[float], *limits: float) -> str:
-    shares: Iterable[float] = (sum(wait > limit for wait in waits) / len(waits) for limit in limits)
-    return ", ".join(f"{share:.4%}" for share in shares)
-
-
-def main() -> None:
-    """Run a race and print its figures."""
-    parser = argparse.ArgumentParser(prog="scripts/race", description="Rotates under writers.")
-    parser.add_argument("--rotations", type=int, default=Race.rotations, help="at least so many")
-    parser.add_argument("--lines", type=int, default=Race.lines, help="at least so many")
-    parser.add_argument("--seconds", type=float, default=Race.seconds, help="at most so many")
-    parser.add_argument("--appenders", type=int, default=Race.appenders, metavar="K")
-    parser.add_argument("--editors", type=int, default=Race.editors, metavar="K")
-    parser.add_argument("--folder", type=Path, metavar="DIR", help="on which file system")
-    parser.add_argument("--without-leases", action="store_true")
-    parser.add_argument("--without-kills", action="store_true")
-    parser.add_argument("--mutant", choices=MUTANTS, help="take this protection out")
-    options = parser.parse_args()
-    race = Race(
-        rotations=options.rotations,
-        lines=options.lines,
-        seconds=options.seconds,
-        appenders=options.appenders,
-        editors=options.editors,
-        folder=options.folder,
-        leases=not options.without_leases,
-        kills=not options.without_kills,
-    )
-    with pytest.MonkeyPatch.context() as patch:
-        if options.mutant:
-            MUTANTS[options.mutant](patch)
-        result = run(race)
-    sys.stdout.write(f"{report(race, result)}\n\n")
-    sys.stdout.write(f"All that rotators told: {dict(result.outcomes)}\n")
-    sys.stderr.write("".join(f"{problem}\n" for problem in result.problems[:20]))
-    sys.exit(bool(result.problems))
-
-
-if __name__ == "__main__":
-    os.environ.pop("CLAUDE_CONFIG_DIR", None)
-    main()

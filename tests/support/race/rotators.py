@@ -15,6 +15,7 @@ import traceback
 from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from sessrotate.errors import InUseError
@@ -33,6 +34,9 @@ KILLED: Final = 3
 
 RESTORED: Final = 7
 """Every so many times the session is restored instead, if nobody is seen to write to it."""
+
+NO_SUMMARY: Final = "The last compaction has no summary."
+"""Why there is no rotation while a compaction is the last line."""
 
 WAIT: Final = 5.0
 """Seconds that a rotator waits for a moment without a writer."""
@@ -106,25 +110,21 @@ def rotated(where: Place, wait: float, kill_after: float | None = None) -> dict[
 
     If `kill_after` seconds are over before, the process is killed.
     """
-    return _in_a_process(_rotation, where, wait, kill_after)
+    return in_a_process(partial(_rotation, where, wait), kill_after)
 
 
 def restored(where: Place, wait: float, kill_after: float | None = None) -> dict[str, Any]:
     """Restore once, in the same way."""
-    return _in_a_process(_restoration, where, wait, kill_after)
+    return in_a_process(partial(_restoration, where, wait), kill_after)
 
 
-def _in_a_process(
-    deed: Callable[[Place, float], dict[str, Any]],
-    where: Place,
-    wait: float,
-    kill_after: float | None,
-) -> dict[str, Any]:
+def in_a_process(deed: Callable[[], dict[str, Any]], kill_after: float | None) -> dict[str, Any]:
+    """Do this in a process of its own; say what came of it."""
     reading, writing = os.pipe()
     pid = os.fork()
     if not pid:
         os.close(reading)
-        _do(deed, where, wait, writing)
+        _do(deed, writing)
     os.close(writing)
     with os.fdopen(reading, "rb") as said:
         is_late = kill_after is not None and not select.select([said], [], [], kill_after)[0]
@@ -141,12 +141,10 @@ def _in_a_process(
     return found
 
 
-def _do(
-    deed: Callable[[Place, float], dict[str, Any]], where: Place, wait: float, telling: int
-) -> NoReturn:
+def _do(deed: Callable[[], dict[str, Any]], telling: int) -> NoReturn:
     """Do it in this process, tell what came of it, and end."""
     try:
-        told = deed(where, wait)
+        told = deed()
     except InUseError as error:
         told = {"what": "in use", "why": str(error)}
     except BaseException:  # noqa: BLE001 - whatever it is, it is told, and this process ends
@@ -158,6 +156,8 @@ def _do(
 def _rotation(where: Place, wait: float) -> dict[str, Any]:
     done = operations.rotate_session(where, wait, silent, live=True)
     told: dict[str, Any] = {"deed": done.recovered.deed}
+    if done.refusal is not None and NO_SUMMARY in str(done.refusal):
+        return told | {"what": "in use", "why": "a client is between a compaction and the next row"}
     if done.refusal is not None and not isinstance(done.refusal, InUseError):
         raise done.refusal
     if done.refusal is not None:

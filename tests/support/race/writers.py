@@ -47,12 +47,14 @@ class Habits:
 class Wrote:
     """What a writer did: how many rows, which of them it took back, and its waits for an open.
 
-    `compacts` says that its rows are compactions, each of them unlike the others.
+    `compacts` says that its rows are compactions, each of them unlike the others; `held` is how
+    many rows it writes at most to a file that it opened once.
     """
 
     rows: int
     removed: frozenset[int] = frozenset()
     compacts: bool = False
+    held: int = 1
     waits: tuple[float, ...] = field(default=(), repr=False)
 
 

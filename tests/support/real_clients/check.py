@@ -1,8 +1,10 @@
-"""What `scripts/check-client` does: one version of the client judges rotations, in plain words.
+"""What `scripts/check-client` does: versions of the client judge rotations, in plain words.
 
 It promises that "as before" is said only of cases that were run to their end and were equal.
 
-Rule: the tests are the judgement. Here they are started, watched, and counted.
+Rule: the tests are the judgement. Here they are started, watched, and counted: one version by what
+matters to it (`judge`), or all by that, and then sessions of any shape that all of them may have
+written (`judge_all`).
 """
 
 from __future__ import annotations
@@ -18,16 +20,30 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from support.real_clients.client import PACKAGE, install
+from support.real_clients.client import OTHERS, PACKAGE, install
 from support.real_clients.installing import FOLDER, REPOSITORY, UnavailableError
+from support.real_clients.rotating import ROTATION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 HERE: Final = REPOSITORY / "tests" / "real_clients"
-JUDGEMENT: Final = ("test_in_place.py", "test_synthetic.py")
-WITHOUT: Final = "not is_refused"
-"""What is refused is not for the client to judge."""
+JUDGEMENT: Final = ("test_in_place.py", "test_synthetic.py", "test_stop_hook.py")
+SHAPES: Final = ("test_shapes.py",)
+
+NUMBERS: Final = [version.number for version in OTHERS]
+
+PARTS: Final = {
+    "a sample": "samples of real clients",
+    "a session rotated": "fresh sessions",
+    "a fork": "fresh sessions",
+    "a rare session": "rare sessions",
+    "a session of any shape": "shapes",
+    "a life": "lives",
+}
+"""What kind of case a test has, by how its name begins."""
+
+REFUSED: Final = "refused"
 
 LINES: Final = 8
 """Lines that are shown of each difference."""
@@ -44,6 +60,8 @@ class Verdict:
     equal: list[str] = field(default_factory=list)
     known: list[str] = field(default_factory=list)
     different: dict[str, str] = field(default_factory=dict)
+    refused: list[str] = field(default_factory=list)
+    """The rotations that were refused, and that had to be."""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Count a case when it has ended."""
@@ -55,7 +73,10 @@ class Verdict:
             self.equal.remove(case)
         if report.passed:
             self.equal.append(case)
-            what = "same"
+            told = [str(value) for name, value in report.user_properties if name == ROTATION]
+            refusals = [one for one in told if one.startswith(REFUSED)]
+            self.refused += [case] * len(refusals)
+            what = "rightly refused" if refusals else "same"
         elif report.skipped and hasattr(report, "wasxfail"):
             self.known.append(case)
             what = "differs, as is known"
@@ -72,7 +93,12 @@ class Verdict:
     def lines(self) -> list[str]:
         """Return the verdict, a sentence first."""
         count, equal = self.count, len(self.equal)
-        told = [f"{self.version}: resumes rotated sessions as before in {equal} of {count} cases."]
+        head = f"{self.version}: resumes rotated sessions as before in {equal} of {count} cases."
+        return [head, *self.told()]
+
+    def told(self) -> list[str]:
+        """Return where it differs, if anywhere."""
+        told = []
         if self.known:
             told.append("It differs, as is known and no reason to worry about this version, in:")
             told += [f"  {case}" for case in self.known]
@@ -83,10 +109,31 @@ class Verdict:
                 told += [f"      {line}" for line in reason.splitlines()[:LINES]]
         return told
 
+    def table(self) -> list[str]:
+        """Return a line for each kind of case: how many there were, and what came of them."""
+        lists = (self.equal, self.known, list(self.different), self.refused)
+        cases = [case for cases in lists[:3] for case in cases]
+        return [
+            _line(self.version, part, *(_count(cases, part) for cases in (cases, *lists)))
+            for part in dict.fromkeys(PARTS.values())
+            if _count(cases, part)
+        ]
+
+
+TITLES: Final = ("cases", "same", "known", "DIFFER", "refused")
+
+
+def _line(version: str, part: str, *numbers: object) -> str:
+    return f"{version:9} {part:24}" + "".join(f"{number:>9}" for number in numbers)
+
+
+def _count(cases: Sequence[str], part: str) -> int:
+    return sum(PARTS[begin] == part for case in cases for begin in PARTS if case.startswith(begin))
+
 
 def in_words(nodeid: str) -> str:
     """Return what a test says of a case: its name and its parameter, without the version."""
-    found = re.fullmatch(r".*::test_(\w+)(?:\[[\d.]+-?(.*)\])?", nodeid)
+    found = re.fullmatch(r".*::test_(\w+)(?:\[(?:\d+\.[\d.]+)?-?(.*)\])?", nodeid)
     if found is None:
         return nodeid
     parts = [part for part in found.groups() if part]
@@ -98,14 +145,22 @@ def _reason(report: pytest.TestReport) -> str:
     return str(crash.message if crash is not None else report.longrepr)
 
 
-def judge(version: str, only: str, say: Callable[[str], object]) -> tuple[Verdict, str | None]:
-    """Run the cases; return what came of them, and what kept some from being run."""
-    verdict = Verdict(version, say)
-    os.environ["SESSROTATE_CLIENT_VERSIONS"] = version
+def judge(
+    name: str,
+    only: str,
+    say: Callable[[str], object],
+    tests: Sequence[str] = JUDGEMENT,
+    versions: Sequence[str] = (),
+) -> tuple[Verdict, str | None]:
+    """Run the cases; return what came of them, and what kept some from being run.
+
+    `versions` are judged together, by default the one of that name.
+    """
+    verdict = Verdict(name, say)
+    os.environ["SESSROTATE_CLIENT_VERSIONS"] = " ".join(versions or [name])
     os.environ["SESSROTATE_REQUIRE_CLIENTS"] = "1"
-    arguments = [*(str(HERE / name) for name in JUDGEMENT), "--rootdir", str(REPOSITORY)]
-    chosen = f"{WITHOUT} and ({only})" if only else WITHOUT
-    arguments += ["-q", "-s", "-m", "clients", "-k", chosen, "-n", "2", "--dist", "worksteal"]
+    arguments = [*(str(HERE / name) for name in tests), "--rootdir", str(REPOSITORY)]
+    arguments += ["-q", "-s", "-m", "clients", "-k", only, "-n", "2", "--dist", "worksteal"]
     arguments += ["-p", "no:cacheprovider"]
     with contextlib.redirect_stdout(io.StringIO()) as told:
         status = pytest.main(arguments, plugins=[verdict])
@@ -120,8 +175,26 @@ def _version(text: str) -> str:
     return text
 
 
+def judge_all(versions: Sequence[str], only: str, shapes: int, say: Callable[[str], object]) -> int:
+    """Judge versions one by one, then shapes by all of them; end with a table."""
+    verdicts, problems = [], []
+    os.environ["SESSROTATE_SHAPES"] = f"1-{shapes}"
+    for name, tests in [*((version, JUDGEMENT) for version in versions), ("together", SHAPES)]:
+        say(f"{name}: …")
+        verdict, problem = judge(name, only, say, tests, versions if tests is SHAPES else ())
+        verdicts.append(verdict)
+        problems += [f"{name}: {problem}"] if problem is not None else []
+    say(_line("version", "kind of case", *TITLES))
+    for verdict in verdicts:
+        for line in verdict.table():
+            say(line)
+    for line in [line for verdict in verdicts for line in verdict.told()] + problems:
+        say(line)
+    return 1 if problems or any(verdict.different for verdict in verdicts) else 0
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Check one version; return 0 if rotated sessions are resumed as before, else 1."""
+    """Check versions; return 0 if rotated sessions are resumed as before, else 1."""
     parser = argparse.ArgumentParser(
         prog="check-client",
         description=(
@@ -131,9 +204,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "not touched. Ends with 0 if it does, with 1 if not or if that cannot be told."
         ),
     )
-    parser.add_argument("version", type=_version, metavar="VERSION", help="such as 2.1.330")
+    parser.add_argument("version", nargs="*", metavar="VERSION", help="such as 2.1.330")
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help=f"judge {', '.join(NUMBERS)}, or the versions named, and sessions of any shape; "
+        "takes an hour or two, and ends with a table",
+    )
+    parser.add_argument(
+        "--shapes", type=int, default=300, metavar="N", help="with --all: of how many shapes (300)"
+    )
     parser.add_argument("--only", default="", metavar="WORDS", help="only cases named so")
     chosen = parser.parse_args(arguments)
+    try:
+        versions = [_version(text) for text in chosen.version] or NUMBERS * chosen.all
+    except argparse.ArgumentTypeError as error:
+        parser.error(str(error))
+    if not versions or (len(versions) > 1 and not chosen.all):
+        parser.error("name one version, or several with --all")
 
     out = sys.stdout
 
@@ -141,17 +229,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         out.write(f"{text}\n")
         out.flush()
 
-    say(f"{chosen.version}: installing it, unless it is there …")
-    try:
-        install(chosen.version)
-    except UnavailableError as error:
-        say(f"{chosen.version}: cannot be tested here. {error}")
-        return 1
-    say(f"{chosen.version}: rotating its sessions, and going on in them …")
-    verdict, problem = judge(chosen.version, chosen.only, say)
+    for version in versions:
+        say(f"{version}: installing it, unless it is there …")
+        try:
+            install(version)
+        except UnavailableError as error:
+            say(f"{version}: cannot be tested here. {error}")
+            return 1
+    if chosen.all:
+        return judge_all(versions, chosen.only, chosen.shapes, say)
+    (version,) = versions
+    say(f"{version}: rotating its sessions, and going on in them …")
+    verdict, problem = judge(version, chosen.only, say)
     if problem is not None:
         say(problem)
-        say(f"{chosen.version}: the judgement did not come to its end after {verdict.count} cases.")
+        say(f"{version}: the judgement did not come to its end after {verdict.count} cases.")
         return 1
     for line in verdict.lines():
         say(line)

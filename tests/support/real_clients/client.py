@@ -73,6 +73,11 @@ class ClientVersion:
     def __str__(self) -> str:
         return self.number
 
+    @property
+    def key(self) -> tuple[int, ...]:
+        """What versions are ordered by."""
+        return tuple(int(part) for part in self.number.split("."))
+
 
 VERSIONS: Final = (
     ClientVersion("2.0.28", preserves=False),
@@ -81,16 +86,21 @@ VERSIONS: Final = (
 )
 """All clients that the tests run, oldest first."""
 
+OTHERS: Final = (
+    ClientVersion("2.0.76", preserves=False, like="2.0.28"),
+    ClientVersion("2.1.80", preserves=False, like="2.1.112"),
+    ClientVersion("2.1.200", preserves=True, like="2.1.330"),
+    ClientVersion("2.1.260", preserves=True, like="2.1.330"),
+)
+"""Those that `scripts/check-client --all` runs: each writes or reads something as no other does."""
+
 
 def version(number: str) -> ClientVersion:
     """Return a version; one that is not in the table is taken to be like the one before it."""
-
-    def key(text: str) -> list[int]:
-        return [int(part) for part in text.split(".")]
-
-    known = [row for row in VERSIONS if key(row.number) <= key(number)]
-    like = known[-1] if known else VERSIONS[0]
-    return replace(like, number=number, like=like.number)
+    wanted = replace(VERSIONS[0], number=number)
+    known = [row for row in (*VERSIONS, *OTHERS) if row.key <= wanted.key]
+    before = max(known, key=lambda row: row.key, default=VERSIONS[0])
+    return replace(before, number=number)
 
 
 # ── getting them ─────────────────────────────────────────────────────────────────────────────

@@ -12,6 +12,7 @@ import copy
 import json
 import uuid
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -81,6 +82,10 @@ class Session:
             row for row in self.rows[start:] if isinstance(row, dict) and row["type"] == "assistant"
         )
 
+    def rows_of(self, ending: str) -> list[Row]:
+        """Return the rows whose uuids end so."""
+        return [row for row in self.records if row.get("uuid", "").endswith(ending)]
+
     def leading_to(self, row: Row, count: int) -> list[Row]:
         """Return so many rows of the conversation, each continued by the next, the last `row`."""
         chain = [row]
@@ -110,7 +115,7 @@ class Session:
         They are the newest rows of all, by which older clients tell what to go on from.
         """
         last = max(row["timestamp"] for row in self.records if "timestamp" in row)
-        times = [f"{last[:-1]}{digit}Z" for digit in "12"]
+        times = [later(last, milliseconds) for milliseconds in (10, 20)]
         question = self.another(
             self.question("After, question 1."), parentUuid=parent["uuid"], timestamp=times[0]
         )
@@ -154,9 +159,15 @@ class Session:
         return metadata
 
 
-def enlarge(row: Row) -> None:
+def later(time: str, milliseconds: int) -> str:
+    """Return a time so much later; clients tell no less than a millisecond apart."""
+    then = datetime.fromisoformat(time) + timedelta(milliseconds=milliseconds)
+    return then.strftime("%Y-%m-%dT%H:%M:%S.") + f"{then.microsecond // 1000:03d}Z"
+
+
+def enlarge(row: Row, size: int = LARGE) -> None:
     """Make a row large, by what a client stores with it and never sends."""
-    row["toolUseResult"] = "x" * LARGE
+    row["toolUseResult"] = "x" * size
 
 
 def line(row: Row | bytes) -> bytes:

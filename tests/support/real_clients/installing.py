@@ -48,13 +48,13 @@ _NPM: Final = (
 )
 
 
-def installed(package: str, number: str, name: str) -> Path:
+def installed(package: str, number: str, name: str, *options: str) -> Path:
     """Install a version of a package unless it is there, and return its folder in `FOLDER`.
 
-    Processes that do this at once wait for each other. Raises UnavailableError, at once when it
-    failed before in this process.
+    Processes that do this at once wait for each other; `options` are more of npm's. Raises
+    UnavailableError, at once when it failed before in this process.
     """
-    problem = _problem(package, number, name)
+    problem = _problem(package, number, name, *options)
     if problem is not None:
         raise UnavailableError(problem)
     return FOLDER / name
@@ -74,7 +74,7 @@ _MACHINES: Final = {"x86_64": "x64", "aarch64": "arm64", "arm64": "arm64"}
 
 
 @functools.cache
-def _problem(package: str, number: str, name: str) -> str | None:
+def _problem(package: str, number: str, name: str, *options: str) -> str | None:
     """Do the work of `installed`; return why it failed. (An exception would not be cached.)"""
     if not re.fullmatch(r"\d+\.\d+\.\d+", number):
         return f"{number!r} is no version number"
@@ -90,7 +90,7 @@ def _problem(package: str, number: str, name: str) -> str | None:
         if folder.is_dir():
             return None
         with tempfile.TemporaryDirectory(prefix=f"{name}.", dir=FOLDER) as unfinished:
-            command = [npm, *_NPM, "--prefix", unfinished, f"{package}@{number}"]
+            command = [npm, *_NPM, *options, "--prefix", unfinished, f"{package}@{number}"]
             with tempfile.TemporaryFile() as output:
                 status = _run(command, output, limit=INSTALL_LIMIT)
                 output.seek(0)

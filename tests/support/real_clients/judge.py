@@ -60,6 +60,22 @@ def differences(client: Client, original: Path, rotated: Path) -> list[Differenc
     return compare(expected, found)
 
 
+def requested(client: Client, session_file: Path) -> Sent | None:
+    """Return what the client sends when it resumes a session file; None if it cannot resume it."""
+    try:
+        return client.resume_request(session_file)
+    except ClientError:
+        return None
+
+
+def unequal(original: Sent | None, rotated: Sent | None) -> list[Difference]:
+    """Return where two requests differ, either of which a client may not have sent at all."""
+    if original is not None and rotated is not None:
+        return compare(original, rotated)
+    told = [None if sent is None else "was sent" for sent in (original, rotated)]
+    return [] if told[0] == told[1] else [Difference("the whole request", *told)]
+
+
 def compare(original: Sent, rotated: Sent) -> list[Difference]:
     """Return where two requests differ: messages, then the system prompt, then the rest."""
     return [

@@ -4,8 +4,8 @@ It promises that equal requests get equal replies, however often and wherever th
 that every request body can be read afterwards.
 
 Rule: what is answered depends on the request alone. No counter, clock or random number enters a
-reply; a test steers by directives that it writes into its prompts (`call`, `say`, `usage`). What
-`meanwhile` does decides only when a reply comes.
+reply; a test steers by directives that it writes into its prompts (`call`, `say`, `usage`,
+`BROKEN`). What `meanwhile` does decides only when a reply comes.
 """
 
 from __future__ import annotations
@@ -65,6 +65,12 @@ def usage(tokens: int) -> str:
     """
     return f"[[usage {json.dumps({'tokens': tokens})}]]"
 
+
+BROKEN: Final = "[[broken]]"
+"""A directive: a reply that is streamed breaks off behind its last block, before its end.
+
+2.0.76 and 2.1.80 then ask for one that is not streamed, and take back what they wrote of the first.
+"""
 
 _DIRECTIVE: Final = re.compile(r"\[\[(call (?P<tool>[\w|-]+)|say|usage) (?={)")
 _REMINDER: Final = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
@@ -365,11 +371,13 @@ class _Handler(loopback.Handler):
         # At once, unless a test waits in between: 2.0.28 writes down a part of a message as soon as
         # that is there, and whether its stop reason is in the row then depends on the packets.
         half = len(lines) // 2 if self.server.act is not None else 0
+        end = len(lines) - 2 if BROKEN in request.prompt else len(lines)
         self.send_head("text/event-stream", len(b"".join(lines)))
         self.wfile.write(b"".join(lines[:half]))
         self.wfile.flush()
         self.server.wait(request, "half-way")
-        self.wfile.write(b"".join(lines[half:]))
+        self.wfile.write(b"".join(lines[half:end]))
+        self.close_connection |= end < len(lines)
 
     def _path(self) -> str:
         return self.path.partition("?")[0]

@@ -152,12 +152,15 @@ class Terminal:
         """Wait until the screen shows what a regular expression finds; return the screen."""
         return self._wait_until(partial(_shows, pattern), pattern)
 
-    def say(self, text: str) -> str:
-        """Give a prompt, wait for the reply to it, and return the reply's name."""
-        self._type(text)
-        return self.send()
+    def say(self, text: str, rounds: int = 1) -> str:
+        """Give a prompt, wait for the reply to it, and return the reply's name.
 
-    def send(self) -> str:
+        A reply that calls tools is followed by another: that is a round more.
+        """
+        self._type(text)
+        return self.send(rounds)
+
+    def send(self, rounds: int = 1) -> str:
         """Send the prompt that stands there, wait for the reply to it, and return its name."""
         known = len(self._api.requests())
         self._press_until(ENTER, partial(self._was_asked, known), "a question to the model")
@@ -168,7 +171,7 @@ class Terminal:
                 fingerprint(request.messages)
                 for request in self._api.requests()[known:]
                 if request.is_conversation
-            ][:1]
+            ][rounds - 1 : rounds]
             return any(name in shown for name in names)
 
         self._wait_until(is_there, "a reply")

@@ -43,12 +43,17 @@ _OWNER: Final = re.compile(rb'"sessionId":"([^"\\]{1,200})"')
 _STARTED: Final = (b'"agentId"', b'"Task"', b'"Agent"')
 
 
+def transcripts(live: Path, session: str) -> list[Path]:
+    """Return the transcripts in the folder of a session's name, in order (2.1.30 and later)."""
+    found = (live.parent / session / AGENTS).rglob(f"{AGENT}*{SUFFIX}")
+    return sorted(path for path in found if path.is_file() and not path.is_symlink())
+
+
 def of(live: Path, session: str) -> list[Agent]:
     """Return the agents of the session with this live file, in the order of their files' names."""
-    below = (live.parent / session / AGENTS).rglob(f"{AGENT}*{SUFFIX}")
     beside = (path for path in listed(live.parent) if path.name.startswith(AGENT))
     found = []
-    for path in chain(beside, sorted(below)):
+    for path in chain(beside, transcripts(live, session)):
         with suppress(SessrotateError):
             head, size = _head(path)
             if path.parent != live.parent or session in owners(head):
@@ -120,7 +125,7 @@ def with_calls(agents: Iterable[Agent], history: Callable[[], Iterable[Record]])
 
 
 def _head(path: Path) -> tuple[bytes, int]:
-    with Source(path) as source:
+    with Source.itself(path) as source:
         size = source.size()
         return source.read_at(0, min(EDGE, size)), size
 
@@ -158,7 +163,7 @@ def _agent(path: Path, head: bytes, size: int) -> Agent:
 
 def _meta(path: Path) -> dict[str, Any]:
     with suppress(SessrotateError, ValueError, RecursionError):
-        with Source(path.with_name(path.name.removesuffix(SUFFIX) + _META)) as source:
+        with Source.itself(path.with_name(path.name.removesuffix(SUFFIX) + _META)) as source:
             found = json.loads(source.read_at(0, min(_META_BYTES, source.size())))
         return found if isinstance(found, dict) else {}
     return {}

@@ -86,13 +86,15 @@ class Needed:
     Of what the compaction preserved, `required` are needed (2.1.330 relinks all of them or none);
     of `listed`, which has those too, one may be in no file. Where there is no list, `walked` has
     the last row of what is to be walked, backwards by the rows' parents, and the row that the walk
-    ends with. `chained` are the rows that others continue.
+    ends with. `chained` are the rows that others continue; with `has_ancestors`, what those
+    continue is needed too.
     """
 
     listed: set[str] = field(default_factory=set)
     required: set[str] = field(default_factory=set)
     walked: dict[str, str] = field(default_factory=dict)
     chained: set[str] = field(default_factory=set)
+    has_ancestors: bool = True
 
     def wanted(self) -> set[str]:
         """Return the uuids to look for, found ones among them."""
@@ -101,9 +103,10 @@ class Needed:
     def follow(self, uuid: str, parent: str | None) -> str | None:
         """Note what a row that was found needs in its turn: its parent, or nothing. Return that."""
         end = self.walked.get(uuid, uuid)
-        if parent is None or (uuid not in self.chained and end == uuid):
+        is_chained = self.has_ancestors and uuid in self.chained
+        if parent is None or (not is_chained and end == uuid):
             return None
-        if uuid in self.chained:
+        if is_chained:
             self.chained.add(parent)
         if end != uuid:
             self.walked[parent] = end

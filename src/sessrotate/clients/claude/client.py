@@ -10,7 +10,7 @@ import os
 import re
 import stat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from sessrotate import names
 from sessrotate.clients import common
@@ -42,8 +42,6 @@ AGENT: Final = "agent-"
 
 CLEANUP_DAYS: Final = 30
 """After how many days without a change the client deletes a session, unless it is told."""
-
-_ENDLESS: Final = 10_000_000
 
 _BOUNDARY: Final[json_line.Shape] = {
     "type": None,
@@ -143,20 +141,9 @@ def settings_file() -> Path:
     return config_folder() / "settings.json"
 
 
-def cleanup_period() -> float:
-    """Return after how many seconds without a change the client deletes a session.
-
-    `cleanupPeriodDays` in the user's settings, 30 days without it: all versions (facts of 2.0.28
-    to 2.1.330), at their start or soon after it.
-    """
-    import json  # noqa: PLC0415 - not needed at start-up
-
-    try:
-        days: Any = json.loads(settings_file().read_bytes()).get("cleanupPeriodDays")
-    except (OSError, ValueError, AttributeError, RecursionError):
-        days = None
-    is_number = isinstance(days, (int, float)) and not isinstance(days, bool)
-    return (days if is_number and 0 <= days < _ENDLESS else CLEANUP_DAYS) * 86_400.0
+def state_file() -> Path:
+    """Return where the client notes for itself, among other things, which projects it knows."""
+    return Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home()) / ".claude.json"
 
 
 def config_folder() -> Path:

@@ -1,9 +1,9 @@
 """The gist of a Claude Code row and its uuid, told by the types of its blocks.
 
-Rule: what is told of a line is what `kinds.of_view` says of its view, and `reader.key` of its uuid.
-Where that takes more than types (the decoder declines the line, a message mixes kinds, a tool gave
-a picture), nothing is told, and the caller makes a view. No text of a message is copied. Of a line
-that is too long to be held, or of more than `MOST_OBJECTS`, the beginning decides.
+Rule: what is told of a line is what `kinds.of_view` says of its view, and its uuid is its key. Only
+where that takes more than types (the decoder declines the line, a message mixes kinds, a tool gave
+a picture) a view is made. No text of a message is copied. Of a line that is too long to be held,
+or of more than `MOST_OBJECTS`, the beginning decides.
 """
 
 from __future__ import annotations
@@ -14,14 +14,19 @@ import msgspec
 
 from sessrotate.clients import kinds
 from sessrotate.clients.claude.rows import Block, row_of, turn_of
-from sessrotate.clients.claude.view import KINDS
+from sessrotate.clients.claude.view import KINDS, view
 from sessrotate.clients.kinds import Gist
 from sessrotate.parsing.json_stream import Cursor
 from sessrotate.parsing.json_typed import DECLINED
+from sessrotate.parsing.records import Record
 
 if TYPE_CHECKING:
-    from sessrotate.clients.kinds import Kind
+    from collections.abc import Iterable, Iterator
+
+    from sessrotate.clients.claude.rows import Row, Turn
+    from sessrotate.clients.kinds import Kind, Told
     from sessrotate.parsing.json_stream import Value
+    from sessrotate.parsing.records import Line
 
 _OF_BLOCK: Final[dict[str | None, Kind]] = {
     "tool_use": "tool calls",
@@ -54,31 +59,47 @@ _BEGINNING: Final = 64 * 1024
 _BASE64: Final = b'"type":"base64"'
 
 
-def gist(line: bytes | memoryview, *, is_whole: bool) -> tuple[Gist, bytes | None] | None:
-    """Return the gist of a row and its uuid, if it has one; None if only its view tells.
+def line_key(line: bytes | memoryview) -> bytes | None:
+    """Return the uuid of the row on a line, None if it has none."""
+    row = row_of(line)
+    return None if row is None else _key(row)
 
-    Of a line that is too long to be held (not `is_whole`) the beginning decides.
-    """
-    if not is_whole:
-        return Gist(_of_beginning(bytes(line))), None
-    if len(line) > _LARGE and (data := bytes(line)).count(b"{") > MOST_OBJECTS:
-        return _of_crowd(data)
-    try:
-        row = _turn(line)
-    except DECLINED:
-        return None
-    uuid = row.uuid
-    key = None if uuid is None else uuid.encode()
+
+def gists(lines: Iterable[Line]) -> Iterator[Told]:
+    """Yield the gist of each row and its uuid, if it has one, and its line."""
+    for line, at, size, is_ended in lines:
+        key = None
+        if len(line) < size:
+            gist = Gist(_of_beginning(bytes(line)))
+        elif size > _LARGE and bytes(line).count(b"{") > MOST_OBJECTS:
+            gist, key = _of_crowd(bytes(line))
+        else:
+            try:
+                row = _turn(line)
+            except DECLINED:
+                found = None
+                key = line_key(line)
+            else:
+                found = _of_row(row)
+                key = _key(row)
+            gist = found or kinds.of_view(view(Record(0, at, bytes(line), size, is_ended)))
+        yield gist, key, line, at, size, is_ended
+
+
+def _key(row: Row) -> bytes | None:
+    return None if row.uuid is None else row.uuid.encode("utf-8", "surrogatepass")
+
+
+def _of_row(row: Turn) -> Gist | None:
+    """Return the gist of a row, None if only its view tells."""
     speaker = KINDS.get(row.type or "", "other")
     said = kinds.SAID.get(speaker)
     if said is None:
-        return Gist(kinds.of_note(speaker, row.subtype or row.type or ""), row.timestamp), key
+        return Gist(kinds.of_note(speaker, row.subtype or row.type or ""), row.timestamp)
     message = row.message
-    blocks = None if message is None else message.content
-    if blocks is None or isinstance(blocks, str):
-        return Gist(said, row.timestamp), key
-    found = _of_blocks(said, blocks, row.timestamp)
-    return None if found is None else (found, key)
+    if message is None or not isinstance(message.content, list):
+        return Gist(said, row.timestamp)
+    return _of_blocks(said, message.content, row.timestamp)
 
 
 def _of_blocks(said: Kind, blocks: list[Block], time: str | None) -> Gist | None:

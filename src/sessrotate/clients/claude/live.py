@@ -7,65 +7,115 @@ nowhere is left out, as clients do.
 
 from __future__ import annotations
 
+from collections import defaultdict
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from sessrotate.clients.claude import loading
 from sessrotate.clients.claude.carried_rows import Needed, preserved
-from sessrotate.clients.claude.rows import Row, compaction_of, row_of
+from sessrotate.clients.claude.rows import Turn, compaction_of, has_result, turn_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from sessrotate.parsing.records import Record
 
-
-def needed_by(tail: Iterable[Record]) -> Needed:
-    """Return which rows from before it the newest segment needs; its first row is a compaction."""
-    needed, own = Needed(), set[str]()
-    for number, record in enumerate(tail):
-        row = row_of.of(record) or Row()
-        if not number and (compaction := compaction_of.of(record)) is not None:
-            needed = preserved(compaction)
-        if row.uuid is not None:
-            own.add(row.uuid)
-        if row.parent_uuid is not None and row.parent_uuid not in own:
-            needed.chained.add(row.parent_uuid)
-    needed.chained -= own
-    needed.listed -= own
-    return needed
+    Part = Callable[[], Iterator[Record]]
+    """Gives the records of a segment, to be read as often as is needed."""
 
 
-def found(needed: Needed, older: Iterable[Callable[[], Iterator[Record]]]) -> Iterator[Record]:
-    """Yield the needed rows in the order of the history.
+@dataclass(slots=True)
+class Wanted:
+    """What the newest segment needs of those before it.
 
-    `older` gives what stands before, the nearest first, each to be read as often as is needed.
+    `answers` are the answers of the model that have rows in it, by their messages' ids.
     """
-    parts, taken = [], set[str]()
-    for part in older:
-        if not needed.wanted() - taken:
-            break
-        numbers = _numbers(needed, taken, part())
-        if numbers:
-            parts.append((part, numbers))
-        elif parts:
-            break  # what two neighbours do not have is nowhere
+
+    needed: Needed = field(default_factory=Needed)
+    answers: set[str] = field(default_factory=set)
+    own: set[str] = field(default_factory=set)
+
+
+def wanted_by(tail: Iterable[Record]) -> Wanted:
+    """Return which rows from before it the newest segment needs; its first row is a compaction."""
+    wanted = Wanted()
+    for number, record in enumerate(tail):
+        row = turn_of.of(record) or Turn()
+        if not number and (compaction := compaction_of.of(record)) is not None:
+            wanted.needed = preserved(compaction)
+            # Of what such a compaction left out, clients that know the list see the names alone.
+            knows = loading.says(compaction) and not loading.is_old(compaction.version)
+            wanted.needed.has_ancestors = not knows
+        if row.uuid is not None:
+            wanted.own.add(row.uuid)
+        if row.parent_uuid is not None and row.parent_uuid not in wanted.own:
+            wanted.needed.chained.add(row.parent_uuid)
+        if (answer := _answer(row)) is not None:
+            wanted.answers.add(answer)
+    wanted.needed.chained -= wanted.own
+    wanted.needed.listed -= wanted.own
+    return wanted
+
+
+def found(wanted: Wanted, older: Callable[[], Iterable[Part]]) -> Iterator[Record]:
+    """Yield the needed rows in the order of the history; `older` gives the parts, nearest first."""
+    needed = wanted.needed
+    parts, taken = _found(wanted, older())
+    heads = set(needed.walked.values())
+    if not needed.has_ancestors and (needed.required | heads) - wanted.own - taken:
+        # Of such a list, clients take no notice.
+        needed.has_ancestors = True
+        parts, _ = _found(wanted, older())
     for part, numbers in reversed(parts):
         for number, record in enumerate(part()):
             if number in numbers:
                 yield record
 
 
-def _numbers(needed: Needed, taken: set[str], rows: Iterator[Record]) -> set[int]:
+def _found(wanted: Wanted, older: Iterable[Part]) -> tuple[list[tuple[Part, set[int]]], set[str]]:
+    """Return which records of which parts are needed, by number, and their uuids."""
+    parts, taken = [], set[str]()
+    for part in older:
+        if not wanted.needed.wanted() - taken:
+            break
+        numbers = _numbers(wanted, taken, part())
+        if numbers:
+            parts.append((part, numbers))
+        elif parts:
+            break  # what two neighbours do not have is nowhere
+    return parts, taken
+
+
+def _numbers(wanted: Wanted, taken: set[str], rows: Iterator[Record]) -> set[int]:
     """Return which rows are needed, by number, and add them to those that are `taken`."""
-    known: dict[str, tuple[int, str | None]] = {}
+    known: dict[str, tuple[int, str | None, str | None]] = {}
+    answers: dict[str, set[str]] = defaultdict(set)
+    results: dict[str, set[str]] = defaultdict(set)
     for number, record in enumerate(rows):
-        row = row_of.of(record)
-        if row is not None and row.uuid is not None:
-            known[row.uuid] = number, row.parent_uuid
-    numbers = set()
+        row = turn_of.of(record)
+        if row is None or row.uuid is None:
+            continue
+        answer = _answer(row)
+        known[row.uuid] = number, row.parent_uuid, answer
+        if answer is not None:
+            answers[answer].add(row.uuid)
+        elif row.parent_uuid is not None and has_result(row):
+            results[row.parent_uuid].add(row.uuid)
+    numbers, needed = set(), wanted.needed
     while here := (needed.wanted() - taken) & known.keys():
         taken |= here
         for uuid in here:
-            number, parent = known[uuid]
+            number, parent, answer = known[uuid]
             numbers.add(number)
             needed.follow(uuid, parent)
+            if answer is not None:
+                wanted.answers.add(answer)
+        if needed.has_ancestors:
+            for answer in wanted.answers & answers.keys():
+                beside = answers[answer].union(*map(results.__getitem__, answers[answer]))
+                needed.chained |= beside - wanted.own
     return numbers
+
+
+def _answer(row: Turn) -> str | None:
+    return row.message.id if row.type == "assistant" and row.message is not None else None

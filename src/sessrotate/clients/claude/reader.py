@@ -1,7 +1,7 @@
 """The `Reader` of Claude Code: what the records of its sessions say.
 
 Rule: no facts of its own. Each answer comes from the module beside it that knows it: `view`,
-`kinds`, `live`, `thread`, `agents`, `preview`.
+`kinds`, `live`, `thread`, `branches`, `agents`, `preview`.
 """
 
 from __future__ import annotations
@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Final
 
 from sessrotate.clients import opaque
 from sessrotate.clients.claude import agents as claude_agents
-from sessrotate.clients.claude import kinds, preview, thread
+from sessrotate.clients.claude import branches, kinds, preview, thread
 from sessrotate.clients.claude import live as claude_live
 from sessrotate.clients.claude import view as claude_view
-from sessrotate.clients.claude.rows import row_of
 from sessrotate.clients.common import bytes_in
 from sessrotate.clients.preview import EDGE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from sessrotate.clients.preview import Agent, Title
     from sessrotate.clients.protocol import Reading
     from sessrotate.parsing.records import Record
 
-gist: Final = kinds.gist
+gists: Final = kinds.gists
+line_key: Final = kinds.line_key
 records: Final = opaque.records
 said: Final = opaque.said
 sight: Final = preview.look
@@ -36,32 +36,29 @@ def key(record: Record) -> bytes | None:
     return line_key(record.line) if record.is_whole else None
 
 
-def line_key(line: bytes | memoryview) -> bytes | None:
-    """Return the uuid of the row on a line, None if it has none."""
-    row = row_of(line)
-    if row is None or row.uuid is None:
-        return None
-    return row.uuid.encode("utf-8", "surrogatepass")
-
-
-def live(session: Reading) -> Iterator[Record]:
-    """Yield the newest segment, and before it the older rows that it still needs (`live`).
+def loaded(session: Reading) -> Iterator[Record]:
+    """Yield what a resume loads: the newest segment, before it the older rows that it needs.
 
     Older segments are opened only if such rows are not in the live file.
     """
     if session.newest:
-        needed = claude_live.needed_by(session.segment(session.newest))
-        yield from claude_live.found(needed, session.older())
+        wanted = claude_live.wanted_by(session.segment(session.newest))
+        yield from claude_live.found(wanted, session.older)
     yield from session.segment(session.newest)
 
 
-def conversation(session: Reading) -> Iterator[Record]:
-    """Yield the rows that a resume sends (`thread`): the live rows are read several times.
+def conversation(session: Reading, *, with_agents: bool = False) -> Iterator[Record]:
+    """Yield the rows that a resume sends (`thread`): what it loads is read several times.
 
-    They are `live` without agents' rows and branches that the user left; what a compaction
-    preserved stands behind its summary.
+    That is without branches that the user left and, unless `with_agents`, without agents' rows;
+    what a compaction preserved stands behind its summary.
     """
-    return thread.conversation(lambda: live(session))
+    return thread.conversation(lambda: loaded(session), with_agents=with_agents)
+
+
+def rewound(session: Reading) -> Callable[[Record], bool]:
+    """Return what tells whether a row is of a branch that was rewound (`branches`)."""
+    return branches.rewound(session.history(), conversation(session))
 
 
 def title(session: Reading) -> Title:

@@ -10,6 +10,7 @@ belongs, `Turn` also what its message consists of, and `Shown` what people read 
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Raw, Struct
@@ -45,6 +46,20 @@ class Row(Struct, rename="camel", gc=False):
     leaf_uuid: Name = None
     """The last row of what a `summary` is of (2.0.28), or a `last-prompt` (2.1.260)."""
     organization_uuid: Name = None  # of a `hybrid-organization` (in the code of 2.1.330)
+
+
+class Answer(Struct, gc=False):
+    """What an `assistant` row has in `message`, as far as it ties rows together."""
+
+    id: str | None = None  # all rows of one answer of the model have it
+
+
+class Link(Row, rename="camel", gc=False):
+    """Where a row belongs, and what else ties it to others."""
+
+    timestamp: str | None = None
+    is_sidechain: bool = False  # it is an agent's
+    message: Answer | None = None
 
 
 # ── messages ─────────────────────────────────────────────────────────────────────────────────
@@ -181,13 +196,31 @@ class CompactMetadata(Struct, rename="camel"):
 class Compaction(Row, rename="camel"):
     """A `system` row of the subtype `compact_boundary`."""
 
+    version: str | None = None  # of the client that wrote it
+    entrypoint: str | None = None  # how that was started: `cli`, `sdk-ts`, `claude-desktop` …
+    logical_parent_uuid: str | None = None  # the last row of what it summed up
     compact_metadata: CompactMetadata | None = None
 
 
 dated_of = Decoder[Dated](Dated)
 row_of = Decoder[Row](Row)
+link_of = Decoder[Link](Link)
 turn_of = Decoder[Turn](Turn)
 shown_of = Decoder[Shown](Shown)
 titled_of = Decoder[Titled](Titled)
 started_of = Decoder[Started](Started)
 compaction_of = Decoder[Compaction](Compaction)
+
+
+def has_result(row: Turn) -> bool:
+    """Tell whether a row is a user's message that brings a tool's result."""
+    content = row.message.content if row.type == "user" and row.message is not None else None
+    return isinstance(content, list) and any(block.type == "tool_result" for block in content)
+
+
+def seconds(time: str | None) -> float:
+    """Return a row's time in seconds since 1970, 0 if it has none."""
+    try:
+        return datetime.fromisoformat(time or "").timestamp()
+    except (ValueError, OverflowError):
+        return 0

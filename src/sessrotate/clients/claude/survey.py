@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from sessrotate.clients.claude.rows import row_of
+from sessrotate.clients.claude.rows import link_of
 from sessrotate.model import Span
 from sessrotate.parsing import json_line
 from sessrotate.parsing.json_stream import Cursor
@@ -20,15 +20,15 @@ from sessrotate.parsing.records import LONGEST
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sessrotate.clients.claude.rows import Row
+    from sessrotate.clients.claude.rows import Link
     from sessrotate.parsing.lines import Line
     from sessrotate.system.source import Source
 
-    Found = tuple[int, int, Row | None]
+    Found = tuple[int, int, Link | None]
     """Where a line starts and ends, without its newline, and the row on it; None if that is no
     object. No `Span`: there may be millions, and few are kept."""
 
-_NAMES: Final[json_line.Shape] = dict.fromkeys(row_of.names)
+_NAMES: Final[json_line.Shape] = {**dict.fromkeys(link_of.names), "message": {"id": None}}
 
 _LONGEST_VALUE: Final = 6 * json_line.MAX_TEXT + 2
 """Bytes of a text that may be as short as `MAX_TEXT`: each character may be an escape."""
@@ -50,7 +50,7 @@ class Survey:
         return self._rows(self._window.backward(end))
 
     def _rows(self, places: Iterator[Line]) -> Iterator[Found]:
-        decode, view = row_of.fast, self._window.view
+        decode, view = link_of.fast, self._window.view
         for start, end, at in places:
             if at == LONG:
                 yield start, end, self._long(Span(start, end))
@@ -60,27 +60,36 @@ class Survey:
             except DECLINED:
                 yield start, end, self._refused(Span(start, end))
 
-    def _long(self, span: Span) -> Row | None:
+    def _long(self, span: Span) -> Link | None:
         if span.size > LONGEST:
             return self._followed(span)
         with memoryview(bytearray(span.size)) as line:
             self._source.fill(line, span.start)
             try:
-                return row_of.fast(line)
+                return link_of.fast(line)
             except DECLINED:
                 return self._refused(span)
 
-    def _refused(self, span: Span) -> Row | None:
+    def _refused(self, span: Span) -> Link | None:
         found = json_line.values(self._source.pieces(span), span.size, _NAMES)
-        return None if found is None else row_of.fitted(found)
+        return None if found is None else link_of.fitted(found)
 
-    def _followed(self, span: Span) -> Row | None:
+    def _followed(self, span: Span) -> Link | None:
         cursor = Cursor(self._source.pieces(span))
-        found: dict[str, Any] = {}
-        for name in cursor.members():
-            cursor.next()
-            value = cursor.value(_LONGEST_VALUE)
-            if name is not None and name in _NAMES:
-                is_short = value.size <= _LONGEST_VALUE
-                found[name] = json_line.scalar(value.text) if is_short else None
-        return row_of.fitted(found) if cursor.is_closed and not cursor.next() else None
+        found = _followed(cursor, _NAMES)
+        return link_of.fitted(found) if cursor.is_closed and not cursor.next() else None
+
+
+def _followed(cursor: Cursor, shape: json_line.Shape) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name in cursor.members():
+        inner = None if name is None else shape.get(name)
+        if isinstance(inner, dict) and cursor.next() == b"{":
+            found[name or ""] = _followed(cursor, inner)
+            continue
+        cursor.next()
+        value = cursor.value(_LONGEST_VALUE)
+        if name is not None and name in shape:
+            is_short = value.size <= _LONGEST_VALUE
+            found[name] = json_line.scalar(value.text) if is_short else None
+    return found

@@ -9,6 +9,7 @@ own summary (0.36 to 0.101).
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_right
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
@@ -26,7 +27,7 @@ from sessrotate.clients.common import in_order
 from sessrotate.parsing.json_stream import arrays_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from sessrotate.clients.codex.rows import Row
     from sessrotate.clients.protocol import Reading
@@ -52,13 +53,48 @@ def live(session: Reading) -> Iterator[Record]:
         yield from session.segment(index)
 
 
-def conversation(session: Reading) -> Iterator[Record]:
+def conversation(
+    session: Reading,
+    *,
+    with_agents: bool = False,  # noqa: ARG001 - agents have sessions of their own
+) -> Iterator[Record]:
     """Yield what a resume sends, in the order of the conversation: messages, calls, results.
 
     The items of a compaction's history are records of their own, which lie inside its line. Turns
     that the user took back are left out. The live records are read several times.
     """
     return in_order(lambda: (record for record, _, _ in _rows(session)), _kept(session))
+
+
+def rewound(session: Reading) -> Callable[[Record], bool]:
+    """Return what tells whether a row was taken back: what stands from a turn to a rollback.
+
+    The rollback's own row is the first behind it. Forks leave their trunk as it is.
+    """
+    begun: tuple[int, int] | None = None
+    turns: list[tuple[int, int]] = []
+    spans: list[tuple[tuple[int, int], tuple[int, int]]] = []
+    for record in session.history():
+        place = record.segment, record.offset
+        if _ROLLED_BACK in record.line:
+            count = _rolled_back(row_of(record))
+            if count and turns:
+                while spans and spans[-1][0] >= turns[-min(count, len(turns))]:
+                    spans.pop()
+                spans.append((turns[-min(count, len(turns))], place))
+                del turns[-count:]
+        elif _STARTED in record.line:
+            begun = place
+        elif begun is not None and (row := row_of(record)) is not None and _is_prompt(row):
+            turns.append(begun)
+            begun = None
+
+    def is_rewound(record: Record) -> bool:
+        place = record.segment, record.offset
+        at = bisect_right(spans, place, key=lambda span: span[0])
+        return bool(at) and place < spans[at - 1][1]
+
+    return is_rewound
 
 
 def _base(session: Reading) -> int:

@@ -7,6 +7,7 @@ client's own list.
 
 from __future__ import annotations
 
+import json
 import re
 from contextlib import suppress
 from functools import lru_cache
@@ -52,6 +53,7 @@ _ZSTD: Final = b"\x28\xb5\x2f\xfd"
 _CUT_PROMPT: Final = re.compile(
     rb'"role":"user","content":\[(\{"type":"input_text","text":"(?:[^"\\]|\\.)*")'
 )
+_TOLD_FOLDER: Final = re.compile(rb'<environment_context>\\n\s*<cwd>((?:[^<"\\]|\\.)+)</cwd>')
 _LINE_TIME: Final = re.compile(rb'^\{"timestamp":"(\d{4}-\d\d-\d\dT[0-9:.]+Z)"', re.MULTILINE)
 
 
@@ -84,13 +86,24 @@ def sight(head: bytes, tail: bytes, *, is_whole: bool) -> Sight:
     return Sight(
         title=title,
         standing="agent" if is_agent else "empty" if is_whole and not title.text else "session",
-        folder=meta.cwd or folder(head),
+        folder=meta.cwd or folder(head) or _told_folder(head),
         branch=meta.git.branch if meta.git is not None else None,
         started=first_match(TIME, head),
         ended=ended[-1].decode() if ended else None,
         first=meta.id,
         origin=meta.origin,
     )
+
+
+def _told_folder(head: bytes) -> str | None:
+    """Return the folder that the client tells its model of: in 0.29 no row has it."""
+    found = _TOLD_FOLDER.search(head)
+    if found is None:
+        return None
+    try:
+        return str(json.loads(b'"%b"' % found[1]))
+    except ValueError:
+        return None
 
 
 def named(home: Path) -> dict[str, str]:

@@ -19,13 +19,14 @@ if TYPE_CHECKING:
 
 agents: Final = opaque.agents
 conversation: Final = codex_live.conversation
-live: Final = codex_live.live
 records: Final = opaque.records
+rewound: Final = codex_live.rewound
 said: Final = opaque.said
 side_bytes: Final = opaque.side_bytes
 sight: Final = preview.sight
 title: Final = preview.title
 view: Final = codex_view.view
+worded: Final = codex_view.worded
 
 
 def key(record: Record) -> bytes | None:

@@ -26,9 +26,10 @@ from sessrotate.clients.view import (
     Unknown,
     View,
 )
+from sessrotate.parsing.literals import is_across
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from sessrotate.clients.preview import Continues
     from sessrotate.clients.view import Block, Kind
@@ -174,6 +175,23 @@ def _compacted(row: rows.Compacted) -> View:
     )
 
 
+def worded(literals: Iterable[bytes]) -> tuple[bytes, ...]:
+    """Return what rows have whose views say more: the kind of an event, where a session began.
+
+    A tool's arguments are JSON inside of JSON, where an escape may have an escaped backslash.
+    """
+    wanted = [*literals]
+    told = {name: f"{_kind(name)}: " for name in _TOLD}
+    events = [
+        name for name, words in told.items() if any(is_across(each, words) for each in wanted)
+    ]
+    return (b"session_meta", b"\\u005c", b"\\u005C", *(name.encode() for name in events))
+
+
+def _kind(event: str) -> str:
+    return event.replace("_", " ")
+
+
 def _event(row: rows.EventMsg) -> View:
     event, time = row.payload, row.timestamp
     if event.type == "token_count":
@@ -182,8 +200,7 @@ def _event(row: rows.EventMsg) -> View:
     if name is None:
         return View("other", event.type, time=time)
     said = getattr(event, name)
-    kind = event.type.replace("_", " ")
-    words = event.type if said is None else f"{kind}: {said}"
+    words = event.type if said is None else f"{_kind(event.type)}: {said}"
     return View("system", event.type, time=time, blocks=(Text(words),))
 
 

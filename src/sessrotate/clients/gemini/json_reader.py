@@ -29,10 +29,12 @@ if TYPE_CHECKING:
 agents: Final = opaque.agents  # their transcripts came with the other format
 folder: Final = reader.folder
 key: Final = reader.key
+rewound: Final = opaque.rewound  # the client takes what is rewound out of the file
 said: Final = opaque.said
 side_bytes: Final = reader.side_bytes
 sight: Final = reader.sight
 title: Final = reader.title
+worded: Final = reader.worded
 
 AGAIN: Final = b'{"messages":[]}'
 """The record that stands where `messages` begin another time, and what was there is void."""
@@ -75,12 +77,11 @@ def view(record: Record) -> View | None:
     return replace(found, type="metadata") if found is not None and is_member else found
 
 
-def live(session: Reading) -> Iterator[Record]:
-    """Yield the records that a resume would load: all of them."""
-    return session.history()
-
-
-def conversation(session: Reading) -> Iterator[Record]:
+def conversation(
+    session: Reading,
+    *,
+    with_agents: bool = False,  # noqa: ARG001 - agents came with the other format
+) -> Iterator[Record]:
     """Yield the messages that a resume sends, in its order. The file is read twice."""
     skipped = sum(record.line == AGAIN for record in session.history())
     for record in session.history():

@@ -8,7 +8,7 @@ takes back a message and everything after it, or all messages if none has that i
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate.clients.common import in_order
 from sessrotate.clients.gemini.prompts import is_sent
@@ -17,10 +17,12 @@ from sessrotate.clients.gemini.updates import NAMED, UPDATED, messages_in, repla
 from sessrotate.errors import SessrotateError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from sessrotate.clients.protocol import Reading
     from sessrotate.parsing.records import Record
+
+_REWIND: Final = b'"$rewindTo"'
 
 
 def live(session: Reading) -> Iterator[Record]:
@@ -48,25 +50,27 @@ def _is_base(session: Reading, index: int) -> bool:
     return False
 
 
-def conversation(session: Reading) -> Iterator[Record]:
+def conversation(
+    session: Reading,
+    *,
+    with_agents: bool = False,  # noqa: ARG001 - agents have files of their own
+) -> Iterator[Record]:
     """Yield the messages that a resume sends, in its order; those of updates one by one.
 
     The live lines are read twice. Memory grows with the number of messages.
     """
     order: dict[str, int] = {}
     number = 0
-    for record, name in _steps(session):
+    for record, name in _steps(session, live(session)):
         if record is None:
-            names = [*order]
-            for gone in names[names.index(name) if name in order else 0 :]:
-                del order[gone]
+            _take_back(order, name)
             continue
         if name is not None:
             order[name] = number
         number += 1
 
     def records() -> Iterator[Record]:
-        return (record for record, _ in _steps(session) if record is not None)
+        return (record for record, _ in _steps(session, live(session)) if record is not None)
 
     for found in in_order(records, [*order.values()]):
         row = row_of(found)
@@ -74,9 +78,34 @@ def conversation(session: Reading) -> Iterator[Record]:
             yield found
 
 
-def _steps(session: Reading) -> Iterator[tuple[Record | None, str | None]]:
+def rewound(session: Reading) -> Callable[[Record], bool]:
+    """Return what tells whether a message was taken back by `$rewindTo`, and did not come again."""
+    left: set[str] = set()
+    order: dict[str, None] = {}
+    if any(_REWIND in record.line for record in session.history()):
+        for record, name in _steps(session, session.history()):
+            if record is not None and name is not None:
+                left.discard(name)
+                order[name] = None
+            elif record is None and name is None:
+                order.clear()  # an update: what it repeats was not taken back
+            elif record is None:
+                left |= _take_back(order, name)
+    return lambda record: bool(left) and identity(record) in left
+
+
+def _take_back(order: dict[str, Any], name: str | None) -> set[str]:
+    """Drop a message and all after it, or all if none has this id; return which those were."""
+    names = [*order]
+    gone = names[names.index(name) if name in order else 0 :]
+    for each in gone:
+        del order[each]
+    return {*gone}
+
+
+def _steps(session: Reading, lines: Iterable[Record]) -> Iterator[tuple[Record | None, str | None]]:
     """Yield each message and its id; without a message, the id that is gone back to, or None."""
-    for record in live(session):
+    for record in lines:
         if replaces(record, session.bytes_of):
             for elements in messages_in(record, session.bytes_of, UPDATED):
                 yield None, None

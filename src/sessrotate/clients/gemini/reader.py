@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from sessrotate.parsing.records import Record
 
 conversation: Final = gemini_live.conversation
-live: Final = gemini_live.live
 records: Final = opaque.records
+rewound: Final = gemini_live.rewound
 said: Final = messages.said
 sight: Final = preview.sight
 view: Final = gemini_view.view
@@ -42,6 +42,11 @@ def key(record: Record) -> bytes | None:
     """Return a message's id, None for any other line, which only an equal one is a copy of."""
     found = identity(record) if record.is_whole else None
     return None if found is None else found.encode("utf-8", "surrogatepass")
+
+
+def worded(literals: Iterable[bytes]) -> tuple[bytes, ...]:
+    """Return what lines have whose views say more: a thought's subject is put in asterisks."""
+    return (b'"subject"',) if any(b"*" in literal for literal in literals) else ()
 
 
 # ── of the session ───────────────────────────────────────────────────────────────────────────

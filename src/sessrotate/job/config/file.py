@@ -40,7 +40,7 @@ def read(named: Path | None) -> Loaded:
     """
     path = user_folders.config_file() if named is None else named
     with storage("read the settings"):
-        data = _content(path)
+        data = content(path)
     if data is None:
         if named is not None:
             raise WrongUsageError(f"The settings file {printable(str(path))} does not exist.")
@@ -53,7 +53,11 @@ def read(named: Path | None) -> Loaded:
         raise WrongUsageError(f"{printable(str(path))}: {error}") from None
 
 
-def _content(path: Path) -> bytes | None:
+def content(path: Path) -> bytes | None:
+    """Return what is in a settings file, None if there is none.
+
+    Raises WrongUsageError if it is no file, or too large; OSError as the system reports.
+    """
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             raise WrongUsageError(f"{printable(str(path))} is not a regular file.")

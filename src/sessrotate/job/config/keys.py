@@ -91,16 +91,16 @@ class Key:
 
 
 TABLES: Final = {
-    "rotate": "Move the history of large sessions to their archives.",
+    "rotate": "Move the history of sessions to their archives, compressed. Nothing is lost.",
     "compress": "Compress archived segments to .jsonl.zst. Nothing is lost.",
     "archive": "Move whole sessions out of the client's folder. Nothing is lost.",
     "prune": "Move archived segments to the trash. Without a rule here, none is moved.",
-    "trash": "Delete pruned segments. Until then, `sessrotate undelete` brings them back.",
+    "trash": "Delete pruned segments. Until then, `sessrotate restore` brings them back.",
 }
 """What each table does, in the order in which `run` does it."""
 
 KEYS: Final = (
-    Key("rotate", "min_size", SIZE, "Rotate sessions of at least this size.", "50M"),
+    Key("rotate", "min_gain", SIZE, "Rotate where that frees at least this much disk.", "1M"),
     Key(
         "rotate",
         "live",

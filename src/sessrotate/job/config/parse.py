@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from sessrotate.errors import WrongUsageError, printable
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Rotate:
-    """Rotate sessions from so many bytes on (None: never), and running ones too if `live`."""
+    """Rotate what frees so many bytes of the disk (None: never), running ones too if `live`."""
 
-    min_size: int | None
+    min_gain: int | None
     live: bool
 
 
@@ -72,6 +72,18 @@ class Settings:
     prune: Policy
     trash: Trash
     entries: tuple[Entry, ...]
+
+    @property
+    def for_tidying(self) -> Settings:
+        """The same, but the trash is only emptied if a line of the file is about deleting.
+
+        `run` empties it in any case, after its grace time: that is what it says of itself.
+        """
+        deletes = any(
+            entry.line is not None and entry.key.table in {"prune", "trash"}
+            for entry in self.entries
+        )
+        return self if deletes else replace(self, trash=Trash(None))
 
 
 def parsed(text: str) -> Settings:

@@ -10,13 +10,12 @@ import os
 import shlex
 import shutil
 import subprocess
-import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from sessrotate import fs
+from sessrotate import fs, platforms
 from sessrotate.errors import RefusedError, StorageError, printable, storage
 from sessrotate.job.schedule import cron, launchd, systemd
 from sessrotate.job.schedule.work import MARK, Work
@@ -27,12 +26,21 @@ if TYPE_CHECKING:
 
     from sessrotate.job.schedule.work import Every
 
-PLATFORM: Final = sys.platform
+PLATFORM: Final = platforms.NAME
 
 BOOTED: Final = Path("/run/systemd/system")
 """Exists if systemd runs the machine (sd_booted(3))."""
 
-_CARRIED: Final = ("CLAUDE_CONFIG_DIR", "CLAUDE_PROJECTS_DIR", "XDG_CONFIG_HOME", "XDG_STATE_HOME")
+CARRIED: Final = (
+    "CLAUDE_CONFIG_DIR",
+    "CLAUDE_PROJECTS_DIR",
+    "CODEX_HOME",
+    "CODEX_SESSIONS_DIR",
+    "GEMINI_CLI_HOME",
+    "GEMINI_SESSIONS_DIR",
+    "XDG_CONFIG_HOME",
+    "XDG_STATE_HOME",
+)
 """Variables that say where things are, and that a service would not inherit."""
 
 _SECONDS: Final = 60.0
@@ -78,8 +86,17 @@ class Plan:
 
 def plan(every: Every) -> Plan:
     """Return the schedule for this machine; raise RefusedError if it cannot hold a path."""
-    carried = {name: os.environ[name] for name in _CARRIED if os.environ.get(name)}
-    return _SYSTEMS[_system()](Work(executable.path(), carried, every))
+    return _SYSTEMS[_system()](_work(every))
+
+
+def cron_line(every: Every) -> str:
+    """Return the line for cron, whatever this machine has; raise RefusedError as `plan` does."""
+    return cron.line(_work(every))
+
+
+def _work(every: Every) -> Work:
+    carried = {name: os.environ[name] for name in CARRIED if os.environ.get(name)}
+    return Work(executable.path(), carried, every)
 
 
 def _system() -> str:
@@ -137,6 +154,21 @@ _SYSTEMS: Final[dict[str, Callable[[Work], Plan]]] = {
 def found() -> Path | None:
     """Return the file of an installed schedule; None if none is found."""
     return next((path for path in (_units() / systemd.TIMER, _agent()) if path.is_file()), None)
+
+
+def unfinished() -> str | None:
+    """Return what to say of a schedule that was written and that nothing starts; None if none.
+
+    Only systemd leaves a sign of what it starts, in a folder beside the files.
+    """
+    timer = _units() / systemd.TIMER
+    wanted = timer.parent / "timers.target.wants" / timer.name
+    if not timer.is_file() or os.path.lexists(wanted):
+        return None
+    return (
+        f"{printable(str(timer), 1000)} was written, but systemd does not start it: run "
+        "`sessrotate schedule install` again in a login session."
+    )
 
 
 def install(planned: Plan) -> tuple[Command, ...]:

@@ -32,7 +32,7 @@ const growthOfAll = (report, made) => {
     timeline({ points, bins, unit, label: `All sessions grew to ${size(done)} from ${dated(points[0][0])} to ${dated(points.at(-1)[0])}.` }));
 };
 
-const ALL_AT_ONCE = "sessrotate split --all --in-place --min-size 10M";
+const ALL_AT_ONCE = "sessrotate tidy";
 
 const worthRotating = (report) => {
   const rows = report.worth_rotating;
@@ -51,7 +51,7 @@ const worthRotating = (report) => {
   const add = (some) => list.append(...some.map(item));
   add(rows.slice(0, 5));
   return card("Worth rotating", { name: "worth", wide: true,
-    note: `${many(rows.length, "session")} would free ${size(rows.reduce((sum, row) => sum + row.would_free_bytes, 0))}; nothing is lost, the history goes to the archive.` }, list, further(rows.slice(5), add),
+    note: `${many(rows.length, "session")} would free about ${size(rows.reduce((sum, row) => sum + row.would_free_bytes, 0))} on disk; nothing is lost, the history goes to the archive.` }, list, further(rows.slice(5), add),
     make("p", {}, "All of them at once:"), command(ALL_AT_ONCE));
 };
 
@@ -72,7 +72,7 @@ const allSessions = (report) => {
       measured("Size", "bytes", longest),
       sizes("Archive", "archived_bytes", { class: "number aside" }),
       sizes("Live tail", "live_tail_bytes", { class: "number aside spare" }),
-      sizes("Frees", "would_free_bytes", { title: "What a rotation would free" }),
+      sizes("Frees", "would_free_bytes", { title: "What a rotation would free on disk" }),
       { label: "Cuts", class: "number aside spare narrow", title: "Compactions", first: "down", value: (row) => row.compactions, show: (row) => [count(row.compactions)] },
       { label: "Last", class: "day aside", first: "down", value: (row) => row.last_timestamp, show: plain((row) => moment(row.last_timestamp).slice(0, 10)) },
     ],
@@ -136,6 +136,7 @@ const ofAll = (report, made) => {
     figures([
       ["Sessions", count(report.sessions.length), many(projects.length, "project")],
       ["Size", size(report.bytes), many(report.lines, "line")],
+      ["On disk", size(report.disk_bytes), report.trash_bytes ? `${size(report.trash_bytes)} in the trash` : null],
       ["Archive", report.archived_bytes ? size(report.archived_bytes) : "–", report.archived_bytes ? percent(report.archived_bytes, report.bytes) : null],
       copies(report),
       ["Rotations free", report.would_free_bytes ? size(report.would_free_bytes) : "nothing", many(report.worth_rotating.length, "session worth it", "sessions worth it"), report.would_free_bytes ? "frees" : null],

@@ -3,9 +3,9 @@
 const TALK = ["user text", "assistant text", "thinking"];
 const TOOLS = ["tool calls", "tool results", "images"];
 const groupOf = (kind) => (TALK.includes(kind) ? "talk" : TOOLS.includes(kind) ? "tools" : "rest");
-const STATES = [["sealed", "in the archive"], ["frees", "a rotation frees"], ["stays", "stays with the client"]];
+const STATES = [["sealed", "in the archive"], ["frees", "a rotation frees"], ["stays", "stays"]];
 
-const standing = (row) => { // archived, what a rotation would take out of the client's folder, the rest
+const standing = (row) => { // archived, what a rotation would free on disk, the rest
   const frees = Math.min(row.would_free_bytes, row.bytes - row.archived_bytes);
   return [["sealed", row.archived_bytes, STATES[0][1]], ["frees", frees, STATES[1][1]],
     ["stays", row.bytes - row.archived_bytes - frees, STATES[2][1]]];
@@ -31,10 +31,7 @@ const copies = (report) => { // the figure for the top
 };
 
 const contents = (report) => { // the cards that need all lines to be read
-  if (!report.kinds) {
-    return [card("What the bytes are", { wide: true }, make("p", { class: "empty" },
-      "Kinds of lines were not counted. ", make("code", {}, "sessrotate report … --kinds --html FILE"), " reads all lines and shows them here."))];
-  }
+  if (!report.kinds) return [];
   const listed = (shares) => Object.entries(shares).map(([name, { lines, bytes }]) => ({ name, lines, bytes })).sort((one, other) => other.bytes - one.bytes);
   const kinds = listed(report.kinds);
   const tools = listed(report.tools);

@@ -37,7 +37,7 @@ const size = (bytes) => {
   if (!(bytes < LARGEST)) return "very much";
   let value = bytes;
   let unit = 0;
-  while (value >= 1023.95 && unit + 1 < UNITS.length) { value /= 1024; unit++; }
+  while (value >= (unit ? 999.95 : 1024) && unit + 1 < UNITS.length) { value /= 1024; unit++; }
   if (value % 1 === 0.25) value -= 0.05; // a half goes to the even tenth, as in the terminal
   return unit ? `${value.toFixed(1)} ${UNITS[unit]}` : `${bytes} B`;
 };

@@ -40,13 +40,13 @@ const sizeOverTime = (session, made) => {
       label: `The history of the session grew to ${size(points.at(-1)[1])} from ${dated(from)} to ${dated(to)}${told}.` }));
 };
 
-const isInPlace = (session) => String(session.command).includes("--in-place"); // else it stands elsewhere
+const isInPlace = (session) => String(session.command).startsWith("sessrotate rotate"); // else it stands elsewhere
 const advice = (session) => {
   if (!session.command) return [make("p", {}, `A rotation would free nothing. ${clipped(session.would_free_reason)}`)];
   const freed = make("b", { class: "frees" }, size(session.would_free_bytes));
   const left = make("b", {}, size(session.live_tail_bytes));
   return [
-    isInPlace(session) ? make("p", {}, "A rotation takes ", freed, ` of ${size(session.live_bytes)} out of the live file and keeps it in the archive; the live tail of `, left, " stays.")
+    isInPlace(session) ? make("p", {}, `A rotation moves ${size(session.live_bytes - session.live_tail_bytes)} to the archive, and compresses it: that frees about `, freed, " on disk. The live tail of ", left, " stays.")
       : make("p", {}, freed, " stand before the last compaction, ", left, " from it on. This cuts the file into segments:"),
     command(session.command),
   ];

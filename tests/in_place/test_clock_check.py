@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 DAY: Final = 86_400.0
 DATA: Final = command_line.session(boundaries=4)
-RULES: Final = 'prune.max_age = "52w"\nrotate.min_size = false\ncompress.older_than = false\n'
+RULES: Final = 'prune.max_age = "52w"\nrotate.min_gain = false\ncompress.older_than = false\n'
 
 
 @pytest.fixture
@@ -181,6 +181,6 @@ def test_a_first_run_on_a_machine_without_archives_believes_the_clock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: Callable[..., Ended]
 ) -> None:
     made = homes.home(tmp_path, monkeypatch, DATA)
-    Path("settings.toml").write_text("[rotate]\nmin_size = 0\n[prune]\nkeep_last = 1\n")
+    Path("settings.toml").write_text("[rotate]\nmin_gain = 0\n[prune]\nkeep_last = 1\n")
     assert at(300, *RUN).err == ""
     assert trashed(made)

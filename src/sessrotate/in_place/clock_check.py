@@ -39,12 +39,13 @@ def look(grace: float, now: float, last_run: str | None) -> Verdict:
 def remember(verdict: Verdict) -> None:
     """Write down what was seen of the clock. Where that cannot be done, nothing is remembered.
 
-    Raises RefusedError if root would leave the file in another user's folder.
+    Raises RefusedError if root would leave the file in another user's folder, or behind a link.
     """
     path = place.clock_file()
     if not place.root().parent.is_dir():
         return  # no client, so nothing that could go
-    ownership.check(path)
+    ownership.check(path, *path.parents[:3])  # the folder of archives, and the client's
+    ownership.check_links([path.parent])
     with suppress(OSError):
         fs.create_folder(path.parent)
         fs.create_file_at_once(path, clock.dump(verdict.seen))

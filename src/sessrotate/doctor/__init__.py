@@ -1,7 +1,11 @@
 """What is wrong on this machine, and what to do about it. Only reads.
 
+Promise: everything unfinished or wrong is named, with what to do. In come the folders of clients
+and archives as they are; out come findings and settings. May import hook, job, retention, in_place,
+find, archive, segments, clients, system.
+
 Rule: every finding says how to resolve it. If nothing is wrong, this takes no longer than listing
-folders.
+folders, and reading the live files of rotated sessions.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ from typing import TYPE_CHECKING
 from sessrotate import names
 from sessrotate.archive import (
     archived_file,
+    archiveless,
     continued,
     copies,
     found_files,
@@ -23,20 +28,26 @@ from sessrotate.archive import (
     state,
 )
 from sessrotate.clients.claude import client as claude
+from sessrotate.doctor import gone, strangers
+from sessrotate.doctor.settings import Setting, settings
 from sessrotate.errors import DamagedError, RequestError, SessrotateError, printable
 from sessrotate.hook import installation, notes
-from sessrotate.in_place import recover, swap, waiting
+from sessrotate.in_place import clock_check, recover, rewound, swap, waiting
 from sessrotate.in_place.obstacles import disk
 from sessrotate.job import run_log, schedule
-from sessrotate.retention import clock_check, transaction, trash
-from sessrotate.segments import live_header
-from sessrotate.system.source import Source
+from sessrotate.job.config import file as config_file
+from sessrotate.retention import transaction, trash
+from sessrotate.system import locks, user_folders
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from sessrotate.archive.place import Place
     from sessrotate.archive.state import State
+
+
+__all__ = ["Finding", "Setting", "findings", "settings"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +55,15 @@ class Finding:
     """Something to deal with: where it is, its kind in one word, and a sentence for a person.
 
     Kinds: interrupted (an unfinished rotation, restoration, prune, compression or archiving),
-    orphan (an archive whose session is gone), doubled (an archived session has a live file
-    again, or an archive two), overwritten (a restored live file is the short one again),
-    damaged, edited (a replaced live file that waits was changed in place), copy (a copy of a
-    session's live file, which is no session), trash (it has files that were never pruned),
-    rebuilt (pins were lost with the manifest), clock (it is not believed, so nothing is pruned
-    or freed), hook (a rotation that the hook began failed), kept (a file that was saved while
-    its session was replaced), settings (nothing can be rotated, or the hook cannot be called;
-    `session` is empty).
+    orphan (an archive whose session is gone), renamed (its live file has another name), doubled (an
+    archived session has a live file again, or an archive two), overwritten (a restored live file is
+    the short one again), damaged, edited (a replaced live file that waits was changed in place),
+    copy (of a session's live file, which is no session), rewound (a resume needs archived rows),
+    trash (it has files that were never pruned), stranger (neither sessrotate nor a client wrote
+    it), schedule (it was installed, and nothing starts it), rebuilt (pins were lost with the
+    manifest), clock (it is not believed, so nothing is pruned or freed), hook (a rotation that the
+    hook began failed), kept (a file that was saved while its session was replaced), settings
+    (nothing can be rotated, or the hook cannot be called; `session` is empty).
     """
 
     session: str
@@ -63,23 +75,20 @@ class Finding:
 def findings() -> Iterator[Finding]:
     """Yield everything to deal with: the machine first, then archive by archive."""
     yield from _obstacles()
+    yield from _settings()
+    yield from _schedule()
     yield from _hook()
     yield from _kept()
     yield from _clock()
+    yield from (Finding("", str(path), "settings", told) for path, told in strangers.links())
     for where in place.archives():
         for kind, detail in _look(where):
             yield Finding(where.session, str(where.archive), kind, detail)
         yield from _edited(where)
-    for path in filter(continued.begins_so, claude.sessions()):
-        copied = copies.of_copy(path)
-        if copied is not None:
-            yield Finding(
-                names.session_of(path.name), str(path), "copy", copies.told(path, copied.session)
-            )
-            continue
-        lost = place.of(path)
-        if lost is not None and not lost.archive.exists() and _is_rotated(lost):
-            yield _without_archive(lost)
+    for path in claude.sessions():
+        found = _headed(path) if continued.begins_so(path) else _headless(path)
+        if found is not None:
+            yield found
     for trashed in restored.every():
         if trashed.at is None:
             yield Finding(
@@ -89,6 +98,41 @@ def findings() -> Iterator[Finding]:
                 "This is in the trash of restored sessions, and nothing says whose it is: move or "
                 "remove it.",
             )
+
+
+def _headed(path: Path) -> Finding | None:
+    """Return what is wrong with a live file that begins like a rotated one."""
+    copied = copies.of_copy(path)
+    if copied is not None:
+        told = copies.told(path, copied.session)
+        return Finding(names.session_of(path.name), str(path), "copy", told)
+    if (lost := archiveless.place_of(path)) is not None:
+        return _without_archive(lost)
+    where = place.of(path)
+    lacking = None if where is None else rewound.problem(where)
+    if where is None or lacking is None:
+        return None
+    return Finding(where.session, str(path), "rewound", lacking)
+
+
+def _headless(path: Path) -> Finding | None:
+    told = strangers.no_session(path)
+    return None if told is None else Finding("", str(path), "stranger", told)
+
+
+def _settings() -> Iterator[Finding]:
+    """Yield that the settings are wrong: every run would end at once."""
+    try:
+        config_file.read(None)
+    except SessrotateError as error:
+        yield Finding("", str(user_folders.config_file()), "settings", str(error))
+
+
+def _schedule() -> Iterator[Finding]:
+    """Yield that a schedule was installed and nothing starts it."""
+    told = schedule.unfinished()
+    if told is not None:
+        yield Finding("", str(schedule.found()), "schedule", told)
 
 
 def _edited(where: Place) -> Iterator[Finding]:
@@ -127,14 +171,21 @@ def _hook() -> Iterator[Finding]:
                 f"The hook calls {printable(program)}, which does not exist any more: update it "
                 "with `sessrotate hook install`.",
             )
+        for event in installed.lacking:
+            yield Finding(
+                "",
+                str(installed.path),
+                "settings",
+                f"The hook is not called at {event}: update it with `sessrotate hook install`.",
+            )
     for note in notes.notes():
         problem = note.error or "It was stopped before it finished."
         yield Finding(
             note.where.session,
             str(note.where.live),
             "hook",
-            f"The rotation at the end of the session ({printable(note.at)}) failed. "
-            f"{printable(problem, 1000)} Try again with `sessrotate split --in-place "
+            f"The rotation by the hook ({printable(note.at)}) failed. "
+            f"{printable(problem, 1000)} Try again with `sessrotate rotate "
             f"{printable(note.where.session)}`.",
         )
 
@@ -152,42 +203,41 @@ def _kept() -> Iterator[Finding]:
             )
 
 
-def _is_rotated(where: Place) -> bool:
-    try:
-        with Source.itself(where.live) as source:
-            return live_header.parse(continued.first_line(source), where.session) is not None
-    except (SessrotateError, OSError):
-        return False
-
-
 def _look(where: Place) -> Iterator[tuple[str, str]]:
     try:
         with state.opened(where) as found:
             if found.is_archived:
                 yield from _away(found)
                 return
-            todo = recover.plan(found)
-            if todo.sentence:
-                yield (
-                    "interrupted",
-                    (
-                        f"{todo.sentence} To do that now: `sessrotate {_command(found)} "
-                        f"{printable(where.session)}`. If that fails: `sessrotate aside "
-                        f"{printable(where.session)}`."
-                    ),
-                )
-            elif found.is_gone and found.is_rotated:
-                yield _gone(where)
-            elif (problem := found.problem) is not None:
-                yield "damaged", problem
-            elif lacking := _lacking(found):
-                yield "damaged", lacking
-            if not todo.sentence:
-                yield from _sealed(where)
+            yield from _standing(where, found)
     except DamagedError as error:
         yield "damaged", str(found_files.with_way_out(where, error))
     except SessrotateError as error:
         yield "damaged", str(error)
+
+
+def _standing(where: Place, found: State) -> Iterator[tuple[str, str]]:
+    todo, session = recover.plan(found), printable(where.session)
+    if todo.sentence:
+        if locks.is_held(where):
+            return  # nothing is interrupted: somebody is at work on it
+        now = f"To do that now: `sessrotate {_command(found)} {session}`."
+        yield "interrupted", f"{todo.sentence} {now} If that fails: `sessrotate aside {session}`."
+    elif found.is_gone and found.is_rotated:
+        yield gone.told(found)
+    elif (problem := found.problem) is not None:
+        yield "damaged", problem
+    elif lacking := _lacking(found):
+        yield "damaged", lacking
+    if not todo.sentence:
+        yield from _strange(found)
+        yield from _sealed(where)
+
+
+def _strange(found: State) -> Iterator[tuple[str, str]]:
+    told = strangers.in_archive(found)
+    if told is not None:
+        yield "stranger", told
 
 
 def _lacking(found: State) -> str | None:
@@ -205,21 +255,6 @@ def _lacking(found: State) -> str | None:
         f"{', '.join(lost[:3])}{more} of this archive are missing, and nobody pruned them: put "
         f"them back from a backup, then `sessrotate verify {printable(found.place.session)}` says "
         "whether all is whole."
-    )
-
-
-def _gone(where: Place) -> tuple[str, str]:
-    """Return what to say of an archive whose live file is gone."""
-    name, session = printable(str(where.live)), printable(where.session)
-    others = [printable(str(path)) for path in place.live_files(where)]
-    if others:
-        return "doubled", (
-            f"{name} is gone, and its history is that of {' or '.join(others)}: move all but the "
-            "one that you use out of the folder of projects."
-        )
-    return "orphan", (
-        f"{name} is gone, and its archive is still here: bring the session back with `sessrotate "
-        f"restore {session}`. If you deleted it for good, remove this folder."
     )
 
 
@@ -260,7 +295,7 @@ def _away(found: State) -> Iterator[tuple[str, str]]:
             "interrupted",
             (
                 "Archiving was interrupted: finish with `sessrotate archive "
-                f"{name}`, or undo it with `sessrotate unarchive {name}`."
+                f"{name}`, or undo it with `sessrotate restore {name}`."
             ),
         )
     else:
@@ -269,7 +304,7 @@ def _away(found: State) -> Iterator[tuple[str, str]]:
 
 def _command(found: State) -> str:
     is_restore = found.intent is not None and found.intent.operation == "restore"
-    return "restore" if is_restore else "split --in-place"
+    return "restore" if is_restore else "rotate"
 
 
 def _obstacles() -> Iterator[Finding]:
@@ -294,50 +329,3 @@ def _obstacles() -> Iterator[Finding]:
             "settings",
             "This folder is not writable, and archives go there: make it writable.",
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """One fact about where things are, for a person who wonders why nothing is found."""
-
-    name: str
-    value: str
-
-
-def settings() -> Iterator[Setting]:
-    """Yield which folders are used, and how many sessions and archives they have."""
-    projects = claude.projects_folder()
-    yield Setting("Claude Code projects", str(projects))
-    yield Setting("sessions", str(sum(1 for _ in claude.sessions())))
-    yield Setting("archive", str(place.root()))
-    yield Setting("archives", str(sum(1 for _ in place.archives())))
-    yield Setting("archives put aside", str(len(place.aside())))
-    trashed = [*restored.every()]
-    held = sum(entry.bytes for entry in trashed)
-    yield Setting("archives of restored sessions in the trash", f"{len(trashed)}, {held:,} bytes")
-    yield Setting("restored sessions, rotated by name only", str(sum(1 for _ in restored.marked())))
-    yield Setting("hook", _installed())
-    timer = schedule.found()
-    yield Setting("schedule", "none found" if timer is None else str(timer))
-    yield Setting("last run", _last_run())
-
-
-def _last_run() -> str:
-    try:
-        last = run_log.last()
-    except SessrotateError:
-        return "unknown"
-    return "never" if last is None else f"{last.at}, exit code {last.code}"
-
-
-def _installed() -> str:
-    try:
-        found = installation.installed()
-    except SessrotateError:
-        return "unknown"
-    if not found.commands:
-        return "not installed"
-    disabled = (
-        " (but the client runs no hooks: disableAllHooks is set)" if found.is_disabled else ""
-    )
-    return f"{'; '.join(found.commands)}{disabled}"

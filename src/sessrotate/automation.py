@@ -1,0 +1,229 @@
+"""What is done by itself: rotation by the hook, the nightly run, saving from the client's clean-up.
+
+Promise: what was shown is what is done, and removing it leaves what was there before. In come the
+parts that somebody wants; out comes a plan with every file before and after.
+
+Rule: each part stands alone: where one cannot be had, the others are done, and what is left to a
+person is said.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from sessrotate.errors import RefusedError, SessrotateError, WrongUsageError, printable, storage
+from sessrotate.hook import call, installation
+from sessrotate.hook.installation import Change
+from sessrotate.job import schedule
+from sessrotate.job.config import edit, file, keys
+from sessrotate.system import user_folders
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from sessrotate.job.schedule import Plan
+
+BEFORE_CLEANUP: Final = "3d"
+"""How long before the client would delete a session it is put away."""
+
+SAVING: Final = next(
+    key for key in keys.KEYS if (key.table, key.name) == ("archive", "before_cleanup")
+)
+"""The setting that saves sessions."""
+
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One thing that can be done by itself: its name, a question, and a line that explains it."""
+
+    name: str
+    question: str
+    explained: str
+
+
+PARTS: Final = (
+    Part(
+        "hook",
+        "Rotate sessions when they are compacted and when they end?",
+        "Claude Code calls sessrotate then; it works in the background, and only where that frees "
+        "128 KiB or more.",
+    ),
+    Part(
+        "schedule",
+        "Tidy once a night?",
+        "The system starts `sessrotate run`, which does what `tidy` does, without a question.",
+    ),
+    Part(
+        "saving",
+        "Save old sessions before Claude Code deletes them?",
+        "It deletes what was not used for 30 days. The nightly run puts such sessions away, "
+        "compressed, three days before; `restore` brings them back.",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Automation:
+    """What `setup` would change, or has changed; None for a part that is left as it is.
+
+    `schedule` has no files where there is no scheduler.
+    `problems` say by the part's name why one cannot be had.
+    """
+
+    removes: bool
+    hook: Change | None = None
+    schedule: Plan | None = None
+    settings: Change | None = None
+    problems: tuple[tuple[str, SessrotateError], ...] = ()
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """The files that are changed, but for the scheduler's."""
+        found = (self.hook, self.settings)
+        return tuple(each for each in found if each is not None and not each.is_nothing)
+
+    @property
+    def is_scheduled(self) -> bool:
+        """Whether the scheduler's files are as this wants them."""
+        planned = self.schedule
+        if planned is None or not planned.files:
+            return True
+        return planned.is_absent if self.removes else planned.is_installed
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether anybody wants any of it."""
+        return any((self.hook, self.schedule, self.settings, self.problems))
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether everything is as it is wanted already."""
+        return not self.changes and self.is_scheduled
+
+
+def plan(wanted: frozenset[str]) -> Automation:
+    """Return what has the parts with these names done by themselves; nothing is changed."""
+    tried = _Tried(wanted)
+    return Automation(
+        removes=False,
+        hook=tried.to("hook", lambda: installation.plan_install(call.LEAST)),
+        schedule=tried.to("schedule", lambda: schedule.plan("daily")),
+        settings=tried.to("saving", _saving),
+        problems=tuple(tried.problems),
+    )
+
+
+def plan_removal() -> Automation:
+    """Return what undoes all of it; nothing is changed."""
+    tried = _Tried(frozenset(part.name for part in PARTS))
+    return Automation(
+        removes=True,
+        hook=tried.to("hook", installation.plan_remove),
+        schedule=tried.to("schedule", lambda: schedule.plan("daily")),
+        settings=tried.to("saving", _unsaving),
+        problems=tuple(tried.problems),
+    )
+
+
+class _Tried:
+    """Plans the parts that are wanted; of those that cannot be planned, the errors are kept."""
+
+    def __init__(self, wanted: frozenset[str]) -> None:
+        self._wanted: Final = wanted
+        self.problems: list[tuple[str, SessrotateError]] = []
+
+    def to(self, name: str, planned: Callable[[], _T]) -> _T | None:
+        """Return the plan of one part, None if there is none."""
+        if name not in self._wanted:
+            return None
+        try:
+            return planned()
+        except SessrotateError as error:
+            self.problems.append((name, error))
+            return None
+
+
+def execute(planned: Automation) -> Iterator[tuple[str, SessrotateError]]:
+    """Make the changes, and yield what could not be done, by the part's name.
+
+    Where the scheduler cannot be reached, its files are removed again.
+    """
+    yield from planned.problems
+    for name, change in (("hook", planned.hook), ("saving", planned.settings)):
+        if change is not None:
+            try:
+                installation.execute(change)
+            except SessrotateError as error:
+                yield name, error
+    if planned.schedule is not None and planned.schedule.files:
+        do = _unscheduled if planned.removes else _scheduled
+        problem = do(planned.schedule)
+        if problem is not None:
+            yield "schedule", problem
+
+
+def _scheduled(planned: Plan) -> SessrotateError | None:
+    """Have the system start the nightly run; return why that cannot be done."""
+    try:
+        if not schedule.install(planned):
+            return None
+        problem: SessrotateError = RefusedError(f"{planned.system} cannot be reached.")
+    except SessrotateError as error:
+        problem = error
+    with suppress(SessrotateError):  # it cannot be told either; the files go all the same
+        schedule.remove(planned)
+    return problem
+
+
+def _unscheduled(planned: Plan) -> SessrotateError | None:
+    try:
+        schedule.remove(planned)
+    except SessrotateError as error:
+        return None if planned.is_absent else error
+    return None
+
+
+def _saving() -> Change:
+    path, target, data = _settings()
+    text = keys.commented() if data is None else _text(data)
+    try:
+        is_set = edit.is_set(text, SAVING)
+        after = text if is_set else edit.with_setting(text, SAVING, BEFORE_CLEANUP)
+    except (RefusedError, WrongUsageError) as error:
+        raise type(error)(f"{printable(str(path))} was left alone. {error}") from None
+    return Change(path, target, data, after.encode(), None)
+
+
+def _unsaving() -> Change:
+    path, target, data = _settings()
+    if data is None:
+        return Change(path, target, None, None, None)
+    left = edit.without_ours(_text(data))
+    is_ours_alone = left == keys.commented() and left.encode() != data and path == target
+    return Change(path, target, data, None if is_ours_alone else left.encode(), None)
+
+
+def _settings() -> tuple[Path, Path, bytes | None]:
+    """Return the path of the user's settings, the file that it leads to, and its content.
+
+    A link stays a link: dotfiles often are.
+    """
+    path = user_folders.config_file()
+    with storage("read the settings"):
+        target = Path(os.path.realpath(path)) if path.is_symlink() else path
+        return path, target, file.content(target)
+
+
+def _text(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        path = printable(str(user_folders.config_file()))
+        raise RefusedError(f"{path} is not UTF-8, which TOML must be: fix that first.") from None

@@ -1,0 +1,91 @@
+"""`sessrotate setup`: three questions, and everything is done by itself from then on."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sessrotate import automation
+from sessrotate.cli import streams
+from sessrotate.cli.options import DryRun, Yes, flag
+from sessrotate.clients.claude import client as claude
+from sessrotate.errors import WrongUsageError, exit_code, printable
+from sessrotate.job import schedule
+from sessrotate.job.config import keys
+from sessrotate.render import difference
+from sessrotate.render import setup as render_setup
+from sessrotate.system import in_use
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sessrotate.automation import Automation, Part
+
+
+def command(
+    *,
+    remove: Annotated[bool, flag("--remove", "Undo everything that `setup` has done.")] = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+) -> None:
+    """Have sessrotate do its work by itself.
+
+    It asks three questions and explains each in a line: rotate sessions when they are compacted and
+    when they end; tidy once a night; save old sessions before Claude Code deletes them. Nothing
+    else on this machine is changed, and `setup --remove` undoes it.
+    """
+    chosen = frozenset[str]() if remove else _chosen(yes=yes or dry_run)
+    planned = automation.plan_removal() if remove else automation.plan(chosen)
+    if dry_run:
+        streams.write_lines(_difference(planned))
+        streams.write_lines(render_setup.summary(planned))
+        for _, error in planned.problems:
+            streams.warn(error)
+        raise typer.Exit(exit_code(error for _, error in planned.problems))
+    was_scheduled = planned.is_scheduled
+    failed = dict(automation.execute(planned))
+    by_hand = planned.schedule is not None and not planned.schedule.files
+    line = schedule.cron_line("daily") if by_hand or "schedule" in failed else ""
+    is_changed = not (was_scheduled or "schedule" in failed)
+    streams.write_lines(render_setup.done(planned, failed, line, is_rescheduled=is_changed))
+    if planned.is_wanted and not remove:
+        streams.write_lines(render_setup.afterwards(planned, _running()))
+    errors = [error for name, error in failed.items() if name != "schedule"]
+    for error in errors:
+        streams.warn(error)
+    raise typer.Exit(exit_code(errors))
+
+
+def _chosen(*, yes: bool) -> frozenset[str]:
+    """Return the names of the parts that somebody wants; all of them with `yes`."""
+    if yes:
+        return frozenset(part.name for part in automation.PARTS)
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise WrongUsageError(
+            "Cannot ask without a terminal: pass --yes for everything, or preview with --dry-run."
+        )
+    return frozenset(part.name for part in automation.PARTS if _is_wanted(part))
+
+
+def _is_wanted(part: Part) -> bool:
+    streams.message(f"{part.question}\n  {part.explained}")
+    return streams.answered("[Y/n]", otherwise=True)
+
+
+def _difference(planned: Automation) -> Iterator[str]:
+    """Yield the changes to files as `diff` shows them; a new file's from what it explains."""
+    for change in planned.changes:
+        is_new = change is planned.settings and change.before is None
+        if is_new:
+            name = printable(str(change.path), 1000)
+            yield f"A new {name} with every setting explained, and:"
+        before = keys.commented().encode() if is_new else change.before
+        yield from difference.lines(change.path, before, change.after)
+
+
+def _running() -> int:
+    """Return how many clients say that they run."""
+    folders = claude.registries(claude.projects_folder().parent)
+    return len({*in_use.running(folders)})

@@ -1,0 +1,127 @@
+"""`sessrotate tidy`: plan, show, ask, do, and say what the disk has gained."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sessrotate import find, fs
+from sessrotate.archive import place
+from sessrotate.cli import streams
+from sessrotate.cli.in_place import progress
+from sessrotate.cli.options import Config, DryRun, Json, ManySessions, Quiet, Yes, sized
+from sessrotate.errors import WrongUsageError
+from sessrotate.in_place import gain
+from sessrotate.job import run
+from sessrotate.job.config import file as config_file
+from sessrotate.job.steps import Scope
+from sessrotate.render import run as render_run
+from sessrotate.render import tidy as render_tidy
+from sessrotate.render.tidy import Tidied
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sessrotate.archive.place import Place
+    from sessrotate.in_place.outcome import Outcome
+    from sessrotate.job.config.parse import Settings
+    from sessrotate.job.run import Report
+
+
+def command(
+    sessions: ManySessions = None,
+    *,
+    need: Annotated[
+        int | None,
+        sized("Stop when the disk has gained this much, e.g. 5G. The largest sessions come first."),
+    ] = None,
+    config: Config = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Get disk space back, and lose nothing.
+
+    Rotate every session that gains 1 MiB or more, compress what is archived, and apply the rules of
+    your settings, if you have any. Without rules, nothing is ever deleted. You see the plan first,
+    and are asked. `sessrotate run` does the same without a question.
+
+    With SESSION, only those, however little they gain. Sessions that a client is running are left
+    alone: close them, or use `rotate --live`.
+    """
+    loaded = config_file.read(config)
+    named = _named(sessions or ())
+    settings, scope = loaded.settings.for_tidying, Scope(named, need or None)
+    if named is not None:
+        settings = replace(settings, rotate=replace(settings.rotate, min_gain=0))
+    shown = progress(quiet=quiet)
+    before = gain.measured_all()
+    plan = run.plan(settings, time.time(), shown, scope)
+    planned = Tidied(plan, before, before, _free(), need)
+    if dry_run or not planned.changes:
+        _tell(planned, as_json=as_json)
+        raise typer.Exit(plan.code)
+    if not yes:
+        if as_json:
+            raise WrongUsageError("Cannot ask with --json: pass --yes, or preview with --dry-run.")
+        streams.write_lines(render_tidy.plan(planned))
+        if not streams.confirmed():
+            return
+    done = _with_passed_over(_done(settings, scope, plan, quiet=quiet), plan)
+    _tell(Tidied(done, before, gain.measured_all(), planned.free, need, _free()), as_json=as_json)
+    if done.unlogged is not None:
+        streams.warn(done.unlogged)
+    raise typer.Exit(done.code)
+
+
+def _named(sessions: Sequence[str]) -> frozenset[Place] | None:
+    """Return the sessions that are named, None if none is."""
+    if not sessions:
+        return None
+    return frozenset(place.home(find.live_of(find.path_of(name))) for name in sessions)
+
+
+def _done(settings: Settings, scope: Scope, planned: Report, *, quiet: bool) -> Report:
+    """Carry out what was shown, and nothing for sessions that were not."""
+    chosen = {
+        outcome.where
+        for stage in planned.stages
+        for outcome in stage.outcomes
+        if outcome.where is not None and outcome.result == "planned"
+    }
+    scope = replace(scope, only=frozenset(chosen))
+    return run.execute(settings, time.time(), progress(quiet=quiet), scope, command="tidy")
+
+
+def _with_passed_over(done: Report, planned: Report) -> Report:
+    """Return what was done, and with it what the plan had passed over already."""
+    stages = [
+        replace(
+            stage, outcomes=(*stage.outcomes, *(each for each in was.outcomes if _is_left(each)))
+        )
+        for stage, was in zip(done.stages, planned.stages, strict=True)
+    ]
+    return replace(done, stages=tuple(stages))
+
+
+def _is_left(outcome: Outcome) -> bool:
+    return outcome.result in {"in use", "failed"}
+
+
+def _tell(tidied: Tidied, *, as_json: bool) -> None:
+    if as_json:
+        streams.write(render_tidy.as_json(tidied))
+    elif tidied.report.dry_run:
+        streams.write_lines(render_tidy.plan(tidied))
+    else:
+        streams.write_lines(render_tidy.done(tidied))
+    for sentence in render_run.failures(tidied.report):
+        streams.warn(sentence)
+
+
+def _free() -> int | None:
+    return fs.free_bytes(place.root().parent)

@@ -1,0 +1,68 @@
+"""What a client loads of the rows that stand before a session's last compaction.
+
+Rule: so it is in the code of 2.1.112 and 2.1.330, and real clients hold it. What an older client
+does counts only where that client wrote the compaction.
+
+| the last compaction | before it | loaded of what stands before |
+|---|---|---|
+| says what it preserved, and all of it is there | | that alone |
+| says what it preserved, and some of it is nowhere | | everything |
+| preserved nothing | no compaction that did | everything |
+| preserved nothing | one that did | nothing |
+| preserved nothing, in a file over 5 MiB | | nothing |
+
+2.1.30 and older know nothing of preserved rows or of large files: they load everything.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, Literal
+
+if TYPE_CHECKING:
+    from sessrotate.clients.claude.rows import Compaction
+
+Loaded = Literal["everything", "preserved", "nothing"]
+
+SMALL_FILE: Final = 5 * 1024 * 1024
+"""Bytes up to which 2.1.80 and later read a session from its beginning, branches and all."""
+
+_FIRST: Final = (2, 1, 80)
+"""The first version seen that knows preserved rows, and leaves out what large files begin with."""
+
+_BY_PLACE: Final = (2, 1, 112)
+"""The first version seen that goes on behind the last compaction, whatever the rows' times say."""
+
+
+def loaded(*, says: bool, has_all: bool, said_before: bool, size: int) -> Loaded:
+    """Return what 2.1.80 and later load of what stands before the last compaction.
+
+    `says` and `said_before` tell whether it, or one before it, says what it preserved; `size` is
+    the file's, in bytes.
+    """
+    if says:
+        return "preserved" if has_all else "everything"
+    return "nothing" if said_before or size > SMALL_FILE else "everything"
+
+
+def says(compaction: Compaction) -> bool:
+    """Tell whether a compaction says what it preserved."""
+    metadata = compaction.compact_metadata
+    return metadata is not None and (
+        metadata.preserved_messages is not None or metadata.preserved_segment is not None
+    )
+
+
+def is_old(version: str | None) -> bool:
+    """Tell whether a client loads everything, whatever a compaction says."""
+    return _is_before(version, _FIRST)
+
+
+def goes_by_time(version: str | None) -> bool:
+    """Tell whether a client goes on from the newest row that it loaded, by its time."""
+    return _is_before(version, _BY_PLACE)
+
+
+def _is_before(version: str | None, first: tuple[int, int, int]) -> bool:
+    found = re.match(r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})", version or "")
+    return found is not None and tuple(map(int, found.groups())) < first

@@ -1,0 +1,121 @@
+"""Which folders are used and what they have, for a person who wonders why nothing is found.
+
+Rule: only counts, and nothing here fails: what cannot be read is unknown. Only reads.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from sessrotate.archive import place, restored
+from sessrotate.clients.claude import cleanup
+from sessrotate.clients.claude import client as claude
+from sessrotate.errors import SessrotateError
+from sessrotate.hook import installation
+from sessrotate.job import run_log, schedule
+from sessrotate.job.config import file as config_file
+from sessrotate.reports import on_disk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+_SOON: Final = 7 * cleanup.DAY
+_NAMED: Final = 5
+"""Sessions that are named of those that the client will delete."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One fact about where things are, for a person who wonders why nothing is found."""
+
+    name: str
+    value: str
+
+
+def settings() -> Iterator[Setting]:
+    """Yield which folders are used, and how many sessions and archives they have."""
+    projects = claude.projects_folder()
+    yield Setting("Claude Code projects", str(projects))
+    yield Setting("sessions", str(sum(1 for _ in claude.sessions())))
+    yield Setting("archive", str(place.root()))
+    yield Setting("archives", str(sum(1 for _ in place.archives())))
+    yield Setting("archives put aside", str(len(place.aside())))
+    taken = on_disk.of_clients()
+    history, archived = sum(each.history for each in taken), sum(each.archived for each in taken)
+    yield Setting("archived", f"{history:,} bytes of history, {archived:,} on disk")
+    trashed = [*restored.every()]
+    held = sum(entry.allocated for entry in trashed)
+    yield Setting("archives of restored sessions in the trash", f"{len(trashed)}, {held:,} on disk")
+    yield Setting("restored sessions, rotated by name only", str(sum(1 for _ in restored.marked())))
+    found = cleanup.settings()
+    yield Setting("hook", _installed(cleanup.silenced(found)))
+    timer = schedule.found()
+    yield Setting("schedule", "none found" if timer is None else str(timer))
+    yield Setting("last run", _last_run())
+    rule = cleanup.cleanup(cleanup.with_projects(found))
+    yield Setting("Claude Code deletes sessions", _rule(rule))
+    yield Setting("of those, within a week", _doomed(rule, time.time()))
+    yield Setting("saved before that", _saved())
+
+
+def _last_run() -> str:
+    try:
+        last = run_log.last()
+    except SessrotateError:
+        return "unknown"
+    return "never" if last is None else f"{last.at}, exit code {last.code}"
+
+
+def _rule(rule: cleanup.Cleanup) -> str:
+    days = f"after {rule.period / cleanup.DAY:,.0f} days without use"
+    days += " (its default)" if rule.is_default else ""
+    if rule.project is not None:
+        days += f" (started in {rule.project}, whose settings say so)"
+    if rule.ceiling is not None:
+        days += f", those of the desktop app after {rule.ceiling / cleanup.DAY:,.0f}"
+    return f"{days}; new versions do not, as {rule.paused}" if rule.paused else days
+
+
+def _doomed(rule: cleanup.Cleanup, now: float) -> str:
+    """Say which sessions the client will delete soon."""
+    names, many = list[str](), 0
+    for path in claude.sessions():
+        try:
+            status = path.stat()
+        except OSError:
+            continue
+        at = rule.deletes_at(status, is_desktop=False)
+        if at is None or at > now + _SOON or not status.st_size:
+            continue
+        at = rule.deletes_at(status, is_desktop=cleanup.is_desktop(path))
+        if at is not None and at <= now + _SOON:
+            many += 1
+            names += [claude.session_of(path.name)] if len(names) < _NAMED else []
+    more = f" and {many - len(names):,} more" if many > len(names) else ""
+    what = f": {', '.join(names)}{more}; `sessrotate archive SESSION` saves one" if many else ""
+    return f"{many:,}{what}"
+
+
+def _saved() -> str:
+    """Say whether the nightly run puts sessions away before the client deletes them."""
+    try:
+        days = config_file.read(None).settings.archive.before_cleanup
+    except SessrotateError:
+        return "unknown"
+    if days is None:
+        return "no: `sessrotate setup` changes that"
+    return f"by each run, {days / cleanup.DAY:,.0f} days before"
+
+
+def _installed(silenced: str) -> str:
+    try:
+        found = installation.installed()
+    except SessrotateError:
+        return "unknown"
+    if not found.commands:
+        return "not installed"
+    disabled = f" (but the client does not call it: {silenced} is set)" if silenced else ""
+    return f"{'; '.join(found.commands)}{disabled}"

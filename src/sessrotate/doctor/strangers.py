@@ -1,0 +1,93 @@
+"""What is among sessions and archives, and neither a client nor sessrotate has written.
+
+Rule: it harms nobody and is never touched; it is named, because nothing else says that it is there.
+Hidden files are somebody's (a file manager's), and not named. Only reads.
+"""
+
+from __future__ import annotations
+
+from io import FileIO
+from typing import TYPE_CHECKING, Final
+
+from sessrotate import names
+from sessrotate.archive import own
+from sessrotate.clients.claude import client as claude
+from sessrotate.errors import DamagedError, printable
+from sessrotate.system import inside
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from sessrotate.archive.state import State
+
+_HEAD: Final = 64 * 1024
+"""Bytes of a file that tell whether it is a session."""
+
+_TOLD: Final = 3
+
+_OURS: Final = {
+    names.MANIFEST,
+    names.INTENT,
+    names.PACK,
+    names.LATE,
+    names.WAITING,
+    names.TRASH,
+    names.ARCHIVED,
+    names.ARCHIVED_NOTE,
+    names.RESTORED_NOTE,
+}
+
+
+def links() -> Iterator[tuple[Path, str]]:
+    """Yield the links where sessrotate has folders of its own, each with what to do about it."""
+    for path in own.links():
+        told = f"{printable(str(path))} is a symbolic link, and sessrotate writes nothing there:"
+        yield path, f"{told} remove the link, or put the folder itself in its place."
+
+
+def in_archive(found: State) -> str | None:
+    """Return what to say of the names in an archive that are none of ours; None if all are."""
+    strange = sorted(name for name in found.listing if not _is_ours(name, found.place.session))
+    if not strange:
+        return None
+    folder = printable(str(found.place.archive))
+    if not found.is_rotated:
+        return f"{folder} is no archive, and sessrotate did not make it: move or remove it."
+    told = ", ".join(printable(name, 60) for name in strange[:_TOLD])
+    more = f" and {len(strange) - _TOLD:,} more" if len(strange) > _TOLD else ""
+    return f"{folder} has {told}{more}, which sessrotate did not write: move or remove what it is."
+
+
+def _is_ours(name: str, session: str) -> bool:
+    return (
+        name in _OURS
+        or name.startswith((".", f"{names.MANIFEST}.damaged.", f"{names.ARCHIVED}."))
+        or name.endswith(names.PARTIAL)
+        or (name.endswith(names.SUFFIXES) and session in names.possible_sessions(name))
+    )
+
+
+def no_session(path: Path) -> str | None:
+    """Return what to say of a file that is called like a session and is none; None of others.
+
+    Clients leave empty files. What cannot be read is said by those who read it.
+    """
+    try:
+        if path.name.startswith(".") or not path.is_file():  # opening a pipe would wait
+            return None
+        if path.is_symlink():
+            return (
+                f"{printable(str(path))} is a symbolic link, and is not read: put the file itself "
+                "in its place, or remove the link."
+            )
+        with FileIO(inside.opened_at(path), "rb") as file:
+            head = file.read(_HEAD)
+    except (DamagedError, OSError):
+        return None
+    if not head or claude.recognise(head, is_whole=len(head) < _HEAD):
+        return None
+    return (
+        f"{printable(str(path))} is called like a session and is none: no client reads it. Move or "
+        "remove it."
+    )

@@ -1,0 +1,60 @@
+"""The records of a session → the same, with branches that were rewound left out or marked.
+
+Rule: what a client's reader knows to be rewound, and what agents said there. A line that belongs to
+no conversation, or that nobody can read, stays wherever it stands.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sessrotate.clients.view import ToolCall
+from sessrotate.reading.pair_tools import BranchEdge
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from sessrotate.clients.view import View
+    from sessrotate.reading.pair_tools import Viewed
+    from sessrotate.reading.session import Session
+
+
+class Branches:
+    """Tells the branches of one session apart, while its records come in the order of the history.
+
+    Before the first record comes, the history is read once for it.
+    """
+
+    def __init__(self, session: Session, *, all_branches: bool) -> None:
+        self._session = session
+        self._all = all_branches
+        self.is_in = False
+        """Whether the last record that came is in a branch that was rewound."""
+        self.left_out = 0
+        """How many records were left out until now."""
+        self.left_calls: set[str | None] = set()
+        """The tool calls in them, by their ids."""
+
+    def told(self, items: Iterable[Viewed]) -> Iterator[Viewed | BranchEdge]:
+        """Yield what is to be shown, and the edges of branches, or the places of those left out."""
+        is_rewound = self._session.reader.rewound(self._session)
+        here = 0
+        for record, view in items:
+            is_said = view is not None and view.kind != "other"
+            is_its_own = is_said and view is not None and not view.is_sidechain
+            if is_its_own and is_rewound(record) != self.is_in:
+                if self._all or self.is_in:
+                    yield BranchEdge(is_end=self.is_in, left_out=self.left_out - here)
+                self.is_in, here = not self.is_in, self.left_out
+            if view is not None and is_said and self.is_in and not self._all:
+                self.left_out += 1
+                self.left_calls |= _calls(view)
+            else:
+                yield record, view
+            del record, view  # before the next one is read: each may have megabytes
+        if self.is_in:
+            yield BranchEdge(is_end=True, left_out=self.left_out - here)
+
+
+def _calls(view: View) -> set[str | None]:
+    return {block.id for block in view.blocks if isinstance(block, ToolCall)}

@@ -1,0 +1,170 @@
+"""Waiting until the compaction that a client has announced is on the disk.
+
+Promise: the compaction is found within some milliseconds of its writing, and no other is taken for
+it. In come the session and what its file was when the client called; out comes what there is to
+know of the compaction, or nothing. The client calls before it writes: 17 to 751 ms, and the summary
+may come with another write than its boundary (2.0.28, docs/internals/clients.md).
+
+Rule: only a boundary that was nowhere before counts, neither in the live file nor in the archive,
+since clients write old ones again. Only reads, and never longer than it is told.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from sessrotate.archive import state
+from sessrotate.clients.claude import client as claude
+from sessrotate.clients.claude.rows import compaction_of, shown_of
+from sessrotate.errors import SessrotateError
+from sessrotate.model import Boundary, Span
+from sessrotate.parsing.json_typed import DECLINED
+from sessrotate.parsing.lines import LONG, WINDOW, Window
+from sessrotate.segments import scan
+from sessrotate.system.source import Source
+
+if TYPE_CHECKING:
+    import os
+
+    from sessrotate.archive.place import Place
+
+PATIENCE: Final = 30.0
+"""Seconds to wait: a compaction that was cancelled, or that failed, writes nothing."""
+
+_PAUSE: Final = 0.02
+"""Seconds between two looks at the file's size."""
+
+_REPEATING: Final = ((2, 1, 112), (2, 1, 160))
+"""Versions, from one to before another, that forget at a compaction which rows are on the disk."""
+
+
+@dataclass(frozen=True, slots=True)
+class Announced:
+    """The live file as it was when the client called: `size` in bytes."""
+
+    device: int
+    inode: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """A compaction on the disk: what started it, and the client that wrote it."""
+
+    trigger: str | None
+    version: str | None
+    entrypoint: str | None
+
+    @property
+    def is_repeated_if_rotated(self) -> bool:
+        """Whether the client writes all archived rows again at each further compaction.
+
+        2.1.112 does, as a program's backend and where somebody asked for the compaction: it keeps
+        the old rows in memory then, and looks in the file for those that it has written. After an
+        automatic one, and in a terminal, it drops them.
+        """
+        numbers = re.match(r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})", self.version or "")
+        low, high = _REPEATING
+        is_such = numbers is not None and low <= tuple(map(int, numbers.groups())) < high
+        by_program = (self.entrypoint or "").startswith("sdk-")
+        return is_such and by_program and self.trigger == "manual"
+
+
+def announced(status: os.stat_result) -> Announced:
+    """Return what to remember of the live file before the client goes on."""
+    return Announced(status.st_dev, status.st_ino, status.st_size)
+
+
+def awaited(where: Place, before: Announced, patience: float = PATIENCE) -> Compacted | None:
+    """Return the compaction that comes after `before`, None if none does within these seconds."""
+    watch = _Watch(where, before)
+    deadline = time.monotonic() + patience
+    while True:
+        found = watch.look()
+        if found is not None or time.monotonic() >= deadline:
+            return found
+        time.sleep(_PAUSE)
+
+
+@dataclass(slots=True)
+class _Watch:
+    """What has been seen of a session's live file: up to `at`, of the file `seen` with its size.
+
+    `known` are the boundaries that were there before; `found` is the new one, if only its summary
+    is missing.
+    """
+
+    where: Place
+    before: Announced
+    known: set[str | None] = field(default_factory=set)
+    seen: Announced | None = None
+    at: int = 0
+    found: Compacted | None = None
+
+    def look(self) -> Compacted | None:
+        try:
+            here = announced(self.where.live.lstat())
+            if here == self.seen:
+                return None
+            with Source.itself(self.where.live) as source:
+                if self.seen is None:
+                    self._begin(source)
+                elif (here.device, here.inode) != (self.seen.device, self.seen.inode):
+                    self.at, self.found = 0, None  # somebody rotated it, or saved it by rename
+                self.seen = here
+                return self._read(source, source.line_start(min(here.size, source.size())))
+        except (SessrotateError, OSError):
+            return None  # it is being replaced, or is gone: look again
+
+    def _begin(self, source: Source) -> None:
+        """Note which boundaries there are already."""
+        known = _archived(self.where)
+        identity = source.identity()
+        if (identity.device, identity.inode) == (self.before.device, self.before.inode):
+            scanned = scan.scan(source, claude, lambda _done: None, self.before.size)
+            known |= {boundary.uuid for boundary in scanned.boundaries}
+            self.at = source.line_start(scanned.end)
+        self.known = known
+
+    def _read(self, source: Source, end: int) -> Compacted | None:
+        """Look at the lines up to `end`, and return the compaction if all of it is there."""
+        window = Window(source, WINDOW)
+        for start, stop, at in window.forward(Span(self.at, end)):
+            if at == LONG:
+                continue  # no boundary and no summary has a megabyte
+            line = bytes(window.view[at : at + stop - start])
+            if self.found is None:
+                self.found = self._new(line, Span(start, stop))
+            elif _is_summary(line):
+                return self.found
+        self.at = max(self.at, end)
+        return None
+
+    def _new(self, line: bytes, span: Span) -> Compacted | None:
+        if claude.MARKER not in line:
+            return None
+        boundary = claude.boundary([line], span)
+        if not isinstance(boundary, Boundary) or boundary.uuid in self.known:
+            return None
+        try:
+            row = compaction_of.fast(line)
+        except DECLINED:
+            return Compacted(boundary.trigger, None, None)
+        return Compacted(boundary.trigger, row.version, row.entrypoint)
+
+
+def _archived(where: Place) -> set[str | None]:
+    with state.opened(where) as there:
+        segments = () if there.manifest is None else there.manifest.segments
+    opening = (entry.segment.boundary for entry in segments)
+    return {boundary.uuid for boundary in opening if boundary is not None}
+
+
+def _is_summary(line: bytes) -> bool:
+    try:
+        return shown_of.fast(line).is_compact_summary
+    except DECLINED:
+        return False

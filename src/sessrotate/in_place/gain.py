@@ -1,0 +1,68 @@
+"""What a rotation gains the disk: measured around it, estimated before it.
+
+Rule: bytes of the disk are allocated blocks, of the live file and of its whole archive. What is
+moved from one to the other is no gain; that the archive is compressed is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from sessrotate.archive import place
+from sessrotate.clients.claude import client as claude
+from sessrotate.system import disk_use
+
+if TYPE_CHECKING:
+    from sessrotate.archive.place import Place
+    from sessrotate.in_place.rotate import RotationPlan
+    from sessrotate.system.source import Source
+
+WORTH: Final = 1024 * 1024
+"""Bytes of the disk that a rotation gains at least to be worth it, where nobody named a session."""
+
+_BLOCK: Final = 4096
+"""Bytes by which usual file systems allocate; of a file, half of the last one is empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiskUse:
+    """How many bytes of the disk a session takes before and after; in a plan, `after` is told.
+
+    `is_estimated`: it is a plan.
+    """
+
+    before: int
+    after: int
+    is_estimated: bool = False
+
+    @property
+    def gain(self) -> int:
+        """How many bytes the disk has more afterwards; negative if it has fewer."""
+        return self.before - self.after
+
+
+def measured(where: Place) -> int:
+    """Return how many bytes of the disk a session and its archive take."""
+    return disk_use.of(where.live, where.archive)
+
+
+def measured_all() -> int:
+    """Return how many bytes of the disk all sessions take, with what is beside, and archives."""
+    return disk_use.of(claude.projects_folder(), place.root())
+
+
+def expected(planned: RotationPlan, source: Source | None) -> int:
+    """Return about how many bytes a rotation of the live file `source` will gain the disk.
+
+    Reads samples of what goes to the archive. Nothing is gained where there is nothing to do.
+    """
+    if planned.live is None or source is None:
+        return 0
+    spans = [planned.in_live(segment.span) for segment in planned.segments]
+    stored = sum(span.size for span in spans)
+    if planned.codec == "zstd":
+        from sessrotate.segments import estimate  # noqa: PLC0415 - zstd, wanted only here
+
+        stored = estimate.compressed(source, spans)
+    return planned.end - planned.bytes_after - stored - len(spans) * _BLOCK // 2

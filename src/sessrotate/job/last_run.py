@@ -1,0 +1,135 @@
+"""Which sessions `restore --last-run` brings back, and which it leaves alone.
+
+Promise: what the journal says of a run, and how its sessions stand now → what is wanted of each.
+
+Rule: only what that run did, and only where nothing was done since. A journal may say anything:
+its ids are compared with those of sessions that are there, and never become a path.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from sessrotate.archive import archiveless, place
+from sessrotate.clients.claude import client as claude
+from sessrotate.errors import DamagedError, SessrotateError, printable
+from sessrotate.in_place import fleet
+from sessrotate.in_place.outcome import Outcome, failure
+from sessrotate.job import journal
+from sessrotate.retention.restore import Wanted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from sessrotate.archive.place import Place
+    from sessrotate.job.journal import Entry, Run, Standing
+
+STAYS: Final = {
+    "compress": "stays compressed, nothing is lost by that",
+    "heal": "the rows that came back stay, nothing is lost by that",
+    "trash": "what was freed from the trash cannot come back",
+}
+"""What cannot, or need not, be undone, and what is said of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Undo:
+    """What is wanted of one session, and what is said besides; or that it is `left` alone."""
+
+    where: Place | None
+    wanted: Wanted | None = None
+    said: str = ""
+    left: Outcome | None = None
+
+
+def plan(run: Run) -> list[Undo]:
+    """Return what undoes a run, a row for each of its sessions in their order; change nothing."""
+    done: dict[tuple[str, str], list[Entry]] = {}
+    for entry in run.entries:
+        done.setdefault((entry.project, entry.session), []).append(entry)
+    there = _places({session for _, session in done})
+    return [
+        _undo(_place(there.get(session, ()), project), each)
+        for (project, session), each in done.items()
+    ]
+
+
+def _places(sessions: set[str]) -> dict[str, list[Place]]:
+    """Return the places of those of these sessions that are there, by their ids."""
+    found: dict[str, dict[Place, None]] = {}
+    lives = (
+        place.of(path) for path in claude.sessions() if claude.session_of(path.name) in sessions
+    )
+    for where in (*place.archives(), *lives):
+        if where is not None and where.session in sessions:
+            found.setdefault(where.session, {})[where] = None
+    return {session: [*places] for session, places in found.items()}
+
+
+def _place(places: Sequence[Place], project: str) -> Place | None:
+    """Return that of these places which is in a project; if only one is left, it was moved."""
+    exact = [where for where in places if where.project == project]
+    found = exact or places
+    return found[0] if len(found) == 1 else None
+
+
+def _undo(where: Place | None, done: Sequence[Entry]) -> Undo:
+    actions = {entry.action for entry in done}
+    stays = [said for action, said in STAYS.items() if action in actions]
+    name = printable(done[0].session)
+    if where is None:
+        said = f"{name} is not there any more"
+        return Undo(None, left=Outcome(None, "nothing to do", detail=said))
+    if not actions - STAYS.keys():
+        return _left(where, *stays)
+    try:
+        changed = _changed(done[-1].then, journal.standing(where))
+    except SessrotateError as error:
+        return Undo(where, left=failure(where, error))
+    if changed and archiveless.place_of(where.live) is not None:
+        lost = (
+            f"Its archive {printable(str(where.archive))} is missing: put it back, then try again."
+        )
+        return Undo(where, left=failure(where, DamagedError(lost)))
+    if changed:
+        return _left(where, f"{changed} since: left alone, `sessrotate restore {name}` by its name")
+    pruned = (entry.segments for entry in done if entry.action == "prune")
+    wanted = Wanted(
+        away="archive" in actions,
+        pruned=frozenset(number for numbers in pruned for number in numbers),
+        whole="rotate" in actions,
+    )
+    return Undo(where, wanted, "; ".join((*_earlier(done), *stays)))
+
+
+def _left(where: Place, *said: str) -> Undo:
+    size, detail = fleet.live_size(where), "; ".join(said)
+    return Undo(where, left=Outcome(where, "nothing to do", size=size, detail=detail))
+
+
+def _earlier(done: Iterable[Entry]) -> Iterator[str]:
+    """Say how much of a session was archived before the run: that is undone with it."""
+    first = next(
+        (entry.segments[0] for entry in done if entry.action == "rotate" and entry.segments), 0
+    )
+    if first:
+        yield f"{first:,} of them were archived before that run"
+
+
+def _changed(then: Standing | None, now: Standing) -> str:
+    """Say what became of a session since, empty if nothing did; a client may have gone on in it."""
+    if then is None:
+        return ""
+    signs = (
+        (now.is_away and not then.is_away, "archived"),
+        (then.is_away and not now.is_away, "brought back"),
+        (now.segments < then.segments, "restored"),
+        (now.segments > then.segments, "rotated"),
+        (now.pruned > then.pruned, "pruned"),
+        (now.pruned < then.pruned, "brought back from the trash"),
+        (then.inode and not now.inode, "deleted"),
+        (then.inode != now.inode or now.size < then.size, "replaced"),
+        (then.archive != now.archive, "replaced"),
+    )
+    return next((became for is_it, became in signs if is_it), "")

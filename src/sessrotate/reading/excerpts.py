@@ -1,0 +1,125 @@
+"""A text → the lines of it that match, with lines around them, each short enough to be shown. Pure.
+
+Rule: what is left out is bounded and marked: a line over `LONGEST` characters is cut around its
+first match, and of one text `MOST` matching lines come. A match counts for the line in which it
+begins.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Iterator
+
+LONGEST: Final = 2_000
+"""Characters of a line that are kept."""
+
+MOST: Final = 1_000
+"""Lines of one text that are kept."""
+
+_BEFORE: Final = LONGEST // 4
+"""Characters that are kept before the first match of a line that is cut."""
+
+_MARKED: Final = 100
+"""Matches of one line that are told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of a text. `spans` are where it matches, from which character up to which.
+
+    A line around one that matches has None. `is_cut` says whether it goes on before and behind.
+    """
+
+    text: str
+    spans: tuple[tuple[int, int], ...] | None = None
+    is_cut: tuple[bool, bool] = (False, False)
+
+
+Group = tuple[Line, ...]
+"""Lines that follow each other in the text."""
+
+
+def excerpts(text: str, pattern: re.Pattern[str], around: int = 0) -> tuple[Group, ...]:
+    """Return the lines of a text that match, with `around` lines before and behind each."""
+    groups: list[list[Line]] = []
+    shown = -1  # where the last line ends that is in a group
+    for number, (begin, end, spans) in enumerate(_matching(text, pattern)):
+        if number == MOST:
+            break
+        before = _before(text, begin, around, shown)
+        first = before[0][0] if before else begin
+        if groups and around:
+            behind = _behind(text, shown, around, first - 1)
+            groups[-1] += (_line(text, *each) for each in behind)
+            shown = behind[-1][1] if behind else shown
+        before = [each for each in before if each[0] > shown]
+        first = before[0][0] if before else begin
+        if not groups or first != shown + 1:
+            groups.append([])
+        groups[-1] += (_line(text, *each) for each in before)
+        groups[-1].append(_line(text, begin, end, spans))
+        shown = end
+    if groups and around:
+        groups[-1] += (_line(text, *each) for each in _behind(text, shown, around, len(text)))
+    return tuple(map(tuple, groups))
+
+
+def _matching(
+    text: str, pattern: re.Pattern[str]
+) -> Iterator[tuple[int, int, list[tuple[int, int]]]]:
+    """Yield where each line begins and ends in which a match begins, and the matches in it."""
+    line: tuple[int, int, list[tuple[int, int]]] | None = None
+    at = 0
+    while at <= len(text) and (found := pattern.search(text, at)) is not None:
+        start, stop = found.span()
+        if line is None or start > line[1]:
+            if line is not None:
+                yield line
+            begin, end = text.rfind("\n", 0, start) + 1, text.find("\n", start)
+            line = begin, end if end >= 0 else len(text), []
+        spans = line[2]
+        spans.append((start, min(stop, line[1])))
+        is_enough = len(spans) == _MARKED
+        at = line[1] + 1 if is_enough else max(stop, start + 1)
+    if line is not None:
+        yield line
+
+
+def _before(text: str, begin: int, count: int, shown: int) -> list[tuple[int, int]]:
+    """Return where up to `count` lines stand before a line, none that ends by `shown`."""
+    found: list[tuple[int, int]] = []
+    while len(found) < count and begin > shown + 1:
+        end = begin - 1
+        begin = text.rfind("\n", 0, end) + 1
+        found.insert(0, (begin, end))
+    return found
+
+
+def _behind(text: str, end: int, count: int, limit: int) -> list[tuple[int, int]]:
+    """Return where up to `count` lines stand behind a line, none that ends behind `limit`."""
+    found: list[tuple[int, int]] = []
+    while len(found) < count and end + 1 < len(text):
+        begin, end = end + 1, text.find("\n", end + 1)
+        end = end if end >= 0 else len(text)
+        if end > limit:
+            break
+        found.append((begin, end))
+    return found
+
+
+def _line(text: str, begin: int, end: int, spans: list[tuple[int, int]] | None = None) -> Line:
+    marked = None if spans is None else tuple((a - begin, b - begin) for a, b in spans)
+    if end - begin <= LONGEST:
+        return Line(text[begin:end], marked)
+    start = max(0, min(marked[0][0] - _BEFORE, end - begin - LONGEST)) if marked else 0
+    kept = text[begin + start : begin + start + LONGEST]
+    inside = None
+    if marked is not None:
+        inside = tuple(
+            (a - start, min(b - start, LONGEST)) for a, b in marked if a - start <= LONGEST
+        )
+    return Line(kept, inside, (start > 0, begin + start + LONGEST < end))

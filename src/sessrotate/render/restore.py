@@ -1,0 +1,138 @@
+"""What `restore` prints. Pure.
+
+Rule: a dry run and the run itself show the same, in the same order: what comes from the trash, what
+was put away, the live file, and what is missing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from sessrotate.errors import printable
+from sessrotate.render import common, in_place
+from sessrotate.render.common import count, size
+from sessrotate.retention.restore import lost
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from sessrotate.archive.place import Place
+    from sessrotate.in_place.outcome import Outcome
+    from sessrotate.job.journal import Run
+    from sessrotate.retention.restore import WayBack
+
+_COLUMNS: Final = ("session", "live file", "then", "result")
+_DAY: Final = 86_400.0
+
+
+def sentences(plan: WayBack, *, dry_run: bool, is_short: bool = False) -> Iterator[str]:
+    """Yield the sentences about one session; `is_short` is whether it is to stay rotated."""
+    name = printable(plan.where.session)
+    if not plan.is_anything:
+        yield _nothing(name, is_short=is_short)
+        return
+    if plan.retired is not None and plan.whole is None:
+        verb = "Would make" if dry_run else "Made"
+        yield (
+            f"{verb} the archive of {name} in the trash its archive again: the live file goes on "
+            "from there."
+        )
+    if plan.pruned:
+        verb = "Would bring" if dry_run else "Brought"
+        yield f"{verb} {count(len(plan.pruned), 'segment')} of {name} back from the trash."
+    if plan.away is not None:
+        verb, where = "Would put" if dry_run else "Put", printable(str(plan.where.live))
+        yield f"{verb} {name} back: {size(plan.away)} in {where}."
+    if plan.whole is not None:
+        yield in_place.restored(plan.where.session, plan.whole, dry_run=dry_run)
+    if plan.lost:
+        yield f"{name} cannot be whole: {lost(plan.lost)}."
+
+
+def _nothing(name: str, *, is_short: bool) -> str:
+    if is_short:
+        return f"Nothing to restore: {name} was not put away, and none of it is in the trash."
+    return f"Nothing to restore: {name} has no archive."
+
+
+def old(age: float, period: float) -> str | None:
+    """Say that a session that was put back is one that its client deletes; None if it is not.
+
+    `age` is how many seconds ago its live file was changed, and `period` after how many the client
+    deletes it.
+    """
+    if age < period:
+        return None
+    return (
+        f"It was last changed {age / _DAY:,.0f} days ago, and its client deletes sessions after "
+        f"{period / _DAY:,.0f} days, at its next start. To keep it, `touch` the file now or raise "
+        "cleanupPeriodDays; `restore` without --keep-times does that for you."
+    )
+
+
+def heading(run: Run) -> str:
+    """Return the line that says which run is undone."""
+    return f"Undoing `{printable(run.command)}` of {common.time(printable(run.at))} (UTC).\n"
+
+
+def outcomes(found: Sequence[Outcome]) -> str:
+    """Return the table of what became of each session, and the sum below it."""
+    rows = [
+        (
+            printable(entry.session, 40) or "-",
+            *_sizes(entry),
+            printable(entry.text, 1000),
+        )
+        for entry in found
+    ]
+    table = common.plain_table(_COLUMNS, rows, left={"session", "result"})
+    return f"{table}{total(found)}\n"
+
+
+def _sizes(entry: Outcome) -> tuple[str, str]:
+    """Return how large the live file is and will be; of one that failed, nobody has measured it."""
+    if entry.error is not None:
+        return "-", "-"
+    return size(entry.before), size(entry.size)
+
+
+def total(found: Sequence[Outcome]) -> str:
+    """Return the sum: how many sessions come back, or came, and how much that is."""
+    changed = [entry for entry in found if entry.result in {"planned", "done"}]
+    grown = size(max(0, -sum(entry.freed for entry in changed)))
+    now = "comes" if len(changed) == 1 else "come"
+    verb = now if any(entry.result == "planned" for entry in changed) else "came"
+    many = f"{len(changed):,} of {count(len(found), 'session')}"
+    return f"{many} {verb} back: {grown} into the client's folder."
+
+
+def as_json(
+    found: Sequence[Outcome],
+    plans: Mapping[Place, WayBack],
+    *,
+    dry_run: bool,
+    run: Run | None = None,
+) -> str:
+    """Return the same for programs, of one session or of many."""
+    document = {
+        "dry_run": dry_run,
+        "run": None if run is None else {"command": run.command, "at": run.at},
+        "sessions": [
+            common.outcome(entry, bytes_before=entry.before, bytes_after=entry.size)
+            | {"detail": entry.detail}
+            | _parts(plans.get(entry.where) if entry.where is not None else None)
+            for entry in found
+        ],
+    }
+    return common.as_json(document)
+
+
+def _parts(plan: WayBack | None) -> dict[str, Any]:
+    whole = None if plan is None else plan.whole
+    return {
+        "from_trash": [] if plan is None else [*plan.pruned],
+        "was_put_away": plan is not None and plan.away is not None,
+        "segments_put_back": 0 if whole is None else len(whole.manifest.segments),
+        "lost": [] if plan is None else [*plan.lost],
+        "pending": None if whole is None else whole.pending,
+    }

@@ -1,0 +1,186 @@
+"""What a search finds → lines for people, or an object a line for programs. Pure.
+
+Rule: with each hit stands the command that shows it. All text of a session passes `safe_text`
+first, and colours are added only here.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections import Counter
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from sessrotate import safe_text
+from sessrotate.reading.excerpts import Line
+from sessrotate.render import common
+from sessrotate.reports.session_info import short_names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from sessrotate.reading.excerpts import Group
+    from sessrotate.reading.search import Hit
+    from sessrotate.render.columns import Canvas
+    from sessrotate.reports.session_info import SessionInfo
+
+_IN_PIPE: Final = 500
+"""Characters of a line where there is no terminal: enough for a model, and no flood."""
+
+_NARROWEST: Final = 40
+_TITLE: Final = 80
+_PROJECT: Final = 100
+_MARGIN: Final = "    "
+_TIMES: Final = (-62_135_596_800.0, 253_402_300_799.0)
+"""The times that can be written, in seconds since 1970: the years 1 to 9999."""
+
+
+class Results:
+    """How hits are shown; `known` are all sessions that there are."""
+
+    def __init__(self, known: Sequence[SessionInfo], canvas: Canvas, *, around: int) -> None:
+        sessions = [each for each in known if not _is_agents(each)]
+        names = (name for each in sessions for name in {each.name, each.id})
+        self._short: Final = short_names(names)
+        self._ids: Final = Counter(each.id for each in known)
+        self._canvas: Final = canvas
+        self._around: Final = around
+
+    def heading(self, info: SessionInfo) -> str:
+        """Return the line about a session that stands before its first hit."""
+        return self._canvas.paint("rule", _heading(info, self.name(info))) + "\n"
+
+    def hit(self, info: SessionInfo, hit: Hit) -> str:
+        """Return the lines of a hit."""
+        return "".join(f"{line}\n" for line in self._lines(info, hit))
+
+    def _lines(self, info: SessionInfo, hit: Hit) -> Iterator[str]:
+        paint = self._canvas.paint
+        who = safe_text.clipped(hit.who or "no record", 60)
+        time = safe_text.clipped(common.time(hit.time), 40) if hit.time else ""
+        words = " · ".join(word for word in (who, time) if word)
+        yield f"  {paint('bold', words)} · {paint('dim', self.command(info, hit))}"
+        for number, group in enumerate(hit.groups):
+            if self._around and number:
+                yield f"{_MARGIN}--"
+            yield from (self._shown(line) for line in group)
+
+    def name(self, info: SessionInfo) -> str:
+        """Return the shortest beginning of a session's id that is enough, or its path."""
+        is_by_path = self._ids[info.id] > 1 or _is_agents(info)
+        return str(info.path) if is_by_path else self._short[info.id]
+
+    def command(self, info: SessionInfo, hit: Hit) -> str:
+        """Return the command that shows a hit."""
+        words = ["sessrotate", "read", self.name(info), "--at", f"{hit.segment}:{hit.offset}"]
+        if hit.is_line:
+            words += ["--format", "jsonl"]
+        elif hit.include:
+            words += ["--include", ",".join(sorted(hit.include))]
+        return safe_text.line(shlex.join(words))
+
+    def _shown(self, line: Line) -> str:
+        mark = "> " if self._around and line.spans is not None else "  " if self._around else ""
+        width = self._canvas.width
+        room = _IN_PIPE if width is None else max(_NARROWEST, width - len(_MARGIN) - len(mark))
+        text = "".join(
+            self._canvas.paint("hit", clean) if is_hit else clean
+            for clean, is_hit in _pieces(*_fitting(line, room))
+        )
+        return f"{_MARGIN}{mark}{text}".rstrip()
+
+
+def _is_agents(info: SessionInfo) -> bool:
+    """Tell whether it is the transcript of an agent, which has no id."""
+    return info.id == str(info.path)
+
+
+def as_json(info: SessionInfo, hit: Hit) -> str:
+    """Return a hit as a JSON object on one line, all ASCII."""
+    return (
+        json.dumps(
+            {
+                "session": info.id,
+                "client": info.client,
+                "project": info.project,
+                "title": info.title.text,
+                "segment": hit.segment,
+                "offset": hit.offset,
+                "time": hit.time,
+                "who": hit.who,
+                "text": _text(hit.groups),
+            }
+        )
+        + "\n"
+    )
+
+
+def pruned(number: int) -> str:
+    """Return the sentence about segments that were pruned."""
+    return f"{common.count(number, 'pruned segment')} {_were(number)} not searched."
+
+
+def unsearched(number: int) -> str:
+    """Return the sentence about lines that are too long."""
+    many = common.count(number, "line")
+    return f"{many} longer than 8 MiB, which may match, {_were(number)} not searched."
+
+
+def _were(number: int) -> str:
+    return "was" if number == 1 else "were"
+
+
+def _heading(info: SessionInfo, name: str) -> str:
+    ended = info.ended
+    if ended is None:
+        seconds = min(max(info.last_used, _TIMES[0]), _TIMES[1])
+        ended = datetime.fromtimestamp(seconds, UTC).isoformat()
+    words = [
+        safe_text.line(name),
+        safe_text.clipped(info.title.text, _TITLE),
+        safe_text.clipped(info.project, _PROJECT),
+        safe_text.clipped(common.time(ended), 40),
+    ]
+    return " · ".join(word for word in words if word)
+
+
+def _text(groups: Iterable[Group]) -> str:
+    return "\n".join(
+        f"{'…' * line.is_cut[0]}{line.text}{'…' * line.is_cut[1]}"
+        for group in groups
+        for line in group
+    )
+
+
+def _fitting(line: Line, room: int) -> tuple[Line, bool, bool]:
+    """Return what fits of a line around its first match, and whether more is on each side."""
+    before, behind = line.is_cut
+    if len(line.text) + before + behind <= room:
+        return line, before, behind
+    kept = room - 2
+    first = line.spans[0][0] if line.spans else 0
+    begin = max(0, min(first - kept // 4, len(line.text) - kept))
+    end = begin + kept
+    spans = None
+    if line.spans is not None:
+        spans = tuple((a - begin, min(b, end) - begin) for a, b in line.spans if a < end)
+    is_cut = (before or begin > 0, behind or end < len(line.text))
+    return Line(line.text[begin:end], spans), *is_cut
+
+
+def _pieces(line: Line, before: bool, behind: bool) -> Iterator[tuple[str, bool]]:  # noqa: FBT001 - two sides
+    """Yield a line piece by piece, harmless, and whether each matches."""
+    at = 0
+    yield "…" * before, False
+    for begin, end in line.spans or ():
+        yield _clean(line.text[at:begin]), False
+        yield _clean(line.text[begin:end]), True
+        at = end
+    rest = line.text[at:]
+    yield _clean(rest if behind else rest.removesuffix("\r")), False
+    yield "…" * behind, False
+
+
+def _clean(text: str) -> str:
+    return text if text.isprintable() else safe_text.cleaned(text).replace("\t", " ")

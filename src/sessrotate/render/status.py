@@ -1,0 +1,90 @@
+"""What `sessrotate` alone prints: where things stand, a line a fact, and what to type next. Pure.
+
+Rule: each line ends in something to do, where there is something to do.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sessrotate.errors import printable
+from sessrotate.render.common import count, size, time
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from sessrotate.job.run_log import LastRun
+    from sessrotate.reports.on_disk import OnDisk
+    from sessrotate.status import Status
+
+_CALLED: Final = {"claude": "Claude Code", "codex": "Codex", "gemini": "Gemini"}
+
+_NAMED: Final = 3
+"""Sessions that are named of those whose archive is missing."""
+
+_MUCH: Final = 1 << 20
+"""Bytes of the disk that belong to no session, and are worth being told."""
+
+_NEXT: Final = """\
+Look      list · report SESSION · read SESSION · search WORDS
+Shrink    tidy · rotate SESSION · archive SESSION
+Undo      restore SESSION
+Automate  setup
+`sessrotate --help` has all commands."""
+
+
+def lines(status: Status) -> Iterator[str]:
+    """Yield the status, a line a fact, and the commands that are most useful."""
+    missing = [session for each in status.clients for session in each.missing]
+    found = [each for each in status.clients if each.bytes or each.others >= _MUCH]
+    yield f"On disk    {'; '.join(map(_on_disk, found)) or 'no sessions found'}"
+    if missing:
+        yield f"Missing    {_missing(missing)}"
+    if status.gain:
+        gain = f"about {size(status.gain)} from {count(status.worth, 'session')}, nothing is lost"
+        yield f"To gain    {gain}"
+        yield "Command    sessrotate tidy"
+    else:
+        verb = "stays" if status.kept == 1 else "stay"
+        kept = f"; {count(status.kept, 'session')} that you restored {verb} whole"
+        tidy = "" if missing else ": all is tidy"
+        yield f"To gain    nothing{kept if status.kept else tidy}"
+        yield "Command    sessrotate report --all   shows what is large"
+    yield f"By itself  {_by_itself(status)}"
+    yield f"Last run   {_last(status.last)}"
+    yield ""
+    yield _NEXT
+
+
+def _on_disk(found: OnDisk) -> str:
+    name = _CALLED.get(found.client, found.client)
+    archived = f", {size(found.archived)} of it archives" if found.archived else ""
+    others = f", and {size(found.others)} of no session" if found.others >= _MUCH else ""
+    return f"{name} {size(found.bytes)} ({count(found.sessions, 'session')}{archived}){others}"
+
+
+def _missing(sessions: Sequence[str]) -> str:
+    named = ", ".join(printable(each, 60) for each in sessions[:_NAMED])
+    more = f" and {len(sessions) - _NAMED:,} more" if len(sessions) > _NAMED else ""
+    what = "archive" if len(sessions) == 1 else "archives"
+    many = f"the {what} of {count(len(sessions), 'session')}"
+    return f"{many} ({named}{more}): `sessrotate doctor` says what to do"
+
+
+def _by_itself(status: Status) -> str:
+    if not (status.has_hook or status.has_schedule):
+        return "nothing; `sessrotate setup` changes that"
+    parts = {
+        "rotation at compactions and session ends": status.has_hook,
+        "the nightly run": status.has_schedule,
+    }
+    missing = [name for name, is_there in parts.items() if not is_there]
+    there = ", ".join(name for name, is_there in parts.items() if is_there)
+    return f"{there}{'; `sessrotate setup` adds ' + missing[0] if missing else ''}"
+
+
+def _last(last: LastRun | None) -> str:
+    if last is None:
+        return "none so far"
+    outcome = "done" if last.code == 0 else f"ended with {last.code}: `sessrotate doctor` says more"
+    return f"{printable(time(last.at))}, {outcome}"

@@ -1,0 +1,208 @@
+"""What `tidy` shows: the plan on one screen, and what the disk has gained. Pure.
+
+Rule: a figure is called freed only if the disk has it: blocks before and after, of everything of
+the client's and of ours. What a plan says is "about".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from sessrotate.errors import printable
+from sessrotate.in_place.fleet import TOO_LITTLE
+from sessrotate.render import common
+from sessrotate.render.common import count, size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sessrotate.in_place.outcome import Outcome, Result
+    from sessrotate.job.run import Report, Stage
+
+_MOST: Final = 10
+"""Sessions that a plan names: all of it fits on a screen."""
+
+_KEPT: Final = 5
+"""Sessions of which it says why they stay as they are, at most."""
+
+_MEANS: Final = {
+    "recover": "finish what was interrupted",
+    "heal": "put rows back that a resume lacks",
+    "rotate": "move history to compressed archives",
+    "compress": "compress what is archived",
+    "archive": "put sessions away, compressed, as your settings say",
+    "prune": "move history to the trash, as your settings say",
+    "trash": "delete for good what was in the trash for long enough",
+}
+"""What each step does, in the words of somebody who needs space."""
+
+_UNDONE: Final = frozenset({"rotate", "archive", "prune"})
+"""Steps that `restore --last-run` takes back."""
+
+_FOR_GOOD: Final = frozenset({"trash"})
+"""Steps that nothing brings back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tidied:
+    """A plan, or what was done, and the disk around it, in bytes.
+
+    `before` and `after` are what all sessions and archives take; `free` and `free_after` is what
+    the disk has left, None if nobody knows. `need` is what somebody asked for.
+    """
+
+    report: Report
+    before: int
+    after: int
+    free: int | None
+    need: int | None
+    free_after: int | None = None
+
+    @property
+    def outcomes(self) -> list[tuple[Stage, Outcome]]:
+        """What became of each session, with the step that it was in."""
+        return [(stage, each) for stage in self.report.stages for each in stage.outcomes]
+
+    @property
+    def changes(self) -> list[tuple[Stage, Outcome]]:
+        """Those that were, or are to be, changed."""
+        return [(stage, each) for stage, each in self.outcomes if each.result in _CHANGED]
+
+    @property
+    def gained(self) -> int:
+        """How many bytes the disk has more; in a plan, about how many it will have."""
+        if self.report.dry_run:
+            return sum(each.gained for _, each in self.changes)
+        return self.before - self.after
+
+
+_CHANGED: Final[tuple[Result, ...]] = ("planned", "done")
+
+
+def plan(tidied: Tidied) -> Iterator[str]:
+    """Yield what would be done: what, how much the disk gains, what stays, how to undo it."""
+    if not tidied.changes:
+        yield f"Nothing to tidy: {_used(tidied.before)}, and no rotation of one would be worth it."
+        yield from _left(tidied)
+        return
+    yield f"Tidying frees about {size(max(0, tidied.gained))} of the disk."
+    yield _now(tidied)
+    yield ""
+    for stage in tidied.report.stages:
+        if many := stage.count(*_CHANGED):
+            gain = sum(each.gained for each in stage.outcomes if each.result in _CHANGED)
+            yield (
+                f"  {stage.step.name:<9} {count(many, 'session'):>14}  "
+                f"{'about ' + size(gain) if gain > 0 else '':>17}  {_MEANS[stage.step.name]}"
+            )
+    yield ""
+    yield from _largest(tidied)
+    steps = {stage.step.name for stage, _ in tidied.changes}
+    is_for_good = bool(steps & _FOR_GOOD)
+    what = "Nothing else is lost" if is_for_good else "Nothing is lost"
+    yield f"{what}: each session resumes as before, and its history can be read and searched."
+    if steps & _UNDONE:
+        rest = "the rest" if is_for_good else "all of it"
+        yield f"Undo: `sessrotate restore SESSION`, or `sessrotate restore --last-run` for {rest}."
+    yield from _short(tidied)
+    yield from _left(tidied)
+
+
+def done(tidied: Tidied) -> Iterator[str]:
+    """Yield what was done."""
+    gained = tidied.gained
+    freed = f"Freed {size(gained)} of the disk" if gained >= 0 else f"It takes {size(-gained)} more"
+    yield f"{freed}: sessions and archives took {size(tidied.before)}, now {size(tidied.after)}."
+    if tidied.free is not None and tidied.free_after is not None:
+        yield f"Free space: {size(tidied.free)} before, {size(tidied.free_after)} now."
+    parts = [
+        f"{stage.step.done} {count(many, 'session')}"
+        for stage in tidied.report.stages
+        if (many := stage.count("done"))
+    ]
+    if parts:
+        text = ", ".join(parts)
+        is_undone = tidied.report.unlogged is None and any(
+            stage.step.name in _UNDONE and stage.count("done") for stage in tidied.report.stages
+        )
+        undo = " `sessrotate restore --last-run` undoes that." if is_undone else ""
+        yield f"{text[0].upper()}{text[1:]}.{undo}"
+    yield from _short(tidied)
+    yield from _left(tidied)
+
+
+def _used(taken: int) -> str:
+    return f"sessions and archives take {size(taken)} of the disk"
+
+
+def _now(tidied: Tidied) -> str:
+    free = "" if tidied.free is None else f", and {size(tidied.free)} are free"
+    used = _used(tidied.before)
+    return f"{used[0].upper()}{used[1:]}{free}."
+
+
+def _largest(tidied: Tidied) -> Iterator[str]:
+    """Yield the sessions that give the most."""
+    giving = sorted(
+        (each for _, each in tidied.changes if each.gained > 0), key=lambda each: -each.gained
+    )
+    if not giving:
+        return
+    for each in giving[:_MOST]:
+        name, taken = printable(each.session, 40), size(each.disk)
+        yield f"  {name:<36}  takes {taken:>10}, frees about {size(each.gained)}"
+    if len(giving) > _MOST:
+        rest = sum(each.gained for each in giving[_MOST:])
+        yield f"  … and {len(giving) - _MOST:,} more, which free about {size(rest)}"
+    yield ""
+
+
+def _short(tidied: Tidied) -> Iterator[str]:
+    if tidied.need is not None and tidied.gained < tidied.need:
+        yield (
+            f"That is {size(tidied.need - tidied.gained)} less than the {size(tidied.need)} you "
+            "need: `sessrotate report --all` shows what else is large, and rules in the settings "
+            "(`sessrotate config init`) let old history go."
+        )
+
+
+def _left(tidied: Tidied) -> Iterator[str]:
+    """Yield what was passed over."""
+    if many := sum(each.result == "in use" for _, each in tidied.outcomes):
+        verb = "is" if many == 1 else "are"
+        yield (
+            f"{count(many, 'session')} {verb} in use: close the client and run this again, or use "
+            "`sessrotate rotate SESSION --live`."
+        )
+
+    kept = [each for _, each in tidied.outcomes if each.result == "nothing to do" and each.detail]
+    for each in [each for each in kept if each.detail != TOO_LITTLE][:_KEPT]:
+        yield f"{printable(each.session)} is left as it is. {each.detail}"
+
+
+def as_json(tidied: Tidied) -> str:
+    """Return the same for programs."""
+    document: dict[str, Any] = {
+        "dry_run": tidied.report.dry_run,
+        "code": tidied.report.code,
+        "sessions": [
+            {
+                "session": each.session,
+                "client": "claude",
+                "action": stage.step.name,
+                "result": each.result,
+                "moved_bytes": each.freed if each.result in _CHANGED else 0,
+                "disk_bytes_before": each.disk,
+                "disk_bytes_after": each.disk - each.gained,
+                "refused": None if each.error is None else str(each.error),
+            }
+            for stage, each in tidied.outcomes
+        ],
+        "disk_bytes_before": tidied.before,
+        "disk_bytes_after": tidied.before - tidied.gained,
+        "disk_bytes_gained": tidied.gained,
+        "free_bytes_before": tidied.free,
+        "free_bytes_after": tidied.free_after,
+    }
+    return common.as_json(document)

@@ -1,0 +1,223 @@
+"""A search through all sessions of the machine, the newest first, in two processes.
+
+Rule: each record of a session is found once, whichever of its copies comes first. Large sessions
+are searched in windows. If one was rotated between two of them, all of it is searched again, and
+only what was not found before comes.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from sessrotate.clients.claude import agents
+from sessrotate.clients.claude import client as claude
+from sessrotate.errors import WrongUsageError
+from sessrotate.reading.deduplicate import Known
+from sessrotate.reading.search import ALL, Hit, Problem, Searched, search
+from sessrotate.reading.stretches import Window
+from sessrotate.reports import discovery
+from sessrotate.reports.session_info import unambiguous
+from sessrotate.reports.streamed import streamed
+from sessrotate.segments import compressed_session
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+
+    from sessrotate.reading.search import Query
+    from sessrotate.reports.file_edges import Unread
+    from sessrotate.reports.session_info import SessionInfo
+
+    Show = Callable[[SessionInfo, Hit], str]
+
+WINDOW: Final = 32 * 1024 * 1024
+"""Bytes of a session that one process searches at a time."""
+
+BATCH: Final = 4 * 1024 * 1024
+"""Bytes of small sessions that are searched together."""
+
+WORTH_TWO: Final = 48 * 1024 * 1024
+"""Bytes that are worth other processes, to fork which takes as long as to search so many."""
+
+_WORKERS: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What was made of a hit, by the process that found it."""
+
+    what: str
+    digest: bytes
+    key: bytes | None
+
+
+Told = tuple["SessionInfo", Shown | Problem | Searched]
+"""A session and what is found in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A window of the session with this number."""
+
+    session: int
+    window: Window
+
+
+def known(unread: Unread) -> list[SessionInfo]:
+    """Return all sessions that hold anything, the newest first; `unread` is as for the list.
+
+    Behind each stand the transcripts of its agents, which are read by their paths.
+    """
+    found = unambiguous(each.info for each in discovery.sessions(hidden=True, unread=unread))
+    newest_first = sorted(
+        (each for each in found if each.bytes or each.segments or not each.is_live),
+        key=lambda each: (-each.last_used, each.id, each.path),
+    )
+    return [each for info in newest_first for each in (info, *_agents(info))]
+
+
+def _agents(info: SessionInfo) -> Iterator[SessionInfo]:
+    """Yield the transcripts of a session's agents that are in files of their own, as sessions."""
+    if info.client != claude.NAME or not info.side_bytes:
+        return
+    for path in agents.transcripts(info.path, info.id):
+        with suppress(OSError):
+            size = path.lstat().st_size
+            title = replace(info.title, text=f"an agent of {info.title.text}")
+            yield replace(
+                info,
+                id=str(path),
+                name=str(path),
+                path=path,
+                title=title,
+                is_live=True,
+                bytes=size,
+                archived_bytes=0,
+                segments=0,
+                side_bytes=0,
+            )
+
+
+def found(sessions: Sequence[SessionInfo], query: Query, show: Show) -> Generator[Told]:
+    """Yield what is found in these sessions, in their order: of each, all until its `Searched`.
+
+    `show` makes of a hit what its reader wants. Raises nothing: what cannot be searched is a
+    `Problem`.
+    """
+    parts = [_Part(number, each) for number, info in enumerate(sessions) for each in windows(info)]
+    batches = [*_batches(parts, sessions)]
+    total = sum(map(_size, sessions))
+    results = streamed(
+        partial(_in_batch, sessions, query, show),
+        batches,
+        _WORKERS if total >= WORTH_TWO else 1,
+    )
+    merged = _Merged(query, show)
+    last = {part.session: part for part in parts}
+    for part, each in results:
+        is_last = last[part.session] == part
+        yield from merged.told(sessions[part.session], each, is_last=is_last)
+
+
+def _size(info: SessionInfo) -> int:
+    return info.bytes + (info.archived_bytes or 0)
+
+
+def windows(info: SessionInfo) -> Iterator[Window]:
+    """Yield the windows in which a session is searched."""
+    # To open one whose live file is compressed takes as long as to read it.
+    is_plain = info.is_live and not compressed_session.is_session(info.path.name)
+    if not is_plain or info.client not in _IN_LINES:
+        yield ALL
+        return
+    starts = range(0, max(_size(info) - WINDOW // 2, 1), WINDOW)
+    for begin in starts:
+        yield Window(begin, None if begin == starts[-1] else begin + WINDOW)
+
+
+_IN_LINES: Final = frozenset({"claude", "codex"})
+"""Clients whose sessions may be searched in windows; another's window has all or nothing."""
+
+
+def _batches(parts: Iterable[_Part], sessions: Sequence[SessionInfo]) -> Iterator[list[_Part]]:
+    batch: list[_Part] = []
+    held = 0
+    for part in parts:
+        batch.append(part)
+        held += min(_size(sessions[part.session]), WINDOW)
+        if held >= BATCH:
+            yield batch
+            batch, held = [], 0
+    if batch:
+        yield batch
+
+
+def _in_batch(
+    sessions: Sequence[SessionInfo], query: Query, show: Show, batch: Sequence[_Part]
+) -> Iterator[tuple[_Part, Shown | Problem | Searched]]:
+    for part in batch:
+        for each in _in_window(sessions[part.session], query, show, part.window):
+            yield part, each
+
+
+def _in_window(
+    info: SessionInfo, query: Query, show: Show, window: Window = ALL
+) -> Iterator[Shown | Problem | Searched]:
+    for each in search(info.path, query, window):
+        yield Shown(show(info, each), each.digest, each.key) if isinstance(each, Hit) else each
+
+
+class _Merged:
+    """Puts the windows of each session together; sessions come one after the other."""
+
+    def __init__(self, query: Query, show: Show) -> None:
+        self._query: Final = query
+        self._show: Final = show
+        self._forget()
+
+    def _forget(self) -> None:
+        self._known: Known | None = None
+        self._problems: set[str] = set()
+        self._sealed: int | None = None
+        self._was_rotated = False
+        self._pruned = self._unsearched = 0
+
+    def told(
+        self, info: SessionInfo, each: Shown | Problem | Searched, *, is_last: bool
+    ) -> Iterator[Told]:
+        """Yield what is new in a result."""
+        match each:
+            case Shown() if self._is_new(each):
+                yield info, each
+            case Problem(error) if str(error) not in self._problems:
+                self._problems.add(str(error))
+                # A session that went away meanwhile is none any more.
+                if not isinstance(error, WrongUsageError):
+                    yield info, each
+            case Searched():
+                self._add(each)
+                if is_last:
+                    if self._was_rotated:
+                        yield from self._again(info)
+                    yield info, Searched(self._pruned, self._unsearched)
+                    self._forget()
+
+    def _is_new(self, hit: Shown) -> bool:
+        self._known = Known() if self._known is None else self._known
+        return self._known.is_new_line(hit.digest, hit.key)
+
+    def _add(self, each: Searched) -> None:
+        self._was_rotated = self._was_rotated or self._sealed not in {None, each.sealed}
+        self._sealed = each.sealed
+        self._pruned += each.pruned
+        self._unsearched += each.unsearched
+
+    def _again(self, info: SessionInfo) -> Iterator[Told]:
+        self._pruned = self._unsearched = 0
+        for each in _in_window(info, self._query, self._show):
+            if isinstance(each, Searched):
+                self._add(each)
+            else:
+                yield from self.told(info, each, is_last=False)

@@ -1,0 +1,58 @@
+"""What the sessions of each client take of the disk, and how much of their history is archived.
+
+Promise: the figures are the sums of what `list` says of each session, hidden ones included.
+
+Rule: only reads. What cannot be read counts nothing, and what belongs to no session counts apart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sessrotate.clients.claude import client as claude
+from sessrotate.in_place import gain
+from sessrotate.reports import discovery
+
+if TYPE_CHECKING:
+    from sessrotate.reports.session_info import SessionInfo
+
+
+@dataclass(frozen=True, slots=True)
+class OnDisk:
+    """What a client's sessions take: `bytes` of the disk, `archived` of them by archives and trash.
+
+    `sessions` counts those that somebody used. `history` are the bytes of history in archives, as
+    the client wrote them. `others` is what else of the client's folder of projects, and of ours, is
+    on the disk and of no session. `missing` are the ids of the sessions whose archive is not there.
+    """
+
+    client: str
+    sessions: int
+    bytes: int
+    archived: int = 0
+    history: int = 0
+    others: int = 0
+    missing: tuple[str, ...] = ()
+
+
+def of_clients() -> list[OnDisk]:
+    """Return what each client that has sessions takes, in the order of `list`."""
+    found: dict[str, list[SessionInfo]] = {claude.NAME: []}
+    for session in discovery.sessions(hidden=True):
+        found.setdefault(session.info.client, []).append(session.info)
+    summed = [_summed(client, infos) for client, infos in found.items()]
+    return [each for each in summed if found[each.client] or each.others]
+
+
+def _summed(client: str, infos: list[SessionInfo]) -> OnDisk:
+    taken = sum(each.disk_bytes for each in infos)
+    return OnDisk(
+        client=client,
+        sessions=sum(each.standing == "session" for each in infos),
+        bytes=taken,
+        archived=sum(each.archived_disk_bytes for each in infos),
+        history=sum(each.archived_bytes or 0 for each in infos),
+        others=max(0, gain.measured_all() - taken) if client == claude.NAME else 0,
+        missing=tuple(each.id for each in infos if each.archive_missing),
+    )

@@ -1,0 +1,392 @@
+"""`restore --last-run`, and of several: shown, asked for, and no more than that run did."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from sessrotate.in_place import operations
+from sessrotate.system import in_use
+from support import command_line, homes
+from support.command_line import ID, called, write
+from support.homes import Home, silent, snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+DATA: Final = command_line.session(boundaries=3)
+OTHER: Final = "0therid0-0000-4000-a000-000000000002"
+THEIRS: Final = DATA.replace(ID.encode(), OTHER.encode())
+MORE: Final = command_line.boundary(90) + command_line.row(91)
+ALL: Final = ("rotate", "--all", "--yes", "--min-size", "1")
+UNDO: Final = ("restore", "--last-run", "--yes")
+DAY: Final = 86_400
+SETTINGS: Final = b"""
+rotate.min_gain = 0
+archive.older_than = "30d"
+prune.keep_last = 2
+trash.grace = "7d"
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    monkeypatch.setattr(in_use, "writers", lambda *_: iter(()))
+    made = homes.home(tmp_path, monkeypatch, DATA)
+    write(made.live.with_name(f"{OTHER}.jsonl"), THEIRS)
+    return made
+
+
+def other(home: Home) -> Path:
+    return home.live.with_name(f"{OTHER}.jsonl")
+
+
+def results(ended: command_line.Ended) -> dict[str, str]:
+    return {entry["session"]: entry["result"] for entry in ended.document()["sessions"]}
+
+
+def is_whole(home: Home) -> bool:
+    return home.live.read_bytes() == DATA and other(home).read_bytes() == THEIRS
+
+
+# ── several ──────────────────────────────────────────────────────────────────────────────────
+
+
+def test_several_are_shown_first_and_restored_when_that_is_agreed(home: Home) -> None:
+    called(*ALL)
+    before = snapshot(home.config)
+    ended = called("restore", ID, OTHER)
+    assert ended.code == 2
+    assert "--yes" in ended.err
+    dry = called("restore", ID, OTHER, "--dry-run")
+    assert dry.code == 0
+    assert dry.out.count("planned: whole, 3 segments back in the live file") == 2
+    assert snapshot(home.config) == before
+    done = called("restore", ID, OTHER, "--yes")
+    assert done.code == 0
+    assert done.out.count("done: whole, 3 segments") == 2
+    assert "1 of 2: " in done.err
+    assert is_whole(home)
+
+
+def test_programs_get_one_document_of_one_and_of_several(home: Home) -> None:
+    called(*ALL)
+    short = home.live.stat().st_size
+    one = called("restore", ID, "--json").document()
+    assert one == {
+        "dry_run": False,
+        "run": None,
+        "sessions": [
+            {
+                "session": ID,
+                "path": str(home.live),
+                "bytes_before": short,
+                "bytes_after": len(DATA),
+                "result": "done",
+                "reason": None,
+                "detail": "whole, 3 segments back in the live file",
+                "from_trash": [],
+                "was_put_away": False,
+                "segments_put_back": 3,
+                "lost": [],
+                "pending": None,
+            }
+        ],
+    }
+    both = called("restore", ID, OTHER, "--json", "--yes")
+    assert results(both) == {ID: "nothing to do", OTHER: "done"}
+
+
+def test_the_failure_of_one_is_no_others(home: Home) -> None:
+    called(*ALL)
+    segment = home.archive / f"{ID}.1.jsonl.zst"
+    segment.write_bytes(segment.read_bytes()[:-3])
+    ended = called("restore", ID, OTHER, "--yes", "--json")
+    assert ended.code == 74
+    assert results(ended) == {ID: "failed", OTHER: "done"}
+    assert other(home).read_bytes() == THEIRS
+
+
+def test_of_one_that_failed_no_sizes_are_shown(home: Home) -> None:
+    called(*ALL)
+    segment = home.archive / f"{ID}.1.jsonl.zst"
+    segment.write_bytes(segment.read_bytes()[:-3])
+    (row,) = (each for each in called("restore", ID, OTHER, "--yes").out.splitlines() if ID in each)
+    assert row.split()[:4] == [ID, "-", "-", "failed:"]
+
+
+def test_one_that_a_client_runs_is_left_and_named(home: Home) -> None:
+    called(*ALL)
+    (home.config / "sessions").mkdir()
+    running = {"pid": os.getpid(), "sessionId": ID}
+    (home.config / "sessions" / f"{os.getpid()}.json").write_text(json.dumps(running))
+    shown = called("restore", "--last-run", "--dry-run", "--json")
+    assert results(shown) == {ID: "in use", OTHER: "planned"}
+    ended = called(*UNDO, "--json")
+    assert ended.code == 75
+    assert results(ended) == {ID: "in use", OTHER: "done"}
+
+
+def test_what_changed_after_the_plan_was_shown_is_left_alone(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called(*ALL)
+
+    def meanwhile(_total: str = "") -> bool:
+        home.append(MORE)
+        home.rotate()
+        return True
+
+    monkeypatch.setattr("sessrotate.cli.streams.confirmed", meanwhile)
+    ended = called("restore", ID, OTHER, "--json")
+    assert ended.code == 75
+    assert results(ended) == {ID: "in use", OTHER: "done"}
+    assert home.stitched() == DATA + MORE
+
+
+# ── the last run ─────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_rotation_of_all_is_undone_and_asks_first(home: Home) -> None:
+    called(*ALL)
+    before = snapshot(home.config)
+    assert called("restore", "--last-run").code == 2
+    dry = called("restore", "--last-run", "--dry-run")
+    assert dry.out.startswith("Undoing `rotate --all` of 20")
+    assert snapshot(home.config) == before
+    ended = called(*UNDO)
+    assert ended.code == 0, ended
+    assert is_whole(home)
+    again = called(*UNDO, "--json")
+    assert again.code == 0
+    assert results(again) == {ID: "nothing to do", OTHER: "nothing to do"}
+    assert "restored since" in again.out
+
+
+def test_a_whole_run_is_undone(home: Home, tmp_path: Path) -> None:
+    write(tmp_path / "xdg-config" / "sessrotate" / "config.toml", SETTINGS)
+    undated = b"".join(line.replace(b"timestamp", b"no") for line in THEIRS.splitlines(True))
+    other(home).write_bytes(undated)
+    then = time.time() - 45 * DAY
+    os.utime(other(home), (then, then))
+    homes.believe(time.time())
+    ran = called("run")
+    assert ran.code == 0, ran
+    assert not other(home).exists()
+    shown = called("restore", "--last-run", "--dry-run")
+    ended = called(*UNDO)
+    assert ended.code == 0, ended
+    assert "done: 1 segment back from the trash; back where its client looks; whole" in ended.out
+    assert "done: back where its client looks; whole, 3 segments" in ended.out
+    assert shown.out.replace("planned", "done").replace(" come ", " came ") == ended.out
+    assert home.live.read_bytes() == DATA
+    assert other(home).read_bytes() == undated
+    assert time.time() - other(home).stat().st_mtime < DAY
+
+
+@pytest.mark.parametrize("named", [(ID,), (ID, OTHER)])
+def test_what_was_tidied_is_undone(home: Home, named: tuple[str, ...]) -> None:
+    for path, of in ((home.live, ID), (other(home), OTHER)):
+        path.write_bytes(_large(of))
+    assert called("tidy", *named, "--dry-run").code == 0
+    assert called(*UNDO).out.startswith("Nothing to restore")
+    done = called("tidy", *named, "--yes")
+    assert home.live.stat().st_size < len(_large(ID)), done
+    ended = called(*UNDO)
+    assert ended.code == 0
+    assert ended.out.startswith("Undoing `tidy` of ")
+    assert ended.out.count("done: whole") == len(named)
+    assert home.live.read_bytes() == _large(ID)
+    assert other(home).read_bytes() == _large(OTHER)
+
+
+def _large(session: str) -> bytes:
+    """Return a session whose rotation gains blocks of the disk."""
+    data = command_line.session(boundaries=3, padding=20_000)
+    return data.replace(ID.encode(), session.encode())
+
+
+def test_what_was_rotated_before_that_run_is_made_whole_too_and_that_is_said(home: Home) -> None:
+    home.rotate()
+    home.append(MORE)
+    called(*ALL)
+    ended = called(*UNDO)
+    assert "3 of them were archived before that run" in ended.out
+    assert ended.out.count("were archived before") == 1
+    assert home.live.read_bytes() == DATA + MORE
+
+
+def test_only_what_that_run_pruned_comes_back_and_the_session_stays_rotated(home: Home) -> None:
+    home.rotate()
+    short = home.live.read_bytes()
+    assert called("prune", ID, "--keep-last", "2", "--yes").code == 0
+    assert called("prune", "--all", "--keep-last", "1", "--yes").code == 0
+    ended = called(*UNDO, "--json")
+    assert ended.code == 0
+    (entry,) = ended.document()["sessions"]
+    assert (entry["from_trash"], entry["segments_put_back"]) == ([1], 0)
+    assert home.live.read_bytes() == short
+    assert [path.name for path in (home.archive / "trash").iterdir()] == [f"{ID}.jsonl"]
+
+
+def test_only_what_that_run_put_away_comes_back_and_stays_rotated(home: Home) -> None:
+    home.rotate()
+    short = home.live.read_bytes()
+    other(home).unlink()
+    assert called("archive", "--yes", "--older-than", "1m").code == 0
+    assert not home.live.exists()
+    assert called(*UNDO).code == 0
+    assert home.live.read_bytes() == short
+
+
+@pytest.mark.usefixtures("home")
+def test_what_need_not_or_cannot_be_undone_is_named() -> None:
+    called("rotate", ID, OTHER, "--yes", "--no-compress")
+    called("compress", "--all")
+    ended = called(*UNDO)
+    assert ended.code == 0
+    assert ended.out.count("nothing to do: stays compressed, nothing is lost by that") == 2
+    called("prune", "--all", "--keep-last", "1", "--yes")
+    called("prune", "--all", "--empty-trash", "--grace", "0", "--yes")
+    ended = called(*UNDO)
+    assert ended.code == 0
+    assert ended.out.count("what was freed from the trash cannot come back") == 2
+
+
+def test_what_that_run_freed_keeps_the_session_rotated_and_is_named(
+    home: Home, tmp_path: Path
+) -> None:
+    other(home).unlink()
+    settings = b'rotate.min_gain = 0\nprune.keep_last = 2\ntrash.grace = "0"\n'
+    write(tmp_path / "xdg-config" / "sessrotate" / "config.toml", settings)
+    homes.believe(time.time())
+    assert called("run").code == 0
+    short = home.live.read_bytes()
+    ended = called(*UNDO)
+    assert ended.code == 0
+    assert "nothing to do: segment 0 left the trash for good; what was freed" in ended.out
+    assert home.live.read_bytes() == short
+    assert called("restore", ID, OTHER[:4]).code == 2
+    assert called("restore", ID).code == 77
+
+
+def rotated_again(home: Home) -> None:
+    home.append(MORE)
+    home.rotate()
+
+
+def restored_and_rotated(home: Home) -> None:
+    home.restore()
+    operations.rotate_session(home.where, 1, silent)
+
+
+def saved(home: Home) -> None:
+    """Save it as another program does, with nothing changed."""
+    draft = write(home.config / "draft", home.live.read_bytes())
+    draft.rename(home.live)
+
+
+CHANGES: Final[tuple[tuple[str, Callable[[Home], object]], ...]] = (
+    ("rotated", rotated_again),
+    ("restored", lambda home: home.restore()),
+    ("pruned", lambda _: called("prune", ID, "--keep-last", "1", "--yes")),
+    ("archived", lambda _: called("archive", ID)),
+    ("deleted", lambda home: home.live.unlink()),
+    ("replaced", restored_and_rotated),
+    ("replaced", saved),
+)
+
+
+@pytest.mark.parametrize(("changed", "change"), CHANGES)
+def test_what_was_changed_since_is_left_alone_and_named(
+    home: Home, changed: str, change: Callable[[Home], object]
+) -> None:
+    called(*ALL)
+    change(home)
+    before = snapshot(home.config / "projects" / homes.PROJECT)
+    ended = called(*UNDO)
+    assert ended.code == 0
+    assert f"{changed} since: left alone, `sessrotate restore {ID}` by its name" in ended.out
+    assert other(home).read_bytes() == THEIRS
+    after = snapshot(home.config / "projects" / homes.PROJECT)
+    assert after.get(str(home.live)) == before.get(str(home.live))
+
+
+def test_a_client_that_went_on_is_no_change(home: Home) -> None:
+    called(*ALL)
+    home.append(command_line.row(91))
+    assert called(*UNDO).code == 0
+    assert home.live.read_bytes() == DATA + command_line.row(91)
+
+
+def test_a_project_that_was_renamed_since_is_found(home: Home) -> None:
+    called(*ALL)
+    home.live.parent.rename(home.live.parent.with_name("-renamed"))
+    assert called(*UNDO).code == 0
+    renamed = home.config / "projects" / "-renamed"
+    assert (renamed / f"{ID}.jsonl").read_bytes() == DATA
+
+
+def test_a_run_that_was_killed_half_way_is_undone_as_far_as_it_came(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, calls = operations.rotate_session, iter([1])
+
+    def dies(*args: object, **more: object) -> object:
+        if next(calls, None) is None:
+            raise homes.Killed
+        return real(*args, **more)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(operations, "rotate_session", dies)
+        with pytest.raises(homes.Killed):
+            called(*ALL)
+    ended = called(*UNDO, "--json")
+    assert ended.code == 0
+    assert [*results(ended).values()] == ["done"]
+    assert is_whole(home)
+
+
+def test_without_any_run_there_is_nothing_to_restore(home: Home) -> None:
+    ended = called(*UNDO)
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out == "Nothing to restore: no run over many sessions is on record.\n"
+    assert called(*UNDO, "--json").document() == {"dry_run": False, "run": None, "sessions": []}
+    assert is_whole(home)
+
+
+@pytest.mark.parametrize("arguments", [(), ("--last-run", ID)])
+def test_which_sessions_are_meant_must_be_said(home: Home, arguments: tuple[str, ...]) -> None:
+    assert called("restore", *arguments).code == 2
+    assert is_whole(home)
+
+
+def test_a_session_whose_archive_is_missing_is_a_failure_and_not_restored_since(
+    home: Home,
+) -> None:
+    assert called("rotate", "--all", "--min-size", "1", "--yes").code == 0
+    (home.config / "sessrotate").rename(home.config / "gone")
+    ended = called(*UNDO)
+    assert ended.code == 74
+    assert "is missing: put it back" in ended.out
+    assert "restored since" not in ended.out
+
+
+@pytest.mark.parametrize("command", ["restore", "rotate"])
+def test_several_sessions_are_taken_up_where_an_interrupted_one_left_off(
+    home: Home, command: str
+) -> None:
+    whole = home.live.read_bytes()
+    home.rotate()
+    homes.crashed(home.restore, "sessrotate.in_place.seal.finish")
+    assert called("doctor").code == 1
+    ended = called(command, ID, OTHER, "--yes")
+    assert ended.code == 0, ended
+    assert "unsafe-adopt" not in ended.out
+    assert home.stitched() == whole
+    assert called("doctor").code == 0

@@ -1,0 +1,392 @@
+"""`sessrotate search`: what is found in all sessions, how it is shown, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from support import codex_sessions, gemini_sessions, homes
+from support.codex_sessions import Rows
+from support.command_line import (
+    COMMAND,
+    ENVIRONMENT,
+    ID,
+    REAL,
+    SECONDS,
+    assert_one_sentence,
+    boundary,
+    has_colour,
+    on_terminal,
+    piped,
+    raw_controls,
+    without_ansi,
+    write,
+)
+from support.homes import Home
+from support.limits import MIB, weighed
+from support.talks import answer, call, prompt, talk
+
+OTHER = "55555555-0000-4000-a000-000000000002"
+NEWER = "66666666-0000-4000-a000-000000000003"
+DATA = talk() + boundary(60) + prompt(61, "the needle\nin the tail") + answer(62, "no")
+
+
+def later(data: bytes, session: str) -> bytes:
+    """Return a session of another id, a day younger."""
+    return data.replace(ID.encode(), session.encode()).replace(b"2026-03-01", b"2026-03-02")
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))
+    monkeypatch.setenv("GEMINI_CLI_HOME", str(tmp_path / "gemini"))
+    return homes.home(tmp_path, monkeypatch, DATA)
+
+
+@pytest.fixture
+def env(home: Home, tmp_path: Path) -> dict[str, str]:
+    return {
+        **home.env,
+        "CODEX_HOME": str(tmp_path / "codex"),
+        "GEMINI_CLI_HOME": str(tmp_path / "gemini"),
+    }
+
+
+def hits(env: dict[str, str], *arguments: str) -> list[dict[str, object]]:
+    ended = piped("search", "--json", *arguments, env=env)
+    assert ended.code in {0, 1}, ended
+    return [json.loads(line) for line in ended.out.splitlines()]
+
+
+def commands(text: str) -> list[list[str]]:
+    return [
+        shlex.split(line.partition("sessrotate ")[2])
+        for line in without_ansi(text).splitlines()
+        if " · sessrotate read " in line
+    ]
+
+
+# ── where it is looked for ───────────────────────────────────────────────────────────────────
+
+
+def test_what_an_agent_said_is_found_and_shown_by_its_path(home: Home, env: dict[str, str]) -> None:
+    said = b"".join(
+        json.dumps({**json.loads(line), "isSidechain": True, "agentId": "a1"}).encode() + b"\n"
+        for line in (prompt(71, "look into it"), answer(72, "a thimble in the agent"))
+    )
+    path = write(home.live.with_suffix("") / "subagents" / "agent-a1.jsonl", said)
+    (hit,) = hits(env, "thimble")
+    assert (hit["session"], hit["text"]) == (str(path), "a thimble in the agent")
+    ended = piped("search", "thimble", env=env)
+    (command,) = commands(ended.out)
+    assert command[:2] == ["read", str(path)]
+    assert "a thimble in the agent" in piped(*command, env=env).out
+    home.rotate()
+    assert len(hits(env, "thimble")) == 1
+
+
+# ── what is shown ────────────────────────────────────────────────────────────────────────────
+
+
+def test_hits_stand_below_their_session_each_with_the_command_that_shows_it(
+    home: Home, env: dict[str, str]
+) -> None:
+    ended = piped("search", "needle", env=env)
+    offset = len(boundary(60))
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out == (
+        f"{ID[:8]} · first prompt · {homes.PROJECT} · 2026-03-01 10:01:02\n"
+        f"  You · 2026-03-01 10:01:01 · sessrotate read {ID[:8]} --at 2:{offset}\n"
+        "    the needle\n"
+    )
+    assert home.live.exists()
+
+
+@pytest.mark.parametrize("state", ["live", "rotated", "plain"])
+@pytest.mark.parametrize(
+    "pattern", ["first prompt", "it broke", "a hidden", "caveat", "of the agent", "^att$", "make"]
+)
+def test_the_command_that_is_shown_shows_the_hit(
+    home: Home, env: dict[str, str], pattern: str, state: str
+) -> None:
+    if state != "live":
+        home.rotate(codec="plain" if state == "plain" else "zstd")
+    (command,) = commands(piped("search", pattern, env=env).out)
+    shown = piped(*command, env=env)
+    assert shown.code == 0
+    first = "\n".join(shown.out.split("\n")[:8])
+    assert pattern.strip("^$") in first
+
+
+def test_newest_sessions_come_first(home: Home, env: dict[str, str]) -> None:
+    write(home.live.with_name(f"{NEWER}.jsonl"), later(DATA, NEWER))
+    assert [hit["session"] for hit in hits(env, "needle")] == [NEWER, ID]
+    headings = [
+        line for line in piped("search", "needle", env=env).out.split("\n") if "first" in line
+    ]
+    assert [line[:8] for line in headings] == [NEWER[:8], ID[:8]]
+
+
+@pytest.mark.usefixtures("home")
+def test_json_is_an_object_a_line(env: dict[str, str]) -> None:
+    assert hits(env, "in the") == [
+        {
+            "session": ID,
+            "client": "claude",
+            "project": homes.PROJECT,
+            "title": "first prompt",
+            "segment": 2,
+            "offset": len(boundary(60)),
+            "time": "2026-03-01T10:01:01.000Z",
+            "who": "You",
+            "text": "in the tail",
+        }
+    ]
+
+
+def test_lines_around_a_hit_are_shown_with_context(home: Home, env: dict[str, str]) -> None:
+    text = "\n".join(f"line {n}" for n in range(20))
+    home.append(prompt(70, text))
+    shown = piped("search", "line (3|5|15)$", "-C", "1", env=env).out.split("\n")[2:]
+    assert shown == [
+        *("      line 2", "    > line 3", "      line 4", "    > line 5", "      line 6", "    --"),
+        *("      line 14", "    > line 15", "      line 16", ""),
+    ]
+
+
+@pytest.mark.usefixtures("home")
+def test_a_match_is_marked_on_a_terminal_unless_colours_are_not_wanted(env: dict[str, str]) -> None:
+    shown = on_terminal("search", "needle", env=env).out
+    assert "the \x1b[1;31mneedle\x1b[0m\n" in shown
+    assert not has_colour(on_terminal("search", "needle", env={**env, "NO_COLOR": "1"}).out)
+    assert not has_colour(piped("search", "needle", env=env).out)
+    assert without_ansi(shown) == piped("search", "needle", env=env).out
+
+
+def test_a_session_cannot_command_a_terminal(home: Home, env: dict[str, str]) -> None:
+    home.append(prompt(70, "x\x1b]0;title\x07 \u202eneedle\x9b31m\r\nneedle\ttab"))
+    home.append(b'{"torn \x1b[2J needle\n')
+    ended = on_terminal("search", "needle", env={**env, "NO_COLOR": "1"})
+    assert raw_controls(ended.out) == set()
+    assert "\u202e" not in ended.out
+    assert "needle tab" in ended.out
+    lines = piped("search", "--json", "needle", env=env).out
+    assert lines.isascii()
+    assert raw_controls(lines) == set()
+
+
+# ── what is searched ─────────────────────────────────────────────────────────────────────────
+
+
+def test_what_people_see_is_searched_and_with_raw_what_is_in_the_file(
+    home: Home, env: dict[str, str]
+) -> None:
+    home.append(answer(70, call("Bash", "t9", command='echo "größe"\nls')))
+    assert len(hits(env, 'echo "größe"$')) == 1
+    assert hits(env, "tool_use") == []
+    raw = hits(env, "--raw", "-F", 'echo \\"größe\\"\\nls')
+    assert [hit["text"] for hit in raw] != []
+    (command,) = commands(piped("search", "--raw", "-F", '\\"größe', env=env).out)
+    assert piped(*command, env=env).out.encode() == answer(
+        70, call("Bash", "t9", command='echo "größe"\nls')
+    )
+
+
+def test_case_and_expressions_are_as_asked(home: Home, env: dict[str, str]) -> None:
+    home.append(prompt(70, "a.b(c"))
+    assert len(hits(env, "-i", "NEEDLE")) == 1
+    assert hits(env, "NEEDLE") == []
+    assert len(hits(env, "-F", "a.b(c")) == 1
+    assert hits(env, "-F", "a.b.c") == []
+    assert len(hits(env, "-F", "-i", "A.B(C")) == 1
+
+
+def test_sessions_are_chosen_by_project_client_and_time(home: Home, env: dict[str, str]) -> None:
+    write(home.config / "projects" / "-srv-other" / f"{NEWER}.jsonl", later(DATA, NEWER))
+    assert [hit["session"] for hit in hits(env, "needle", "--project", homes.PROJECT)] == [ID]
+    assert [hit["session"] for hit in hits(env, "needle", "--since", "2026-03-02")] == [NEWER]
+    early = hits(
+        env, "prompt|needle", "--since", "2026-03-01T10:00:14Z", "--project", homes.PROJECT
+    )
+    assert [hit["text"] for hit in early] == ["the needle"]
+    assert hits(env, "needle", "--client", "codex") == []
+    assert_one_sentence(piped("search", "x", "--client", "nobody", env=env), 2)
+    assert_one_sentence(piped("search", "x", "--since", "yesteryear", env=env), 2)
+
+
+@pytest.mark.usefixtures("home")
+def test_sessions_of_all_clients_are_searched(env: dict[str, str], tmp_path: Path) -> None:
+    rows = Rows()
+    rows.add("session_meta", id=codex_sessions.ID, cwd="/srv/demo")
+    rows.turn("a needle for codex")
+    rollout = f"rollout-2026-11-21T12-00-00-{codex_sessions.ID}.jsonl"
+    write(tmp_path / "codex" / "sessions" / "2026" / "11" / "21" / rollout,
+          b"\n".join([*rows.lines, b""]))  # fmt: skip
+    first = gemini_sessions.message("m1", content=[{"text": "a needle for gemini"}])
+    kept = gemini_sessions.message("m2", content=[{"text": "a needle for all that was kept"}])
+    name = f"session-2026-11-21T23-37-{gemini_sessions.UUID[:8]}.jsonl"
+    write(tmp_path / "gemini" / ".gemini" / "tmp" / ("0" * 64) / "chats" / name,
+          gemini_sessions.file(gemini_sessions.metadata(), first,
+                               gemini_sessions.update(first, kept)))  # fmt: skip
+    found = hits(env, "needle")
+    assert sorted(str(hit["client"]) for hit in found) == [
+        "claude", "codex", "codex", "gemini", "gemini",
+    ]  # fmt: skip
+    for command in commands(piped("search", "a needle", env=env).out):
+        shown = piped(*command, env=env)
+        assert (shown.code, "a needle for" in shown.out.split("\n\n")[0]) == (0, True), command
+
+
+def test_a_record_that_stands_twice_is_shown_once(home: Home, env: dict[str, str]) -> None:
+    home.append(prompt(61, "the needle\nin the tail", slug="copied"))
+    assert len(hits(env, "needle")) == 1
+    before = hits(env, "prompt|answer")
+    home.rotate()
+    assert hits(env, "prompt|answer") == before
+
+
+def test_what_archive_put_away_is_found_and_shown(home: Home, env: dict[str, str]) -> None:
+    home.rotate()
+    before = hits(env, "answer|needle")
+    homes.another(home, OTHER, DATA)
+    home.age()
+    for path in home.live.parent.glob("*.jsonl"):
+        os.utime(path, (1_700_000_000, 1_700_000_000))
+    ended = piped("archive", ID, env=env)
+    assert ended.code == 0, ended
+    assert not home.live.exists()
+    assert [hit for hit in hits(env, "answer|needle") if hit["session"] == ID] == before
+    (command,) = [
+        each for each in commands(piped("search", "needle", env=env).out) if ID[:8] in each
+    ]
+    assert "the needle" in piped(*command, env=env).out
+
+
+def test_pruned_segments_are_said_not_to_be_searched(home: Home, env: dict[str, str]) -> None:
+    home.rotate()
+    assert piped("prune", ID, "--keep-last", "1", "--yes", env=env).code == 0
+    ended = piped("search", "first prompt|needle", env=env)
+    assert ended.code == 0
+    assert "1 pruned segment was not searched" in ended.err
+    assert "the needle" in ended.out
+
+
+# ── how it ends ──────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.usefixtures("home")
+def test_nothing_found_is_exit_code_1_and_no_word(env: dict[str, str]) -> None:
+    ended = piped("search", "nowhere to be found", env=env)
+    assert (ended.code, ended.out, ended.err) == (1, "", "")
+    assert piped("search", "needle", env={**env, "CLAUDE_CONFIG_DIR": "/nonexistent"}).code == 1
+
+
+@pytest.mark.parametrize("regex", ["(", "[a", "*x", "a{2,1}"])
+def test_a_bad_expression_is_exit_code_2(env: dict[str, str], regex: str) -> None:
+    assert_one_sentence(piped("search", regex, env=env), 2)
+
+
+def test_a_damaged_session_is_named_and_the_rest_is_searched(
+    home: Home, env: dict[str, str]
+) -> None:
+    home.rotate(codec="plain")
+    homes.another(home, OTHER, later(DATA, OTHER))
+    broken = home.archive / f"{ID}.jsonl"
+    broken.write_bytes(broken.read_bytes().replace(b"first answer", b"FIRST answer"))
+    write(home.live.with_name("77777777-0000-4000-a000-000000000009.jsonl"), b"no session\n" * 9)
+    ended = piped("search", "needle", env=env)
+    assert ended.code == 74
+    assert [line.split(" · ")[0] for line in ended.out.split("\n") if "first" in line] == [
+        OTHER[:8], ID[:8],
+    ]  # fmt: skip
+    assert "Segment 0" in ended.err
+    assert "77777777" in ended.err
+
+
+def test_a_closed_pipe_ends_it_quietly(home: Home, env: dict[str, str]) -> None:
+    for number in range(3000):
+        home.append(prompt(100 + number, f"needle {number} " + "x" * 100))
+    program = f"{COMMAND} search needle | head -n 1"
+    done = subprocess.run(
+        ["bash", "-c", f"{program}; echo ${{PIPESTATUS[0]}}"],
+        env={**ENVIRONMENT, **env}, capture_output=True, text=True, check=False, timeout=SECONDS,
+    )  # fmt: skip
+    assert done.stderr == ""
+    assert done.stdout.split("\n")[-2] == "0"
+
+
+def test_ctrl_c_ends_it_with_130(home: Home, env: dict[str, str]) -> None:
+    home.append(prompt(100, "a" * 30 + "b"))
+    running = subprocess.Popen(
+        [*REAL, "search", "needle|(a|aa)+$"],
+        env={**ENVIRONMENT, **env}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert running.stdout is not None
+    assert "first prompt" in running.stdout.readline()  # streamed: it is still at work
+    running.send_signal(signal.SIGINT)
+    _, said = running.communicate(timeout=SECONDS)
+    assert (running.returncode, said) == (130, "sessrotate: Interrupted.\n")
+
+
+# ── at a place ───────────────────────────────────────────────────────────────────────────────
+
+
+def test_read_shows_all_from_a_place_on(home: Home, env: dict[str, str]) -> None:
+    whole = piped("read", ID, "--history", env=env).out
+    second = DATA.index(b"second prompt")
+    start = DATA.rindex(b"\n", 0, second) + 1
+    for _ in range(2):
+        shown = piped("read", ID, "--at", f"0:{start}", env=env).out
+        assert whole.endswith(shown)
+        assert shown.startswith("You · 2026-03-01 10:00:13\n> second prompt\n")
+        assert piped("read", ID, "--at", f"0:{second}", env=env).out == shown
+        raw = piped("read", ID, "--at", f"0:{start}", "--format", "jsonl", env=env).out
+        assert raw.encode() == DATA[start:]
+        home.rotate()
+
+
+@pytest.mark.parametrize(
+    "at", ["7:0", "0:99999999", "x", "1", "-1:0", "0:0:0", "1:99999999999999999"]
+)
+@pytest.mark.usefixtures("home")
+def test_a_place_where_nothing_is_is_wrong_usage(env: dict[str, str], at: str) -> None:
+    assert_one_sentence(piped("read", ID, f"--at={at}", env=env), 2)
+
+
+def test_a_place_and_a_part_of_the_session_are_not_both_asked_for(env: dict[str, str]) -> None:
+    assert_one_sentence(piped("read", ID, "--at", "0:0", "--history", env=env), 2)
+    assert_one_sentence(piped("read", ID, "--at", "0:0", "--segment", "1", env=env), 2)
+
+
+# ── many bytes ───────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("word", ["needle", "x{3}y"])
+def test_two_processes_find_what_one_finds_in_bounded_memory(
+    home: Home, env: dict[str, str], word: str
+) -> None:
+    rows = [
+        prompt(n, f"{n} " + "word " * 2000 + ("needle" if n % 50 == 0 else "")) for n in range(6000)
+    ]
+    rows.insert(3000, boundary(9000))
+    long = prompt(9001, "z" * (40 * MIB) + "needle")
+    path = write(home.live.with_name(f"{NEWER}.jsonl"), later(b"".join([*rows, long]), NEWER))
+    assert path.stat().st_size > 64 * MIB
+    here = hits(env, word)  # beside the threads of this process, nothing is forked
+    program = (
+        str(shutil.which("env")),
+        *(f"{name}={value}" for name, value in env.items()),
+        COMMAND,
+    )
+    done = weighed("search", "--json", word, program=program)
+    assert [json.loads(line) for line in done.out.splitlines()] == here
+    assert done.peak_mib <= 64
+    assert "1 line longer than 8 MiB" in done.err
+    assert len(here) == (121 if word == "needle" else 0)

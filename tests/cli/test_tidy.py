@@ -1,0 +1,228 @@
+"""`tidy` says what the disk will gain, asks, and what it then says is what `du` says.
+
+Rule: the disk is measured here by `stat`, file by file, and not by the code.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from cli.test_prune import asked
+from sessrotate.render.common import size
+from sessrotate.system import user_folders
+from support import command_line, homes
+from support.command_line import ID, called, write
+from support.homes import Home, snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+DATA: Final = command_line.session(boundaries=6, rows=20, padding=30_000)
+SMALL: Final = command_line.session(boundaries=2, rows=3, padding=1000)
+LARGE: Final = "5e55107a-0000-4000-a000-000000000200"
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    made = homes.home(tmp_path, monkeypatch, DATA)
+    another(made, LARGE, command_line.session(boundaries=9, rows=20, padding=40_000))
+    return made
+
+
+def another(home: Home, session: str, data: bytes) -> Path:
+    path = home.live.with_name(f"{session}.jsonl")
+    return write(path, data.replace(ID.encode(), session.encode()))
+
+
+def on_disk(folder: Path) -> int:
+    """Return what a folder takes, as `du` counts it."""
+
+    def below(path: Path) -> Iterator[os.stat_result]:
+        yield path.lstat()
+        if path.is_dir() and not path.is_symlink():
+            for entry in path.iterdir():
+                yield from below(entry)
+
+    return sum(
+        {(each.st_dev, each.st_ino): each.st_blocks * 512 for each in below(folder)}.values()
+    )
+
+
+def taken(home: Home) -> int:
+    return sum(
+        on_disk(folder)
+        for folder in (home.config / "projects", home.config / "sessrotate")
+        if folder.exists()
+    )
+
+
+def planned(*arguments: str) -> Any:
+    return called("tidy", "--dry-run", "--json", *arguments).document()
+
+
+def test_a_dry_run_tells_within_a_fifth_what_is_then_measured(home: Home) -> None:
+    before, was = taken(home), snapshot(home.config.parent)
+    told = planned()
+    assert snapshot(home.config.parent) == was
+    done = called("tidy", "--yes", "--json").document()
+    gained = before - taken(home)
+    assert done["disk_bytes_before"] == before
+    assert done["disk_bytes_gained"] == pytest.approx(gained, rel=0.01)
+    assert told["disk_bytes_gained"] == pytest.approx(gained, rel=0.2)
+    assert {each["session"] for each in done["sessions"] if each["result"] == "done"} == {ID, LARGE}
+    assert home.stitched() == DATA
+    assert planned()["disk_bytes_gained"] == 0
+
+
+def test_what_is_needed_is_got_from_the_largest_session_and_no_more_is_done(home: Home) -> None:
+    assert called("tidy", "--yes", "--need", "1M").code == 0
+    assert not home.archived()
+    assert (home.archive.parent / LARGE).exists()
+
+
+def test_more_than_there_is_is_said_with_the_difference(home: Home) -> None:
+    ended = called("tidy", "--yes", "--need", "1G")
+    assert ended.code == 0
+    assert "less than the 1.0 GiB you need" in ended.out
+    assert home.archived()
+
+
+def test_a_named_session_is_rotated_however_little_it_gains_and_no_other(home: Home) -> None:
+    path = another(home, "5e55107a-0000-4000-a000-000000000300", SMALL)
+    assert planned()["disk_bytes_gained"] > 0
+    assert called("tidy", "--yes", path.stem).code == 0
+    assert (home.archive.parent / path.stem).exists()
+    assert not home.archived()
+
+
+def test_a_small_session_is_left_unless_it_is_named(home: Home) -> None:
+    path = another(home, "5e55107a-0000-4000-a000-000000000300", SMALL)
+    assert called("tidy", "--yes").code == 0
+    assert path.read_bytes() == SMALL.replace(ID.encode(), path.stem.encode())
+
+
+def test_nobody_is_asked_without_a_terminal_and_nothing_is_done(home: Home) -> None:
+    was = snapshot(home.config.parent)
+    assert called("tidy").code == 2
+    assert called("tidy", "--json").code == 2
+    assert snapshot(home.config.parent) == was
+
+
+def test_rules_are_applied_only_where_there_are_some(home: Home, tmp_path: Path) -> None:
+    assert called("tidy", "--yes").code == 0
+    assert not (home.config / "sessrotate" / ".trash").exists()
+    archived = home.archived()
+    rules = write(tmp_path / "rules.toml", b"[prune]\nkeep_last = 1\n")
+    ended = called("tidy", "--yes", "--config", rules)
+    assert ended.code == 0
+    assert "Pruned" in ended.out
+    assert len(home.archived()) < len(archived)
+
+
+def test_what_a_person_pruned_stays_in_the_trash_unless_a_rule_says_otherwise(
+    home: Home, tmp_path: Path
+) -> None:
+    assert called("rotate", ID).code == 0
+    assert called("prune", "--keep-last", "1", "--yes", ID).code == 0
+    manifest = home.archive / "manifest.json"  # that was two months ago
+    dated = re.sub(
+        rb'("pruned":\s*\{[^}]*"at":\s*")20\d\d-\d\d', rb"\g<1>2026-01", manifest.read_bytes()
+    )
+    assert dated != manifest.read_bytes()
+    manifest.write_bytes(dated)
+    trashed = command_line.names_in(home.archive / "trash")
+    assert trashed
+    shown = called("tidy", "--dry-run").out
+    assert "delete for good" not in shown
+    assert called("tidy", "--yes").code == 0
+    assert command_line.names_in(home.archive / "trash") == trashed
+    rules = write(tmp_path / "rules.toml", b'[trash]\ngrace = "30d"\n')
+    shown = called("tidy", "--dry-run", "--config", rules).out
+    assert "delete for good" in shown
+    assert "Undo" not in shown
+    assert called("tidy", "--yes", "--config", rules).code == 0
+    assert not (home.archive / "trash").exists()
+
+
+def test_a_session_in_use_is_passed_over_and_said(home: Home) -> None:
+    registered = {"pid": os.getpid(), "sessionId": ID, "cwd": "/"}
+    write(home.config / "sessions" / f"{os.getpid()}.json", json.dumps(registered).encode())
+    ended = called("tidy", "--yes")
+    assert ended.code == 0
+    assert "1 session is in use" in ended.out
+    assert home.live.read_bytes() == DATA
+
+
+def test_the_plan_fits_on_a_screen_however_many_sessions_there_are(home: Home) -> None:
+    for number in range(30):
+        another(home, f"5e55107a-0000-4000-a000-0000000004{number:02}", DATA)
+    ended = called("tidy", "--dry-run")
+    assert ended.code == 0
+    assert len(ended.out.splitlines()) <= 24
+    assert max(map(len, ended.out.splitlines())) <= 100
+    assert "and 22 more" in ended.out
+
+
+@pytest.mark.parametrize(("answer", "is_done"), [("y\n", True), ("n\n", False), ("\n", False)])
+def test_a_person_is_shown_the_plan_and_asked(home: Home, answer: str, is_done: bool) -> None:
+    code, said = asked(answer, "tidy", env=home.env)
+    assert code == 0
+    assert "Tidying frees about" in said
+    assert said.count("Continue? [y/N]") == 1
+    assert bool(home.archived()) == is_done
+    assert ("Freed" in said) == is_done
+
+
+def test_a_newcomer_with_sixty_sessions_gets_what_was_promised(home: Home) -> None:
+    for number in range(58):  # most were never compacted, or are small
+        kind = command_line.session(boundaries=number % 7 // 5 * 8, rows=10, padding=900 * number)
+        another(home, f"5e55107a-0000-4000-a000-0000000005{number:02}", kind)
+    status = called().out
+    told = planned()["disk_bytes_gained"]
+    was = {path: path.read_bytes() for path in home.live.parent.iterdir()}
+
+    def du() -> int:
+        folders = [home.config / "projects", home.config / "sessrotate"]
+        said = subprocess.run(
+            ["du", "-sc", "--block-size=1", *(each for each in folders if each.exists())],
+            capture_output=True,
+            check=True,
+            text=True,
+        ).stdout
+        return int(said.splitlines()[-1].split()[0])
+
+    before = du()
+    ended = called("tidy", "--yes")
+    gained = before - du()
+    assert ended.code == 0
+    assert f"about {size(told)}" in status
+    assert told == pytest.approx(gained, rel=0.2)
+    (freed,) = re.findall(r"Freed ([0-9.]+) MiB of the disk", ended.out)
+    assert float(freed) * 2**20 == pytest.approx(gained, rel=0.01)
+    assert called("verify", "--all").code == 0
+    assert called("restore", "--last-run", "--yes").code == 0
+    assert {path: path.read_bytes() for path in was} == was
+
+
+@pytest.mark.usefixtures("home")
+def test_a_session_that_its_owner_restored_is_named_with_what_to_do() -> None:
+    assert called("tidy", "--yes", ID).code == 0
+    assert called("restore", ID).code == 0
+    ended = called("tidy", "--dry-run", ID)
+    assert f"{ID} is left as it is. Its owner restored it" in ended.out
+    assert f"sessrotate rotate {ID}" in ended.out
+
+
+@pytest.mark.usefixtures("home")
+def test_what_the_journal_does_not_have_is_not_said_to_be_undone() -> None:
+    write(user_folders.journal_folder(), b"no folder")
+    ended = called("tidy", "--yes")
+    assert "Rotated 2 sessions." in ended.out
+    assert "--last-run" not in ended.out

@@ -1,0 +1,66 @@
+"""What a rotation says that the disk gains, held against `du`."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+import generate_session
+from generate_session import Options
+from support import command_line, homes
+from support.command_line import called
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MIB: Final = 1024 * 1024
+
+
+def generated(options: Options) -> bytes:
+    file = BytesIO()
+    generate_session.generate(file, options)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        pytest.param(Options(size=20 * MIB, images=8), id="pictures"),
+        pytest.param(Options(size=12 * MIB, boundaries=40), id="many segments"),
+        pytest.param(Options(size=60 * MIB, images=20, boundaries=9), id="told from samples"),
+    ],
+)
+@pytest.mark.parametrize("options", [(), ("--no-compress",)])
+def test_it_is_what_du_says_and_a_dry_run_tells_it_within_a_fifth(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    shape: Options,
+    options: tuple[str, ...],
+) -> None:
+    home = homes.home(tmp_path, monkeypatch, generated(shape))
+    before = homes.on_disk(home.config)
+    would = called("split", "--in-place", "--dry-run", "--json", home.live, *options)
+    done = called("split", "--in-place", "--json", home.live, *options)
+    gained = before - homes.on_disk(home.config)
+    told = done.document()["disk"]
+    assert abs(told["bytes_gained"] - gained) <= max(0.01 * abs(gained), 32 * 1024)
+    assert told["bytes_before"] - told["bytes_after"] == told["bytes_gained"]
+    guess = would.document()["disk"]
+    assert guess["is_estimated"]
+    assert abs(guess["bytes_gained"] - gained) <= max(abs(gained) / 5, MIB / 4)
+    assert gained > 0 or options
+
+
+def test_what_was_only_moved_is_not_called_freed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = command_line.session(boundaries=2, padding=64 * 1024)
+    home = homes.home(tmp_path, monkeypatch, data)
+    ended = called("split", "--in-place", "--no-compress", home.live)
+    assert "On disk, that freed nothing" in ended.out
+    home.restore()
+    ended = called("split", "--in-place", home.live)
+    assert "On disk, that freed " in ended.out
+    assert "freed nothing" not in ended.out

@@ -1,0 +1,26 @@
+"""What a scheduled run knows of the machine is what whoever installed it knew."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+import sessrotate
+from sessrotate.job import schedule
+
+READ: Final = re.compile(r'environ\.get\("([A-Z_]+)"\)')
+
+
+def test_every_variable_that_names_a_folder_is_carried_and_documented() -> None:
+    source = Path(sessrotate.__file__).parent
+    found = {
+        name
+        for package in ("clients", "system")
+        for path in (source / package).rglob("*.py")
+        for name in READ.findall(path.read_text())
+    }
+    assert {"CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME"} <= found
+    assert found <= {*schedule.CARRIED}
+    guide = Path(__file__).parents[3] / "docs" / "guide" / "scheduling.md"
+    assert all(f"`{name}`" in guide.read_text() for name in schedule.CARRIED)

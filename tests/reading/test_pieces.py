@@ -1,0 +1,69 @@
+"""What another run moves away while a session is read is not called damaged."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from sessrotate.archive import state
+from sessrotate.errors import DamagedError, InUseError
+from sessrotate.in_place import operations
+from sessrotate.reading import stitch
+from sessrotate.retention import compress, prune
+from sessrotate.retention.policy import Policy
+from support import command_line, homes, oracle
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from support.homes import Home
+
+DATA: Final = command_line.session(boundaries=4, padding=400)
+BODIES: Final = oracle.bodies(DATA)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    made = homes.home(tmp_path, monkeypatch, DATA)
+    made.rotate()
+    return made
+
+
+def restored(home: Home) -> None:
+    assert operations.restore_session(home.where, 1, homes.silent) is not None
+
+
+def pruned(home: Home) -> None:
+    plan = prune.prepare([home.where], Policy(keep_last=1), 1_800_000_000.0, lambda _done: None)
+    assert [done.error for done in prune.execute(plan, 1)] == [None]
+
+
+def compressed(home: Home) -> None:
+    assert compress.compress(home.where, 1, lambda _done: None).segments == 4
+
+
+@pytest.mark.parametrize("move", [restored, pruned, compressed], ids=lambda move: move.__name__)
+def test_who_reads_beside_another_run_is_told_to_try_again(
+    home: Home, move: Callable[[Home], None]
+) -> None:
+    with state.opened(home.where) as found:
+        stitching = stitch.stream(found)
+        assert bytes(next(stitching)) == BODIES[0]
+        move(home)
+        for read in (
+            lambda: list(stitching),
+            lambda: stitch.verify(found, lambda _done: None),
+        ):
+            with pytest.raises(InUseError, match="was replaced while it was read; try again"):
+                read()
+
+
+def test_what_is_damaged_is_said_to_be_damaged(home: Home) -> None:
+    with state.opened(home.where) as found:
+        stitching = stitch.stream(found)
+        next(stitching)
+        (home.archive / f"{command_line.ID}.2.jsonl").write_bytes(b"something else")
+        with pytest.raises(DamagedError, match=r"Segment 2 .* is damaged"):
+            list(stitching)

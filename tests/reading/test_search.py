@@ -1,0 +1,313 @@
+"""A search finds what one finds who parses every line and looks at all that it says."""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sessrotate import open_session
+from sessrotate.clients.codex import view as codex_view
+from sessrotate.clients.gemini import reader as gemini_reader
+from sessrotate.parsing.records import Record
+from sessrotate.reading import select
+from sessrotate.reading.search import Hit, Problem, Query, Searched, search
+from sessrotate.reading.stretches import Window
+from sessrotate.segments import scan
+from support import codex_sessions, gemini_sessions, homes
+from support.codex_sessions import Rows
+from support.command_line import ID, boundary, write
+from support.examples import examples
+from support.homes import Home
+from support.talks import answer, call, prompt, result, talk, thinking
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sessrotate.model import Codec
+
+Places = list[tuple[int, int]]
+
+
+def query(pattern: str, flags: re.RegexFlag = re.NOFLAG, *, is_raw: bool = False) -> Query:
+    compiled = re.compile(pattern, flags | re.MULTILINE)
+    return Query(compiled, lambda view: view.kind, is_raw=is_raw)
+
+
+def places(path: Path, asked: Query, *windows: Window) -> Places:
+    """Return where the search finds something."""
+    found: Places = []
+    for window in windows or (Window(),):
+        *hits, end = search(path, asked, window)
+        assert isinstance(end, Searched)
+        for each in hits:
+            assert isinstance(each, Hit), each
+            found.append((each.segment, each.offset))
+    return found
+
+
+def parsed(path: Path, asked: Query) -> Places:
+    """Return where one finds something who parses everything."""
+    with open_session(path) as session:
+        history = session.history()
+        return [
+            (record.segment, record.offset)
+            for record in (history if asked.is_raw else session.said(history))
+            if any(asked.pattern.search(text) for text in _texts(session.view, record, asked))
+        ]
+
+
+def _texts(view: object, record: Record, asked: Query) -> Iterator[str]:
+    assert callable(view)
+    yield from select.texts(record, None if asked.is_raw else view(record))
+
+
+# ── against an oracle ────────────────────────────────────────────────────────────────────────
+
+WORDS = [
+    "needle",
+    "Needle",
+    "a/b",
+    'say "x"',
+    "größe",
+    "\x1b[31m",
+    "é\u2028",
+    "nee",
+    "dle",
+    "\n",
+    "Kelvin",
+]
+TEXT = st.lists(st.sampled_from([*WORDS, " "]), max_size=5).map("".join)
+
+
+def escaped(line: bytes, how: str) -> bytes:
+    """Return a row written by a client that escapes more than it must."""
+    if how == "all ASCII":
+        return json.dumps(json.loads(line), ensure_ascii=True).encode() + b"\n"
+    if how == "letters":
+        return line.replace(b"nee", b"n\\u0065e").replace(b"dle", b"\\u0064le")
+    if how == "slashes":
+        return line.replace(b"a/b", b"a\\/b")
+    return line
+
+
+def row_of(number: int, kind: str, text: str) -> bytes:
+    match kind:
+        case "answer":
+            return answer(number, thinking(text[:3]), text)
+        case "call":
+            return answer(number, call("Bash", f"t{number}", command=text))
+        case "result":
+            return result(number, f"t{number}", [{"type": "text", "text": text}])
+        case "boundary":
+            return boundary(number)
+        case "torn":
+            return text.replace("\n", " ").encode("utf-8", "surrogatepass") + b"\n"
+    return prompt(number, text)
+
+
+SESSIONS = st.lists(
+    st.tuples(
+        st.sampled_from(["prompt", "answer", "call", "result", "boundary", "torn"]),
+        TEXT,
+        st.sampled_from(["", "all ASCII", "letters", "slashes"]),
+    ),
+    min_size=1,
+    max_size=12,
+)
+PATTERNS = st.sampled_from(
+    ["needle", "(?i)NEEDLE", "nee|Kelvin", "a/b", 'say "', "größe", "\\d", "^needle$", "e+d", "x",
+     "(?i)kelvin", "type", "uuid", "nee.?dle", "\x1b", "(?s)nee.*a/b"]
+)  # fmt: skip
+
+
+@examples(400)
+@given(rows=SESSIONS, pattern=PATTERNS, is_raw=st.booleans(), step=st.integers(40, 900))
+def test_what_is_found_is_what_one_finds_who_parses_everything(
+    tmp_path_factory: pytest.TempPathFactory,
+    rows: list[tuple[str, str, str]],
+    pattern: str,
+    is_raw: bool,
+    step: int,
+) -> None:
+    data = prompt(99, "first") + b"".join(
+        escaped(row_of(n, kind, text), how if kind != "torn" else "")
+        for n, (kind, text, how) in enumerate(rows)
+    )
+    path = write(tmp_path_factory.mktemp("s") / f"{ID}.jsonl", data)
+    asked = query(pattern, is_raw=is_raw)
+    expected = parsed(path, asked)
+    assert places(path, asked) == expected
+    starts = range(0, len(data) + step, step)
+    windows = [Window(begin, begin + step) for begin in starts]
+    assert places(path, asked, *windows[:-1], Window(windows[-1].begin)) == expected
+
+
+def test_windows_that_are_cut_where_lines_begin_or_end_miss_none(tmp_path: Path) -> None:
+    data = talk()
+    path = write(tmp_path / f"{ID}.jsonl", data)
+    ends = [at + 1 for at, byte in enumerate(data) if byte == ord("\n")]
+    expected = parsed(path, query("e", is_raw=True))
+    assert len(expected) == len(ends)
+    for shift in (-1, 0, 1):
+        cuts = [0, *(end + shift for end in ends[:-1])]
+        windows = [Window(*each) for each in pairwise(cuts)]
+        assert places(path, query("e", is_raw=True), *windows, Window(cuts[-1])) == expected
+
+
+@pytest.mark.parametrize("path", [*codex_sessions.FILES, codex_sessions.BARE], ids=lambda p: p.name)
+@pytest.mark.parametrize("is_raw", [False, True])
+def test_so_it_is_in_sessions_of_codex(path: Path, is_raw: bool) -> None:
+    for pattern in ("the", "(?i)CODEX", "echo", "\\d{3}", "aborted: ", "This session", "cwd"):
+        asked = query(pattern, is_raw=is_raw)
+        assert places(path, asked) == parsed(path, asked), pattern
+
+
+@pytest.mark.parametrize(
+    "path", [*gemini_sessions.APPENDED, *gemini_sessions.WHOLE], ids=lambda p: p.name
+)
+@pytest.mark.parametrize("is_raw", [False, True])
+def test_so_it_is_in_sessions_of_gemini(path: Path, is_raw: bool) -> None:
+    for pattern in ("the", "(?i)GEMINI", "\\*\\*[A-Z]", "echo", "zzz-nowhere"):
+        asked = query(pattern, is_raw=is_raw)
+        assert places(path, asked) == parsed(path, asked), pattern
+
+
+# ── words that only the view has ─────────────────────────────────────────────────────────────
+
+EVENTS = [("error", "message"), ("warning", "message"), ("stream_error", "message"),
+          ("turn_aborted", "reason"), ("thread_rolled_back", "num_turns")]  # fmt: skip
+
+
+@pytest.mark.parametrize(("event", "field"), EVENTS)
+def test_a_word_that_stands_before_an_event_of_codex_is_found(
+    tmp_path: Path, event: str, field: str
+) -> None:
+    rows = Rows()
+    rows.add("session_meta", id=codex_sessions.ID, cwd="/srv", forked_from_id="0000-1111")
+    rows.event(event, **{field: 2 if field == "num_turns" else "lost"})
+    path = write(tmp_path / f"rollout-2026-11-21T12-00-00-{codex_sessions.ID}.jsonl",
+                 b"\n".join([*rows.lines, b""]))  # fmt: skip
+    shown = event.replace("_", " ")
+    for pattern in (f"^{shown}: ", f"{shown[-2:]}: ", f"{shown}", f"(?i){shown.upper()}: ",
+                    "was forked", "from 0000-1111\\."):  # fmt: skip
+        asked = query(pattern)
+        assert places(path, asked) == parsed(path, asked), pattern
+        assert places(path, asked), pattern
+
+
+def test_an_escape_in_the_arguments_of_a_tool_may_be_escaped_itself(tmp_path: Path) -> None:
+    rows = Rows()
+    rows.add("session_meta", id=codex_sessions.ID, cwd="/srv")
+    rows.item(type="function_call", name="shell", call_id="1", arguments='{"cmd":"a \\u006eeedle"}')
+    plain = b"\n".join([*rows.lines, b""])
+    for data in (plain, plain.replace(b"\\\\u006e", b"\\u005cu006e")):
+        path = write(tmp_path / f"rollout-2026-11-21T12-00-00-{codex_sessions.ID}.jsonl", data)
+        assert len(places(path, query("needle"))) == 1, data
+
+
+def test_only_what_is_looked_for_makes_lines_of_events_worth_a_look() -> None:
+    assert b"error" not in codex_view.worded([b"needle"])
+    assert b"error" in codex_view.worded([b"or: needle"])
+    assert gemini_reader.worded([b"needle"]) == ()
+
+
+# ── archives ─────────────────────────────────────────────────────────────────────────────────
+
+MORE = boundary(60) + prompt(61, "the needle in the tail") + answer(62, "no")
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    return homes.home(tmp_path, monkeypatch, talk() + MORE)
+
+
+@pytest.mark.parametrize("codec", ["plain", "zstd"])
+def test_a_rotated_session_is_found_where_it_was_found_before(home: Home, codec: Codec) -> None:
+    before = {pattern: places(home.live, query(pattern)) for pattern in ("answer", "needle", "e")}
+    home.rotate(codec=codec)
+    home.append(prompt(70, "another needle"))
+    for pattern, expected in before.items():
+        found = places(home.live, query(pattern))
+        assert found[: len(expected)] == expected
+        assert found == parsed(home.live, query(pattern))
+        windows = [Window(begin, begin + 700) for begin in range(0, 9100, 700)]
+        assert places(home.live, query(pattern), *windows, Window(9100)) == found
+
+
+def test_a_damaged_segment_is_named_and_the_rest_is_found(home: Home) -> None:
+    home.rotate(codec="plain")
+    first = home.archive / f"{ID}.jsonl"
+    first.write_bytes(first.read_bytes().replace(b"first answer", b"first ANSWER"))
+    found = [*search(home.live, query("answer|needle"))]
+    problems = [each for each in found if isinstance(each, Problem)]
+    assert ["Segment 0" in str(each.error) for each in problems] == [True]
+    assert {each.segment for each in found if isinstance(each, Hit)} >= {1, 2}
+
+
+# ── what it takes ────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_session_in_which_nothing_may_match_is_not_cut(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no(*_: object, **__: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr("sessrotate.segments.scan.scan", no)
+    monkeypatch.setattr("sessrotate.clients.claude.reader.view", no)
+    assert places(home.live, query("nowhere to be found")) == []
+    with pytest.raises(AssertionError):
+        places(home.live, query("needle"))
+
+
+def test_a_session_that_is_searched_in_windows_is_cut_once_until_it_changes(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, cut = scan.scan, list[object]()
+
+    def noted(*each: Any) -> Any:
+        cut.append(each)
+        return real(*each)
+
+    monkeypatch.setattr(scan, "scan", noted)
+    windows = [Window(begin, begin + 700) for begin in range(0, 7000, 700)]
+    before = places(home.live, query("e"), *windows)
+    assert len(cut) == 1
+    home.append(boundary(80) + prompt(81, "e"))
+    after = places(home.live, query("e"), *windows, Window(7000))
+    assert after[: len(before)] == before
+    assert after[-1][0] == before[-1][0] + 1
+    assert len(cut) == 2
+
+
+def test_a_line_that_is_too_long_counts_only_where_it_may_match(tmp_path: Path) -> None:
+    long = prompt(3, "x" * (9 << 20) + "needle")
+    path = write(tmp_path / f"{ID}.jsonl", prompt(1, "needle") + long + prompt(2, "needle"))
+    *hits, end = search(path, query("needle"))
+    assert end == Searched(unsearched=1)
+    assert len(hits) == 2
+    assert [*search(path, query("nothing"))] == [Searched()]
+
+
+def test_what_shows_a_hit_is_told_with_it(home: Home) -> None:
+    def include(pattern: str) -> set[str]:
+        return {
+            word
+            for each in search(home.live, query(pattern))
+            if isinstance(each, Hit)
+            for word in each.include
+        }
+
+    assert include("first prompt") == set()
+    assert include("it broke") == {"tools"}
+    assert include("a hidden thought") == {"thinking"}
+    assert include("caveat") == {"meta"}
+    assert include("of the agent") == {"sidechains"}
+    assert include("^att$") == {"attachments"}

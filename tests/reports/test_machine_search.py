@@ -1,0 +1,93 @@
+"""All sessions are searched, newest first, and each record is found once, whatever happens."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from sessrotate.reading import search as reading_search
+from sessrotate.reading.search import Hit, Query, Searched
+from sessrotate.reports import machine_search
+from sessrotate.reports.machine_search import Shown
+from support import homes
+from support.command_line import ID, boundary, write
+from support.talks import prompt, talk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from sessrotate.reading.stretches import Window
+    from sessrotate.reports.session_info import SessionInfo
+    from support.homes import Home
+
+NEEDLES = [f"needle {n}" for n in range(40)]
+ROWS = [prompt(200 + n, needle) for n, needle in enumerate(NEEDLES)]
+DATA = talk() + b"".join(boundary(100 + n) + b"".join(ROWS[n : n + 8]) for n in range(0, 40, 8))
+"""Segments are larger than the windows of these tests, so that rotations fall inside of them."""
+
+QUERY = Query(re.compile("needle \\d+"), lambda view: view.kind)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    monkeypatch.setattr(machine_search, "WINDOW", 700)
+    return homes.home(tmp_path, monkeypatch, DATA)
+
+
+def text_of(_info: SessionInfo, hit: Hit) -> str:
+    return hit.groups[0][0].text
+
+
+def known() -> list[SessionInfo]:
+    return machine_search.known(lambda path, reason: pytest.fail(f"{path}: {reason}"))
+
+
+def found() -> list[str]:
+    told = [each for _, each in machine_search.found(known(), QUERY, text_of)]
+    assert isinstance(told[-1], Searched)
+    return [each.what for each in told if isinstance(each, Shown)]
+
+
+@pytest.mark.parametrize("state", ["live", "rotated"])
+def test_a_session_that_is_searched_in_windows_is_found_whole_and_once(
+    home: Home, state: str
+) -> None:
+    if state == "rotated":
+        home.rotate()
+        home.append(prompt(300, "needle 99"))
+    (info,) = known()
+    assert len([*machine_search.windows(info)]) > 4
+    assert found() == [*NEEDLES, *(["needle 99"] if state == "rotated" else [])]
+
+
+@pytest.mark.parametrize("at", [1, 4, 6, 9, 12])
+def test_a_rotation_between_two_windows_loses_no_hit(
+    home: Home, monkeypatch: pytest.MonkeyPatch, at: int
+) -> None:
+    real, seen = reading_search.search, []
+
+    def meanwhile(path: Path, query: Query, window: Window) -> Iterator[reading_search.Found]:
+        seen.append(window)
+        if len(seen) == at:
+            home.rotate()
+        yield from real(path, query, window)
+
+    monkeypatch.setattr(machine_search, "search", meanwhile)
+    assert sorted(found()) == sorted(NEEDLES)
+
+
+def test_sessions_that_hold_nothing_are_no_sessions_to_search(home: Home) -> None:
+    write(home.live.with_name("77777777-0000-4000-a000-000000000009.jsonl"), b"")
+    assert [each.id for each in known()] == [ID]
+
+
+def test_a_session_that_goes_away_meanwhile_is_passed_over(home: Home) -> None:
+    (info,) = known()
+    gone = replace(info, path=home.live.with_name("gone.jsonl"))
+    told = [*machine_search.found([gone, info], QUERY, text_of)]
+    assert [each.what for _, each in told if isinstance(each, Shown)] == NEEDLES
+    assert all(isinstance(each, Shown | Searched) for _, each in told)
