@@ -111,5 +111,13 @@ def keep(place: Place, path: Path) -> Path:
     return kept
 
 
+def said(kept: Path) -> str:
+    """Return what a person is told about a file that was kept."""
+    return (
+        f"{printable(str(kept))} has what was written besides: compare it with the session, then "
+        "remove it."
+    )
+
+
 def _folder(place: Place) -> Path:
     return place.config / FOLDER / ASIDE / place.project

@@ -54,6 +54,15 @@ def is_plain(found: State) -> bool:
     return stat.S_ISREG(status.st_mode) and status.st_nlink == 1 and is_own
 
 
+def is_superfluous(live: Source | None, pack: Source) -> bool:
+    """Tell whether the live file is the pack, or has all that is in it."""
+    # A backup makes two files of two names.
+    return live is not None and (
+        live.identity().is_same_file(pack.identity())
+        or is_beginning(live, pack, pack.identity().size)
+    )
+
+
 def is_beginning(one: Source | None, other: Source, size: int) -> bool:
     """Tell whether both files have so many bytes, and begin with the same."""
     if one is None or min(one.size(), other.size()) < size:

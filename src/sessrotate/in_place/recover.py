@@ -124,14 +124,7 @@ def _check_superfluous(found: State) -> None:
 
 
 def _is_superfluous(found: State) -> bool:
-    live, pack = found.live, found.pack
-    if pack is None or found.match == "pack":
-        return True
-    # Without an intent it may be the live file, too; and a backup makes two files of two names.
-    return live is not None and (
-        live.identity().is_same_file(pack.identity())
-        or drafted.is_beginning(live, pack, pack.identity().size)
-    )
+    return found.pack is None or drafted.is_superfluous(found.live, found.pack)
 
 
 def recover(place: Place, wait: float, progress: Callable[[int], None]) -> Recovery:
@@ -193,5 +186,4 @@ def _made_again(place: Place) -> Iterator[str]:
 
 def _kept(place: Place, files: tuple[Path, ...]) -> Iterator[str]:
     for path in files:
-        kept = printable(str(aside.keep(place, path)))
-        yield f"{kept} has what was written besides: compare it with the session, then remove it."
+        yield aside.said(aside.keep(place, path))

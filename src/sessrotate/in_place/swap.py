@@ -14,7 +14,7 @@ from __future__ import annotations
 import errno
 import os
 import time
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -22,12 +22,13 @@ from sessrotate import fs, names
 from sessrotate.archive import intent as intents
 from sessrotate.archive.intent import Batch, Intent, Mark
 from sessrotate.archive.late_lines import common, is_at
-from sessrotate.errors import InUseError, RefusedError, printable
-from sessrotate.in_place import aside
+from sessrotate.errors import InUseError, RefusedError, SessrotateError, printable
+from sessrotate.in_place import aside, drafted
 from sessrotate.in_place.obstacles import elsewhere
 from sessrotate.model import Span
 from sessrotate.system import in_use, lease
 from sessrotate.system.digest import Fingerprint
+from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
     from sessrotate.archive.place import Place
     from sessrotate.model import FileIdentity
-    from sessrotate.system.source import Source
 
 _SPARE: Final = 4096
 """Bytes that an intent may still grow by while it is carried out."""
@@ -259,22 +259,42 @@ def undone_unless_swapped(
     """Remove what the block made, if it fails before the live file was replaced.
 
     An InUseError says that it is as another program left it. After anything else, only what has
-    the live file's name can tell: if that is not the old file, the next run finds out.
+    the live file's name can tell: if that is not the old file, the next run finds out. Raises an
+    InUseError that says where the old file is kept, if only the pack names it.
     """
     try:
         yield
     except BaseException as error:
-        with suppress(OSError):
+        kept = None
+        with suppress(OSError, SessrotateError):
             is_undone = isinstance(error, InUseError) and os.path.lexists(place.draft)
             if is_undone or _is_file(place.live, old):
+                kept = _kept(place, old)
                 (taking_back or undo)(place)
+        if kept is not None:
+            raise InUseError(f"{error} {aside.said(kept)}") from error
         raise
+
+
+def _kept(place: Place, old: Source) -> Path | None:
+    """Keep the old file if another program gave its name to a file that has less; return where.
+
+    What a client cut out of its session, or wrote anew, is then in the pack only.
+    """
+    if not _is_file(place.pack, old) or _is_file(place.live, old):
+        return None
+    with ExitStack() as stack:
+        live = None
+        with suppress(SessrotateError):  # gone, or a link
+            live = stack.enter_context(Source.itself(place.live))
+        return None if drafted.is_superfluous(live, old) else aside.keep(place, place.pack)
 
 
 def undo(place: Place) -> None:
     """Remove what was made for a swap that did not take place; the intent goes last.
 
     The pack goes first: what is then under the draft's name is ours, since nothing was exchanged.
+    Whoever calls this has seen that all of it is in the live file, or kept it.
     """
     with suppress(FileNotFoundError):
         leftovers = {entry.name for entry in place.archive.iterdir() if is_leftover(entry.name)}
