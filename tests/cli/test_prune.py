@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import termios
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -304,6 +305,50 @@ def test_the_trash_is_emptied_without_a_policy_and_only_when_it_is_time(home: Ho
         gone = called("restore", *options, ID)
         assert_one_sentence(gone, 77)
         assert "segments 0, 1 left the trash for good" in gone.err
+
+
+def later(monkeypatch: pytest.MonkeyPatch, days: float) -> None:
+    """Let so many days pass, in which the machine was never off."""
+    real = time.time
+    monkeypatch.setattr(time, "time", lambda: real() + days * 86_400)
+    homes.believe(time.time())
+
+
+@pytest.mark.parametrize("command", [("prune", "--all", "--empty-trash", "--yes"), ("run",)])
+@pytest.mark.parametrize("what", ["pruned", "restored"])
+@pytest.mark.parametrize(("settings", "days"), [(b"", 7), (b'[trash]\ngrace = "30d"\n', 30)])
+def test_the_grace_time_of_the_settings_is_that_of_everything_that_frees(
+    home: Home,
+    monkeypatch: pytest.MonkeyPatch,
+    command: tuple[str, ...],
+    what: str,
+    settings: bytes,
+    days: int,
+) -> None:
+    command_line.write(user_folders.config_file(), settings)
+    if what == "pruned":
+        assert called("prune", ID, *LAST_TWO, "--yes").code == 0
+        folder = home.archive / "trash"
+    else:
+        assert called("restore", ID).code == 0
+        folder = home.config / "sessrotate" / "trash" / ID
+    later(monkeypatch, days - 1)
+    assert called(*command).code == 0
+    assert folder.exists()
+    later(monkeypatch, 2)
+    assert called(*command).code == 0
+    assert not folder.exists()
+
+
+def test_settings_that_keep_the_trash_for_ever_are_asked_what_is_meant(home: Home) -> None:
+    command_line.write(user_folders.config_file(), b"[trash]\ngrace = false\n")
+    called("prune", ID, *LAST_TWO, "--yes")
+    ended = called("prune", ID, "--empty-trash", "--yes")
+    assert_one_sentence(ended, 77)
+    assert "--grace" in ended.err
+    assert trashed(home)
+    assert called("prune", ID, "--empty-trash", "--grace", "0", "--yes").code == 0
+    assert trashed(home) == []
 
 
 def test_what_is_freed_for_good_is_what_du_says_that_the_disk_gains(home: Home) -> None:

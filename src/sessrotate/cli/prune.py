@@ -26,6 +26,7 @@ from sessrotate.errors import RefusedError, WrongUsageError, printable
 from sessrotate.in_place import clock_check
 from sessrotate.in_place.outcome import Outcome, each, failure
 from sessrotate.job import journal, run_log
+from sessrotate.job.config import file as config_file
 from sessrotate.render import prune as render_prune
 from sessrotate.retention import pin, prune, trash
 from sessrotate.retention.policy import Policy
@@ -63,7 +64,7 @@ def command(
         bool, flag("--empty-trash", "Free segments whose grace time in the trash is over.")
     ] = False,
     grace: Annotated[
-        float | None, aged("How long segments stay in the trash.", default="7d")
+        float | None, aged("How long segments stay in the trash.", default="as the settings say")
     ] = None,
     accept_rebuilt: Annotated[
         bool,
@@ -102,7 +103,7 @@ def command(
         if policy.is_empty and not empty_trash:
             return
     now = time.time()
-    grace = trash.GRACE if grace is None else grace
+    due_after = _grace(grace) if empty_trash else None
     found: list[Outcome] = []
     planned = None
     if not policy.is_empty or not empty_trash:
@@ -112,17 +113,17 @@ def command(
     dues: list[Due] = []
 
     def look(where: Place) -> Outcome:
-        dues.append(trash.due(where, grace, now))
+        dues.append(trash.due(where, due_after or 0.0, now))
         return Outcome(where, "planned", dues[-1].bytes)
 
     def empty(where: Place) -> Outcome:
-        return Outcome(where, "done", trash.empty(where, grace, now, wait))
+        return Outcome(where, "done", trash.empty(where, due_after or 0.0, now, wait))
 
     trashes = dict.fromkeys([*wanted, *(restored.places() if every else ())])
     found += each(trashes if empty_trash else (), look)
-    shown = _shown(planned, dues if empty_trash else None, grace)
-    by_age = bool((grace and shown.is_due) or (max_age is not None and shown.trashed))
-    found += _check_clock(grace, now, by_age=by_age, dry_run=dry_run)
+    shown = _shown(planned, dues if empty_trash else None, due_after)
+    by_age = bool((due_after and shown.is_due) or (max_age is not None and shown.trashed))
+    found += _check_clock(due_after, now, by_age=by_age, dry_run=dry_run)
     if not as_json:
         streams.write(render_prune.plan(shown, is_verbose=is_verbose))
     _tell(render_prune.strangers(dues))
@@ -150,12 +151,23 @@ def command(
     archives.end({str(each.error): each.error for each in found if each.error}.values())
 
 
+def _grace(given: float | None) -> float:
+    """Return the grace time that was given, or that of the settings, in seconds."""
+    grace = config_file.grace() if given is None else given
+    if grace is None:
+        raise RefusedError(
+            "The settings keep what is in the trash for ever ([trash] grace = false): --grace "
+            "says how old what is freed has to be."
+        )
+    return grace
+
+
 def _tell(sentences: Iterator[str]) -> None:
     for sentence in sentences:
         streams.message(sentence)
 
 
-def _shown(planned: PrunePlan | None, dues: list[Due] | None, grace: float) -> Shown:
+def _shown(planned: PrunePlan | None, dues: list[Due] | None, grace: float | None) -> Shown:
     """Return what is about to happen; `dues` is None if the trash stays."""
     if dues is None:
         return render_prune.Shown(planned)
@@ -175,7 +187,7 @@ def _accept(wanted: list[Place], wait: float, *, every: bool, dry_run: bool) -> 
         streams.message(f"The archive of {name} {said}")
 
 
-def _check_clock(grace: float, now: float, *, by_age: bool, dry_run: bool) -> list[Outcome]:
+def _check_clock(grace: float | None, now: float, *, by_age: bool, dry_run: bool) -> list[Outcome]:
     """Raise RefusedError if something would go by its age and the clock is not believed.
 
     Of a dry run, which shows its plan all the same, that is returned as what it would come to.

@@ -30,7 +30,13 @@ from sessrotate.archive import (
 from sessrotate.clients.claude import client as claude
 from sessrotate.doctor import gone, strangers
 from sessrotate.doctor.settings import Setting, settings
-from sessrotate.errors import DamagedError, RequestError, SessrotateError, printable
+from sessrotate.errors import (
+    DamagedError,
+    RequestError,
+    SessrotateError,
+    WrongUsageError,
+    printable,
+)
 from sessrotate.hook import installation, notes
 from sessrotate.in_place import clock_check, recover, rewound, swap, waiting
 from sessrotate.in_place.obstacles import disk
@@ -151,7 +157,10 @@ def _without_archive(lost: Place) -> Finding:
 
 def _clock() -> Iterator[Finding]:
     """Yield why nothing goes by age, where anything could."""
-    verdict = clock_check.look(trash.GRACE, time.time(), run_log.last_at())
+    grace = None
+    with suppress(WrongUsageError):  # said of the settings already
+        grace = config_file.grace()
+    verdict = clock_check.look(grace, time.time(), run_log.last_at())
     if verdict.doubt and clock_check.is_at_stake():
         yield Finding("", str(place.clock_file()), "clock", verdict.doubt)
 

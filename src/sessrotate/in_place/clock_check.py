@@ -7,7 +7,7 @@ Whoever goes by age asks `look` first, and removes nothing if the clock is doubt
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sessrotate import fs, units
 from sessrotate.archive import clock, clock_record, place, restored, state
@@ -23,17 +23,22 @@ if TYPE_CHECKING:
     from sessrotate.archive.place import Place
 
 
-def look(grace: float, now: float, last_run: str | None) -> Verdict:
+_STEP: Final = 7 * 86_400.0
+"""Seconds that the clock may go on by at once where nothing is freed by a grace time."""
+
+
+def look(grace: float | None, now: float, last_run: str | None) -> Verdict:
     """Return whether the clock is believed at `now`, in seconds since 1970; change nothing.
 
-    `grace` is in seconds; `last_run` is when the last run was logged (ISO 8601), None if none was.
+    `grace` is in seconds, None if nothing goes by it; `last_run` is when the last run was logged
+    (ISO 8601), None if none was.
     """
     seen, run, archives = clock_record.read(), units.seconds(last_run), [*place.archives()]
     trashed = min(_trashed(archives), default=None) if seen is None else None
     known = [] if run is None else [run]
     if archives or seen or known or trashed:  # else nothing of ours is there that could go
         known += _modified(*claude.sessions(), *(where.archive for where in archives))
-    return clock.judge(seen, known, trashed, now, grace)
+    return clock.judge(seen, known, trashed, now, _STEP if grace is None else grace)
 
 
 def remember(verdict: Verdict) -> None:

@@ -18,7 +18,6 @@ from sessrotate.errors import SessrotateError, StorageError, storage
 from sessrotate.in_place import clock_check, outcome
 from sessrotate.job import journal, run_log
 from sessrotate.job.steps import EVERYTHING, STEPS, Job, Scope, Step
-from sessrotate.retention import trash
 from sessrotate.system import locks, ownership, user_folders
 
 if TYPE_CHECKING:
@@ -131,8 +130,7 @@ def execute(
 
 
 def _clock(settings: Settings, now: float) -> Verdict:
-    grace = settings.trash.grace
-    return clock_check.look(trash.GRACE if grace is None else grace, now, run_log.last_at())
+    return clock_check.look(settings.trash.grace, now, run_log.last_at())
 
 
 def _alone() -> AbstractContextManager[None]:

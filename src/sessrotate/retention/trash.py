@@ -8,7 +8,7 @@ never freed.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from sessrotate import fs, names, units
 from sessrotate.archive import restored, state
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from sessrotate.archive.place import Place
     from sessrotate.archive.restored import Trashed
     from sessrotate.segments.manifest import Manifest
-
-GRACE: Final = 7 * 86_400.0
-"""Seconds that a pruned segment stays in the trash, unless another grace time is given."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,6 +53,14 @@ def read(named: Path | None) -> Loaded:
         raise WrongUsageError(f"{printable(str(path))}: {error}") from None
 
 
+def grace() -> float | None:
+    """Return for how many seconds what is in a trash stays there; None if it is never freed.
+
+    Whatever frees or judges by that time asks here. Raises as `read` does.
+    """
+    return read(None).settings.trash.grace
+
+
 def content(path: Path) -> bytes | None:
     """Return what is in a settings file, None if there is none.
 
