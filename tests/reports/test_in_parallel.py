@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from sessrotate.archive.place import Place
 from sessrotate.reports import discovery, in_parallel, machine_report
 from sessrotate.reports.in_parallel import mapped
 from support import homes
@@ -66,6 +67,34 @@ def test_what_a_process_that_dies_leaves_undone_is_done_here(end: object) -> Non
         return item * item
 
     assert [*mapped(square, ITEMS, worth_it=1)] == [item * item for item in ITEMS]
+
+
+class Unreadable:
+    """What cannot be made again of what was sent, as when a constructor takes other values."""
+
+    def __init__(self, item: int) -> None:
+        self.item = item
+
+    def __reduce__(self) -> tuple[type, tuple[int, int]]:
+        return Unreadable, (self.item, 0)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_what_cannot_be_read_of_another_process_is_done_here() -> None:
+    assert [each.item for each in mapped(Unreadable, ITEMS, worth_it=1)] == ITEMS
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_place_that_remembers_where_its_archive_is_crosses_processes(tmp_path: Path) -> None:
+    def asked(number: int) -> Place:
+        where = Place(tmp_path, "project", str(number), tmp_path / f"{number}.jsonl")
+        assert where.archive.name == str(number)
+        return where
+
+    here = os.getpid()
+    made = [*mapped(lambda number: (os.getpid(), asked(number)), ITEMS, worth_it=1)]
+    assert [where for _, where in made] == [asked(number) for number in ITEMS]
+    assert any(process != here for process, _ in made)
 
 
 @contextmanager

@@ -29,9 +29,6 @@ if TYPE_CHECKING:
 _BATCH: Final = 64
 """Results that are sent together: what they share is sent once."""
 
-_BROKEN: Final = (EOFError, pickle.UnpicklingError, OSError)
-"""What reading raises when the other process has died."""
-
 
 def mapped(
     function: Callable[[Item], Result], items: Sequence[Item], worth_it: int
@@ -59,7 +56,7 @@ def _sent(results: IO[bytes]) -> Iterator[tuple[Any]]:
     while True:
         try:
             batch = pickle.load(results)  # noqa: S301 - our own fork wrote it
-        except _BROKEN:
+        except Exception:  # noqa: BLE001 - it died, or sent what cannot be read: done here then
             return
         yield from zip(batch, strict=True)
 
