@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import clients
-from sessrotate.archive import copies, place
+from sessrotate.archive import copies, place, restored
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import RefusedError, SessrotateError, WrongUsageError, printable
 from sessrotate.segments import compressed_session
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from sessrotate.archive.place import Place
     from sessrotate.clients.protocol import Client
 
@@ -39,12 +41,8 @@ def path_of(session: str) -> Path:
             f"{SHORTEST_PREFIX} characters of it."
         )
     files: dict[object, tuple[Path, Client]] = {}
-    for client in clients.clients():
-        for path in client.sessions(session):
-            files.setdefault(_identity(path), (path, client))
-    # A session whose live file is gone, or archived whole, is found by its archive.
-    for where in place.archives(session):
-        files.setdefault(_identity(where.live), (where.live, claude))
+    for path, client in _beginning_with(session):
+        files.setdefault(_identity(path), (path, client))
     matches = dict(files.values())
     exact = [path for path, client in matches.items() if client.session_of(path.name) == session]
     found = exact or [*matches]
@@ -63,6 +61,18 @@ def path_of(session: str) -> Path:
     way = "Give the path of one" if exact else "Give more of the id, or a path"
     intro = f"{printable(session)} matches {len(found)} sessions. {way}:"
     raise WrongUsageError("\n".join([intro, *listed]))
+
+
+def _beginning_with(session: str) -> Iterator[tuple[Path, Client]]:
+    """Yield the files of all sessions whose id begins so, of which some may be gone."""
+    for client in clients.clients():
+        yield from ((path, client) for path in client.sessions(session))
+    # A session whose live file is gone, or archived whole, is found by its archive, or by what is
+    # left of that in the trash.
+    yield from ((where.live, claude) for where in place.archives(session))
+    for where, _ in restored.every_gone():
+        if where.session.startswith(session):
+            yield where.live, claude
 
 
 def _identity(path: Path) -> object:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -103,3 +105,103 @@ def test_too_little_room_is_said_before_anything_is_written(
     assert_one_sentence(ended, 74)
     assert "10 are free: nothing was changed" in ended.err
     assert snapshot(home.config) == before
+
+
+# ── a session that its client would delete, or has deleted ───────────────────────────────────
+
+DAY: Final = 86_400.0
+
+
+def unused_for(path: Path, days: float) -> float:
+    then = time.time() - days * DAY
+    os.utime(path, (then, then))
+    return path.stat().st_mtime
+
+
+def later(monkeypatch: pytest.MonkeyPatch, days: float) -> None:
+    """Let so many days pass, in which the machine was never off."""
+    real = time.time
+    monkeypatch.setattr(time, "time", lambda: real() + days * DAY)
+    homes.believe(time.time())
+
+
+def deleted_after_it_was_restored(home: Home) -> None:
+    assert called("restore", ID).code == 0
+    home.live.unlink()
+
+
+def test_what_the_client_would_delete_at_its_next_start_counts_as_used_now(home: Home) -> None:
+    """A restored session has no archive that would outlive it (claude-code #82084)."""
+    unused_for(home.live, 60)
+    planned = called("restore", ID, "--dry-run")
+    assert "would count as used now" in planned.out
+    begun = time.time()
+    ended = called("restore", ID)
+    assert (ended.code, ended.err) == (0, "")
+    assert (
+        "It counts as used now: after 60 days without use its client would delete it" in ended.out
+    )
+    assert home.live.stat().st_mtime >= int(begun)
+
+
+@pytest.mark.parametrize(("days", "settings"), [(20, "{}"), (60, '{"cleanupPeriodDays": 365}')])
+def test_what_the_client_leaves_alone_keeps_its_time(home: Home, days: int, settings: str) -> None:
+    (home.config / "settings.json").write_text(settings)
+    then = unused_for(home.live, days)
+    ended = called("restore", ID)
+    assert (ended.code, ended.err) == (0, "")
+    assert "counts as used" not in ended.out
+    assert home.live.stat().st_mtime == pytest.approx(then, abs=1)
+
+
+def test_whoever_keeps_the_times_is_told_what_the_client_does(home: Home) -> None:
+    then = unused_for(home.live, 60)
+    ended = called("restore", "--keep-times", ID)
+    assert ended.code == 0
+    assert "counts as used" not in ended.out
+    assert "deletes sessions after 30 days" in ended.err
+    assert home.live.stat().st_mtime == pytest.approx(then, abs=1)
+
+
+def test_a_restored_session_that_was_deleted_comes_back_out_of_the_trash(home: Home) -> None:
+    deleted_after_it_was_restored(home)
+    ended = called("restore", ID[:8])
+    assert ended.code == 0, ended
+    assert home.live.read_bytes() == b"".join(command_line.segments_of(DATA)[:2])
+    assert not home.archive.exists()
+
+
+@pytest.mark.parametrize(
+    "command", [("read",), ("read", "--history"), ("stitch",), ("export", "--format", "jsonl")]
+)
+def test_whoever_asks_for_a_deleted_session_is_told_where_it_is(
+    home: Home, command: tuple[str, ...]
+) -> None:
+    deleted_after_it_was_restored(home)
+    ended = called(*command, ID)
+    assert_one_sentence(ended, 74)
+    assert f"`sessrotate restore {ID}` brings it back" in ended.err
+
+
+def test_the_last_that_is_left_of_a_session_is_freed_by_its_name_only(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deleted_after_it_was_restored(home)
+    later(monkeypatch, 60)
+    for command in (("run",), ("prune", "--all", "--empty-trash", "--grace", "0", "--yes")):
+        assert called(*command).code == 0
+    told = called("doctor", "--json").document()["findings"]
+    assert [(each["session"], each["kind"]) for each in told] == [(ID, "orphan")]
+    assert f"sessrotate prune {ID} --empty-trash" in told[0]["detail"]
+    assert called("prune", ID, "--empty-trash", "--yes").code == 0
+    assert not (home.config / "sessrotate" / "trash" / ID).exists()
+    assert called("doctor").code == 0
+
+
+def test_our_own_trash_tells_the_clock_what_time_it_is(home: Home) -> None:
+    """All that is left is from today, so a clock of today is not ahead."""
+    unused_for(home.live, 60)
+    assert called("restore", "--keep-times", ID).code == 0
+    home.live.unlink()
+    kinds = [each["kind"] for each in called("doctor", "--json").document()["findings"]]
+    assert kinds == ["orphan"]

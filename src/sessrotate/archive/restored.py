@@ -160,6 +160,34 @@ def fitting(where: Place, header: LiveHeader | None) -> Trashed | None:
     return found[-1][0] if is_one else None
 
 
+def gone(where: Place) -> Trashed | None:
+    """Return the newest archive in the trash of a session of which no project has anything else.
+
+    None if there is none, or any project has a live file or an archive of that name: the project
+    may have been renamed.
+    """
+    if not (found := of(where)) or os.path.lexists(where.live) or any(place.live_files(where)):
+        return None
+    archives = place.archives_of(where.config, where.session)
+    return None if any(map(listed, archives)) else found[-1]
+
+
+def every_gone() -> Iterator[tuple[Place, Trashed]]:
+    """Yield the place of every session of which only the trash has anything, and what that is."""
+    for where in places():
+        if (trashed := gone(where)) is not None:
+            yield where, trashed
+
+
+def told_gone(where: Place, trashed: Trashed) -> str:
+    """Say that all that is left of a session is in the trash, and how it comes back."""
+    return (
+        f"{printable(str(where.live))} was restored on {printable(str(trashed.at))}, and is gone "
+        f"since. Its history is in the trash: `sessrotate restore {printable(where.session)}` "
+        "brings it back."
+    )
+
+
 def _is_of(where: Place, project: str | None) -> bool:
     """Tell whether what a project's session left is this session's, which may come from there."""
     if project is None or project == where.project:

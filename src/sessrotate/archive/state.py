@@ -64,7 +64,8 @@ class State(FoundFiles):
     * `pending`: the late lines that have a file of their own and are not in the live file yet;
       they belong at its offset `late_at`.
     * `residue`: what of the pack the live file has yet to get, and has no file of its own.
-    * `trashed`: the archive in the trash of restored sessions that the live file goes on from.
+    * `trashed`: the archive in the trash of restored sessions that the live file goes on from; or
+      the newest one there, where there is neither a live file nor an archive any more.
     * `problem`: why the live file does not go on from its archive, None if it does. No live file
       at all goes on from anything: what is archived is all there is.
     """
@@ -87,7 +88,7 @@ class State(FoundFiles):
     @property
     def is_rotated(self) -> bool:
         """Whether anything but the live file belongs to the history, or once did."""
-        return self.is_archived or any((self.header, self.manifest, self.intent))
+        return self.is_archived or any((self.header, self.manifest, self.intent, self.trashed))
 
     def history(self) -> tuple[HistorySpan, ...]:
         """Return where every byte of the history is.
@@ -126,7 +127,13 @@ def _judged(found: FoundFiles) -> State:
     pending = _pending(found, is_dropped=is_dropped, was_swapped=was_swapped)
     rest = _residue(found) if was_swapped and pending is None else _NO_RESIDUE
     is_lost = found.header is not None and not found.listing
-    trashed = restorations.fitting(found.place, found.header) if is_lost else None
+    trashed, told = None, None
+    if is_lost:
+        trashed = restorations.fitting(found.place, found.header)
+        told = trashed and restorations.overwritten(found.place, trashed)
+    elif found.live is None and not found.listing:
+        trashed = restorations.gone(found.place)
+        told = trashed and restorations.told_gone(found.place, trashed)
     is_pack_known = (
         begun is not None and found.pack is not None and (is_at(found.pack, 0, begun.swap.old))
     )
@@ -153,7 +160,7 @@ def _judged(found: FoundFiles) -> State:
         late_at=_late_at(found, pending),
         residue=rest,
         problem=found_files.problem_of_late(found, pending, rest, is_pack_known=is_pack_known)
-        or (trashed and restorations.overwritten(found.place, trashed))
+        or told
         or continuity.problem(found, listed, "before" if row is None else row.standing),
         trashed=trashed,
     )

@@ -113,11 +113,13 @@ def command(
     dues: list[Due] = []
 
     def look(where: Place) -> Outcome:
-        dues.append(trash.due(where, due_after or 0.0, now))
+        dues.append(trash.due(where, due_after or 0.0, now, by_name=not every))
         return Outcome(where, "planned", dues[-1].bytes)
 
     def empty(where: Place) -> Outcome:
-        return Outcome(where, "done", trash.empty(where, due_after or 0.0, now, wait))
+        return Outcome(
+            where, "done", trash.empty(where, due_after or 0.0, now, wait, by_name=not every)
+        )
 
     trashes = dict.fromkeys([*wanted, *(restored.places() if every else ())])
     found += each(trashes if empty_trash else (), look)

@@ -49,7 +49,7 @@ def command(
         bool,
         flag(
             "--keep-times",
-            "Leave the dates of what was put away, though the client's clean-up goes by them.",
+            "Leave the dates of files as they were, though the client's clean-up goes by them.",
         ),
     ] = False,
     wait: Wait = 10.0,
@@ -62,8 +62,8 @@ def command(
 
     Rotated: its live file is whole again, and the archive goes to the trash for 7 days, or what
     the settings say. Pruned: its segments come back from the trash. Put away: it is back where its
-    client looks, and counts as used now. Nothing rotates it again by itself until you rotate it by
-    name.
+    client looks. It counts as used now if it was put away, or its client would delete it. Nothing
+    rotates it again by itself until you rotate it by name.
 
     One session that you name is restored at once. Several, or --last-run, are shown first, and you
     are asked. What was changed since the last run is left alone, and named.
@@ -84,7 +84,7 @@ def command(
 
 @dataclass(frozen=True, slots=True)
 class _How:
-    """The options; `touch` is what files that were put away are dated, in seconds since 1970."""
+    """The options; `touch` is what files are dated that the client would delete (since 1970)."""
 
     wait: float
     touch: float | None
@@ -120,9 +120,15 @@ def _one(where: Place, wanted: Wanted, how: _How) -> None:
         streams.write(render_restore.as_json([became], plans, dry_run=how.dry_run))
     else:
         streams.write_lines(
-            render_restore.sentences(done, dry_run=how.dry_run, is_short=how.is_short)
+            render_restore.sentences(
+                done,
+                dry_run=how.dry_run,
+                is_short=how.is_short,
+                keeps_times=how.touch is None,
+            )
         )
-    if done.away is not None and not how.dry_run and how.touch is None:
+    is_back = done.away is not None or done.whole is not None
+    if is_back and not how.dry_run and how.touch is None:
         age = time.time() - done.where.live.stat().st_mtime
         told = render_restore.old(age, _period())
         if told is not None:
@@ -165,7 +171,7 @@ def _many(undone: Sequence[Undo], how: _How, run: Run | None = None) -> None:
     if not how.dry_run:
         left = (undo.where for undo in undone if undo.where is not None)
         operations.finish_interrupted(left, how.wait, progress(quiet=how.quiet))
-    found = [_planned(undo, plans, is_named=run is None) for undo in undone]
+    found = [_planned(undo, how, plans, is_named=run is None) for undo in undone]
     chosen = [each.result == "planned" for each in found]
     is_going = any(chosen) and not how.dry_run and _agreed(found, how)
     if is_going:
@@ -184,13 +190,15 @@ def _many(undone: Sequence[Undo], how: _How, run: Run | None = None) -> None:
     raise typer.Exit(outcome.exit_code(found, in_use_counts=True))
 
 
-def _planned(undo: Undo, plans: dict[Place, WayBack], *, is_named: bool) -> Outcome:
+def _planned(undo: Undo, how: _How, plans: dict[Place, WayBack], *, is_named: bool) -> Outcome:
     if undo.left is not None or undo.where is None or undo.wanted is None:
         return undo.left or outcome.Outcome(undo.where, "nothing to do")
     wanted = undo.wanted
 
     def look(where: Place) -> Outcome:
         plan = restore.prepare(where, wanted)
+        if how.touch is None:
+            plan = replace(plan, unused=None)
         if plan.refusal is not None and is_named:
             raise plan.refusal
         restore.check_room(plan)

@@ -40,7 +40,7 @@ def command(
     it, exits with 74, and leaves no FILE.
     """
     with holders.opened(find.path_of(source)) as holder:
-        if isinstance(holder, State) and holder.is_gone:
+        if isinstance(holder, State) and holder.is_gone and holder.problem is None:
             streams.warn(
                 f"{printable(str(holder.place.live))} is gone. This is what its archive holds."
             )

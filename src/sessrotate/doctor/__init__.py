@@ -95,6 +95,11 @@ def findings() -> Iterator[Finding]:
         found = _headed(path) if continued.begins_so(path) else _headless(path)
         if found is not None:
             yield found
+    for where, trashed in restored.every_gone():
+        told = restored.told_gone(where, trashed)
+        free = f"sessrotate prune {printable(where.session)} --empty-trash"
+        detail = f"{told} If you deleted it for good, `{free}` frees that."
+        yield Finding(where.session, str(trashed.folder), "orphan", detail)
     for trashed in restored.every():
         if trashed.at is None:
             yield Finding(

@@ -37,7 +37,8 @@ def look(grace: float | None, now: float, last_run: str | None) -> Verdict:
     trashed = min(_trashed(archives), default=None) if seen is None else None
     known = [] if run is None else [run]
     if archives or seen or known or trashed:  # else nothing of ours is there that could go
-        known += _modified(*claude.sessions(), *(where.archive for where in archives))
+        ours = (*(where.archive for where in archives), *(each.folder for each in restored.every()))
+        known += _modified(*claude.sessions(), *ours)
     return clock.judge(seen, known, trashed, now, _STEP if grace is None else grace)
 
 

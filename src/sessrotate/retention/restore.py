@@ -10,11 +10,15 @@ looked for, and the room for all of them, before the first.
 
 from __future__ import annotations
 
+import os
+import time
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from sessrotate import fs
 from sessrotate.archive import archived_file, copies, place, restored, state
+from sessrotate.clients.claude import cleanup
 from sessrotate.errors import (
     InUseError,
     RefusedError,
@@ -58,6 +62,9 @@ class Wanted:
         return tuple(number for number in numbers if is_every or number in (self.pruned or ()))
 
 
+_SOON: Final = 86_400.0
+"""Seconds before the client deletes a session: what it would delete by then counts as used now."""
+
 ALL: Final = Wanted()
 """Whatever happened."""
 
@@ -75,6 +82,8 @@ class WayBack:
       those that were freed for good, because of which the session stays rotated.
     * `away`: how many bytes come back from having been put away, None if none were.
     * `whole`: the plan for the live file, None if it stays as it is.
+    * `unused`: for how many seconds the live file has not been used, if the client's clean-up
+      deletes such a file; None if it does not, or the file is new.
     * `before`, `after`: bytes of the live file.
     """
 
@@ -84,6 +93,7 @@ class WayBack:
     lost: tuple[int, ...] = ()
     away: int | None = None
     whole: RestorePlan | None = None
+    unused: float | None = None
     before: int = 0
     after: int = 0
 
@@ -113,6 +123,8 @@ class WayBack:
             parts.append(f"whole, {there} back in the live file")
             if self.whole.tail is None:
                 parts.append("what came after the last rotation is gone with the old live file")
+            if self.unused is not None:
+                parts.append("it counts as used now, or its client would delete it")
             if self.whole.pending is not None:
                 parts.append(f"its archive goes to the trash later: {self.whole.pending}")
         if self.lost:
@@ -178,9 +190,20 @@ def prepare(where: Place, wanted: Wanted = ALL) -> WayBack:
             lost=wanted.of(gone),
             away=away,
             whole=whole,
+            unused=_unused(found) if whole is not None and away is None else None,
             before=0 if found.is_archived else size,
             after=whole.size if whole is not None else size if is_here else 0,
         )
+
+
+def _unused(found: State) -> float | None:
+    """Return for how long a live file was not used that its client deletes; None if it stays."""
+    if found.live is None or found.is_gone:
+        return None
+    status, now = os.fstat(found.live.fd), time.time()
+    rule = cleanup.cleanup(cleanup.with_projects(cleanup.settings()))
+    at = rule.deletes_at(status, is_desktop=cleanup.is_desktop(found.place.live))
+    return now - status.st_mtime if at is not None and at < now + _SOON else None
 
 
 def pruned(found: State, listed: Manifest | None) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -245,9 +268,11 @@ def execute(
     """Carry out a plan; return it as it was done.
 
     `wait` is how many seconds to wait for the session's lock. With `touch`, seconds since 1970,
-    the files that were put away get that as the time of their last change. Raises as `undelete`,
+    the files that were put away get that as the time of their last change, and so does a live file
+    that the client's clean-up would delete. Raises as `undelete`,
     `unarchive` and `restore_session` do, and says what was done before that.
     """
+    planned = planned if touch is not None else replace(planned, unused=None)
     where, whole = planned.where, planned.whole
     check_room(planned)
     done = WayBack(where)
@@ -267,6 +292,9 @@ def execute(
     if whole is not None:
         with _after(done), storage("restore the session"):
             whole = operations.restore_session(where, wait, progress)  # which keeps the time
+            if planned.unused is not None and touch is not None:
+                # Else the client deletes at its next start what its archive is in the trash of.
+                fs.set_time(where.live, int(touch * 1e9))
     return replace(planned, whole=whole)
 
 

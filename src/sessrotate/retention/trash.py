@@ -57,15 +57,17 @@ def measured(wanted: Iterable[Place]) -> int:
     return disk_use.of(*(path for where in wanted for path in (where.archive, where.trash)))
 
 
-def due(where: Place, grace: float, now: float) -> Due:
+def due(where: Place, grace: float, now: float, *, by_name: bool = False) -> Due:
     """Return what `empty` would free; change nothing.
 
-    `grace` is in seconds, `now` in seconds since 1970. Raises DamagedError if the manifest or the
-    trash cannot be read.
+    The archive of a restored session whose live file is gone is all that is left of it: it is due
+    only `by_name`, when its owner has named the session. `grace` is in seconds, `now` in seconds
+    since 1970. Raises DamagedError if the manifest or the trash cannot be read.
     """
     with state.opened(where) as found, storage("look into the trash"):
         there = transaction.in_trash(where)
-        whole = () if found.trashed else tuple(_over(where, grace, now))
+        is_last = found.trashed is not None and not (by_name and found.is_gone)
+        whole = () if is_last else tuple(_over(where, grace, now))
         freed = sum(entry.bytes for entry in whole)
         if found.manifest is None:
             strangers = tuple(sorted(there))
@@ -106,15 +108,16 @@ def _over(where: Place, grace: float, now: float) -> Iterator[Trashed]:
             yield entry
 
 
-def empty(where: Place, grace: float, now: float, wait: float) -> int:
+def empty(where: Place, grace: float, now: float, wait: float, *, by_name: bool = False) -> int:
     """Free what was pruned at least `grace` seconds before `now`; return how long its files were.
 
-    What the disk gains by that, whoever wants to know measures around it.
+    What the disk gains by that, whoever wants to know measures around it. `by_name` is as in
+    `due`.
 
     Raises as `transaction.begin` does.
     """
-    before = due(where, grace, now)
-    freed = _empty_restored(where, grace, now, wait) if before.restored else 0
+    before = due(where, grace, now, by_name=by_name)
+    freed = _empty_restored(where, grace, now, wait, by_name=by_name) if before.restored else 0
     if not before.files and not before.left:
         return freed
     with transaction.begin(where, wait) as listed:
@@ -125,9 +128,9 @@ def empty(where: Place, grace: float, now: float, wait: float) -> int:
     return freed + sum(there[name] for name in files)
 
 
-def _empty_restored(where: Place, grace: float, now: float, wait: float) -> int:
+def _empty_restored(where: Place, grace: float, now: float, wait: float, *, by_name: bool) -> int:
     with locks.alone(where, wait), storage("empty the trash"):
-        found = due(where, grace, now)
+        found = due(where, grace, now, by_name=by_name)
         there, freed = found.restored, sum(entry.bytes for entry in found.restored)
         for entry in there:
             folder, session = entry.folder, where.session
