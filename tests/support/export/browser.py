@@ -131,8 +131,12 @@ class Browser:
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         attached = self.call("Target.attachToTarget", targetId=target, flatten=True)
         self._session = attached["sessionId"]
-        for domain in ("Page", "Runtime", "Log"):
+        for domain in ("Page", "Runtime", "Log", "Debugger"):
             self.call(f"{domain}.enable")
+        # A page's first script may run before the browser's process has heard that the page is
+        # there. Chromium then refuses it localStorage without a word: until the next page it reads
+        # nothing and writes nowhere. A pause ahead of the scripts is told after the page is.
+        self.call("Page.addScriptToEvaluateOnNewDocument", source="debugger")
         self.call("Fetch.enable", patterns=[{"urlPattern": "*"}])
 
     def _note(self, event: dict[str, Any]) -> None:
@@ -146,6 +150,8 @@ class Browser:
             else:
                 self.noted.append(f"request {told['request']['url'][:200]}")
                 self._later("Fetch.failRequest", requestId=told["requestId"], errorReason="Aborted")
+        elif method == "Debugger.paused":
+            self._later("Debugger.resume")
         elif method == "Page.javascriptDialogOpening":
             self.noted.append(f"dialog {told['message']}")
             self._later("Page.handleJavaScriptDialog", accept=False)
