@@ -70,9 +70,7 @@ def _beginning_with(session: str) -> Iterator[tuple[Path, Client]]:
     # A session whose live file is gone, or archived whole, is found by its archive, or by what is
     # left of that in the trash.
     yield from ((where.live, claude) for where in place.archives(session))
-    for where, _ in restored.every_gone():
-        if where.session.startswith(session):
-            yield where.live, claude
+    yield from ((where.live, claude) for where, _ in restored.every_gone(session))
 
 
 def _identity(path: Path) -> object:

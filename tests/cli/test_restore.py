@@ -14,6 +14,7 @@ from support.command_line import ID, assert_one_sentence, called
 from support.homes import Home, snapshot
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 DATA: Final = command_line.session(boundaries=2)
@@ -180,7 +181,7 @@ def test_whoever_asks_for_a_deleted_session_is_told_where_it_is(
     deleted_after_it_was_restored(home)
     ended = called(*command, ID)
     assert_one_sentence(ended, 74)
-    assert f"`sessrotate restore {ID}` brings it back" in ended.err
+    assert f"`sessrotate restore {ID}` brings that back" in ended.err
 
 
 def test_the_last_that_is_left_of_a_session_is_freed_by_its_name_only(
@@ -196,6 +197,91 @@ def test_the_last_that_is_left_of_a_session_is_freed_by_its_name_only(
     assert called("prune", ID, "--empty-trash", "--yes").code == 0
     assert not (home.config / "sessrotate" / "trash" / ID).exists()
     assert called("doctor").code == 0
+
+
+def emptied(home: Home) -> None:
+    home.live.write_bytes(b"")
+
+
+def older(home: Home) -> None:
+    home.live.write_bytes(DATA[: len(DATA) // 3])
+
+
+def elsewhere(home: Home) -> None:
+    home.live.unlink()
+    command_line.write(home.live.parent.parent / "-other" / home.live.name, b"{}\n")
+
+
+@pytest.mark.parametrize("change", [emptied, older, elsewhere])
+def test_what_the_live_file_lacks_is_not_freed_with_the_rest(
+    home: Home, monkeypatch: pytest.MonkeyPatch, change: Callable[[Home], None]
+) -> None:
+    """A stub, an older copy or nothing stands where the whole session was."""
+    assert called("restore", ID).code == 0
+    change(home)
+    later(monkeypatch, 60)
+    for command in (("run",), ("prune", "--all", "--empty-trash", "--grace", "0", "--yes")):
+        assert called(*command).code == 0
+    trash = home.config / "sessrotate" / "trash" / ID
+    assert [*trash.iterdir()]
+    told = called("doctor", "--json").document()["findings"]
+    assert ID in {each["session"] for each in told}
+    if change is not elsewhere:
+        refused = called("restore", ID)
+        assert_one_sentence(refused, 77)
+        assert "move the file away" in refused.err
+        home.live.rename(home.live.with_suffix(".away"))
+        assert called("restore", ID).code == 0
+        assert home.live.read_bytes() == b"".join(command_line.segments_of(DATA)[:2])
+
+
+def test_what_a_session_still_has_is_freed_after_its_grace_time(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It went on, was rotated once more, and was put away: nothing is lost with the trash."""
+    trash = home.config / "sessrotate" / "trash" / ID
+    for after in (lambda: home.append(command_line.row(500)), home.rotate, put_away):
+        assert called("restore", ID).code == 0
+        after()
+        later(monkeypatch, 9)
+        assert called("prune", "--all", "--empty-trash", "--yes").code == 0
+        assert not trash.exists()
+        if not home.archive.exists():
+            home.rotate()
+
+
+def put_away() -> None:
+    assert called("archive", ID).code == 0
+
+
+def test_of_two_archives_in_the_trash_the_one_with_more_comes_back(home: Home) -> None:
+    assert called("restore", ID).code == 0
+    shorter = b"".join(command_line.segments_of(DATA)[:2])
+    home.live.write_bytes(shorter)
+    home.rotate()
+    assert called("restore", ID).code == 0
+    home.live.unlink()
+    assert called("restore", ID).code == 0
+    assert home.live.read_bytes() == shorter
+
+
+@pytest.mark.parametrize(
+    "project", ["", ".", "..", "../../x", "/etc", "a\0b", "\ud800", "a" * 300, "trash", 7, None]
+)
+def test_a_note_in_the_trash_that_lies_about_its_project_is_named_and_harms_nothing(
+    home: Home, project: object
+) -> None:
+    homes.another(home, "another-session", DATA)
+    deleted_after_it_was_restored(home)
+    (note,) = (home.config / "sessrotate" / "trash" / ID).glob("*/restored.json")
+    note.write_text(json.dumps({**json.loads(note.read_text()), "project": project}))
+    told = called("doctor", "--json")
+    assert told.code == 1
+    assert [each["kind"] for each in told.document()["findings"]] == ["trash"]
+    assert called("read", "another-session").code == 0
+    assert_one_sentence(called("restore", ID), 2)
+    assert called("prune", "--all", "--empty-trash", "--grace", "0", "--yes").code == 0
+    assert note.exists()
 
 
 def test_our_own_trash_tells_the_clock_what_time_it_is(home: Home) -> None:

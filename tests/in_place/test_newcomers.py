@@ -151,9 +151,10 @@ def test_a_session_that_is_deleted_at_the_last_moment_does_not_come_back(
         needs_exchange()
     prepare(home)
     before = home.live.read_bytes()
-    with Newcomers(home.live, [None]).coming(), pytest.raises(InUseError):
+    with Newcomers(home.live, [None]).coming(), pytest.raises(InUseError) as caught:
         deed(home)
     assert not home.live.exists()
+    assert deed is put_away or "move it back" in str(caught.value)
     assert [path.read_bytes() for path in kept()] == ([] if deed is put_away else [before])
 
 

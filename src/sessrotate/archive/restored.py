@@ -14,17 +14,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate import names, units
-from sessrotate.archive import continued, place
+from sessrotate.archive import archived_file, continued, place
+from sessrotate.archive.intent import Mark
+from sessrotate.archive.late_lines import is_at
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import listed
 from sessrotate.errors import DamagedError, RefusedError, SessrotateError, printable
 from sessrotate.segments import load, manifest
 from sessrotate.system import disk_use
+from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from sessrotate.archive.place import Place
+    from sessrotate.model import SealedSegment
     from sessrotate.segments.live_header import LiveHeader
     from sessrotate.segments.manifest import Manifest
 
@@ -32,18 +36,22 @@ FORMAT: Final = 1
 
 _LARGEST: Final = 4096
 
+_LONGEST_NAME: Final = 255
+"""Bytes that a file's name has at most."""
+
 
 @dataclass(frozen=True, slots=True)
 class Trashed:
     """The archive of a restored session in the trash: where it is, whose, and since when.
 
     `project` and `at` (ISO 8601, UTC) are None if its note cannot be read. Then nobody knows whose
-    it is, and it stays.
+    it is, and it stays. `is_going`: it was decided that it is freed, so half of it may be gone.
     """
 
     folder: Path
     project: str | None = None
     at: str | None = None
+    is_going: bool = False
 
     @property
     def bytes(self) -> int:
@@ -69,16 +77,20 @@ class Trashed:
                     yield path, path.lstat().st_size
 
 
-def note(where: Place, at: str) -> bytes:
-    """Return what the note of an archive on its way to the trash holds."""
-    document = {"format": FORMAT, "project": where.project, "session": where.session, "at": at}
-    return json.dumps(document).encode() + b"\n"
+def note(session: str, project: str | None, at: str | None, *, is_going: bool = False) -> bytes:
+    """Return what the note of an archive in the trash holds: `is_going` once it is being freed."""
+    document = {"format": FORMAT, "project": project, "session": session, "at": at}
+    return json.dumps(document | ({"going": True} if is_going else {})).encode() + b"\n"
 
 
-def every() -> Iterator[Trashed]:
-    """Yield every archive in the trash of restored sessions, by session and time."""
+def every(prefix: str = "") -> Iterator[Trashed]:
+    """Yield every archive in the trash of restored sessions, by session and time.
+
+    Only of sessions whose id begins with `prefix`.
+    """
     for session in listed(place.root() / place.TRASH):
-        yield from _in(session)
+        if session.name.startswith(prefix):
+            yield from _in(session)
 
 
 def sessions(config: Path, project: str) -> set[str]:
@@ -92,10 +104,13 @@ def sessions(config: Path, project: str) -> set[str]:
     return ids | {mark.name for mark in listed(root / place.RESTORED / project)}
 
 
-def places() -> Iterator[Place]:
-    """Yield the place of every session with an archive in that trash, each once."""
+def places(prefix: str = "") -> Iterator[Place]:
+    """Yield the place of every session with an archive in that trash, each once.
+
+    Only of sessions whose id begins with `prefix`.
+    """
     projects = claude.projects_folder().resolve()
-    told = ((found.project, found.folder.parent.name) for found in every())
+    told = ((found.project, found.folder.parent.name) for found in every(prefix))
     for project, session in dict.fromkeys(told):
         where = None if project is None else place.named(projects, project, session)
         if where is not None:
@@ -134,12 +149,25 @@ def _in(folder: Path) -> Iterator[Trashed]:
 def _read(folder: Path) -> Trashed:
     try:
         told: Any = json.loads(load.read_small(folder, names.RESTORED_NOTE, _LARGEST))
-        project, at = told["project"], told["at"]
+        project, at = _name(told["project"]), told["at"]
         is_ours = told["format"] == FORMAT and told["session"] == folder.parent.name
     except (SessrotateError, ValueError, TypeError, KeyError, RecursionError):
         return Trashed(folder)
     is_told = is_ours and isinstance(project, str) and isinstance(at, str)
-    return Trashed(folder, project, at) if is_told else Trashed(folder)
+    if not is_told:
+        return Trashed(folder)
+    return Trashed(folder, project, at, is_going=told.get("going") is True)
+
+
+def _name(told: Any) -> str | None:
+    """Return a project's name that a note tells, None for what can be no folder's.
+
+    Raises ValueError for what no path can hold.
+    """
+    if not isinstance(told, str) or told in {"", ".", "..", *place.OURS}:
+        return None
+    is_plain = not {"/", "\\", "\0"} & {*told} and len(os.fsencode(told)) <= _LONGEST_NAME
+    return told if is_plain else None
 
 
 # ── the way back ─────────────────────────────────────────────────────────────────────────────
@@ -161,20 +189,31 @@ def fitting(where: Place, header: LiveHeader | None) -> Trashed | None:
 
 
 def gone(where: Place) -> Trashed | None:
-    """Return the newest archive in the trash of a session of which no project has anything else.
+    """Return the archive in the trash that is all that is left of a session.
 
-    None if there is none, or any project has a live file or an archive of that name: the project
-    may have been renamed.
+    Of several it is the one with most of the history. None if there is none, or any project has a
+    live file or an archive of that name: the project may have been renamed.
     """
-    if not (found := of(where)) or os.path.lexists(where.live) or any(place.live_files(where)):
+    found = [each for each in of(where) if not each.is_going]
+    if not found or os.path.lexists(where.live) or any(place.live_files(where)):
         return None
     archives = place.archives_of(where.config, where.session)
-    return None if any(map(listed, archives)) else found[-1]
+    return None if any(map(listed, archives)) else max(found, key=_length)
 
 
-def every_gone() -> Iterator[tuple[Place, Trashed]]:
-    """Yield the place of every session of which only the trash has anything, and what that is."""
-    for where in places():
+def _length(trashed: Trashed) -> tuple[int, str]:
+    """Return how many bytes of history an archive has, then when it came there."""
+    with suppress(SessrotateError):
+        return manifest_of(trashed).source_bytes, trashed.at or ""
+    return -1, trashed.at or ""
+
+
+def every_gone(prefix: str = "") -> Iterator[tuple[Place, Trashed]]:
+    """Yield the place of every session of which only the trash has anything, and what that is.
+
+    Only of sessions whose id begins with `prefix`.
+    """
+    for where in places(prefix):
         if (trashed := gone(where)) is not None:
             yield where, trashed
 
@@ -183,8 +222,8 @@ def told_gone(where: Place, trashed: Trashed) -> str:
     """Say that all that is left of a session is in the trash, and how it comes back."""
     return (
         f"{printable(str(where.live))} was restored on {printable(str(trashed.at))}, and is gone "
-        f"since. Its history is in the trash: `sessrotate restore {printable(where.session)}` "
-        "brings it back."
+        f"since. What was archived of it is in the trash: `sessrotate restore "
+        f"{printable(where.session)}` brings that back."
     )
 
 
@@ -206,6 +245,60 @@ def is_needed(where: Place, trashed: Trashed) -> bool:
             if header is not None and continued.ends_at(manifest_of(trashed), header):
                 return True
     return False
+
+
+def is_elsewhere(where: Place, trashed: Trashed) -> bool:
+    """Tell whether all that an archive in the trash holds is in a live file, or in an archive.
+
+    A live file is read for that, also one that was put away. An archive counts by its list: what
+    its owner had pruned of it is gone with his consent.
+    """
+    try:
+        wanted = [_mark(entry) for entry in manifest_of(trashed).segments]
+    except SessrotateError:
+        return False
+    for archive in place.archives_of(where.config, where.session):
+        with suppress(SessrotateError, OSError):
+            if _is_listed(archive, wanted):
+                return True
+        with suppress(SessrotateError, OSError):
+            source = archived_file.opened(replace(where, project=archive.parent.name))
+            if source is not None and _is_in(source, wanted):
+                return True
+    for live in place.live_files(where):
+        with suppress(SessrotateError, OSError):
+            if _is_in(Source.itself(live), wanted):
+                return True
+    return False
+
+
+def _mark(entry: SealedSegment) -> tuple[int, Mark]:
+    return entry.segment.span.start, Mark(entry.segment.span.size, entry.digest)
+
+
+def _is_listed(archive: Path, wanted: list[tuple[int, Mark]]) -> bool:
+    listed_there = manifest.parse(load.read_small(archive, names.MANIFEST, manifest.MAX_BYTES))
+    return [_mark(entry) for entry in listed_there.segments][: len(wanted)] == wanted
+
+
+def _is_in(source: Source, wanted: list[tuple[int, Mark]]) -> bool:
+    with source:
+        return all(is_at(source, start, mark) for start, mark in wanted)
+
+
+def strange(where: Place, trashed: Trashed) -> str:
+    """Say that a live file lacks what was restored to it, and what helps."""
+    return (
+        f"{printable(str(where.live))} is not the history that was restored on "
+        f"{printable(str(trashed.at))}, which is in {printable(str(trashed.folder))}: move the "
+        f"file away, then `sessrotate restore {printable(where.session)}` brings that back."
+    )
+
+
+def lacking(where: Place) -> Trashed | None:
+    """Return an archive in the trash that neither the live file nor an archive has all of."""
+    found = sorted((each for each in of(where) if not each.is_going), key=_length)
+    return next((each for each in found[::-1] if not is_elsewhere(where, each)), None)
 
 
 def manifest_of(trashed: Trashed) -> Manifest:

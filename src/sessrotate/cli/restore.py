@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
@@ -22,7 +23,9 @@ from sessrotate.render import restore as render_restore
 from sessrotate.retention import restore
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Sequence
+    from pathlib import Path
 
     from sessrotate.archive.place import Place
     from sessrotate.in_place.outcome import Outcome
@@ -129,17 +132,20 @@ def _one(where: Place, wanted: Wanted, how: _How) -> None:
         )
     is_back = done.away is not None or done.whole is not None
     if is_back and not how.dry_run and how.touch is None:
-        age = time.time() - done.where.live.stat().st_mtime
-        told = render_restore.old(age, _period())
+        status = done.where.live.stat()
+        age = time.time() - status.st_mtime
+        told = render_restore.old(age, _period(done.where.live, status))
         if told is not None:
             streams.message(told)
     if how.dry_run:
         restore.check_room(done)
 
 
-def _period() -> float:
-    """Return after how many seconds without use the client deletes a session."""
-    return cleanup.cleanup(cleanup.with_projects(cleanup.settings())).period
+def _period(live: Path, status: os.stat_result) -> float:
+    """Return after how many seconds without use the client deletes this session."""
+    rule = cleanup.cleanup(cleanup.with_projects(cleanup.settings()))
+    at = rule.deletes_at(status, is_desktop=cleanup.is_desktop(live))
+    return math.inf if at is None else at - status.st_mtime
 
 
 # ── several ──────────────────────────────────────────────────────────────────────────────────

@@ -38,7 +38,7 @@ from sessrotate.errors import (
     printable,
 )
 from sessrotate.hook import installation, notes
-from sessrotate.in_place import clock_check, recover, rewound, swap, waiting
+from sessrotate.in_place import aside, clock_check, recover, rewound, swap, waiting
 from sessrotate.in_place.obstacles import disk
 from sessrotate.job import run_log, schedule
 from sessrotate.job.config import file as config_file
@@ -100,6 +100,10 @@ def findings() -> Iterator[Finding]:
         free = f"sessrotate prune {printable(where.session)} --empty-trash"
         detail = f"{told} If you deleted it for good, `{free}` frees that."
         yield Finding(where.session, str(trashed.folder), "orphan", detail)
+    for where in restored.places():
+        lacks = None if restored.gone(where) is not None else restored.lacking(where)
+        if lacks is not None and not restored.is_needed(where, lacks):
+            yield Finding(where.session, str(lacks.folder), "trash", restored.strange(where, lacks))
     for trashed in restored.every():
         if trashed.at is None:
             yield Finding(
@@ -208,13 +212,10 @@ def _kept() -> Iterator[Finding]:
     """Yield the files that two programs wrote at the same moment."""
     for path in place.aside():
         if path.name.endswith(names.SUFFIX):
-            yield Finding(
-                path.name.rpartition(".")[0].rpartition(".")[0],
-                str(path),
-                "kept",
-                "Another program saved the session while sessrotate replaced it, and this is the "
-                "file that did not stay: compare it with the session, then remove it.",
-            )
+            session = path.name.rpartition(".")[0].rpartition(".")[0]
+            where = place.named(claude.projects_folder().resolve(), path.parent.name, session)
+            told = "" if where is None else aside.said(path, where.live)
+            yield Finding(session, str(path), "kept", told)
 
 
 def _look(where: Place) -> Iterator[tuple[str, str]]:

@@ -111,8 +111,13 @@ def keep(place: Place, path: Path) -> Path:
     return kept
 
 
-def said(kept: Path) -> str:
+def said(kept: Path, live: Path) -> str:
     """Return what a person is told about a file that was kept."""
+    if not os.path.lexists(live):
+        return (
+            f"{printable(str(live))} is gone, and {printable(str(kept))} is what it was: move it "
+            "back, or remove it if you deleted the session."
+        )
     return (
         f"{printable(str(kept))} has what was written besides: compare it with the session, then "
         "remove it."

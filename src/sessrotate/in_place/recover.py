@@ -186,4 +186,4 @@ def _made_again(place: Place) -> Iterator[str]:
 
 def _kept(place: Place, files: tuple[Path, ...]) -> Iterator[str]:
     for path in files:
-        yield aside.said(aside.keep(place, path))
+        yield aside.said(aside.keep(place, path), place.live)

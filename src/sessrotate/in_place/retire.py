@@ -57,7 +57,9 @@ def retire(found: State) -> None:
         # Nothing may rotate it again before its owner says so, so this comes first.
         fs.create_folder(where.restored.parent)
         fs.create_file_at_once(where.restored, told.encode() + b"\n")
-        fs.create_file_at_once(where.archive / names.RESTORED_NOTE, restored.note(where, told))
+        fs.create_file_at_once(
+            where.archive / names.RESTORED_NOTE, restored.note(where.session, where.project, told)
+        )
         folder = _moved(where, at)
     else:
         folder = where.archive

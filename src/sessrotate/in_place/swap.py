@@ -272,7 +272,7 @@ def undone_unless_swapped(
                 kept = _kept(place, old)
                 (taking_back or undo)(place)
         if kept is not None:
-            raise InUseError(f"{error} {aside.said(kept)}") from error
+            raise InUseError(f"{error} {aside.said(kept, place.live)}") from error
         raise
 
 

@@ -54,7 +54,7 @@ def sentences(
         verb = "would count" if dry_run else "counts"
         yield (
             f"It {verb} as used now: after {plan.unused / _DAY:,.0f} days without use its client "
-            "would delete it at its next start."
+            "would delete it within a day."
         )
     if plan.lost:
         yield f"{name} cannot be whole: {lost(plan.lost)}."

@@ -256,10 +256,18 @@ def restore(
         operations.recover_session(where, wait, progress)
         where = place.home(where)
     planned = prepare(where, wanted)
+    _check_there(planned)
     if shown is not None and planned.parts != shown.parts:
         name = printable(where.session)
         raise InUseError(f"{name} changed after the plan was shown: try again.")
     return execute(planned, wait, progress, touch=touch)
+
+
+def _check_there(planned: WayBack) -> None:
+    """Raise RefusedError if nothing is to be done, and the trash has what the live file lacks."""
+    lacks = None if planned.is_anything else restored.lacking(planned.where)
+    if lacks is not None:
+        raise RefusedError(restored.strange(planned.where, lacks))
 
 
 def execute(

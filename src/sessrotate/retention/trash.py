@@ -7,8 +7,9 @@ never freed.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sessrotate import fs, names, units
 from sessrotate.archive import restored, state
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
     from sessrotate.archive.place import Place
     from sessrotate.archive.restored import Trashed
     from sessrotate.segments.manifest import Manifest
+
+
+_DRAFT: Final = names.RESTORED_NOTE + names.PARTIAL
+"""What a crash or a full disk left of a note."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +65,15 @@ def measured(wanted: Iterable[Place]) -> int:
 def due(where: Place, grace: float, now: float, *, by_name: bool = False) -> Due:
     """Return what `empty` would free; change nothing.
 
-    The archive of a restored session whose live file is gone is all that is left of it: it is due
-    only `by_name`, when its owner has named the session. `grace` is in seconds, `now` in seconds
-    since 1970. Raises DamagedError if the manifest or the trash cannot be read.
+    The archive of a restored session, of which the live file by now lacks something or is gone, may
+    be all that is left of it: it is due only `by_name`, when its owner has named the session.
+    `grace` is in seconds, `now` in seconds since 1970. Raises DamagedError if the manifest or the
+    trash cannot be read.
     """
     with state.opened(where) as found, storage("look into the trash"):
         there = transaction.in_trash(where)
         is_last = found.trashed is not None and not (by_name and found.is_gone)
-        whole = () if is_last else tuple(_over(where, grace, now))
+        whole = () if is_last else tuple(_over(where, grace, now, by_name=by_name))
         freed = sum(entry.bytes for entry in whole)
         if found.manifest is None:
             strangers = tuple(sorted(there))
@@ -101,10 +107,13 @@ def _with_folder(folder: Path, going: Collection[str]) -> Iterator[Path]:
         yield from (folder / name for name in going)
 
 
-def _over(where: Place, grace: float, now: float) -> Iterator[Trashed]:
+def _over(where: Place, grace: float, now: float, *, by_name: bool) -> Iterator[Trashed]:
     for entry in restored.of(where):
         is_over = entry.at is not None and _is_over(entry.at, now, grace)
-        if is_over and not restored.is_needed(where, entry):
+        if not is_over or restored.is_needed(where, entry):
+            continue
+        # Last, since it reads the live file: what nothing else has goes by its name only.
+        if by_name or entry.is_going or restored.is_elsewhere(where, entry):
             yield entry
 
 
@@ -140,9 +149,12 @@ def _empty_restored(where: Place, grace: float, now: float, wait: float, *, by_n
                 if path.name.endswith(names.SUFFIXES)
                 and session in names.possible_sessions(path.name)
             ]
-            # First what makes it an archive, so that half of one is never brought back; last what
-            # says that it may go.
-            for files in ([names.MANIFEST], [*ours, names.INTENT], [names.RESTORED_NOTE]):
+            # First that it goes, since half of one proves nothing any more; then what makes it an
+            # archive, so that half of one is never brought back; last what says that it may go.
+            going = restored.note(session, entry.project, entry.at, is_going=True)
+            with suppress(OSError):  # a full disk is what this is to mend
+                fs.create_file_at_once(folder / names.RESTORED_NOTE, going)
+            for files in ([names.MANIFEST], [*ours, names.INTENT, _DRAFT], [names.RESTORED_NOTE]):
                 fs.remove_files(folder, files)
             for emptied in (folder / names.TRASH, folder):
                 if emptied.is_dir() and not emptied.is_symlink():
