@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -146,6 +147,11 @@ def processors() -> int:
     """Return on how many processors we may run."""
     # On macOS, where this is not known, a fork may not do much without an exec.
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+
+
+def can_fork() -> bool:
+    """Tell whether a second process is of use, and safe: no other thread may hold a lock."""
+    return processors() > 1 and threading.active_count() == 1
 
 
 def pool(threads: int) -> ThreadPoolExecutor:

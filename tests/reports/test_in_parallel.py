@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from sessrotate import platforms
 from sessrotate.archive.place import Place
-from sessrotate.reports import discovery, in_parallel, machine_report
+from sessrotate.reports import discovery, machine_report
 from sessrotate.reports.in_parallel import mapped
 from support import homes
 from support.command_line import called, session
@@ -26,7 +27,7 @@ ITEMS = list(range(101))
 @pytest.fixture(autouse=True)
 def _two_processors(monkeypatch: pytest.MonkeyPatch) -> None:
     """Share the work whatever this machine has, and whatever threads the tests run in."""
-    monkeypatch.setattr(in_parallel, "_can_fork", lambda: True)
+    monkeypatch.setattr(platforms, "can_fork", lambda: True)
 
 
 def process_of(_item: int) -> int:

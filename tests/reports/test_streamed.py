@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from sessrotate import platforms
 from sessrotate.reports import streamed as module
 from sessrotate.reports.streamed import streamed
 
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 @pytest.fixture(autouse=True)
 def _may_fork(monkeypatch: pytest.MonkeyPatch) -> None:
     """Share the work whatever this machine has, and whatever threads the tests run in."""
-    monkeypatch.setattr(module, "_can_fork", lambda: True)
+    monkeypatch.setattr(platforms, "can_fork", lambda: True)
 
 
 def several(item: int) -> Iterator[tuple[int, int, str]]:

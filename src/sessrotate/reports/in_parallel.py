@@ -12,7 +12,6 @@ import io
 import os
 import pickle
 import signal
-import threading
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -40,7 +39,7 @@ def mapped(
     time with 30 MiB in memory, and each result 20 µs. Results are pickled then; whatever
     else the function does to objects is lost for every other item. Raises what it raises.
     """
-    if len(items) < worth_it or not _can_fork():
+    if len(items) < worth_it or not platforms.can_fork():
         yield from map(function, items)
         return
     with _computed_elsewhere(function, items[1::2]) as results:
@@ -59,10 +58,6 @@ def _sent(results: IO[bytes]) -> Iterator[tuple[Any]]:
         except Exception:  # noqa: BLE001 - it died, or sent what cannot be read: done here then
             return
         yield from zip(batch, strict=True)
-
-
-def _can_fork() -> bool:
-    return platforms.processors() > 1 and threading.active_count() == 1
 
 
 @contextmanager

@@ -13,7 +13,6 @@ import pickle
 import select
 import signal
 import struct
-import threading
 import time
 from collections import deque
 from itertools import islice
@@ -51,17 +50,13 @@ def streamed(
     With fewer than two `workers`, or where the system cannot fork, this process does it all. Raises
     what the function raises. Results are pickled.
     """
-    if workers < 2 or len(items) < 2 or not _can_fork():  # noqa: PLR2004 - two share the work
+    if workers < 2 or len(items) < 2 or not platforms.can_fork():  # noqa: PLR2004 - two share the work
         for item in items:
             yield from function(item)
         return
     with _Crew(lambda number: function(items[number]), len(items), workers) as crew:
         for number in range(len(items)):
             yield from crew.results(number)
-
-
-def _can_fork() -> bool:
-    return platforms.processors() > 1 and threading.active_count() == 1
 
 
 class Worker:
