@@ -11,7 +11,6 @@ import re
 import shutil
 import subprocess
 import termios
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -307,13 +306,6 @@ def test_the_trash_is_emptied_without_a_policy_and_only_when_it_is_time(home: Ho
         assert "segments 0, 1 left the trash for good" in gone.err
 
 
-def later(monkeypatch: pytest.MonkeyPatch, days: float) -> None:
-    """Let so many days pass, in which the machine was never off."""
-    real = time.time
-    monkeypatch.setattr(time, "time", lambda: real() + days * 86_400)
-    homes.believe(time.time())
-
-
 @pytest.mark.parametrize("command", [("prune", "--all", "--empty-trash", "--yes"), ("run",)])
 @pytest.mark.parametrize("what", ["pruned", "restored"])
 @pytest.mark.parametrize(("settings", "days"), [(b"", 7), (b'[trash]\ngrace = "30d"\n', 30)])
@@ -332,10 +324,10 @@ def test_the_grace_time_of_the_settings_is_that_of_everything_that_frees(
     else:
         assert called("restore", ID).code == 0
         folder = home.config / "sessrotate" / "trash" / ID
-    later(monkeypatch, days - 1)
+    homes.later(monkeypatch, days - 1)
     assert called(*command).code == 0
     assert folder.exists()
-    later(monkeypatch, 2)
+    homes.later(monkeypatch, 2)
     assert called(*command).code == 0
     assert not folder.exists()
 

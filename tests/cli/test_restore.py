@@ -119,13 +119,6 @@ def unused_for(path: Path, days: float) -> float:
     return path.stat().st_mtime
 
 
-def later(monkeypatch: pytest.MonkeyPatch, days: float) -> None:
-    """Let so many days pass, in which the machine was never off."""
-    real = time.time
-    monkeypatch.setattr(time, "time", lambda: real() + days * DAY)
-    homes.believe(time.time())
-
-
 def deleted_after_it_was_restored(home: Home) -> None:
     assert called("restore", ID).code == 0
     home.live.unlink()
@@ -188,7 +181,7 @@ def test_the_last_that_is_left_of_a_session_is_freed_by_its_name_only(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deleted_after_it_was_restored(home)
-    later(monkeypatch, 60)
+    homes.later(monkeypatch, 60)
     for command in (("run",), ("prune", "--all", "--empty-trash", "--grace", "0", "--yes")):
         assert called(*command).code == 0
     told = called("doctor", "--json").document()["findings"]
@@ -219,7 +212,7 @@ def test_what_the_live_file_lacks_is_not_freed_with_the_rest(
     """A stub, an older copy or nothing stands where the whole session was."""
     assert called("restore", ID).code == 0
     change(home)
-    later(monkeypatch, 60)
+    homes.later(monkeypatch, 60)
     for command in (("run",), ("prune", "--all", "--empty-trash", "--grace", "0", "--yes")):
         assert called(*command).code == 0
     trash = home.config / "sessrotate" / "trash" / ID
@@ -243,7 +236,7 @@ def test_what_a_session_still_has_is_freed_after_its_grace_time(
     for after in (lambda: home.append(command_line.row(500)), home.rotate, put_away):
         assert called("restore", ID).code == 0
         after()
-        later(monkeypatch, 9)
+        homes.later(monkeypatch, 9)
         assert called("prune", "--all", "--empty-trash", "--yes").code == 0
         assert not trash.exists()
         if not home.archive.exists():

@@ -27,10 +27,7 @@ BODIES: Final = oracle.bodies(HISTORY)
 def before(damage: bytes | None) -> Image:
     """Return an archive with a segment in the trash, and a manifest that is gone or damaged."""
     with laid_out(Image(frozenset(), (), ())) as found:
-        found.begin(OPENING)
-        found.rotate()
-        found.append(MORE)
-        found.rotate()
+        found.rotated_twice()
         plan = prune.prepare([found.where], Policy(keep_last=2), 1.9e9, lambda _done: None)
         assert [done.error for done in prune.execute(plan, 1)] == [None]
         path = found.where.archive / "manifest.json"

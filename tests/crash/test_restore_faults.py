@@ -36,10 +36,7 @@ NOW: Final = 1_900_000_000.0
 def put_away() -> Image:
     """Return a session that was rotated twice, pruned, and put away."""
     with laid_out(Image(frozenset(), (), ())) as found:
-        found.begin(OPENING)
-        found.rotate()
-        found.append(MORE)
-        found.rotate()
+        found.rotated_twice()
         plan = prune.prepare([found.where], Policy(keep_last=2), NOW, lambda _done: None)
         assert [done.error for done in prune.execute(plan, 1)] == [None]
         archive.archive(found.where, 1)

@@ -30,10 +30,7 @@ NOW: Final = 1_800_000_000.0
 def restored(*, is_short: bool) -> Image:
     """Return what a restoration leaves, or where the client wrote the short file back after it."""
     with laid_out(Image(frozenset(), (), ())) as found:
-        found.begin(OPENING)
-        found.rotate()
-        found.append(MORE)
-        found.rotate()
+        found.rotated_twice()
         short = found.where.live.read_bytes()
         found.restore()
         if is_short:

@@ -107,10 +107,7 @@ def before(deed: Deed) -> Image:
 @cache
 def _rotated() -> Image:
     with laid_out(Image(frozenset(), (), ())) as found:
-        found.begin(OPENING)
-        found.rotate()
-        found.append(MORE)
-        found.rotate()
+        found.rotated_twice()
         return found.image()
 
 

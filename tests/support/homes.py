@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import subprocess
+import time
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
@@ -151,6 +152,13 @@ def believe(now: float) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     times = {"first": now - 30 * 86_400, "last": now, "newest": now, "highest": now}
     path.write_text(json.dumps({"format": 1} | {name: float(at) for name, at in times.items()}))
+
+
+def later(monkeypatch: pytest.MonkeyPatch, days: float) -> None:
+    """Let so many days pass, in which the machine was never off."""
+    real = time.time
+    monkeypatch.setattr(time, "time", lambda: real() + days * 86_400)
+    believe(time.time())
 
 
 def another(home: Home, name: str, data: bytes) -> None:

@@ -99,6 +99,13 @@ class Session:
     def rotate_compressed(self) -> None:
         self.rotate("zstd")
 
+    def rotated_twice(self) -> None:
+        """Begin, be rotated, go on and be rotated again: all of `OPENING` and `MORE`."""
+        self.begin(OPENING)
+        self.rotate()
+        self.append(MORE)
+        self.rotate()
+
     def restore(self) -> None:
         operations.restore_session(self.where, 1, unseen)
 
