@@ -70,7 +70,8 @@ def _beginning_with(session: str) -> Iterator[tuple[Path, Client]]:
     # A session whose live file is gone, or archived whole, is found by its archive, or by what is
     # left of that in the trash.
     yield from ((where.live, claude) for where in place.archives(session))
-    yield from ((where.live, claude) for where, _ in restored.every_gone(session))
+    left = (where for where in restored.places(session) if restored.gone(where) is not None)
+    yield from ((where.live, claude) for where in left)
 
 
 def _identity(path: Path) -> object:

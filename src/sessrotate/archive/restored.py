@@ -25,7 +25,7 @@ from sessrotate.system import disk_use
 from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from sessrotate.archive.place import Place
     from sessrotate.model import SealedSegment
@@ -208,16 +208,6 @@ def _length(trashed: Trashed) -> tuple[int, str]:
     return -1, trashed.at or ""
 
 
-def every_gone(prefix: str = "") -> Iterator[tuple[Place, Trashed]]:
-    """Yield the place of every session of which only the trash has anything, and what that is.
-
-    Only of sessions whose id begins with `prefix`.
-    """
-    for where in places(prefix):
-        if (trashed := gone(where)) is not None:
-            yield where, trashed
-
-
 def told_gone(where: Place, trashed: Trashed) -> str:
     """Say that all that is left of a session is in the trash, and how it comes back."""
     return (
@@ -254,7 +244,7 @@ def is_elsewhere(where: Place, trashed: Trashed) -> bool:
     its owner had pruned of it is gone with his consent.
     """
     try:
-        wanted = [_mark(entry) for entry in manifest_of(trashed).segments]
+        wanted = manifest_of(trashed).segments
     except SessrotateError:
         return False
     for archive in place.archives_of(where.config, where.session):
@@ -263,11 +253,13 @@ def is_elsewhere(where: Place, trashed: Trashed) -> bool:
                 return True
         with suppress(SessrotateError, OSError):
             source = archived_file.opened(replace(where, project=archive.parent.name))
-            if source is not None and _is_in(source, wanted):
-                return True
+            if source is not None:
+                with source:
+                    if holds(source, wanted):
+                        return True
     for live in place.live_files(where):
-        with suppress(SessrotateError, OSError):
-            if _is_in(Source.itself(live), wanted):
+        with suppress(SessrotateError, OSError), Source.itself(live) as source:
+            if holds(source, wanted):
                 return True
     return False
 
@@ -276,14 +268,14 @@ def _mark(entry: SealedSegment) -> tuple[int, Mark]:
     return entry.segment.span.start, Mark(entry.segment.span.size, entry.digest)
 
 
-def _is_listed(archive: Path, wanted: list[tuple[int, Mark]]) -> bool:
-    listed_there = manifest.parse(load.read_small(archive, names.MANIFEST, manifest.MAX_BYTES))
-    return [_mark(entry) for entry in listed_there.segments][: len(wanted)] == wanted
+def _is_listed(archive: Path, wanted: Sequence[SealedSegment]) -> bool:
+    there = manifest.parse(load.read_small(archive, names.MANIFEST, manifest.MAX_BYTES)).segments
+    return [*map(_mark, there[: len(wanted)])] == [*map(_mark, wanted)]
 
 
-def _is_in(source: Source, wanted: list[tuple[int, Mark]]) -> bool:
-    with source:
-        return all(is_at(source, start, mark) for start, mark in wanted)
+def holds(source: Source, segments: Iterable[SealedSegment]) -> bool:
+    """Tell whether a file has each of these segments where it stands in the whole history."""
+    return all(is_at(source, *_mark(entry)) for entry in segments)
 
 
 def strange(where: Place, trashed: Trashed) -> str:

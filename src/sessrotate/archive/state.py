@@ -65,7 +65,7 @@ class State(FoundFiles):
       they belong at its offset `late_at`.
     * `residue`: what of the pack the live file has yet to get, and has no file of its own.
     * `trashed`: the archive in the trash of restored sessions that the live file goes on from; or
-      the newest one there, where there is neither a live file nor an archive any more.
+      the longest one there, where there is neither a live file nor an archive any more.
     * `problem`: why the live file does not go on from its archive, None if it does. No live file
       at all goes on from anything: what is archived is all there is.
     """

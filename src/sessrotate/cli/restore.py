@@ -111,7 +111,7 @@ def _place(session: str) -> Place:
 def _one(where: Place, wanted: Wanted, how: _How) -> None:
     """Restore one session, or show what that would do, and raise what keeps it from that."""
     if how.dry_run:
-        done = restore.prepare(where, wanted)
+        done = _prepared(where, wanted, how)
     else:
         shown = progress(quiet=how.quiet)
         done = restore.restore(where, wanted, how.wait, shown, touch=how.touch)
@@ -123,12 +123,7 @@ def _one(where: Place, wanted: Wanted, how: _How) -> None:
         streams.write(render_restore.as_json([became], plans, dry_run=how.dry_run))
     else:
         streams.write_lines(
-            render_restore.sentences(
-                done,
-                dry_run=how.dry_run,
-                is_short=how.is_short,
-                keeps_times=how.touch is None,
-            )
+            render_restore.sentences(done, dry_run=how.dry_run, is_short=how.is_short)
         )
     is_back = done.away is not None or done.whole is not None
     if is_back and not how.dry_run and how.touch is None:
@@ -141,9 +136,15 @@ def _one(where: Place, wanted: Wanted, how: _How) -> None:
         restore.check_room(done)
 
 
+def _prepared(where: Place, wanted: Wanted, how: _How) -> WayBack:
+    """Return the plan; where files keep their dates, none says that it counts as used now."""
+    plan = restore.prepare(where, wanted)
+    return plan if how.touch is not None else replace(plan, unused=None)
+
+
 def _period(live: Path, status: os.stat_result) -> float:
     """Return after how many seconds without use the client deletes this session."""
-    rule = cleanup.cleanup(cleanup.with_projects(cleanup.settings()))
+    rule = cleanup.in_force()
     at = rule.deletes_at(status, is_desktop=cleanup.is_desktop(live))
     return math.inf if at is None else at - status.st_mtime
 
@@ -202,9 +203,7 @@ def _planned(undo: Undo, how: _How, plans: dict[Place, WayBack], *, is_named: bo
     wanted = undo.wanted
 
     def look(where: Place) -> Outcome:
-        plan = restore.prepare(where, wanted)
-        if how.touch is None:
-            plan = replace(plan, unused=None)
+        plan = _prepared(where, wanted, how)
         if plan.refusal is not None and is_named:
             raise plan.refusal
         restore.check_room(plan)

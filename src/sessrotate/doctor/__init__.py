@@ -95,14 +95,13 @@ def findings() -> Iterator[Finding]:
         found = _headed(path) if continued.begins_so(path) else _headless(path)
         if found is not None:
             yield found
-    for where, trashed in restored.every_gone():
-        told = restored.told_gone(where, trashed)
-        free = f"sessrotate prune {printable(where.session)} --empty-trash"
-        detail = f"{told} If you deleted it for good, `{free}` frees that."
-        yield Finding(where.session, str(trashed.folder), "orphan", detail)
     for where in restored.places():
-        lacks = None if restored.gone(where) is not None else restored.lacking(where)
-        if lacks is not None and not restored.is_needed(where, lacks):
+        if (trashed := restored.gone(where)) is not None:
+            told = restored.told_gone(where, trashed)
+            free = f"sessrotate prune {printable(where.session)} --empty-trash"
+            detail = f"{told} If you deleted it for good, `{free}` frees that."
+            yield Finding(where.session, str(trashed.folder), "orphan", detail)
+        elif (lacks := restored.lacking(where)) and not restored.is_needed(where, lacks):
             yield Finding(where.session, str(lacks.folder), "trash", restored.strange(where, lacks))
     for trashed in restored.every():
         if trashed.at is None:
@@ -214,8 +213,9 @@ def _kept() -> Iterator[Finding]:
         if path.name.endswith(names.SUFFIX):
             session = path.name.rpartition(".")[0].rpartition(".")[0]
             where = place.named(claude.projects_folder().resolve(), path.parent.name, session)
-            told = "" if where is None else aside.said(path, where.live)
-            yield Finding(session, str(path), "kept", told)
+            # Where that can be no session's name, it is compared with itself: nothing is gone.
+            live = path if where is None else where.live
+            yield Finding(session, str(path), "kept", aside.said(path, live))
 
 
 def _look(where: Place) -> Iterator[tuple[str, str]]:

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Final
 
 from sessrotate import fs, names
 from sessrotate.archive import clock_record, restored, state
-from sessrotate.archive.intent import Mark
-from sessrotate.archive.late_lines import is_at
 from sessrotate.errors import DamagedError, printable, storage
 from sessrotate.in_place.aside import put_aside
 from sessrotate.system import locks
@@ -32,15 +30,13 @@ _TAKEN: Final = {errno.EEXIST, errno.ENOTEMPTY}
 
 def check(found: State) -> None:
     """Raise DamagedError, and put the archive aside, unless the live file holds all of it."""
-    begun = found.intent
-    for entry in () if begun is None else begun.manifest.segments:
-        mark = Mark(entry.segment.span.size, entry.digest)
-        if found.live is None or not is_at(found.live, entry.segment.span.start, mark):
-            name, aside = printable(str(found.place.live)), put_aside(found.place)
-            raise DamagedError(
-                f"{name} is not the history that was put there: its archive is kept in "
-                f"{printable(str(aside))}."
-            )
+    wanted = () if found.intent is None else found.intent.manifest.segments
+    if wanted and (found.live is None or not restored.holds(found.live, wanted)):
+        name, aside = printable(str(found.place.live)), put_aside(found.place)
+        raise DamagedError(
+            f"{name} is not the history that was put there: its archive is kept in "
+            f"{printable(str(aside))}."
+        )
 
 
 def retire(found: State) -> None:

@@ -25,13 +25,8 @@ _COLUMNS: Final = ("session", "live file", "then", "result")
 _DAY: Final = 86_400.0
 
 
-def sentences(
-    plan: WayBack, *, dry_run: bool, is_short: bool = False, keeps_times: bool = False
-) -> Iterator[str]:
-    """Yield the sentences about one session.
-
-    `is_short` is whether it is to stay rotated, `keeps_times` whether its files keep their dates.
-    """
+def sentences(plan: WayBack, *, dry_run: bool, is_short: bool = False) -> Iterator[str]:
+    """Yield the sentences about one session; `is_short` is whether it is to stay rotated."""
     name = printable(plan.where.session)
     if not plan.is_anything:
         yield _nothing(name, is_short=is_short)
@@ -50,7 +45,7 @@ def sentences(
         yield f"{verb} {name} back: {size(plan.away)} in {where}."
     if plan.whole is not None:
         yield in_place.restored(plan.where.session, plan.whole, dry_run=dry_run)
-    if plan.unused is not None and not keeps_times:
+    if plan.unused is not None:
         verb = "would count" if dry_run else "counts"
         yield (
             f"It {verb} as used now: after {plan.unused / _DAY:,.0f} days without use its client "

@@ -221,7 +221,7 @@ def wanted(older_than: float | None, before_cleanup: float | None, now: float) -
     that a client runs and empty files are left out.
     """
     begun = [where for where in place.archives() if _is_begun(where)]
-    rule = cleanup.cleanup(cleanup.with_projects(cleanup.settings()))
+    rule = cleanup.in_force()
     due = []
     for path in claude.sessions():
         where = place.of(path)

@@ -201,7 +201,7 @@ def _unused(found: State) -> float | None:
     if found.live is None or found.is_gone:
         return None
     status, now = os.fstat(found.live.fd), time.time()
-    rule = cleanup.cleanup(cleanup.with_projects(cleanup.settings()))
+    rule = cleanup.in_force()
     at = rule.deletes_at(status, is_desktop=cleanup.is_desktop(found.place.live))
     return now - status.st_mtime if at is not None and at < now + _SOON else None
 

@@ -138,6 +138,11 @@ def cleanup(found: Settings) -> Cleanup:
     return Cleanup(period, "", limit, is_default and project is None, project)
 
 
+def in_force() -> Cleanup:
+    """Return what the client's clean-up does on this machine, settings of projects included."""
+    return cleanup(with_projects(settings()))
+
+
 def _in_projects(found: Settings) -> Iterator[tuple[float, Path]]:
     """Yield the periods that projects have set for whoever starts a client there, in seconds."""
     for folder, said in found.projects:
