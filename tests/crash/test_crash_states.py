@@ -245,6 +245,8 @@ def test_each_fsync_is_needed_or_a_reason_says_why_not(capsys: pytest.CaptureFix
     mutants = 0
     for run in runs():
         for at in syncs(run):
+            if place_of(run, at) in caught:
+                continue  # one run that needs it is enough
             mutants += 1
             is_missed = JUDGE.first_fault(without(run, at)) is None
             (survived if is_missed else caught).add(place_of(run, at))

@@ -449,7 +449,7 @@ def test_no_line_is_lost_whoever_writes_and_whatever_happens(form: type[Life]) -
     lived(form, range(12), 20)
 
 
-@pytest.mark.parametrize("first", in_gate(range(0, 400, 25), [0], "race"))
+@pytest.mark.parametrize("first", in_gate(range(0, 400, 10), [0], "race"))
 @pytest.mark.parametrize("form", FORMS)
 def test_no_line_is_lost_in_long_lives(form: type[Life], first: int) -> None:
-    lived(form, range(1000 + first, 1025 + first), 40)
+    lived(form, range(1000 + first, 1010 + first), 40)

@@ -17,7 +17,7 @@ import pytest
 from support import command_line
 from support.crash.judging import check_whole
 from support.crash.scenes import NAMES, Scene, scene
-from support.tracing import hindrance
+from support.tracing import hindrance, strace
 
 if TYPE_CHECKING:
     from support.crash.scenes import Session
@@ -50,8 +50,9 @@ def arguments(of: Scene, found: Session) -> list[str]:
 
 def traced(of: Scene, found: Session, options: list[str], log: str = "/dev/null") -> int:
     """Run the command under strace; return its exit code, negative for a signal."""
+    command = [command_line.COMMAND, *arguments(of, found)]
     done = subprocess.run(
-        ["strace", "-f", "-qq", "-o", log, *options, command_line.COMMAND, *arguments(of, found)],
+        [*strace(), "-f", "-qq", "-o", log, *options, *command],
         # Or the interpreter's own files, once after each change of a module, would be counted too.
         env={
             **command_line.ENVIRONMENT,

@@ -296,7 +296,7 @@ class SessionInPlace(RuleBasedStateMachine):
             shutil.rmtree(self.folder)
 
 
-QUICK: Final = examples(80, stateful_step_count=40)
+QUICK: Final = examples(50, stateful_step_count=40)
 LONG: Final = examples(300, stateful_step_count=60)
 
 

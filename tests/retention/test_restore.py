@@ -52,7 +52,7 @@ def bytes_in(folder: Path) -> bytes:
 
 
 @given(st.lists(st.sampled_from(["goes on", "is compacted", *DEEDS]), max_size=9))
-@examples(300)
+@examples(120)
 def test_no_order_of_deeds_loses_a_line_and_restore_gives_all_back(deeds: list[str]) -> None:
     folder = Path(tempfile.mkdtemp(dir=fast_folder())).resolve()
     with pytest.MonkeyPatch.context() as patch:

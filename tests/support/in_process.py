@@ -2,8 +2,8 @@
 
 Rule: the entry is `sessrotate.cli.main`, as the installed program's is, on real descriptors 0, 1
 and 2. The environment, the folder, the umask, the time zone, `sys.argv`, the streams and the
-signal handlers are the test's own again afterwards. `tests/cli/test_in_process.py` holds this
-equal to the real program.
+signal handlers are the test's own again afterwards. Only what `app.build` makes is kept from call
+to call. `tests/cli/test_in_process.py` holds this equal to the real program.
 
 What only a process of its own shows is not for this module: how the interpreter starts, limits,
 signals from outside, and streams that are closed.
@@ -23,13 +23,19 @@ import sys
 import termios
 import threading
 import time
+from functools import cache
 from typing import TYPE_CHECKING, Final, Self
 
-from sessrotate.cli import main
+import pytest
+from typer.main import get_command
+
+from sessrotate.cli import app, main
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
+
+    Command = Callable[[Sequence[str]], object]
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE)
 _SECONDS: Final = 60
@@ -61,10 +67,25 @@ def run(
         return code, out.received(), err.received()
 
 
+_build: Final = app.build
+
+
+@cache
+def _built(named: tuple[str, ...]) -> Command:
+    """Return what `app.build` makes of these commands: it is the same in each call, and dear."""
+    return get_command(_build(named))
+
+
+def _once(named: Iterable[str]) -> Command:
+    return _built((*named,))
+
+
 def _exit_code() -> int:
     """Call the program's entry, and end it as the interpreter does."""
     try:
-        main()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(app, "build", _once)
+            main()
     except SystemExit as leaving:
         code = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
     else:

@@ -12,7 +12,7 @@ import re
 import subprocess
 from typing import TYPE_CHECKING, Final
 
-from support import command_line
+from support import command_line, tracing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -47,7 +47,7 @@ def traced(
 
 def run(program: Sequence[str], env: Mapping[str, str], told: Path, given: bytes = b"") -> int:
     """Run a program and write its calls to a file; return its exit code."""
-    trace = ["strace", "-f", "-y", "-qq", "-s", "4096", "-o", str(told)]
+    trace = [*tracing.strace(), "-f", "-y", "-qq", "-s", "4096", "-o", str(told)]
     trace += ["-e", f"trace={READS},{CHANGES}", "-e", "signal=none"]
     done = subprocess.run(
         [*trace, *program],

@@ -313,7 +313,7 @@ FORKED_BY_AN_AGENT: Final = [
 
 @given(sessions())
 @example(FORKED_BY_AN_AGENT)
-@examples(1500)
+@examples(600)
 def test_of_any_session_what_was_rewound_is_what_nothing_goes_on_from(rows: list[Row]) -> None:
     data = b"".join(json.dumps(each).encode() + b"\n" for each in rows)
     sent = [

@@ -205,7 +205,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     st.sampled_from([b"\n", b"", b"\n\n"]),
     st.integers(1, 24),
 )
-@examples(400)
+@examples(200)
 @example([b"abc", b"defg", b"hi"], b"", 4)
 @example([b"", b"abcd", b"", b"abcde", b""], b"\n", 4)
 def test_lines_pass_in_turn_whatever_the_windows_size(
@@ -266,7 +266,7 @@ def said(row: Link | None) -> list[Any] | None:
 
 
 @given(st.lists(LINES, max_size=8), WINDOWS)
-@examples(400)
+@examples(200)
 @example([b'{"message":{"x":1,"type":"user"}}'], SMALLEST)
 @example([b'{"message":{"type":"user","x":1},"type":"mode"}'], SMALLEST)
 @example([b'{"type":"mode","message":{"x":{},"type":"user"}}'], SMALLEST)
@@ -295,7 +295,7 @@ def test_a_line_is_the_row_that_parsing_all_of_it_gives(
 
 
 @given(st.lists(LINES, max_size=8))
-@examples(400)
+@examples(200)
 @example([b'{"type":"user","x":[{"type":"mode"}]}'])
 @example([b'{"type":"user","x":{}', b'{"type":"user"} {', b'{"type" : "user"}'])
 @example([b'{"x":"' + b"y" * 400 + b'","uuid":"' + b"\\u0061" * 128 + b'"}'])
@@ -693,7 +693,7 @@ def check_plan(path: Path, data: bytes, cut: int) -> None:
     WINDOWS,
     st.sampled_from([0, loading.SMALL_FILE]),
 )
-@examples(400)
+@examples(200)
 def test_a_plan_is_that_of_parsing_every_line(
     path: Path,
     history: list[bytes],

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 LOCKS: Final = "sessrotate/locks"
 
@@ -43,33 +45,35 @@ class Image:
         files: dict[str, tuple[int, bytes]] = {}
         seen: dict[int, bytes] = {}
         pending = [""]
-        while pending:
+        while pending:  # before every change of thousands of runs: no paths as objects
             folder = pending.pop()
-            for entry in os.scandir(root / folder):
-                path = f"{folder}/{entry.name}" if folder else entry.name
-                if path == LOCKS:
-                    continue
-                if entry.is_dir(follow_symlinks=False):
-                    folders.add(path)
-                    pending.append(path)
-                    continue
-                inode = entry.inode()
-                if inode not in seen:
-                    seen[inode] = Path(entry.path).read_bytes()
-                files[path] = (inode, seen[inode])
+            with os.scandir(f"{root}/{folder}") as entries:
+                for entry in entries:
+                    path = f"{folder}/{entry.name}" if folder else entry.name
+                    if path == LOCKS:
+                        continue
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.add(path)
+                        pending.append(path)
+                        continue
+                    inode = entry.inode()
+                    if inode not in seen:
+                        seen[inode] = _content(entry.path)
+                    files[path] = (inode, seen[inode])
         return cls.made(frozenset(folders), files)
 
     def lay_out(self, root: Path) -> None:
         """Make an empty folder what the image shows."""
         for folder in sorted(self.folders):
-            (root / folder).mkdir()
-        first: dict[int, Path] = {}
+            os.mkdir(f"{root}/{folder}")  # noqa: PTH102 - as in `taken`
+        first: dict[int, str] = {}
         for path, number in self.names:
             if number in first:
-                os.link(first[number], root / path)
+                os.link(first[number], f"{root}/{path}")
             else:
-                first[number] = root / path
-                first[number].write_bytes(self.contents[number])
+                first[number] = f"{root}/{path}"
+                with open(first[number], "xb", buffering=0) as file:  # noqa: PTH123 - as above
+                    assert file.write(self.contents[number]) == len(self.contents[number])
 
     def shown(self) -> str:
         """Return what there is, for a failure's message."""
@@ -77,3 +81,15 @@ class Image:
             f"  {path} → #{number}, {len(self.contents[number])} bytes"
             for path, number in self.names
         )
+
+
+def _content(path: str) -> bytes:
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        data = more = os.read(fd, 65536)
+        while more:
+            more = os.read(fd, 65536)
+            data += more
+    finally:
+        os.close(fd)
+    return data
