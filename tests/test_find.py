@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from sessrotate import find
+from sessrotate.clients.claude import client as claude
+from sessrotate.clients.codex import client as codex
 from sessrotate.errors import WrongUsageError
 
 
@@ -65,3 +68,136 @@ def test_the_projects_folder_may_be_named_outright(
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "elsewhere"))
     monkeypatch.setenv("CLAUDE_PROJECTS_DIR", str(projects))
     assert find.path_of("2222").name == "2222cccc.jsonl"
+
+
+# ── several files ────────────────────────────────────────────────────────────────────────────
+
+UUID = "0011aaaa-1111-4111-8111-000000000011"
+
+
+def said(path: Path, number: int, parent: str | None = None, time: str = "08:00:00") -> None:
+    """Have something said at the end of a session: its row follows `parent`."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    row = {
+        "type": "user",
+        "uuid": f"row {number}",
+        "parentUuid": parent,
+        "timestamp": f"2026-03-01T{time}.000Z",
+        "sessionId": UUID,
+        "message": {"role": "user", "content": "Go on"},
+    }
+    with path.open("a") as file:
+        file.write(json.dumps(row) + "\n")
+
+
+# sverrirsig/claude-control #8: a stub of the same id in a worktree's project.
+def test_a_file_that_nobody_used_is_in_no_sessions_way(projects: Path) -> None:
+    used, stub = projects / "-a" / f"{UUID}.jsonl", projects / "-b" / f"{UUID}.jsonl"
+    stub.write_text(f'{{"type":"last-prompt","lastPrompt":"Go on","sessionId":"{UUID}"}}\n')
+    assert find.path_of(UUID) == stub  # there is no other
+    said(used, 1)
+    assert find.path_of(UUID) == used
+    assert find.path_of(UUID[:8]) == used
+    said(stub, 1)
+    with pytest.raises(WrongUsageError):
+        find.path_of(UUID)
+
+
+# anthropics/claude-code #88277: moved while it ran, its second part is at the old path.
+def test_of_two_parts_of_a_session_it_is_told_which_goes_on_from_which(projects: Path) -> None:
+    first, second = projects / "-new" / f"{UUID}.jsonl", projects / "-old" / f"{UUID}.jsonl"
+    said(first, 1)
+    said(first, 2, "row 1", "08:00:05")
+    said(second, 3, "row 2", "08:00:09")
+    with pytest.raises(WrongUsageError) as caught:
+        find.path_of(UUID)
+    sizes = [path.stat().st_size for path in (first, second)]
+    times = [f"last used 2026-03-01T08:00:{second}.000Z" for second in ("05", "09")]
+    assert str(caught.value).splitlines() == [
+        f"{UUID} matches 2 files. Give the path of one:",
+        f"  {first} (claude, {sizes[0]} bytes, {times[0]})",
+        f"  {second} (claude, {sizes[1]} bytes, {times[1]}, goes on from {first})",
+    ]
+
+
+# dpclark4/frugal-tokens PR #70: one session in two project folders.
+def test_of_two_equal_files_neither_goes_on_from_the_other(projects: Path) -> None:
+    for project in ("-one", "-two"):
+        said(projects / project / f"{UUID}.jsonl", 1)
+        said(projects / project / f"{UUID}.jsonl", 2, "row 1")
+    with pytest.raises(WrongUsageError) as caught:
+        find.path_of(UUID)
+    assert "2 files" in str(caught.value)
+    assert "goes on" not in str(caught.value)
+
+
+# letta-ai/letta-code #3506: what macOS keeps beside a file on other file systems.
+@pytest.mark.parametrize("name", ["._{}.jsonl", ".{}.jsonl.swp", ".sync_{}.jsonl"])
+def test_a_hidden_file_is_nobodys_session(projects: Path, name: str) -> None:
+    live = projects / "-a" / f"{UUID}.jsonl"
+    said(live, 1)
+    live.with_name(name.format(UUID)).write_bytes(b"\0\5\x16\7" * 1024)
+    assert find.path_of(UUID) == live
+    assert [*claude.sessions("0011")] == [live]
+    with pytest.raises(WrongUsageError):
+        find.path_of(name.format(UUID).removesuffix(".jsonl"))
+
+
+COPIED = (
+    "{} (1)",
+    "{} copy",
+    "{}-copy-2",
+    "{}.sync-conflict-20261125-101500-ABCDEFG",
+    "{} (conflicted copy 2026-11-25)",
+    "Copy of {}",
+)
+"""What file managers, Syncthing and Dropbox call the copies that they make."""
+
+
+@pytest.mark.parametrize("name", COPIED)
+def test_a_copy_is_found_only_where_there_is_no_session(projects: Path, name: str) -> None:
+    live = projects / "-a" / f"{UUID}.jsonl"
+    copy = live.with_name(name.format(UUID) + ".jsonl")
+    said(copy, 1)
+    assert [*claude.sessions(UUID[:8])] == []
+    assert [*claude.copies()] == [copy]
+    assert find.path_of(copy.stem) == copy
+    if not name.startswith("Copy"):
+        assert find.path_of(UUID) == copy
+    said(live, 1)
+    assert find.path_of(UUID) == live
+    assert [*claude.sessions(UUID[:8])] == [live]
+
+
+# openai/codex #39853, centauri-ai/coslash #229.
+def test_of_codex_too_copies_come_last_and_either_uuid_of_two_finds_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, projects: Path
+) -> None:
+    assert projects.exists()
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))
+    monkeypatch.delenv("CODEX_SESSIONS_DIR", raising=False)
+    day = tmp_path / "codex" / "sessions" / "2026" / "03" / "02"
+    root, thread = "01900000-0000-7000-8000-000000000080", "01a00000-0000-7000-8000-000000000081"
+
+    def made(name: str) -> Path:
+        path = day / f"rollout-2026-03-02T09-00-00-{name}.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        asked = {"type": "user_message", "message": "Go on"}
+        path.write_text(
+            "".join(
+                json.dumps({"timestamp": "2026-03-02T09:00:00.000Z", "type": kind, "payload": told})
+                + "\n"
+                for kind, told in (("session_meta", {"id": root}), ("event_msg", asked))
+            )
+        )
+        return path
+
+    both = made(f"{root}_{thread}")
+    assert find.path_of(root) == find.path_of(thread) == find.path_of("01a0") == both
+    only = made(root)
+    assert (find.path_of(root), find.path_of(thread)) == (only, both)
+    copies = [made(f"{root} (1)"), made(f"{root[:-1]}1 (2)")]
+    assert [*codex.copies()] == copies
+    assert (find.path_of(root), find.path_of(thread)) == (only, both)
+    assert find.path_of(f"{root[:-1]}1") == copies[1]
+    assert find.path_of(f"{root} (1)") == copies[0]

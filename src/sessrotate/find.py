@@ -1,24 +1,31 @@
 """SESSION, as people name it (a path, an id, the beginning of an id) → its file.
 
-Rule: exactly one match, or an error that lists the candidates; nothing is guessed.
+Rule: exactly one match, or an error that lists the candidates; nothing is guessed. A file in which
+nobody has said anything counts only where there is no other, and so does a copy that no client
+lists.
 """
 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import clients
 from sessrotate.archive import copies, place, restored
 from sessrotate.clients.claude import client as claude
+from sessrotate.clients.claude import preview
+from sessrotate.clients.preview import EDGE
 from sessrotate.errors import RefusedError, SessrotateError, WrongUsageError, printable
 from sessrotate.segments import compressed_session
+from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from sessrotate.archive.place import Place
+    from sessrotate.clients.preview import Sight
     from sessrotate.clients.protocol import Client
 
 SHORTEST_PREFIX: Final = 4
@@ -40,14 +47,13 @@ def path_of(session: str) -> Path:
             f"There is no file {printable(session)}. To find a session by its id, give at least "
             f"{SHORTEST_PREFIX} characters of it."
         )
-    files: dict[object, tuple[Path, Client]] = {}
-    for path, client in _beginning_with(session):
-        files.setdefault(_identity(path), (path, client))
-    matches = dict(files.values())
-    exact = [path for path, client in matches.items() if client.session_of(path.name) == session]
-    found = exact or [*matches]
+    matches: dict[object, _Match] = {}
+    for match in _beginning_with(session):
+        matches.setdefault(_identity(match.path), match)
+    exact = [match for match in matches.values() if session == match.id]
+    found = _used(exact or [*matches.values()])
     if len(found) == 1:
-        return found[0]
+        return found[0].path
     if not found:
         folder = printable(str(claude.projects_folder()))
         others = ", ".join(each for each in clients.CLIENTS if each != claude.NAME)
@@ -55,23 +61,106 @@ def path_of(session: str) -> Path:
         raise WrongUsageError(
             f"There is no file or session {printable(session)} (in {folder}{elsewhere})."
         )
-    listed = [f"  {printable(str(path))} ({matches[path].NAME})" for path in found[:_LISTED]]
-    if len(found) > _LISTED:
-        listed.append(f"  and {len(found) - _LISTED} more")
-    way = "Give the path of one" if exact else "Give more of the id, or a path"
-    intro = f"{printable(session)} matches {len(found)} sessions. {way}:"
-    raise WrongUsageError("\n".join([intro, *listed]))
+    raise WrongUsageError(_ambiguous(session, found))
 
 
-def _beginning_with(session: str) -> Iterator[tuple[Path, Client]]:
+@dataclass(frozen=True, slots=True)
+class _Match:
+    """A file whose session's id begins as was asked for; a `copy` is one that no client lists."""
+
+    path: Path
+    client: Client
+    is_copy: bool = False
+
+    @property
+    def id(self) -> str:
+        return self.client.session_of(self.path.name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What the edges of a file say, and its size in bytes.
+
+    Of Claude Code's rows, `uuids` are in sight, and `follows` is the first of which one says that
+    it follows it.
+    """
+
+    sight: Sight
+    bytes: int
+    uuids: frozenset[str] = frozenset()
+    follows: str | None = None
+
+    @property
+    def is_used(self) -> bool:
+        return self.sight.standing == "session"
+
+
+def _seen(match: _Match) -> _Seen | None:
+    """Return what a file's edges say, None of one that is gone or cannot be read."""
+    try:
+        with Source.itself(match.path) as source:
+            size = source.size()
+            head = source.read_at(0, min(EDGE, size))
+            tail = source.read_at(max(0, size - EDGE), min(EDGE, size))
+    except (SessrotateError, OSError):
+        return None
+    sight = clients.reader(match.client).sight(head, tail, is_whole=size <= EDGE)
+    if match.client is not claude:
+        return _Seen(sight, size)
+    return _Seen(sight, size, preview.uuids(head, tail), preview.follows(head))
+
+
+def _used(matches: list[_Match]) -> list[_Match]:
+    """Leave out copies, and files that nobody used, where others remain."""
+    if not matches[1:]:
+        return matches
+    found = [match for match in matches if not match.is_copy] or matches
+    seen = ((match, _seen(match)) for match in found)
+    return [each for each, said in seen if said is None or said.is_used] or found
+
+
+def _ambiguous(session: str, found: list[_Match]) -> str:
+    """Return which files `session` may be, what differs, and which of them continues which."""
+    is_one = len({each.id for each in found}) == 1
+    what = "files" if is_one and len({each.client.NAME for each in found}) == 1 else "sessions"
+    way = "Give the path of one" if is_one else "Give more of the id, or a path"
+    intro = f"{printable(session)} matches {len(found)} {what}. {way}:"
+    more = [f"  and {len(found) - _LISTED} more"] if len(found) > _LISTED else []
+    return "\n".join([intro, *(f"  {line}" for line in _told_apart(found[:_LISTED])), *more])
+
+
+def _told_apart(found: list[_Match]) -> Iterator[str]:
+    """Yield the path of each file, and what tells it from the others."""
+    known = {match.path: _seen(match) for match in found}
+    for match in found:
+        told, seen = [match.client.NAME], known[match.path]
+        if match.is_copy:
+            told.append("a copy")
+        if seen is not None:
+            told.append(f"{seen.bytes:,} bytes")
+            told += [f"last used {seen.sight.ended}"] if seen.sight.ended is not None else []
+            others = ((path, other) for path, other in known.items() if path != match.path)
+            before = next((path for path, other in others if _goes_on(seen, other)), None)
+            told += [f"goes on from {printable(str(before))}"] if before is not None else []
+        yield f"{printable(str(match.path))} ({', '.join(told)})"
+
+
+def _goes_on(seen: _Seen, other: _Seen | None) -> bool:
+    """Tell whether the first row of a file follows one that only another file has."""
+    return other is not None and seen.follows in other.uuids - seen.uuids
+
+
+def _beginning_with(session: str) -> Iterator[_Match]:
     """Yield the files of all sessions whose id begins so, of which some may be gone."""
     for client in clients.clients():
-        yield from ((path, client) for path in client.sessions(session))
+        yield from (_Match(path, client) for path in client.sessions(session))
     # A session whose live file is gone, or archived whole, is found by its archive, or by what is
     # left of that in the trash.
-    yield from ((where.live, claude) for where in place.archives(session))
+    yield from (_Match(where.live, claude) for where in place.archives(session))
     left = (where for where in restored.places(session) if restored.gone(where) is not None)
-    yield from ((where.live, claude) for where in left)
+    yield from (_Match(where.live, claude) for where in left)
+    for client in clients.clients():
+        yield from (_Match(path, client, is_copy=True) for path in client.copies(session))
 
 
 def _identity(path: Path) -> object:

@@ -82,6 +82,17 @@ def moment(text: str, now: datetime) -> Moment | None:
         return None
 
 
+def in_utc(text: str) -> str:
+    """Return a time, ISO 8601 with a zone, as the same time in UTC; unchanged if it is in UTC."""
+    if text.endswith("Z"):
+        return text
+    try:
+        when = datetime.fromisoformat(text).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return text
+    return when.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
 def seconds(text: str | None) -> float | None:
     """Return a record's time, ISO 8601 with a zone, in seconds since 1970; None if it is none."""
     try:

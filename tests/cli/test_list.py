@@ -458,3 +458,96 @@ def test_a_deep_list_shows_what_a_cheap_one_leaves_open(home: Home) -> None:
         "list", "--deep", env={**home.env, "PAGER": "cat"}, columns=160
     )
     assert "compactions" in ended.out
+
+
+# ── files as people really have them ─────────────────────────────────────────────────────────
+
+
+# anthropics/claude-code #40309: rows that were written with spaces.
+def test_rows_with_spaces_say_what_rows_without_say(home: Home) -> None:
+    path = add(home, OTHER, "Mend it", gitBranch="main")
+    found = {each["session"]: each for each in listed()}[OTHER]
+    rows = [json.loads(line) for line in path.read_bytes().splitlines()]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    spaced = {each["session"]: each for each in listed()}[OTHER]
+    sizes = {"bytes", "live_tail_bytes", "modified", "disk_bytes"}
+    assert {name: spaced[name] for name in spaced.keys() - sizes} == {
+        name: found[name] for name in found.keys() - sizes
+    }
+    assert (spaced["project"], spaced["branch"]) == ("/home/somebody/app", "main")
+    assert OTHER in ids("--project", "app")
+
+
+AGES: dict[str, dict[str, Any]] = {
+    "spaced": {"timestamp": "2026-03-01T12:00:00.000Z", "separators": (", ", ": ")},
+    "in another zone": {"timestamp": "2026-03-01T20:00:00.000+08:00"},
+    "nested": {
+        "timestamp": "2026-03-01T12:00:00.000Z",
+        "toolUseResult": {"timestamp": "2099-01-01T00:00:00.000Z"},
+    },
+}
+
+
+@pytest.mark.parametrize("case", AGES)
+def test_what_is_old_is_the_same_for_list_and_archive(home: Home, case: str) -> None:
+    """The time of the last record decides, to the second, in all of them."""
+    members = dict(AGES[case])
+    separators = members.pop("separators", (",", ":"))
+    path = add(home, OTHER, "Mend it", **members)
+    rows = [json.loads(line) for line in path.read_bytes().splitlines()[:1]]
+    path.write_text("".join(json.dumps(row, separators=separators) + "\n" for row in rows))
+    home.live.unlink()
+    written = 1_772_366_400  # 2026-03-01T12:00:00Z
+    age = int(time.time()) - written
+    for wanted, seconds in (([OTHER], age - 120), ([], age + 120)):
+        older = f"{seconds // 60}m"
+        assert ids("--older-than", older) == wanted
+        told = called("archive", "--older-than", older, "--dry-run")
+        assert (OTHER[:8] in told.out) is bool(wanted), told
+    assert listed()[0]["ended"] == "2026-03-01T12:00:00.000Z"
+
+
+# anthropics/claude-code #30802: rows of another session at the end of a file.
+def test_rows_of_another_session_say_nothing_of_this_one(home: Home) -> None:
+    path = add(home, OTHER, "Mend it")
+    other = add(home, LARGE, "Another", timestamp="2026-04-01T12:00:00.000Z", cwd="/elsewhere")
+    path.write_bytes(path.read_bytes() + other.read_bytes().splitlines(keepends=True)[0])
+    found = {each["session"]: each for each in listed()}[OTHER]
+    assert (found["title"], found["project"]) == ("Mend it", "/home/somebody/app")
+    assert found["ended"] == "2026-03-01T12:00:00.000Z"
+
+
+# dpclark4/frugal-tokens PR #70, sverrirsig/claude-control #8.
+def test_files_that_no_id_tells_apart_are_named_by_their_paths(home: Home) -> None:
+    path = add(home, OTHER)
+    other = path.parent.with_name("-elsewhere") / path.name
+    command_line.write(other, b"")
+    assert "its path" not in called("list").out  # nobody used the other
+    other.write_bytes(path.read_bytes())
+    found = called("list")
+    assert found.out.split("\n\n")[2].splitlines() == [
+        f"{OTHER} is the id of 2 files. Name one by its path:",
+        f"  {other}",
+        f"  {path}",
+    ]
+    assert find.path_of(str(other)) == other
+
+
+# openai/codex #39853: copies that a file manager made, one of them with data that is nowhere else.
+def test_a_copy_is_listed_when_asked_for_and_no_command_takes_it_by_itself(home: Home) -> None:
+    big = command_line.session(boundaries=6, rows=400, padding=4000)
+    copy = home.live.with_name(f"{ID} (1).jsonl")
+    copy.write_bytes(big)
+    command_line.write(home.live.with_name(f"._{ID}.jsonl"), b"\0\5\x16\7" * 1024)
+    assert ids() == [ID]
+    assert called("list").out.split("\n\n")[0].endswith("1 copy hidden (11.2 MiB)")
+    shown = {each["session"]: each["standing"] for each in listed("--hidden")}
+    assert shown == {ID: "session", f"{ID} (1)": "copy"}
+    assert f"{ID} (1)  " in called("list", "--hidden").out
+    assert table(called("list").out)[1].split()[0] == ID[:8]  # it lengthens no id
+    for command in (("rotate", "--all"), ("archive", "--older-than", "1m"), ("run",)):
+        assert called(*command, *(() if command[0] == "run" else ("--yes",))).code in {0, 1}
+    assert copy.read_bytes() == big
+    told = called("doctor")
+    assert (told.code, str(copy) in told.out, "._" in told.out) == (1, True, False)
+    assert called("read", f"{ID} (1)").code == 0

@@ -111,8 +111,8 @@ def test_a_beginning_that_two_clients_have_is_ambiguous(fake: Path, home: Home) 
         find.path_of(ID[:8])
     listed = str(caught.value).split("\n")[1:]
     assert listed == [
-        f"  {home.live} (claude)",
-        f"  {fake} (fake)",
+        f"  {home.live} (claude, 2,390 bytes, last used 2026-03-01T10:00:10.000Z)",
+        f"  {fake} (fake, 71 bytes)",
     ]
     assert called("verify", ID[:8]).code == 2
 

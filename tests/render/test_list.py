@@ -39,9 +39,12 @@ ENTRIES = st.builds(
     live_tail_bytes=st.none() | SIZES,
     last_used=st.floats(-1e15, 1e15),
     is_running=st.booleans(),
-    standing=st.sampled_from(["session", "empty", "warm-up", "agent"]),
+    standing=st.sampled_from(["session", "empty", "warm-up", "agent", "copy"]),
     continues=st.none() | st.builds(Continues, TEXTS, st.sampled_from(["same rows", "same title"])),
 )
+
+NO_COPIES = ENTRIES.filter(lambda each: each.standing != "copy")
+"""Sessions of which the beginning of the id is shown."""
 
 
 def shown(entries: list[SessionInfo], **look: Any) -> list[str]:
@@ -57,7 +60,7 @@ def test_no_line_is_wider_than_the_terminal(
     entries: list[SessionInfo], width: int, colour: bool
 ) -> None:
     lines = shown(entries, width=width, colour=colour)
-    total = render_list.total(entries, 3, Look(now=NOW, width=width))
+    total = render_list.total(entries, entries, Look(now=NOW, width=width))
     assert len(lines) == len(entries) + 1
     for line in (*lines, *total.splitlines(keepends=True)):
         assert line.count("\n") == 1
@@ -68,7 +71,7 @@ def test_no_line_is_wider_than_the_terminal(
         assert colour or line[:-1] == plain
 
 
-@given(st.lists(ENTRIES, min_size=1, max_size=6), st.integers(30, 200))
+@given(st.lists(NO_COPIES, min_size=1, max_size=6), st.integers(30, 200))
 def test_columns_stand_below_their_names_and_sizes_are_whole(
     entries: list[SessionInfo], width: int
 ) -> None:
@@ -217,15 +220,20 @@ def test_the_total_counts_what_there_is() -> None:
         ),
         entry(bytes=1024),
     ]
-    assert render_list.total(entries, 4, Look(now=NOW)) == (
+    hidden = [entry(standing="empty", disk_bytes=0)] * 4
+    assert render_list.total(entries, hidden, Look(now=NOW)) == (
         "2 sessions: 2.0 KiB live, 2.0 KiB archived, 8.0 KiB on disk, 3.0 KiB beside, 1 running, "
         "4 unused hidden\n\n"
     )
+    for copies, told in ((1, "4 unused and 1 copy"), (2, "4 unused and 2 copies")):
+        found = [*hidden, *[entry(standing="copy", disk_bytes=1024)] * copies]
+        total = render_list.total(entries, found, Look(now=NOW))
+        assert total.endswith(f", {told} hidden ({copies}.0 KiB)\n\n")
     waits = [entry(bytes=1024, archived_disk_bytes=3 << 20, waiting_disk_bytes=1 << 20)]
-    assert render_list.total(waits, 0, Look(now=NOW)) == (
+    assert render_list.total(waits, [], Look(now=NOW)) == (
         "1 session: 1.0 KiB live, 4.0 KiB on disk, 1.0 MiB of it freed after a quiet day\n\n"
     )
-    assert render_list.total(entries[1:], 0, Look(now=NOW)) == "1 session: 1.0 KiB live\n\n"
+    assert render_list.total(entries[1:], [], Look(now=NOW)) == "1 session: 1.0 KiB live\n\n"
 
 
 def test_what_nobody_used_is_called_so() -> None:

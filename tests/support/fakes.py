@@ -55,6 +55,9 @@ class Fake:
     def sessions_folder(self) -> Path:
         return self.folder
 
+    def copies(self, _prefix: str = "") -> Iterator[Path]:
+        yield from ()
+
     def sessions(self, prefix: str = "") -> Iterator[Path]:
         yield from sorted(self.folder.glob(f"fake-{prefix}*.txt.jsonl"))
 

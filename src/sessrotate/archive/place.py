@@ -269,8 +269,13 @@ def _holds_something(folder: Path) -> bool:
 
 def of_live(path: Path) -> Place:
     """Return the place of a live file; raise RefusedError if no client looks for it there."""
-    place = of(path)
     name = printable(str(path))
+    if path.name.startswith(claude.AGENT):
+        raise RefusedError(
+            f"{name} is an agent's transcript: it belongs to its session, and stays as it is. "
+            "`split` without --in-place copies any file into a folder."
+        )
+    place = of(path)
     if place is None or place.live.name != path.name:
         folder = printable(str(claude.projects_folder()))
         raise RefusedError(
@@ -278,8 +283,6 @@ def of_live(path: Path) -> Place:
             "be changed in place. CLAUDE_CONFIG_DIR names another folder; `split` without "
             "--in-place takes any file."
         )
-    if path.name.startswith(claude.AGENT):
-        raise RefusedError(f"{name} is an agent's transcript: it belongs to its session.")
     return place
 
 

@@ -78,7 +78,10 @@ def command(
         ),
     ] = False,
     hidden: Annotated[
-        bool, flag("--hidden", "Also list sessions that nobody used: empty files and warm-ups.")
+        bool,
+        flag(
+            "--hidden", "Also list what nobody used (empty files, warm-ups), and copies of files."
+        ),
     ] = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -134,17 +137,18 @@ def _nothing_collected() -> Iterator[None]:
 
 def _show(shown: list[SessionInfo], known: list[SessionInfo], now: float) -> None:
     listed = {each.path for each in shown}
-    unused = [each for each in known if each.standing != "session" and each.path not in listed]
-    hidden, taken = len(unused), sum(each.disk_bytes for each in unused)
+    hidden = [each for each in known if each.standing != "session" and each.path not in listed]
     if not shown:
-        streams.message(_nothing(known, hidden))
+        streams.message(_nothing(known, len(hidden)))
         return
     look = render_list.Look(
         now=now, width=streams.terminal_width(), colour=streams.colours(), home=str(Path.home())
     )
-    names = (name for each in known for name in (each.name, each.id))
-    total = render_list.total(shown, hidden, look, hidden_disk=taken)
-    lines = chain((total,), render_list.table(shown, names, look))
+    # What nobody used, and a copy, is in nobody's way when a session is looked for by its id.
+    usual = (each for each in known if each.standing == "session" or each.path in listed)
+    names = (name for each in usual if each.standing != "copy" for name in (each.name, each.id))
+    total = render_list.total(shown, hidden, look)
+    lines = chain((total,), render_list.table(shown, names, look), render_list.namesakes(shown))
     if look.width is None:
         streams.write_all(lines)
         return

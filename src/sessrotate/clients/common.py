@@ -24,10 +24,23 @@ ROOM: Final = 16 * 1024 * 1024
 """Bytes of records that are held until it is their turn; where that is too little, the records
 are read once more."""
 
+BOM: Final = b"\xef\xbb\xbf"
+"""What an editor may have put before the first row. Claude Code skips it."""
+
+_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)")
 
 
 _DATED: Final[json_line.Shape] = {"timestamp": None}
+
+
+def is_copy(stem: str) -> bool:
+    """Tell whether a session file is called like a session and more: `<uuid> (1)`, say.
+
+    Claude Code lists only files whose names are uuids (2.1.14 to 2.1.330).
+    """
+    named = _UUID.search(stem)
+    return named is not None and named[0] != stem
 
 
 def iso_time(value: object) -> str | None:
@@ -77,8 +90,13 @@ def listed(folder: Path) -> list[Path]:
 
     Looking for a session is not the place to complain of a folder.
     """
+    return [folder / name for name in names_in(folder)]
+
+
+def names_in(folder: Path) -> list[str]:
+    """Return the names in a folder, in order; none if it cannot be read."""
     try:
-        return sorted(folder.iterdir())
+        return sorted(os.listdir(folder))  # noqa: PTH208 - there may be ten thousand
     except OSError:
         return []
 

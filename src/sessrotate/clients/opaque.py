@@ -57,6 +57,11 @@ def sessions_folder() -> Path:
     return Path()
 
 
+def copies(_prefix: str = "") -> Iterator[Path]:
+    """Yield nothing."""
+    yield from ()
+
+
 def sessions(_prefix: str = "") -> Iterator[Path]:
     """Find nothing."""
     return iter(())

@@ -6,13 +6,18 @@ not say.
 
 from __future__ import annotations
 
-import json
-import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, TypeVar
+
+from sessrotate.clients.common import BOM
+from sessrotate.parsing import cut_line
+from sessrotate.parsing.json_typed import DECLINED
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
+
+    from sessrotate.parsing.json_typed import Decoder
 
 EDGE: Final = 64 * 1024
 """Bytes that are read of a file's beginning, and of its end."""
@@ -22,7 +27,7 @@ TITLE_LENGTH: Final = 200
 
 TitleSource = Literal["custom", "ai", "last prompt", "summary", "first prompt", "command", "none"]
 
-Standing = Literal["session", "empty", "warm-up", "agent"]
+Standing = Literal["session", "empty", "warm-up", "agent", "copy"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,24 +97,43 @@ class Agent:
     is_warm_up: bool = False
 
 
-TIME: Final = re.compile(rb'"timestamp":"(\d{4}-\d\d-\d\dT[0-9:.]+Z)"')
-_PLAIN_FOLDER: Final = re.compile(rb'"cwd":"([^"\\\x00-\x1f]*)"')
-_FOLDER: Final = re.compile(rb'"cwd":("(?:[^"\\]|\\.)*")')
+T = TypeVar("T")
 
 
-def first_match(pattern: re.Pattern[bytes], data: bytes) -> str | None:
-    """Return what the group of a pattern first matches in a file's bytes."""
-    match = pattern.search(data)
-    return match[1].decode("utf-8", "replace") if match is not None else None
+def rows(decoder: Decoder[T], head: bytes, *, is_whole: bool) -> Iterator[T]:
+    """Yield the rows that a file begins with; of one that is cut, the members that it begins with.
+
+    `is_whole` says that `head` is all of the file. Lines that are no rows are left out.
+    """
+    head, begin = head.removeprefix(BOM), 0
+    while (end := head.find(b"\n", begin)) >= 0:
+        if (row := decoder(head[begin:end])) is not None:
+            yield row
+        begin = end + 1
+    rest = head[begin:]
+    row = decoder(rest) if is_whole else decoder.fitted(cut_line.beginning(rest))
+    if row is not None:
+        yield row
 
 
-def folder(head: bytes) -> str | None:
-    """Return the first folder that rows name as the one in which the client ran."""
-    at = head.find(b'"cwd":"')
-    plain = _PLAIN_FOLDER.match(head, at) if at >= 0 else None
-    if plain is not None:
-        return plain[1].decode("utf-8", "replace")
+def rows_from_the_end(decoder: Decoder[T], tail: bytes, *, is_whole: bool) -> Iterator[T]:
+    """Yield the rows that a file ends with, the last first; of a cut one, the members at its end.
+
+    `is_whole` says that `tail` is all of the file. Lines that are no rows are left out.
+    """
+    tail = tail.removeprefix(BOM) if is_whole else tail
+    end = len(tail)
+    while end > 0:
+        begin = tail.rfind(b"\n", 0, end) + 1
+        line = tail[begin:end]
+        row = decoder(line) if begin or is_whole else _whole_or_cut(decoder, line)
+        if row is not None:
+            yield row
+        end = begin - 1
+
+
+def _whole_or_cut(decoder: Decoder[T], line: bytes) -> T:
     try:
-        return str(json.loads(first_match(_FOLDER, head) or ""))
-    except ValueError:
-        return None
+        return decoder.fast(line)
+    except DECLINED:
+        return decoder.fitted(cut_line.end(line, decoder.names))

@@ -5,7 +5,7 @@ are those of Claude Code (2.0.28 to 2.1.330); other clients do not write them.
 
 A command (`/review`, `!ls`) begins a turn too, but it does not give a session its title; `/compact`
 begins none, because it asks nothing. Nor does a text that begins with any other element give a
-title: the client's own list shows none of them. Titles come from `claude.preview.prompt`. A test
+title: the client's own list shows none of them. Titles come from `claude.titles.prompt`. A test
 holds the two definitions together over all that real clients wrote.
 """
 

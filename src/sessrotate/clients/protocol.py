@@ -81,6 +81,13 @@ class Client(Protocol):
         Folders that cannot be read are passed over.
         """
 
+    def copies(self, prefix: str = "") -> Iterator[Path]:
+        """Yield the copies of session files among them that no client lists, in sorted order.
+
+        File managers and synchronizing tools make them. They are named like the session, and more:
+        `session_of` keeps what is more.
+        """
+
 
 class Reading(Protocol):
     """An open session, as a reader sees it. Its iterators raise as `Session.history` does."""

@@ -95,6 +95,7 @@ def findings() -> Iterator[Finding]:
         found = _headed(path) if continued.begins_so(path) else _headless(path)
         if found is not None:
             yield found
+    yield from (Finding("", str(path), "stranger", told) for path, told in strangers.copies())
     for where in restored.places():
         if (trashed := restored.gone(where)) is not None:
             told = restored.told_gone(where, trashed)

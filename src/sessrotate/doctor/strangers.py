@@ -9,7 +9,7 @@ from __future__ import annotations
 from io import FileIO
 from typing import TYPE_CHECKING, Final
 
-from sessrotate import names
+from sessrotate import clients, names
 from sessrotate.archive import own
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import DamagedError, printable
@@ -66,6 +66,16 @@ def _is_ours(name: str, session: str) -> bool:
         or name.endswith(names.PARTIAL)
         or (name.endswith(names.SUFFIXES) and session in names.possible_sessions(name))
     )
+
+
+def copies() -> Iterator[tuple[Path, str]]:
+    """Yield the copies of session files that no client lists, each with what to do about it."""
+    for path in (path for client in clients.clients() for path in client.copies()):
+        told = f"{printable(str(path))} is called like a copy of a session: no client lists it."
+        yield (
+            path,
+            f"{told} `sessrotate read` shows what it has. Remove it if you do not need that.",
+        )
 
 
 def no_session(path: Path) -> str | None:

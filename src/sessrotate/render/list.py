@@ -8,6 +8,7 @@ session passes `safe_text` first, and colours come only from this module.
 from __future__ import annotations
 
 import textwrap
+from collections import defaultdict
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -54,6 +55,7 @@ _NOT_USED: Final = {
     "empty": "(empty)",
     "warm-up": "(warm-up)",
     "agent": "(agents only)",
+    "copy": "(copy)",
     "session": "",
 }
 
@@ -144,8 +146,15 @@ def _project(entry: SessionInfo, shown: _Shown) -> str:
 
 
 _detail: Final = partial(_Column, style="dim", empty="-")
+
+
+def _name(entry: SessionInfo, shown: _Shown) -> str:
+    """Return a session's id as short as it can be; a copy is told apart by all of its."""
+    return safe_text.line(entry.name if entry.standing == "copy" else shown.names[entry.name])
+
+
 _COLUMNS: Final = (
-    _Column("session", 0, lambda each, shown: safe_text.line(shown.names[each.name]), style="bold"),
+    _Column("session", 0, _name, style="bold"),
     _Column("client", 7, lambda each, shown: each.client if shown.clients > 1 else "", empty=""),
     _Column("size", 1, lambda each, _: size(each.bytes) if each.is_live else "-", is_right=True),
     _Column("on disk", 4, _on_disk, is_right=True, empty="-"),
@@ -238,11 +247,23 @@ def _sum(room: dict[str, int]) -> int:
     return sum(room.values()) + len(_GAP) * (len(room) - 1)
 
 
-def total(shown: Sequence[SessionInfo], hidden: int, look: Look, *, hidden_disk: int = 0) -> str:
-    """Return the sums over the sessions listed; `hidden` more were not used by anybody.
+def namesakes(entries: Sequence[SessionInfo]) -> Iterator[str]:
+    """Yield lines that name the files which no id tells apart: their paths do."""
+    files: dict[tuple[str, str], list[SessionInfo]] = defaultdict(list)
+    for entry in (each for each in entries if each.standing == "session"):
+        files[entry.client, entry.id].append(entry)
+    for (_, session), found in files.items():
+        if found[1:]:
+            told = f"{safe_text.line(session)} is the id of {len(found)} files"
+            yield f"\n{told}. Name one by its path:\n"
+            yield from (f"  {safe_text.line(str(each.path))}\n" for each in found)
 
-    Those take `hidden_disk` bytes of the disk, which are in no other sum. Behind it is an empty
-    line: it stands before the table.
+
+def total(shown: Sequence[SessionInfo], hidden: Sequence[SessionInfo], look: Look) -> str:
+    """Return the sums over the sessions listed; `hidden` are unused, or copies.
+
+    What those take of the disk is in no other sum. Behind it is an empty line: it stands before
+    the table.
     """
     archived = sum(entry.archived_bytes or 0 for entry in shown)
     waiting = sum(entry.waiting_disk_bytes for entry in shown)
@@ -252,6 +273,10 @@ def total(shown: Sequence[SessionInfo], hidden: int, look: Look, *, hidden_disk:
     missing = sum(entry.archive_missing for entry in shown)
     gain = sum(entry.gain_bytes or 0 for entry in shown)
     taken = sum(entry.disk_bytes for entry in shown)
+    copies = sum(entry.standing == "copy" for entry in hidden)
+    unused, hidden_disk = len(hidden) - copies, sum(entry.disk_bytes for entry in hidden)
+    kinds = [f"{unused:,} unused"] if unused else []
+    kinds += [f"{copies:,} {'copies' if copies > 1 else 'copy'}"] if copies else []
     more = f" ({size(hidden_disk)})" if hidden_disk else ""
     parts = (
         f"{count(len(shown), 'session')}: {size(sum(entry.bytes for entry in shown))} live",
@@ -263,7 +288,7 @@ def total(shown: Sequence[SessionInfo], hidden: int, look: Look, *, hidden_disk:
         f"{size(beside)} beside" if beside else "",
         f"{running:,} running" if running else "",
         f"{restored:,} restored and rotated by name only" if restored else "",
-        f"{hidden:,} unused hidden{more}" if hidden else "",
+        f"{' and '.join(kinds)} hidden{more}" if kinds else "",
     )
     told = ", ".join(filter(None, parts))
     return "".join(f"{line}\n" for line in (*textwrap.wrap(told, look.width or len(told)), ""))

@@ -64,7 +64,8 @@ def sessions(*, hidden: bool = False, unread: Unread = ignored) -> Iterator[Foun
     """Yield the sessions of all clients, one client after the other.
 
     Claude Code's come in the order of projects and ids, others' in the order of their files. With
-    `hidden`, also those that nobody used: empty ones, warm-ups, files with agents' rows only.
+    `hidden`, also those that nobody used: empty ones, warm-ups, files with agents' rows only; and
+    the copies of session files that no client lists.
     """
     folders: dict[str, None] = {}
     for client in clients.clients():
@@ -74,6 +75,8 @@ def sessions(*, hidden: bool = False, unread: Unread = ignored) -> Iterator[Foun
                 folders[session.sight.folder] = None
             if hidden or session.sight.standing == "session":
                 yield session
+        if hidden:
+            yield from _copies(client, folders, unread)
 
 
 def running(found: Iterable[FoundSession]) -> set[str]:
@@ -131,6 +134,16 @@ def _elsewhere(client: Client, known: Iterable[str], unread: Unread) -> Iterator
         yield from _reported(mapped(look, paths, WORTH_TWO), unread)
 
 
+def _copies(client: Client, known: Iterable[str], unread: Unread) -> Iterator[FoundSession]:
+    """Yield the copies of a client's session files: never many."""
+    paths = [*client.copies()]
+    if paths:
+        look = partial(_of_file, client, clients.reader(client), (*known,))
+        for found in _reported(map(look, paths), unread):
+            info = replace(found.info, standing="copy")
+            yield replace(found, info=info, sight=replace(found.sight, standing="copy"))
+
+
 def _reported(
     results: Iterable[tuple[FoundSession | None, dict[str, str]]], unread: Unread
 ) -> Iterator[FoundSession]:
@@ -169,7 +182,7 @@ def of_place(where: Place, folder: ProjectFolder, unread: Unread) -> FoundSessio
         return None
     held = held or NOTHING
     newest = here or held.away
-    seen = _preview(newest, held)
+    seen = _preview(where.session, newest, held)
     if seen.title.source == "none" and where.session in folder.titles:
         seen = replace(seen, title=folder.titles[where.session])
     side, side_disk = folder.agents.get(where.session, (0, 0))
@@ -246,14 +259,15 @@ def _found(
     return FoundSession(info, sight, where, file, held.boundaries)
 
 
-def _preview(newest: Edges | None, held: ArchiveSummary) -> Sight:
+def _preview(session: str, newest: Edges | None, held: ArchiveSummary) -> Sight:
     """Return what is in sight; where a session was rotated, it begins with its archive."""
     if not held.head:
         newest = newest or file_edges.NOTHING
-        return preview.look(newest.head, newest.tail, is_whole=newest.is_whole)
+        is_whole = newest.is_whole
+        return preview.look(newest.head, newest.tail, is_whole=is_whole, session=session)
     # What a rotation carried stands at the beginning of the live file, titles among it.
     tail = held.tail if newest is None else newest.head + b"\n" + newest.tail
-    return preview.look(held.head, tail, is_whole=False)
+    return preview.look(held.head, tail, is_whole=False, session=session)
 
 
 def _compactions(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from sessrotate import names
 from sessrotate.archive import place
-from sessrotate.clients.claude import agents, preview
+from sessrotate.clients.claude import agents, titles
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import DamagedError
 from sessrotate.reports import file_edges
@@ -78,17 +78,17 @@ def read(folder: Path, archives: Path, unread: Unread) -> ProjectFolder:
             elif name == _INDEX:
                 with suppress(DamagedError):
                     data = load.read_small(folder, name, manifest.MAX_BYTES)
-                    found.titles = preview.index_titles(data)
-            elif not name.endswith(claude.SUFFIX) or not entry.is_file():
+                    found.titles = titles.index_titles(data)
+            elif (kind := claude.named(name)) in {None, "copy"} or not entry.is_file():
                 continue
-            elif name.startswith(claude.AGENT):
+            elif kind == "session":
+                found.live.add(names.session_of(name))
+            else:
                 here = file_edges.seen(entry.path, unread)
                 if here is not None:
                     transcripts.append(
                         (agents.owners(here.head), replace(here, head=b"", tail=b""))
                     )
-            else:
-                found.live.add(names.session_of(name))
     for owners, here in transcripts:
         found.add_agent(owners, here)
     return found

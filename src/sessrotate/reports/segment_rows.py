@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from sessrotate import clients
 from sessrotate.clients.claude import client as claude
-from sessrotate.clients.claude import reader
+from sessrotate.clients.claude import preview
 from sessrotate.clients.preview import EDGE
 from sessrotate.errors import DamagedError, StorageError
 from sessrotate.model import Span
@@ -80,7 +80,7 @@ def of_plan(
         kept = kept or (_NEVER if archived is None else _NOT_SINCE)
     return _report(
         found.place,
-        seen.sight or _in_place(archived, source, planned.end),
+        seen.sight or _in_place(found.place, archived, source, planned.end),
         rows,
         is_running=seen.is_running,
         session=found.place.session,
@@ -218,13 +218,15 @@ def _kept(session: Session, where: Place | None) -> str | None:
 # ── what is in sight ─────────────────────────────────────────────────────────────────────────
 
 
-def _in_place(archived: SegmentSet | None, source: Source, end: int) -> Sight:
-    newest = file_edges.of_source(source, end)
+def _in_place(where: Place, archived: SegmentSet | None, source: Source, end: int) -> Sight:
+    newest, session = file_edges.of_source(source, end), where.session
     if archived is None or not archived.parts:
-        return reader.sight(newest.head, newest.tail, is_whole=newest.is_whole)
+        is_whole = newest.is_whole
+        return preview.look(newest.head, newest.tail, is_whole=is_whole, session=session)
     # What a rotation carried stands at the beginning of the live file, titles among it.
     early = segment_set.beginning(archived.folder, archived.parts[0], EDGE)
-    return reader.sight(early, newest.head + b"\n" + newest.tail, is_whole=False)
+    tail = newest.head + b"\n" + newest.tail
+    return preview.look(early, tail, is_whole=False, session=session)
 
 
 def _outside(session: Session, parts: tuple[SegmentRow, ...]) -> Sight:

@@ -17,10 +17,11 @@ import stat
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from sessrotate import fs, platforms, units
+from sessrotate import fs, names, platforms, units
 from sessrotate.archive import archived_file, copies, place, state
-from sessrotate.clients.claude import agents, cleanup
+from sessrotate.clients.claude import agents, cleanup, preview
 from sessrotate.clients.claude import client as claude
+from sessrotate.clients.preview import EDGE
 from sessrotate.errors import (
     DamagedError,
     InUseError,
@@ -35,7 +36,6 @@ from sessrotate.in_place.obstacles import disk, disk_of, elsewhere, obstacles
 from sessrotate.model import Span
 from sessrotate.retention import archive_files, transaction
 from sessrotate.retention.unarchive import bring_back, listing
-from sessrotate.segments import dating
 from sessrotate.system import in_use, lease
 from sessrotate.system.source import Source
 
@@ -267,7 +267,11 @@ def _is_due(
 def last_used(source: Source) -> float:
     """Return when the last record of a session was written, in seconds since 1970.
 
-    If no record has a date, that is when the file was last changed.
+    That is what a list says too. Where the last 64 KiB have no date, it is when the file was last
+    changed.
     """
-    last = units.seconds(dating.last(source, claude, Span(0, source.size())))
+    size = source.size()
+    tail = source.read_at(max(0, size - EDGE), min(EDGE, size))
+    session = names.session_of(source.path.name)
+    last = units.seconds(preview.ended(tail, is_whole=size <= EDGE, session=session))
     return source.identity().modified_ns / 1e9 if last is None else last

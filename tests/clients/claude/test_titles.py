@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessrotate.clients.claude.preview import exact, prompt, title
 from sessrotate.clients.claude.rows import Shown, shown_of
+from sessrotate.clients.claude.titles import exact, prompt, title
 from sessrotate.clients.preview import EDGE, TITLE_LENGTH, Title
 from sessrotate.parsing.records import records
 

@@ -236,8 +236,10 @@ def test_recognising_bytes_never_fails(head: bytes, is_whole: bool) -> None:
 def test_a_sessions_id_is_the_uuid_in_its_files_name() -> None:
     assert codex.session_of(FILE) == ID
     assert codex.session_of(FILE + ".zst") == ID
-    both = f"{ID}_01a20083-1801-7fb1-9750-2eae4d402117"
-    assert codex.session_of(FILE.replace(ID, both)) == both
+    own = "01a20083-1801-7fb1-9750-2eae4d402117"
+    both = FILE.replace(ID, f"{ID}_{own}")
+    assert (codex.session_of(both), codex.root_of(both)) == (own, ID)
+    assert codex.session_of(FILE.replace(".jsonl", " (2).jsonl")) == f"{ID} (2)"
     assert codex.session_of("fork-child.jsonl") == "fork-child"
 
 

@@ -13,17 +13,16 @@ session ids in their rows decide.
 from __future__ import annotations
 
 import json
-import re
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate.clients.claude.client import AGENT, SUFFIX
-from sessrotate.clients.claude.preview import WARM_UP, asked
-from sessrotate.clients.claude.rows import Outcome, Shown, Started, shown_of, started_of
+from sessrotate.clients.claude.rows import Outcome, Shown, Started, origin_of, shown_of, started_of
+from sessrotate.clients.claude.titles import WARM_UP, asked
 from sessrotate.clients.common import listed, text
-from sessrotate.clients.preview import EDGE, Agent
+from sessrotate.clients.preview import EDGE, Agent, rows
 from sessrotate.errors import SessrotateError
 from sessrotate.system.source import Source
 
@@ -39,7 +38,6 @@ RESULTS: Final = "tool-results"
 
 _META: Final = ".meta.json"
 _META_BYTES: Final = 64 * 1024
-_OWNER: Final = re.compile(rb'"sessionId":"([^"\\]{1,200})"')
 _STARTED: Final = (b'"agentId"', b'"Task"', b'"Agent"')
 
 
@@ -66,7 +64,8 @@ def owners(head: bytes) -> set[str]:
 
     2.0.28 begins some with the id of a file that it then leaves empty.
     """
-    return {owner.decode("utf-8", "replace") for owner in _OWNER.findall(head)}
+    named = (row.session_id for row in rows(origin_of, head, is_whole=False))
+    return {session for session in named if isinstance(session, str) and session}
 
 
 def beside(live: Path, session: str) -> list[str]:

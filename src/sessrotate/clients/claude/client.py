@@ -10,12 +10,12 @@ import os
 import re
 import stat
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from sessrotate import names
 from sessrotate.clients import common
 from sessrotate.clients.claude.rows import dated_of
-from sessrotate.clients.common import count, has_row, iso_time, listed, text
+from sessrotate.clients.common import BOM, count, has_row, iso_time, listed, names_in, text
 from sessrotate.model import Boundary
 from sessrotate.parsing import json_line
 from sessrotate.parsing.json_typed import DECLINED
@@ -100,6 +100,7 @@ def timestamp(line: Iterable[bytes], size: int) -> str | None:
 
 def recognise(head: bytes, *, is_whole: bool) -> bool:
     """Tell by the first bytes of a file whether it is a session of this client."""
+    head = head.removeprefix(BOM)
     return has_row(head, is_whole=is_whole, is_row=_is_row, may_begin_row=_may_begin_row)
 
 
@@ -129,6 +130,8 @@ def projects_folder() -> Path:
     """
     return Path(os.environ.get("CLAUDE_PROJECTS_DIR") or config_folder() / "projects")
 
+
+Named = Literal["session", "agent", "copy"]
 
 sessions_folder: Final = projects_folder
 
@@ -172,12 +175,31 @@ def registries(beside: Path) -> tuple[Path, ...]:
 
 def sessions(prefix: str = "") -> Iterator[Path]:
     """Yield the session files of all projects; agents' transcripts are no sessions."""
+    return _named(prefix, "session")
+
+
+def copies(prefix: str = "") -> Iterator[Path]:
+    """Yield the copies of session files that file managers made, which no client lists."""
+    return _named(prefix, "copy")
+
+
+def _named(prefix: str, wanted: Named) -> Iterator[Path]:
     for project in distinct(listed(projects_folder())):
-        for entry in listed(project):
-            name = entry.name
-            wanted = name.startswith(prefix) and name.endswith(SUFFIX)
-            if wanted and not name.startswith(AGENT) and entry.is_file():
-                yield entry
+        for name in names_in(project):
+            if name.startswith(prefix) and named(name) == wanted and (project / name).is_file():
+                yield project / name
+
+
+def named(file_name: str) -> Named | None:
+    """Tell by its name what a file in a project's folder is; None of what is no session file.
+
+    Hidden files are somebody's (a file manager's: `._<uuid>.jsonl`), and no client's.
+    """
+    if not file_name.endswith(SUFFIX) or file_name.startswith("."):
+        return None
+    if file_name.startswith(AGENT):
+        return "agent"
+    return "copy" if common.is_copy(session_of(file_name)) else "session"
 
 
 def distinct(paths: Iterable[Path]) -> list[Path]:

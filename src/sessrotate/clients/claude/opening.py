@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from sessrotate.clients.claude.ancestry import Carried, RefusedError
-from sessrotate.clients.claude.preview import prompt
 from sessrotate.clients.claude.rows import shown_of
 from sessrotate.clients.claude.tail import name
+from sessrotate.clients.claude.titles import prompt
 from sessrotate.clients.preview import EDGE
 from sessrotate.model import Span
 

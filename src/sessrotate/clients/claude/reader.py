@@ -1,7 +1,7 @@
 """The `Reader` of Claude Code: what the records of its sessions say.
 
 Rule: no facts of its own. Each answer comes from the module beside it that knows it: `view`,
-`kinds`, `live`, `thread`, `branches`, `agents`, `preview`.
+`kinds`, `live`, `thread`, `branches`, `agents`, `preview`, `titles`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from sessrotate.clients import opaque
 from sessrotate.clients.claude import agents as claude_agents
-from sessrotate.clients.claude import branches, kinds, preview, thread
+from sessrotate.clients.claude import branches, kinds, preview, thread, titles
 from sessrotate.clients.claude import live as claude_live
 from sessrotate.clients.claude import view as claude_view
 from sessrotate.clients.common import bytes_in
@@ -63,7 +63,7 @@ def rewound(session: Reading) -> Callable[[Record], bool]:
 
 def title(session: Reading) -> Title:
     """Return the title; all of a file that was never split is read for it."""
-    return preview.exact(lambda: session.titled(EDGE))
+    return titles.exact(lambda: session.titled(EDGE), session.id)
 
 
 def agents(session: Reading) -> list[Agent]:

@@ -32,6 +32,17 @@ class Dated(Struct, gc=False):
     timestamp: Any = None
 
 
+class Origin(Struct, rename="camel", gc=False):
+    """Where and when a row was written, and in which session."""
+
+    session_id: Any = None
+    uuid: Any = None  # of rows of the conversation only
+    parent_uuid: Any = None  # the row that this one follows
+    cwd: Any = None  # the folder that the client ran in
+    git_branch: Any = None  # empty outside of git
+    timestamp: Any = None
+
+
 class Row(Struct, rename="camel", gc=False):
     """Where a row belongs."""
 
@@ -203,6 +214,7 @@ class Compaction(Row, rename="camel"):
 
 
 dated_of = Decoder[Dated](Dated)
+origin_of = Decoder[Origin](Origin)
 row_of = Decoder[Row](Row)
 link_of = Decoder[Link](Link)
 turn_of = Decoder[Turn](Turn)
@@ -210,6 +222,11 @@ shown_of = Decoder[Shown](Shown)
 titled_of = Decoder[Titled](Titled)
 started_of = Decoder[Started](Started)
 compaction_of = Decoder[Compaction](Compaction)
+
+
+def is_foreign(named: object, session: str | None) -> bool:
+    """Tell whether a row that names a session is another's; rows of metadata may name none."""
+    return session is not None and isinstance(named, str) and named != session
 
 
 def has_result(row: Turn) -> bool:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from sessrotate.clients import common
-from sessrotate.clients.common import count, has_row, iso_time, listed
+from sessrotate.clients.common import count, has_row, iso_time, names_in
 from sessrotate.model import Boundary
 from sessrotate.parsing import json_line
 
@@ -43,8 +43,12 @@ SUFFIXES: Final = (".jsonl", ".jsonl.zst")
 
 _UUID: Final = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _NAME: Final = re.compile(
-    rf"rollout-\d{{4}}-\d\d-\d\dT\d\d-\d\d-\d\d-({_UUID}(?:_{_UUID})?)\.jsonl(?:\.zst)?"
+    rf"rollout-\d{{4}}-\d\d-\d\dT\d\d-\d\d-\d\d-({_UUID})(?:_({_UUID}))?\.jsonl(?:\.zst)?"
 )
+
+_DATED_NAME: Final = re.compile(r"^rollout-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-")
+_COPY: Final = re.compile(rf"(?!\.)(?!{_NAME.pattern}$).*{_UUID}.*\.jsonl(?:\.zst)?")
+"""A name that has a rollout's uuid, and is not a rollout's."""
 
 _DEEPEST: Final = 3
 """Folders between `sessions` and a rollout: year, month, day."""
@@ -205,28 +209,49 @@ def archived_folder() -> Path:
 def session_of(file_name: str) -> str:
     """Return the id of the session whose file has this name: the uuid in it.
 
-    A revert writes a second file of the same session, `<uuid>_<uuid of the segment>` (0.169):
-    that is all of it. Of any other name, it is what stands before the suffix.
+    A revert writes a second file of the same session, `<uuid>_<uuid of its own>` (0.169): it is
+    known by its own. Of a copy, the id has what follows the uuid too. Of any other name, it is
+    what stands before the suffix.
     """
     named = _NAME.fullmatch(file_name)
     if named is not None:
-        return named[1]
-    return file_name.removesuffix(".zst").removesuffix(".jsonl")
+        return named[2] or named[1]
+    return _DATED_NAME.sub("", file_name.removesuffix(".zst").removesuffix(".jsonl"))
+
+
+def root_of(file_name: str) -> str:
+    """Return the id of the session that a file is of: the first uuid in its name."""
+    named = _NAME.fullmatch(file_name)
+    return session_of(file_name) if named is None else named[1]
 
 
 def sessions(prefix: str = "") -> Iterator[Path]:
-    """Yield the session files, archived ones last; of one that is compressed too, the plain one."""
+    """Yield the session files, archived ones last; of one that is compressed too, the plain one.
+
+    Of two uuids in a name, either may begin so.
+    """
+    for path in _rollouts(_NAME):
+        is_wanted = session_of(path.name).startswith(prefix) or root_of(path.name).startswith(
+            prefix
+        )
+        if is_wanted and not (path.suffix == ".zst" and path.with_suffix("").is_file()):
+            yield path
+
+
+def copies(prefix: str = "") -> Iterator[Path]:
+    """Yield the copies of session files that file managers made, which no client lists."""
+    return (path for path in _rollouts(_COPY) if session_of(path.name).startswith(prefix))
+
+
+def _rollouts(name: re.Pattern[str]) -> Iterator[Path]:
     for folder in (sessions_folder(), archived_folder()):
-        for path in _rollouts(folder, _DEEPEST):
-            is_wanted = session_of(path.name).startswith(prefix)
-            if is_wanted and not (path.suffix == ".zst" and path.with_suffix("").is_file()):
-                yield path
+        yield from _below(folder, name, _DEEPEST)
 
 
-def _rollouts(folder: Path, depth: int) -> Iterator[Path]:
-    for entry in listed(folder):
-        if _NAME.fullmatch(entry.name):
-            if entry.is_file():
-                yield entry
-        elif depth and entry.name.isdigit() and entry.is_dir():
-            yield from _rollouts(entry, depth - 1)
+def _below(folder: Path, name: re.Pattern[str], depth: int) -> Iterator[Path]:
+    for entry in names_in(folder):
+        if name.fullmatch(entry):
+            if (folder / entry).is_file():
+                yield folder / entry
+        elif depth and entry.isdigit() and (folder / entry).is_dir():
+            yield from _below(folder / entry, name, depth - 1)

@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from sessrotate.clients.codex.client import config_folder
+from sessrotate import units
+from sessrotate.clients.codex.client import config_folder, root_of
 from sessrotate.clients.codex.prompts import prompt
 from sessrotate.clients.codex.rows import EventMsg, Meta, SessionMeta, Source, row_of
-from sessrotate.clients.preview import EDGE, TIME, TITLE_LENGTH, Sight, Title, first_match, folder
+from sessrotate.clients.common import iso_time
+from sessrotate.clients.preview import EDGE, TITLE_LENGTH, Sight, Title, rows, rows_from_the_end
 from sessrotate.errors import DamagedError
 from sessrotate.parsing.json_typed import Decoder
 from sessrotate.parsing.records import records
@@ -33,6 +35,12 @@ if TYPE_CHECKING:
     from sessrotate.parsing.records import Record
 
 
+class _Dated(Struct):
+    """When a row was written."""
+
+    timestamp: Any = None
+
+
 class _Renamed(Struct):
     """A line of the index of names (0.105)."""
 
@@ -40,6 +48,7 @@ class _Renamed(Struct):
     thread_name: str | None = None
 
 
+_DATED: Final[Decoder[_Dated]] = Decoder(_Dated)
 _RENAMED: Final[Decoder[_Renamed | dict[str, Any]]] = Decoder(_Renamed)
 _INDEX: Final = "session_index.jsonl"
 _LARGEST_INDEX: Final = 64 * 1024 * 1024
@@ -54,12 +63,16 @@ _CUT_PROMPT: Final = re.compile(
     rb'"role":"user","content":\[(\{"type":"input_text","text":"(?:[^"\\]|\\.)*")'
 )
 _TOLD_FOLDER: Final = re.compile(rb'<environment_context>\\n\s*<cwd>((?:[^<"\\]|\\.)+)</cwd>')
-_LINE_TIME: Final = re.compile(rb'^\{"timestamp":"(\d{4}-\d\d-\d\dT[0-9:.]+Z)"', re.MULTILINE)
+"""What 0.29 tells its model: no row of it names the folder."""
+
+_CUT_FOLDER: Final = re.compile(rb'"cwd"\s*:\s*"((?:[^"\\]|\\.)*)"')
+"""In a first row that is longer than what is in sight: with its instructions, say."""
 
 
 def title(session: Reading) -> Title:
     """Return what a session is called; its records are read as far as its first prompt."""
-    name = named(_home(session.path)).get(session.id.partition("_")[0])
+    names = named(_home(session.path))
+    name = names.get(session.id) or names.get(root_of(session.path.name))
     return Title(name, "custom") if name else _by_prompt(session.titled(EDGE))
 
 
@@ -82,22 +95,28 @@ def sight(head: bytes, tail: bytes, *, is_whole: bool) -> Sight:
     if name := named(config_folder()).get(meta.id or ""):
         title = Title(name, "custom")
     is_agent = isinstance(meta.source, Source) and bool(meta.source.subagent)
-    ended = _LINE_TIME.findall(tail or (head if is_whole else b""))
+    last = tail or (head if is_whole else b"")
     return Sight(
         title=title,
         standing="agent" if is_agent else "empty" if is_whole and not title.text else "session",
-        folder=meta.cwd or folder(head) or _told_folder(head),
+        folder=meta.cwd or _told_folder(_TOLD_FOLDER if whole else _CUT_FOLDER, head),
         branch=meta.git.branch if meta.git is not None else None,
-        started=first_match(TIME, head),
-        ended=ended[-1].decode() if ended else None,
+        started=_time(rows(_DATED, head, is_whole=is_whole)),
+        ended=_time(rows_from_the_end(_DATED, last, is_whole=is_whole)),
         first=meta.id,
         origin=meta.origin,
     )
 
 
-def _told_folder(head: bytes) -> str | None:
-    """Return the folder that the client tells its model of: in 0.29 no row has it."""
-    found = _TOLD_FOLDER.search(head)
+def _time(dated: Iterable[_Dated]) -> str | None:
+    """Return the time of the first row that has one, in UTC."""
+    times = (iso_time(row.timestamp) for row in dated)
+    return next((units.in_utc(time) for time in times if time is not None), None)
+
+
+def _told_folder(pattern: re.Pattern[bytes], head: bytes) -> str | None:
+    """Return the folder that is told where no whole first row names it."""
+    found = pattern.search(head)
     if found is None:
         return None
     try:

@@ -33,6 +33,7 @@ NOT_IN_PLACE: Final = (
 boundary: Final = updates.boundary
 session_of: Final = folders.session_of
 sessions_folder: Final = folders.sessions_folder
+copies: Final = folders.copies
 sessions: Final = partial(folders.sessions, suffix=".jsonl")
 
 _DATED: Final[json_line.Shape] = {

@@ -77,6 +77,11 @@ def sessions(prefix: str = "", *, suffix: str) -> Iterator[Path]:
                     yield path
 
 
+def copies(_prefix: str = "") -> Iterator[Path]:
+    """Yield nothing: a copy has a uuid of another, and is listed as a session of its own."""
+    yield from ()
+
+
 def _is_known_as(path: Path, stem: str, prefix: str) -> bool:
     if not stem[-SHORT:].startswith(prefix[:SHORT]):
         return False

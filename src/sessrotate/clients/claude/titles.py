@@ -1,0 +1,226 @@
+"""What a Claude Code session is called.
+
+Rule: the client decides, and it must be cheap: only rows that may say something are decoded, as
+clients from 2.1.30 on do it. The first of these that exists is the title: the one that the user
+gave, the one that the model gave, the last prompt, the summary of a leaf of this session, the first
+real prompt (2.1.80 to 2.1.330 in this order; 2.0.x knows only the last two). What the client wrote
+in the user's name, summaries and the output of commands are not prompts. Rows of another session
+count only where the session's own give no title.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import TYPE_CHECKING, Final
+
+from sessrotate.clients.claude.rows import is_foreign, row_of, shown_of, titled_of
+from sessrotate.clients.common import text
+from sessrotate.clients.preview import TITLE_LENGTH, Title
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from sessrotate.clients.claude.rows import Shown, Titled
+    from sessrotate.clients.preview import TitleSource
+    from sessrotate.parsing.records import Record
+
+WARM_UP: Final = "Warmup"
+"""What 2.0.x asks its agents, and nobody else, at the start of a session."""
+
+_TITLES: Final[dict[str | None, tuple[TitleSource, Callable[[Titled], str | None]]]] = {
+    "custom-title": ("custom", lambda row: row.custom_title),
+    "ai-title": ("ai", lambda row: row.ai_title),
+    "last-prompt": ("last prompt", lambda row: row.last_prompt),
+}
+"""Rows whose last one counts, the best title first: their type, and the field."""
+
+_TITLED: Final = re.compile(rb'"type":\s*"(?:custom-title|ai-title|last-prompt|summary)"')
+_CONVERSATION: Final = b'{"parentUuid":'
+"""What most rows begin with, and none that has a title (2.0.28 to 2.1.330)."""
+
+_USER: Final = re.compile(rb'"type":\s*"user"')
+
+# Commands, their output, notes of the client and of editors are elements; `[…]` is a key press.
+_NO_PROMPT: Final = re.compile(
+    r"\s*(?:<[a-z][\w-]*[\s>]|\[Request interrupted|Caveat: The messages)"
+)
+_COMMAND: Final = re.compile(r"<command-name>\s*([^<]+?)\s*</command-name>")
+_REMINDER: Final = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
+
+
+def title(head: bytes, tail: bytes, session: str | None = None) -> Title:
+    """Return a session's title by the first and the last 64 KiB of its file.
+
+    They may overlap; of a short file `head` is all. A line that is cut counts for nothing. A
+    summary counts if its leaf is in sight.
+    """
+    found = _by_edges(head, tail, session)
+    return found if found.text or session is None else _by_edges(head, tail, None)
+
+
+def _by_edges(head: bytes, tail: bytes, session: str | None) -> Title:
+    found = _Found(session)
+    for edge in (head, tail):
+        for line in _titled(edge):
+            found.entitle(titled_of(line))
+    for leaf in found.summaries:
+        name = b'"%s"' % leaf.encode("utf-8", "surrogatepass")
+        if any(_has_row(edge, name, leaf) for edge in (head, tail)):
+            found.leaves.add(leaf)
+    if (told := found.title()).text:
+        return told  # whatever the prompts are, and they are dear to find
+    for line in chain(_lines_with(_USER, head), _lines_with(_USER, tail)):
+        found.ask(shown_of(line))
+        if found.first:
+            break
+    return found.title()
+
+
+def exact(records: Callable[[], Iterable[Record]], session: str | None = None) -> Title:
+    """Return the title by all of a session's records, which `records` gives as often as needed."""
+    found = _by_all(records, session)
+    return found if found.text or session is None else _by_all(records, None)
+
+
+def _by_all(records: Callable[[], Iterable[Record]], session: str | None) -> Title:
+    found = _Found(session)
+    for record in records():
+        line = record.line
+        if not line.startswith(_CONVERSATION) and _TITLED.search(line):
+            found.entitle(titled_of.of(record))
+        if not found.first and _USER.search(line):
+            found.ask(shown_of.of(record))
+    if found.summaries:
+        for record in records():
+            row = row_of.of(record)
+            if row is not None and row.uuid in found.summaries:
+                found.leaves.add(row.uuid or "")
+    return found.title()
+
+
+def prompt(row: Shown) -> str | None:
+    """Return what the user asked in a row, None if it is no prompt of a user.
+
+    Both shapes of contents count: a text, and blocks (pictures beside a text change nothing).
+    """
+    if row.type != "user" or row.is_sidechain:
+        return None
+    return asked(row)
+
+
+def asked(row: Shown) -> str | None:
+    """Return what was asked in a row of a user's, an agent's row included."""
+    if row.is_meta or row.is_compact_summary or row.is_visible_in_transcript_only:
+        return None
+    said = (_REMINDER.sub("", each).strip() for each in _texts(row))
+    return next((each for each in said if each and not _NO_PROMPT.match(each)), None)
+
+
+@dataclass(slots=True)
+class _Found:
+    """What was found so far; a later title of a kind replaces an earlier one."""
+
+    session: str | None
+    titles: dict[TitleSource, str] = field(default_factory=dict)
+    summaries: dict[str, str] = field(default_factory=dict)
+    leaves: set[str] = field(default_factory=set)
+    first: str = ""
+    command: str = ""
+
+    def entitle(self, row: Titled | None) -> None:
+        if row is None or is_foreign(row.session_id, self.session):
+            return
+        if row.type in _TITLES:
+            source, said = _TITLES[row.type]
+            self.titles[source] = on_one_line(said(row) or "")
+        elif row.type == "summary":
+            leaf = row.leaf_uuid if isinstance(row.leaf_uuid, str) else ""
+            self.summaries[leaf] = on_one_line(row.summary or "")
+
+    def ask(self, row: Shown | None) -> None:
+        if row is None or is_foreign(row.session_id, self.session):
+            return
+        if row.type == "user":
+            self.first = on_one_line(prompt(row) or "")
+            named = _COMMAND.search("\n".join(_texts(row)))
+            self.command = self.command or (named[1][:TITLE_LENGTH] if named else "")
+
+    def title(self) -> Title:
+        told = [said for leaf, said in self.summaries.items() if leaf in self.leaves]
+        by_rank: dict[TitleSource, str] = {
+            **{source: self.titles.get(source, "") for source, _ in _TITLES.values()},
+            "summary": told[-1] if told else "",
+            "first prompt": self.first,
+            "command": self.command,
+        }
+        return next((Title(said, source) for source, said in by_rank.items() if said), Title())
+
+
+def _has_row(edge: bytes, name: bytes, uuid: str) -> bool:
+    """Tell whether a whole row in sight has this uuid; `name` is it as JSON has it."""
+    lines = _lines_with(re.compile(re.escape(name)), edge)
+    return any(row is not None and row.uuid == uuid for row in map(row_of, lines))
+
+
+def _titled(edge: bytes) -> Iterator[bytes]:
+    """Yield the lines that may be rows with titles.
+
+    Newlines are found four times as fast as what is looked for between them.
+    """
+    begin, size = 0, len(edge)
+    while begin < size:
+        end = edge.find(b"\n", begin)
+        end = end if end >= 0 else size
+        if not edge.startswith(_CONVERSATION, begin) and _TITLED.search(edge, begin, end):
+            yield edge[begin:end]
+        begin = end + 1
+
+
+def _lines_with(pattern: re.Pattern[bytes], edge: bytes) -> Iterator[bytes]:
+    """Yield the lines that the pattern is found in.
+
+    Looking through all of the edge at once is ten times as fast as looking into each line.
+    """
+    match = pattern.search(edge)
+    while match is not None:
+        end = edge.find(b"\n", match.end())
+        end = end if end >= 0 else len(edge)
+        yield edge[edge.rfind(b"\n", 0, match.start()) + 1 : end]
+        match = pattern.search(edge, end)
+
+
+def _texts(row: Shown) -> list[str]:
+    content = row.message and row.message.content
+    if isinstance(content, str):
+        return [content]
+    return [text(block, "text") or "" for block in row.blocks("text")]
+
+
+def on_one_line(said: str) -> str:
+    """Return a text as a title: one line of at most `TITLE_LENGTH` characters."""
+    said = " ".join(said[: 20 * TITLE_LENGTH].split())
+    return said if len(said) <= TITLE_LENGTH else said[: TITLE_LENGTH - 1] + "…"
+
+
+def index_titles(data: bytes) -> dict[str, Title]:
+    """Return the titles of sessions that a `sessions-index.json` gives, by id.
+
+    Some clients between 2.0.76 and 2.1.14 kept one for each project, as a cache. It may be out of
+    date, or wrong: a hint for a session whose own file shows no title.
+    """
+    try:
+        index = json.loads(data)
+    except (ValueError, RecursionError):
+        return {}
+    entries = index.get("entries") if isinstance(index, dict) else None
+    titles = {}
+    for entry in entries if isinstance(entries, list) else ():
+        session = text(entry, "sessionId")
+        if session is not None:
+            summary, first = text(entry, "summary"), text(entry, "firstPrompt")
+            if said := on_one_line(summary or first or ""):
+                titles[session] = Title(said, "summary" if summary else "first prompt")
+    return titles
