@@ -59,6 +59,11 @@ SUFFIXES: Final = tuple(SUFFIX + suffix for suffix in CODEC_SUFFIX.values())
 _LINKED: Final = "b5b1f5a2-6f0e-5c53-9f5e-6d1a7c1e8d0b"
 
 
+def is_hidden(name: str) -> bool:
+    """Tell whether a file is somebody's (a file manager's `.DS_Store`), and part of nothing."""
+    return name.startswith(".")
+
+
 def segment_id(session: str, layout: Layout, index: int) -> str:
     """Return a segment's name without its suffixes.
 

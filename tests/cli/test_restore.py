@@ -177,6 +177,21 @@ def test_whoever_asks_for_a_deleted_session_is_told_where_it_is(
     assert f"`sessrotate restore {ID}` brings that back" in ended.err
 
 
+def test_what_a_file_manager_left_does_not_hide_the_trash(home: Home) -> None:
+    deleted_after_it_was_restored(home)
+    strange = command_line.write(home.archive / ".DS_Store", b"x")
+    assert "brings that back" in called("read", ID).err
+    kinds = [each["kind"] for each in called("doctor", "--json").document()["findings"]]
+    assert kinds == ["orphan"]
+    for option in ("--dry-run", "--quiet"):
+        refused = called("restore", option, ID)
+        assert_one_sentence(refused, 77)
+        assert f"{home.archive}, and that has .DS_Store" in refused.err
+    strange.unlink()
+    assert called("restore", ID).code == 0
+    assert home.live.read_bytes() == b"".join(command_line.segments_of(DATA)[:2])
+
+
 def test_the_last_that_is_left_of_a_session_is_freed_by_its_name_only(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -275,6 +290,18 @@ def test_a_note_in_the_trash_that_lies_about_its_project_is_named_and_harms_noth
     assert_one_sentence(called("restore", ID), 2)
     assert called("prune", "--all", "--empty-trash", "--grace", "0", "--yes").code == 0
     assert note.exists()
+
+
+def test_a_link_in_the_trash_is_named_and_leads_nowhere(home: Home, tmp_path: Path) -> None:
+    deleted_after_it_was_restored(home)
+    (folder,) = (home.config / "sessrotate" / "trash" / ID).iterdir()
+    folder.rename(tmp_path / "elsewhere")
+    folder.symlink_to(tmp_path / "elsewhere")
+    told = called("doctor", "--json").document()["findings"]
+    assert [(each["kind"], each["path"]) for each in told] == [("settings", str(folder))]
+    assert_one_sentence(called("restore", ID), 2)
+    assert called("prune", "--all", "--empty-trash", "--grace", "0", "--yes").code == 0
+    assert [*(tmp_path / "elsewhere").iterdir()]
 
 
 def test_our_own_trash_tells_the_clock_what_time_it_is(home: Home) -> None:

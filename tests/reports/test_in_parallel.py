@@ -15,7 +15,8 @@ from sessrotate.archive.place import Place
 from sessrotate.reports import discovery, machine_report
 from sessrotate.reports.in_parallel import mapped
 from support import homes
-from support.command_line import called, session
+from support.codex_sessions import FILES
+from support.command_line import ID, called, session, write
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -149,6 +150,38 @@ def test_commands_say_the_same_with_a_second_process(
     with gone_children():
         shared = called(*command)
     assert (shared.code, shared.out) == (0, alone.out)
+
+
+@pytest.mark.scale
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.parametrize("command", [("list", "--json"), ("report", "--all", "--json")])
+def test_five_thousand_sessions_are_in_two_processes_what_they_are_in_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    """As many as are worth a second process: of two clients, some rotated, put away or restored."""
+    home = homes.home(tmp_path, monkeypatch, session())
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))
+    thread = FILES[0].read_bytes()
+    for number in range(4_600):
+        name = f"{number:08x}-0000-4000-a000-000000000003"
+        data = session(boundaries=number % 4, rows=1 + number % 5).replace(
+            ID.encode(), name.encode()
+        )
+        write(home.config / "projects" / f"-project-{number % 40}" / f"{name}.jsonl", data)
+    for number in range(500):
+        stem = f"rollout-2026-11-21T23-20-23-{number:08x}-3200-7812-9750-2eae4d402117"
+        write(tmp_path / "codex" / "sessions" / "2026" / "11" / "21" / f"{stem}.jsonl", thread)
+    assert called("rotate", "--all", "--min-size", "6K", "--quiet", "--yes").code == 0
+    for number in (3, 7, 11):
+        assert called("restore", f"{number:08x}").code == 0
+        assert called("archive", f"{number + 1:08x}").code == 0
+    with gone_children():
+        shared = called(*command)
+    monkeypatch.setattr(platforms, "can_fork", lambda: False)
+    alone = called(*command)
+    assert (shared.code, shared.err) == (0, "")
+    assert shared.out == alone.out
+    assert shared.out.count(ID[8:24]) >= 4_600
 
 
 def test_beside_another_thread_nothing_is_forked(monkeypatch: pytest.MonkeyPatch) -> None:

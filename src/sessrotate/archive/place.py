@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from sessrotate import names
 from sessrotate.archive import continued
 from sessrotate.clients.claude import client as claude
-from sessrotate.clients.common import listed
+from sessrotate.clients.common import listed, names_in
 from sessrotate.errors import RefusedError, printable, storage
 
 if TYPE_CHECKING:
@@ -211,7 +211,7 @@ def located(where: Place, *, surely: bool = False) -> Place:
     exactly one fits (`continued`). Else it is `where` itself. Nothing in a whole session tells of
     an archive that has yet to go behind a restoration: `surely` looks for that in every project.
     """
-    if _holds_something(where.archive):
+    if holds_something(where.archive):
         is_here = os.path.lexists(where.live)
         if is_here or os.path.lexists(where.archive / names.ARCHIVED_NOTE):
             return where
@@ -257,11 +257,15 @@ def archives_of(config: Path, session: str) -> Iterator[Path]:
             yield archive
 
 
-def _holds_something(folder: Path) -> bool:
-    try:
-        return bool(os.listdir(folder))  # noqa: PTH208 - asked for each of thousands
-    except OSError:
-        return False
+def holds_something(folder: Path) -> bool:
+    """Tell whether an archive's folder holds anything; hidden files are a file manager's."""
+    return not all(map(names.is_hidden, names_in(folder)))
+
+
+def _is_somebodys(folder: Path) -> bool:
+    """Tell whether a folder has hidden files only; an empty one may be ours, left by a crash."""
+    found = names_in(folder)
+    return bool(found) and all(map(names.is_hidden, found))
 
 
 # ── places that must be there ────────────────────────────────────────────────────────────────
@@ -323,8 +327,8 @@ def archives(prefix: str = "") -> Iterator[Place]:
     for project in listed(root()):
         if project.name in OURS or not project.is_dir():
             continue
-        found = [each.name for each in listed(project) if each.is_dir()]
-        wanted = (name for name in found if name.startswith(prefix))
+        begin_so = (each for each in listed(project) if each.name.startswith(prefix))
+        wanted = [each.name for each in begin_so if each.is_dir() and not _is_somebodys(each)]
         yield from map(located, all_named(projects, project.name, wanted))
 
 

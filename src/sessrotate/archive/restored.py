@@ -142,7 +142,7 @@ def _in(folder: Path) -> Iterator[Trashed]:
     if folder.is_symlink() or folder.parent.is_symlink():
         return  # `check_own` says so where it matters
     for found in listed(folder):
-        if not found.is_symlink() and listed(found):  # else a crash left it, empty
+        if not found.is_symlink() and place.holds_something(found):  # else a crash left it, empty
             yield _read(found)
 
 
@@ -198,7 +198,7 @@ def gone(where: Place) -> Trashed | None:
     if not found or os.path.lexists(where.live) or any(place.live_files(where)):
         return None
     archives = place.archives_of(where.config, where.session)
-    return None if any(map(listed, archives)) else max(found, key=_length)
+    return None if any(map(place.holds_something, archives)) else max(found, key=_length)
 
 
 def _length(trashed: Trashed) -> tuple[int, str]:
@@ -228,7 +228,7 @@ def _is_of(where: Place, project: str | None) -> bool:
 def is_needed(where: Place, trashed: Trashed) -> bool:
     """Tell whether a live file of any project goes on from an archive in the trash."""
     for live in place.live_files(where):
-        if listed(place.home(replace(where, live=live)).archive):
+        if place.holds_something(place.home(replace(where, live=live)).archive):
             continue  # it goes on from that
         header = continued.tail_header(live)
         with suppress(DamagedError):

@@ -248,7 +248,8 @@ def is_replaced(found: State) -> bool:
 def _listing(place: Place) -> frozenset[str]:
     with storage("look into the archive"):
         try:
-            return frozenset(os.listdir(place.archive))  # noqa: PTH208 - only the names
+            found = os.listdir(place.archive)  # noqa: PTH208 - only the names
+            return frozenset(name for name in found if not names.is_hidden(name))
         except FileNotFoundError:
             return frozenset()
 

@@ -99,7 +99,7 @@ def findings() -> Iterator[Finding]:
     for where in restored.places():
         if (trashed := restored.gone(where)) is not None:
             told = restored.told_gone(where, trashed)
-            free = f"sessrotate prune {printable(where.session)} --empty-trash"
+            free = f"sessrotate prune {printable(where.session)} --empty-trash --grace 0"
             detail = f"{told} If you deleted it for good, `{free}` frees that."
             yield Finding(where.session, str(trashed.folder), "orphan", detail)
         elif (lacks := restored.lacking(where)) and not restored.is_needed(where, lacks):

@@ -62,7 +62,8 @@ def in_archive(found: State) -> str | None:
 def _is_ours(name: str, session: str) -> bool:
     return (
         name in _OURS
-        or name.startswith((".", f"{names.MANIFEST}.damaged.", f"{names.ARCHIVED}."))
+        or names.is_hidden(name)
+        or name.startswith((f"{names.MANIFEST}.damaged.", f"{names.ARCHIVED}."))
         or name.endswith(names.PARTIAL)
         or (name.endswith(names.SUFFIXES) and session in names.possible_sessions(name))
     )
@@ -84,7 +85,7 @@ def no_session(path: Path) -> str | None:
     Clients leave empty files. What cannot be read is said by those who read it.
     """
     try:
-        if path.name.startswith(".") or not path.is_file():  # opening a pipe would wait
+        if names.is_hidden(path.name) or not path.is_file():  # opening a pipe would wait
             return None
         if path.is_symlink():
             return (

@@ -68,7 +68,10 @@ def _idle(shown: Shown) -> Iterator[str]:
     if shown.planned is not None and not shown.planned.count:
         yield "Nothing to remove."
     if shown.is_due is False:
-        yield "Nothing in the trash is old enough to be freed."
+        yield (
+            "Nothing in the trash may be freed yet: it is too new, or all that is left of its "
+            "session, which `sessrotate doctor` names."
+        )
 
 
 def _sessions(decisions: Iterable[Decision]) -> str:

@@ -33,10 +33,8 @@ def sentences(plan: WayBack, *, dry_run: bool, is_short: bool = False) -> Iterat
         return
     if plan.retired is not None and plan.whole is None:
         verb = "Would make" if dry_run else "Made"
-        yield (
-            f"{verb} the archive of {name} in the trash its archive again: the live file goes on "
-            "from there."
-        )
+        there = "the live file goes on from there" if plan.before else "its live file is gone"
+        yield f"{verb} the archive of {name} in the trash its archive again: {there}."
     if plan.pruned:
         verb = "Would bring" if dry_run else "Brought"
         yield f"{verb} {count(len(plan.pruned), 'segment')} of {name} back from the trash."

@@ -78,7 +78,7 @@ def _gained(stage: Stage, *, dry_run: bool) -> str:
 
 def failures(report: Report) -> list[str]:
     """Return a sentence for each session that failed or was in use, and for a doubted clock."""
-    doubt = [f"Nothing was pruned or freed. {report.doubt}"] if report.doubt else []
+    doubt = [f"Nothing was pruned or freed by its age. {report.doubt}"] if report.doubt else []
     return doubt + [
         f"{stage.step.name} {printable(each.session)}: {each.error}".replace(" :", ":")
         for stage in report.stages

@@ -73,7 +73,7 @@ def look(where: Place, unread: Unread) -> ArchiveSummary | None:
     try:
         for name, status in _below(str(where.archive)):
             taken += allocated(status)
-            if stat.S_ISDIR(status.st_mode):
+            if stat.S_ISDIR(status.st_mode) or names.is_hidden(name.rpartition("/")[2]):
                 continue
             files.add(name)
             waiting_bytes += allocated(status) if name.startswith(_WAITING) else 0

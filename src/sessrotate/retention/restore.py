@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 from sessrotate import fs
 from sessrotate.archive import archived_file, copies, place, restored, state
 from sessrotate.clients.claude import cleanup
+from sessrotate.clients.common import names_in
 from sessrotate.errors import (
     InUseError,
     RefusedError,
@@ -178,6 +179,8 @@ def prepare(where: Place, wanted: Wanted = ALL) -> WayBack:
             copies.check_unmoved(where)
         found = rebuild_manifest.as_if(there) if rebuild_manifest.is_lost(there) else there
         retired = found.trashed
+        if retired is not None:
+            _check_free(where)
         listed = found.listed if retired is None else restored.manifest_of(retired)
         in_trash, gone = pruned(found, listed) if retired is None else ((), ())
         is_here = away is not None or not found.is_archived
@@ -193,6 +196,17 @@ def prepare(where: Place, wanted: Wanted = ALL) -> WayBack:
             unused=_unused(found) if whole is not None and away is None else None,
             before=0 if found.is_archived else size,
             after=whole.size if whole is not None else size if is_here else 0,
+        )
+
+
+def _check_free(where: Place) -> None:
+    """Raise RefusedError if somebody's hidden files are where an archive is to come back to."""
+    strange = names_in(where.archive)
+    if strange:
+        folder, told = printable(str(where.archive)), ", ".join(printable(each) for each in strange)
+        raise RefusedError(
+            f"The archive comes back to {folder}, and that has {told}, which sessrotate did not "
+            "write: move or remove it, then try again."
         )
 
 

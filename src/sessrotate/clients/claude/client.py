@@ -195,7 +195,7 @@ def named(file_name: str) -> Named | None:
 
     Hidden files are somebody's (a file manager's: `._<uuid>.jsonl`), and no client's.
     """
-    if not file_name.endswith(SUFFIX) or file_name.startswith("."):
+    if not file_name.endswith(SUFFIX) or names.is_hidden(file_name):
         return None
     if file_name.startswith(AGENT):
         return "agent"
