@@ -496,8 +496,7 @@ def rewinding(client: Client, between: Callable[[Path], object]) -> Path:
         answer = terminal.say("Rewind, last.").encode()
         until(lambda: answer in path.read_bytes())
         between(path)
-        terminal.rewind(PROMPTS[1])
-        terminal.send()
+        terminal.go_back(PROMPTS[1])
         # A reply that there was before would not tell that the client has written this one.
         after = terminal.say("Rewind, on from there.").encode()
         until(lambda: after in path.read_bytes())

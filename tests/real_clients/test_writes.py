@@ -128,6 +128,20 @@ def test_threads_share_descriptors_and_may_be_interrupted() -> None:
     assert found.of(FILE) == b"onetwo"
 
 
+def test_a_child_may_write_before_the_call_that_made_it_has_returned() -> None:
+    found = seen(
+        opened(3),
+        wrote(3, b"one "),
+        "7 clone(child_stack=NULL, flags=CLONE_CHILD_SETTID|SIGCHLD <unfinished ...>",
+        f"8 write(3, {text(b'from a ')}, 7 <unfinished ...>",
+        "8 <... write resumed>) = 7",
+        wrote(3, b"child ", pid=8),
+        "7 <... clone resumed>) = 8",
+        wrote(3, b"two"),
+    )
+    assert found.of(FILE) == b"one from a child two"
+
+
 def test_what_was_not_written_whole_or_at_all_does_not_count() -> None:
     failed = f"7 write(3, {text(b'lost')}, 4) = -1 ENOSPC (No space left on device)"
     short = f"7 write(3, {text(b'half of it')}, 10) = 4"
@@ -178,6 +192,16 @@ UNCLEAR: Final = {
         opened(3),
         f"7 write(3, {text(b'one')}, 3 <unfinished ...>",
         "7 +++ killed by SIGKILL +++",
+    ],
+    "in an unknown order": [
+        opened(3),
+        "7 clone(child_stack=NULL, flags=CLONE_FILES <unfinished ...>",
+        wrote(3, b"one", pid=8),
+        wrote(3, b"two", pid=9),
+        "7 <... clone resumed>) = 8",
+        "7 clone(child_stack=NULL, flags=CLONE_FILES <unfinished ...>",
+        wrote(3, b"three"),
+        "7 <... clone resumed>) = 9",
     ],
     "anew": [opened(3), wrote(3, b"one"), opened(4, "O_WRONLY|O_TRUNC")],
     "not looked at": [opened(3), wrote(3, b"one"), opened(4, "O_RDWR"), "7 ftruncate(4, 1) = 0"],

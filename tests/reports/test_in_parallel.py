@@ -162,14 +162,14 @@ def test_five_thousand_sessions_are_in_two_processes_what_they_are_in_one(
     home = homes.home(tmp_path, monkeypatch, session())
     monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))
     thread = FILES[0].read_bytes()
-    for number in range(4_600):
+    for number in range(5_100):
         name = f"{number:08x}-0000-4000-a000-000000000003"
         data = session(boundaries=number % 4, rows=1 + number % 5).replace(
             ID.encode(), name.encode()
         )
         write(home.config / "projects" / f"-project-{number % 40}" / f"{name}.jsonl", data)
-    for number in range(500):
-        stem = f"rollout-2026-11-21T23-20-23-{number:08x}-3200-7812-9750-2eae4d402117"
+    for number in range(300):
+        stem = f"rollout-2026-11-21T23-20-23-c{number:07x}-3200-7812-9750-2eae4d402117"
         write(tmp_path / "codex" / "sessions" / "2026" / "11" / "21" / f"{stem}.jsonl", thread)
     assert called("rotate", "--all", "--min-size", "6K", "--quiet", "--yes").code == 0
     for number in (3, 7, 11):
@@ -181,7 +181,7 @@ def test_five_thousand_sessions_are_in_two_processes_what_they_are_in_one(
     alone = called(*command)
     assert (shared.code, shared.err) == (0, "")
     assert shared.out == alone.out
-    assert shared.out.count(ID[8:24]) >= 4_600
+    assert shared.out.count(ID[8:24]) >= 5_100
 
 
 def test_beside_another_thread_nothing_is_forked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,9 @@
 It promises that a text which `wait_for` returns stood on the screen, all of it at one time, and
 that the client is ended with the block.
 
-Rule: nothing waits for a time to pass, only for what the screen shows.
+Rule: only what the screen shows says which key is pressed. A key is pressed again where the line
+that keys go to has not changed for a while. On a busy machine the client may still have to read the
+first one: so the keys are chosen anew by what the screen shows then, on whatever way both led.
 """
 
 from __future__ import annotations
@@ -40,9 +42,15 @@ LINES: Final = 60
 
 ENTER: Final = "\r"
 UP: Final = "\x1b[A"
+DOWN: Final = "\x1b[B"
+REWIND: Final = "/rewind"
 
 AGAIN: Final = 5.0
-"""Seconds after which a key without any effect is pressed once more."""
+"""Seconds after which a key without any effect is pressed once more: a client that has just drawn a
+list may not listen to keys yet, and they are lost."""
+
+STILL: Final = 0.2
+"""Seconds without a change after which a screen counts as drawn."""
 
 MARKED: Final = "^ *[>\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}](?:[ \xa0]|$)"
 """Before the line that keys go to: what is typed, or what is chosen of a list."""
@@ -86,17 +94,33 @@ def _settle_in(client: Client) -> None:
     file.write_text(json.dumps(known))
 
 
-def _marked(shown: str) -> str:
-    marked: list[str] = re.findall(rf"{MARKED}(.*)$", shown, re.MULTILINE)
-    return marked[-1]
+def _marked(shown: str) -> tuple[int, str]:
+    """Return the line that keys go to, and its number; -1 while there is none."""
+    lines = shown.splitlines()
+    marked = (number for number in reversed(range(len(lines))) if re.match(MARKED, lines[number]))
+    at = next(marked, -1)
+    return at, re.sub(MARKED, "", lines[at]) if at >= 0 else ""
 
 
 def _shows(pattern: str, shown: str) -> bool:
     return re.search(pattern, shown, re.MULTILINE) is not None
 
 
-def _is_other(marked: str, shown: str) -> bool:
-    return _marked(shown) != marked
+def _to_send(shown: str) -> str | None:
+    return ENTER if _marked(shown)[1] else None
+
+
+def _to_go_back(prompt: str, shown: str) -> str | None:
+    """Return what to press on the way from `/rewind` to sending a prompt again."""
+    at, marked = _marked(shown)
+    if marked.startswith((REWIND, "1. Restore ")) or prompt in marked:
+        return ENTER
+    lines = shown.splitlines()
+    offered = next((number for number, line in enumerate(lines) if line.strip() == "Rewind"), None)
+    if offered is None or at < offered:
+        return None
+    rows = [number for number, line in enumerate(lines) if number > offered and prompt in line]
+    return None if not rows else UP if rows[-1] < at else DOWN
 
 
 class _Screen(pyte.Screen):
@@ -162,8 +186,11 @@ class Terminal:
 
     def send(self, rounds: int = 1) -> str:
         """Send the prompt that stands there, wait for the reply to it, and return its name."""
+        return self._sent(_to_send, rounds)
+
+    def _sent(self, choose: Callable[[str], str | None], rounds: int, begun: str = "") -> str:
         known = len(self._api.requests())
-        self._press_until(ENTER, partial(self._was_asked, known), "a question to the model")
+        self._press_until(choose, partial(self._was_asked, known), "a question to the model", begun)
         names: list[str] = []
 
         def is_there(shown: str) -> bool:
@@ -181,18 +208,13 @@ class Terminal:
         """Have the session compacted."""
         known = len(self._api.requests())
         self._type("/compact")
-        self._press_until(ENTER, partial(self._was_asked, known), "a question to the model")
+        self._press_until(_to_send, partial(self._was_asked, known), "a question to the model")
         self.wait_for("Compacted")
 
-    def rewind(self, prompt: str) -> None:
-        """Go back to the moment before a prompt, which then stands there to be sent again."""
-        self._type("/rewind")
-        offered = rf"^ *Rewind$[^\0]*{MARKED}\(current\)"
-        shown = self._press_until(ENTER, partial(_shows, offered), "the prompts to go back to")
-        while prompt not in (marked := _marked(shown)):
-            shown = self._press_until(UP, partial(_is_other, marked), "another row")
-        for after in (rf"{MARKED}1\. Restore ", rf"{MARKED}{re.escape(prompt)}$"):
-            self._press_until(ENTER, partial(_shows, after), after)
+    def go_back(self, prompt: str) -> str:
+        """Go back to the moment before a prompt, send it again, and return the reply's name."""
+        self._type(REWIND)
+        return self._sent(partial(_to_go_back, prompt), rounds=1, begun=REWIND)
 
     def close(self) -> None:
         """End the client and everything that it started."""
@@ -209,16 +231,42 @@ class Terminal:
         requests = self._api.requests()[known:]
         return any(request.is_conversation or request.is_compaction for request in requests)
 
-    def _press_until(self, key: str, holds: Callable[[str], bool], what: str) -> str:
-        """Press a key until it had its effect, and return the screen.
+    def _press_until(
+        self,
+        choose: Callable[[str], str | None],
+        holds: Callable[[str], bool],
+        what: str,
+        begun: str = "",
+    ) -> None:
+        """Press the keys that a screen asks for until something holds.
 
-        A client that has just drawn a list may not listen to keys yet: they are lost.
+        Where a screen asks for none for a while, `begun` is typed: a second key, pressed for the
+        same line, has left what it began.
         """
-        shown = None
-        while shown is None and not self._has_ended and time.monotonic() < self._deadline:
-            os.write(self._master, key.encode())
-            shown = self._waited(holds, min(self._deadline, time.monotonic() + AGAIN))
-        return self._wait_until(holds, what) if shown is None else shown
+        pressed: tuple[str | None, int, str] | None = None
+
+        def is_over_or_new(shown: str) -> bool:
+            key = choose(shown)
+            return holds(shown) or (key is not None and (key, *_marked(shown)) != pressed)
+
+        while not self._has_ended and time.monotonic() < self._deadline:
+            is_late = self._waited(is_over_or_new, time.monotonic() + AGAIN) is None
+            shown = self._still()
+            if holds(shown):
+                return
+            key = choose(shown)
+            if is_late or (key is not None and (key, *_marked(shown)) != pressed):
+                pressed = (key, *_marked(shown))
+                os.write(self._master, (begun if key is None else key).encode())
+        self._wait_until(holds, what)
+
+    def _still(self) -> str:
+        """Return the screen when all of it is drawn; one that is never still, after `AGAIN`."""
+        end = time.monotonic() + AGAIN
+        with self._changed:
+            while time.monotonic() < end and self._changed.wait(STILL) and not self._has_ended:
+                pass
+            return self._text()
 
     def _wait_until(self, holds: Callable[[str], bool], what: str) -> str:
         shown = self._waited(holds, self._deadline)

@@ -185,8 +185,9 @@ class Recording:
         self._torn = ""
         self._processes: dict[int, _Process] = {}
         self._pending: dict[int, _Call] = {}
-        self._early: dict[int, list[str]] = {}
-        """What threads do of which it is not known yet who made them."""
+        self._early: dict[int, list[tuple[str, int | None]]] = {}
+        """What threads do of which it is not known yet who made them, each with how many changes
+        there were before it; None if one was under way."""
         self._client = ""
         self._problem: UnclearError | None = None
 
@@ -227,7 +228,9 @@ class Recording:
         if pid not in self._processes:
             making = any(call.name in _NEW for call in self._pending.values())
             if making or found["name"] != "execve":
-                self._early.setdefault(pid, []).append(line)
+                is_alone = not any(call.name in _CHANGES for call in self._pending.values())
+                early = (line, self._changes if is_alone else None)
+                self._early.setdefault(pid, []).append(early)
                 return
             self._processes[pid] = _Process()
         if found["none"]:
@@ -294,11 +297,14 @@ class Recording:
         by = call.process
         is_thread = "CLONE_FILES" in call.begun
         self._processes[pid] = by if is_thread else _Process(by.program, dict(by.descriptors))
-        changes = self._changes
-        for line in self._early.pop(pid, ()):
+        own = 0
+        for line, changes in self._early.pop(pid, ()):
+            before = self._changes
             self.take(line)
-        if self._changes > changes:
-            raise UnclearError("a new thread writes before it is known whose it is")
+            # Bytes are in the file in the order of the lines: others may not have come in between.
+            if self._changes > before and changes != before - own:
+                raise UnclearError("a new thread and another one write in an unknown order")
+            own += self._changes - before
 
     def _is_ours(self, process: _Process) -> bool:
         """Tell whether the client runs there, and no tool of its: a hook may be a rotation."""
