@@ -11,6 +11,7 @@ from sessrotate import find
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.codex import client as codex
 from sessrotate.errors import WrongUsageError
+from support import command_line
 
 
 @pytest.fixture
@@ -99,6 +100,16 @@ def test_a_file_that_nobody_used_is_in_no_sessions_way(projects: Path) -> None:
     assert find.path_of(UUID) == used
     assert find.path_of(UUID[:8]) == used
     said(stub, 1)
+    with pytest.raises(WrongUsageError):
+        find.path_of(UUID)
+
+
+def test_only_what_holds_no_row_is_left_out(projects: Path) -> None:
+    """What a list hides may be what is meant: it is large, and its end is out of sight, say."""
+    used, other = projects / "-a" / f"{UUID}.jsonl", projects / "-b" / f"{UUID}.jsonl"
+    said(used, 1)
+    row = {"type": "user", "uuid": "a", "isSidechain": True, "message": {"content": "Look"}}
+    command_line.write(other, json.dumps(row).encode() + b"\n")
     with pytest.raises(WrongUsageError):
         find.path_of(UUID)
 

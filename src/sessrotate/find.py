@@ -92,7 +92,8 @@ class _Seen:
 
     @property
     def is_used(self) -> bool:
-        return self.sight.standing == "session"
+        """Whether it may be meant: a list hides more, but it changes nothing."""
+        return self.sight.standing != "empty" or bool(self.uuids)
 
 
 def _seen(match: _Match) -> _Seen | None:

@@ -551,3 +551,29 @@ def test_a_copy_is_listed_when_asked_for_and_no_command_takes_it_by_itself(home:
     told = called("doctor")
     assert (told.code, str(copy) in told.out, "._" in told.out) == (1, True, False)
     assert called("read", f"{ID} (1)").code == 0
+    for verb in ("rotate", "archive"):
+        refused = called(verb, str(copy))
+        assert_one_sentence(refused, 77)
+        assert "give it a name of its own" in refused.err
+    assert copy.read_bytes() == big
+
+
+def test_the_end_of_a_session_that_was_put_away_is_not_made_up(home: Home) -> None:
+    path = add(home, OTHER, size=200_000)
+    late = {"type": "user", "sessionId": OTHER, "timestamp": "2026-03-05T12:00:00.000Z"}
+    path.write_bytes(path.read_bytes() + json.dumps(late).encode() + b"\n")
+    assert {each["session"]: each["ended"] for each in listed()}[OTHER] == late["timestamp"]
+    assert called("archive", OTHER).code == 0
+    assert {each["session"]: each["ended"] for each in listed()}[OTHER] is None
+
+
+def test_rotated_or_not_list_and_archive_go_by_the_same_row(home: Home) -> None:
+    """The last row's date is out of sight: neither goes by one that stands before it."""
+    home.rotate()
+    long = {"type": "user", "sessionId": ID, "timestamp": "2026-11-25T00:00:00.000Z"}
+    home.append(json.dumps({**long, "toolUseResult": {"text": "x" * 200_000}}).encode() + b"\n")
+    assert listed()[0]["ended"] is None
+    for older, wanted in (("1d", []), ("0m", [ID])):
+        assert ids("--older-than", older) == wanted
+        told = called("archive", "--older-than", older, "--dry-run")
+        assert (ID[:8] in told.out) is bool(wanted), told

@@ -192,6 +192,24 @@ def test_what_a_file_manager_left_does_not_hide_the_trash(home: Home) -> None:
     assert home.live.read_bytes() == b"".join(command_line.segments_of(DATA)[:2])
 
 
+def test_what_a_file_manager_left_is_in_nobodys_way(home: Home) -> None:
+    """It is in each folder that sessrotate leaves again, and stays there."""
+    assert called("archive", ID).code == 0
+    strange = [command_line.write(home.archive / "archived" / ".DS_Store", b"x")]
+    assert called("restore", ID).code == 0
+    marks = home.config / "sessrotate" / "restored" / home.live.parent.name
+    strange.append(command_line.write(marks / ".DS_Store", b"x"))
+    assert "restored sessions, rotated by name only: 1" in called("doctor").out
+    for command in ("archive", "restore", "rotate", "restore"):
+        ended = called(command, ID)
+        assert (ended.code, ended.err) == (0, ""), ended
+    assert home.live.read_bytes() == DATA
+    assert called("doctor").code == 0
+    assert called("prune", "--all", "--empty-trash", "--grace", "0", "--yes").code == 0
+    assert called("doctor").code == 0
+    assert strange[1].exists()
+
+
 def test_the_last_that_is_left_of_a_session_is_freed_by_its_name_only(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:

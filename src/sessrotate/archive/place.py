@@ -49,6 +49,9 @@ README: Final = "README"
 OURS: Final = {LOCKS, ASIDE, HOOK, TRASH, RESTORED, README}
 """What is beside the folders of archives, and no project's."""
 
+_WITHIN: Final = {names.ARCHIVED, names.TRASH, names.WAITING}
+"""Folders in an archive, which may be left there with a hidden file in them."""
+
 _NO_NAMES: Final = {"", ".", ".."}
 """What a session may not be called: its archive would be another's folder."""
 
@@ -259,13 +262,11 @@ def archives_of(config: Path, session: str) -> Iterator[Path]:
 
 def holds_something(folder: Path) -> bool:
     """Tell whether an archive's folder holds anything; hidden files are a file manager's."""
-    return not all(map(names.is_hidden, names_in(folder)))
-
-
-def _is_somebodys(folder: Path) -> bool:
-    """Tell whether a folder has hidden files only; an empty one may be ours, left by a crash."""
-    found = names_in(folder)
-    return bool(found) and all(map(names.is_hidden, found))
+    return any(
+        name not in _WITHIN or not (folder / name).is_dir() or holds_something(folder / name)
+        for name in names_in(folder)
+        if not names.is_hidden(name)
+    )
 
 
 # ── places that must be there ────────────────────────────────────────────────────────────────
@@ -328,7 +329,9 @@ def archives(prefix: str = "") -> Iterator[Place]:
         if project.name in OURS or not project.is_dir():
             continue
         begin_so = (each for each in listed(project) if each.name.startswith(prefix))
-        wanted = [each.name for each in begin_so if each.is_dir() and not _is_somebodys(each)]
+        # An empty one may be ours, left by a crash; one with hidden files only is somebody's.
+        found = (each for each in begin_so if holds_something(each) or not names_in(each))
+        wanted = [each.name for each in found if each.is_dir()]
         yield from map(located, all_named(projects, project.name, wanted))
 
 

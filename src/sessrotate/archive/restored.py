@@ -329,5 +329,5 @@ def marked() -> Iterator[Place]:
     for project in listed(place.root() / place.RESTORED):
         for mark in listed(project):
             where = place.named(projects, project.name, mark.name)
-            if where is not None:
+            if where is not None and not names.is_hidden(mark.name):
                 yield where

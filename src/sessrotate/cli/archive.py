@@ -70,9 +70,9 @@ def command(
     streams.complain_of(kept.failure)
     if as_json:
         streams.write(render_archive.as_json(outcomes, dry_run=dry_run))
-    elif len(wanted) != 1 or outcomes[0].error is None:
+    elif not sessions or len(wanted) != 1 or outcomes[0].error is None:
         streams.write(render_archive.outcomes(outcomes, dry_run=dry_run))
-    if len(wanted) == 1 and outcomes[0].error is not None and sessions:
+    if sessions and len(wanted) == 1 and outcomes[0].error is not None:
         raise outcomes[0].error
     raise typer.Exit(outcome.exit_code(outcomes, in_use_counts=bool(sessions)))
 

@@ -10,6 +10,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import fs, names, platforms
+from sessrotate.archive.place import holds_something
+from sessrotate.clients.claude import client as claude
 from sessrotate.errors import printable
 from sessrotate.segments.scan import MAX_BOUNDARIES
 
@@ -30,6 +32,8 @@ def obstacles(place: Place, source: Source, given: int) -> Iterator[str]:
     """Yield the reasons; the live file is open as `source`, and we gave it `given` more names."""
     name = printable(str(place.live))
     status = os.fstat(source.fd)
+    if claude.named(place.live.name) == "copy" and not holds_something(place.archive):
+        yield f"{name} is called like a copy, and no client lists it: give it a name of its own."
     if place.live.is_symlink():
         yield f"{name} is a symbolic link: put the file itself in its place."
     if status.st_nlink - given > 1:

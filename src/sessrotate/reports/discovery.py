@@ -266,8 +266,8 @@ def _preview(session: str, newest: Edges | None, held: ArchiveSummary) -> Sight:
         is_whole = newest.is_whole
         return preview.look(newest.head, newest.tail, is_whole=is_whole, session=session)
     # What a rotation carried stands at the beginning of the live file, titles among it.
-    tail = held.tail if newest is None else newest.head + b"\n" + newest.tail
-    return preview.look(held.head, tail, is_whole=False, session=session)
+    early, tail = (b"", held.tail) if newest is None else (newest.head, newest.tail)
+    return preview.look(held.head, tail, is_whole=False, session=session, early=early)
 
 
 def _compactions(

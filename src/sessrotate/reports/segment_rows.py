@@ -225,8 +225,8 @@ def _in_place(where: Place, archived: SegmentSet | None, source: Source, end: in
         return preview.look(newest.head, newest.tail, is_whole=is_whole, session=session)
     # What a rotation carried stands at the beginning of the live file, titles among it.
     early = segment_set.beginning(archived.folder, archived.parts[0], EDGE)
-    tail = newest.head + b"\n" + newest.tail
-    return preview.look(early, tail, is_whole=False, session=session)
+    begun, tail = newest.head, newest.tail
+    return preview.look(early, tail, is_whole=False, session=session, early=begun)
 
 
 def _outside(session: Session, parts: tuple[SegmentRow, ...]) -> Sight:

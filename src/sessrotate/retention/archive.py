@@ -271,7 +271,8 @@ def last_used(source: Source) -> float:
     changed.
     """
     size = source.size()
+    head = source.read_at(0, min(EDGE, size))
     tail = source.read_at(max(0, size - EDGE), min(EDGE, size))
     session = names.session_of(source.path.name)
-    last = units.seconds(preview.ended(tail, is_whole=size <= EDGE, session=session))
+    last = units.seconds(preview.ended(head, tail, is_whole=size <= EDGE, session=session))
     return source.identity().modified_ns / 1e9 if last is None else last

@@ -92,7 +92,7 @@ def in_trash(where: Place) -> dict[str, int]:
         return {}
     if not stat.S_ISDIR(mode):
         raise DamagedError(f"{printable(str(folder))} is not a folder: move it away.")
-    found = {path.name: path.lstat() for path in folder.iterdir()}
+    found = {path.name: path.lstat() for path in folder.iterdir() if not names.is_hidden(path.name)}
     return {name: there.st_size for name, there in found.items() if stat.S_ISREG(there.st_mode)}
 
 

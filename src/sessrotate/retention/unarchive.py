@@ -115,8 +115,9 @@ def bring_back(where: Place, *, keeps: bool = False) -> Path | None:
 
 
 def listing(folder: Path) -> list[str]:
-    """Return the sorted names in a folder; none if it does not exist."""
-    return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+    """Return the sorted names in a folder; none if it does not exist. Hidden files do not count."""
+    found = (path.name for path in folder.iterdir()) if folder.exists() else ()
+    return sorted(name for name in found if not names.is_hidden(name))
 
 
 def _check_free(where: Place, note: Note) -> None:

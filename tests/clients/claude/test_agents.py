@@ -163,13 +163,17 @@ SIDE = user("errand", isSidechain=True)
     ],
 )
 def test_a_session_is_what_somebody_asked_something(rows: list[Any], expected: str) -> None:
-    assert standing(lines(*rows), is_whole=True) == expected
+    assert standing(lines(*rows), b"", is_whole=True) == expected
 
 
 def test_a_long_file_that_says_nothing_yet_is_a_session() -> None:
-    assert standing(lines({"type": "mode"}), is_whole=False) == "session"
+    assert standing(lines({"type": "mode"}), b"", is_whole=False) == "session"
+    asked = lines({"type": "user", "message": {"content": "Go on"}})
+    agents = lines({"type": "user", "isSidechain": True, "message": {"content": "Look"}})
+    assert standing(agents, agents, is_whole=False) == "agent"
+    assert standing(agents, agents + asked, is_whole=False) == "session"
 
 
 @given(st.binary(max_size=200), st.booleans())
 def test_no_beginning_is_an_error(head: bytes, is_whole: bool) -> None:
-    assert standing(head, is_whole=is_whole) in {"session", "empty", "warm-up", "agent"}
+    assert standing(head, head, is_whole=is_whole) in {"session", "empty", "warm-up", "agent"}

@@ -47,9 +47,10 @@ def in_utc(time: str) -> str:
 
 
 def first(rows: list[dict[str, Any]], name: str) -> str | None:
-    """Return what is first said: by the session's own rows, or those that name none; or by any."""
-    for is_asked in (lambda row: row.get("sessionId", OWN) == OWN, lambda _row: True):
-        for row in filter(is_asked, rows):
+    """Return what is first said: by the session's own rows, and those that name none; or by any."""
+    names = {row.get("sessionId") for row in rows}
+    for row in rows:
+        if OWN not in names or row.get("sessionId", OWN) == OWN:
             value = row.get(name)
             if isinstance(value, str) and value != "yesterday":
                 return in_utc(value) if name == "timestamp" else value
@@ -70,10 +71,11 @@ def test_what_is_first_and_last_in_a_file_is_what_a_parse_of_its_rows_finds(
     found = preview.look(data, data, is_whole=True, session=OWN)
     assert found.folder == first(rows, "cwd")
     assert found.started == first(rows, "timestamp")
-    assert found.first == first(rows, "uuid")
+    uuids = (row["uuid"] for row in rows if "uuid" in row)
+    assert found.first == next(uuids, None)  # of a copy, it tells what that is a copy of
     assert found.ended == first(rows[::-1], "timestamp")
     assert found.branch == first(rows[::-1], "gitBranch")
-    assert preview.ended(data, is_whole=True, session=OWN) == found.ended
+    assert preview.ended(data, data, is_whole=True, session=OWN) == found.ended
 
 
 @pytest.mark.parametrize(
@@ -135,3 +137,23 @@ def test_rows_of_another_session_give_a_session_neither_its_title_nor_its_times(
     # A copy under another name has rows of the other one only.
     when = "2026-03-01T08:30:00.000Z"
     assert seen(*other) == ("Another's title", "/srv/0002", when, when)
+
+
+def test_a_row_whose_date_is_out_of_sight_is_not_dated_by_another_sessions() -> None:
+    """It may be from a minute ago: then the file's own date counts."""
+    old, now = "2026-01-01T08:00:00.000Z", "2026-11-25T08:00:00.000Z"
+    long = {"sessionId": OWN, "timestamp": now, "toolUseResult": {"text": "x" * 2 * EDGE}}
+    foreign = {"sessionId": OTHER, "timestamp": old}
+    data = b"".join(
+        json.dumps(row).encode() + b"\n" for row in ({**foreign, "sessionId": OWN}, long, foreign)
+    )
+    assert preview.look(data[:EDGE], data[-EDGE:], is_whole=False, session=OWN).ended is None
+    assert preview.ended(data[:EDGE], data[-EDGE:], is_whole=False, session=OWN) is None
+
+
+def test_what_only_the_beginning_is_known_of_has_no_end() -> None:
+    """Of a compressed file that was put away there is no tail."""
+    row = {"sessionId": OWN, "timestamp": "2026-01-01T08:00:00.000Z", "gitBranch": "first"}
+    head = (json.dumps(row).encode() + b"\n") * 2000
+    found = preview.look(head[:EDGE], b"", is_whole=False, session=OWN)
+    assert (found.started, found.ended, found.branch) == (row["timestamp"], None, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -197,3 +198,31 @@ def test_no_row_and_no_cut_is_an_error(rows: list[Any], cut: int) -> None:
     data = lines(*rows)
     assert isinstance(title(data[:cut], data[-cut:]).text, str)
     assert len(exact(partial(records, [data], 0)).text) <= TITLE_LENGTH
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "<command-name>" + " " * 60_000,
+        "<system-reminder>" * 3_500,
+        "<command-name> " * 4_000,
+    ],
+)
+def test_no_prompt_takes_long_to_be_read(said: str) -> None:
+    """Patterns that went back and forth took 13 s for 2,500 blanks."""
+    found: list[Title] = []
+    ended = threading.Event()
+
+    def read() -> None:
+        found.append(both(user(said)))
+        ended.set()
+
+    threading.Thread(target=read, daemon=True).start()
+    assert ended.wait(60)
+    assert found
+
+
+def test_what_the_client_added_for_the_model_is_left_out_of_a_prompt() -> None:
+    reminder = "<system-reminder>\nDo not\n</system-reminder>"
+    assert both(user(f"{reminder}Mend it{reminder} and go")).text == "Mend it and go"
+    assert both(user(f"Mend it{reminder}<system-reminder>")).text == "Mend it<system-reminder>"

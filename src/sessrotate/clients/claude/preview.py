@@ -2,7 +2,7 @@
 
 Rule: cheap, since a list may have ten thousand sessions: nothing between the edges is read, and
 rows are decoded from either end only until one says what is asked. A file may have rows of another
-session (claude-code #30802): they count only where the session's own rows say nothing.
+session (claude-code #30802): they count only where none in sight is the session's own.
 """
 
 from __future__ import annotations
@@ -24,18 +24,22 @@ if TYPE_CHECKING:
     from sessrotate.clients.preview import Standing
 
 
-def look(head: bytes, tail: bytes, *, is_whole: bool, session: str | None = None) -> Sight:
+def look(
+    head: bytes, tail: bytes, *, is_whole: bool, session: str | None = None, early: bytes = b""
+) -> Sight:
     """Return what a file's first and last bytes say; `is_whole`: `head` is all of it.
 
-    `session` is whose file it is, where that is known. Times are in UTC.
+    `session` is whose file it is, where that is known. `early` is the beginning of the live file of
+    a rotated session, which `head` is not. Times are in UTC. An empty `tail` says nothing.
     """
     head = head.removeprefix(BOM)
-    began = _said(rows(origin_of, head, is_whole=is_whole), session, ("cwd", "timestamp", "uuid"))
-    ends = rows_from_the_end(origin_of, tail or head, is_whole=is_whole)
-    ended = _said(ends, session, ("git_branch", "timestamp"))
+    last, whose = head if is_whole else tail, _whose(session, head, early, tail)
+    began = _said(rows(origin_of, head, is_whole=is_whole), whose, ("cwd", "timestamp", "uuid"))
+    seen = rows_from_the_end(origin_of, last, is_whole=is_whole)
+    ended = _said(seen, whose, ("git_branch", "timestamp"))
     return Sight(
-        title=title(head, b"" if is_whole else tail, session),
-        standing=standing(head, is_whole=is_whole),
+        title=title(head, b"" if is_whole else b"\n".join(filter(None, (early, tail))), whose),
+        standing=standing(head, tail, is_whole=is_whole),
         folder=began.get("cwd"),
         branch=ended.get("git_branch"),
         started=began.get("timestamp"),
@@ -44,10 +48,20 @@ def look(head: bytes, tail: bytes, *, is_whole: bool, session: str | None = None
     )
 
 
-def ended(tail: bytes, *, is_whole: bool, session: str) -> str | None:
-    """Return the time of a session's last row, in UTC, as `look` does."""
-    seen = rows_from_the_end(origin_of, tail, is_whole=is_whole)
-    return _said(seen, session, ("timestamp",)).get("timestamp")
+def ended(head: bytes, tail: bytes, *, is_whole: bool, session: str) -> str | None:
+    """Return the time of a session's last row that is in sight, in UTC, as `look` does."""
+    seen = rows_from_the_end(origin_of, head if is_whole else tail, is_whole=is_whole)
+    return _said(seen, _whose(session, head, tail), ("timestamp",)).get("timestamp")
+
+
+def _whose(session: str | None, *edges: bytes) -> str | None:
+    """Return the session, None if no row in sight can be its own: any row counts then.
+
+    That is a file that was given another name. Else another session's rows never count, also where
+    the own ones say nothing: they may be out of sight.
+    """
+    name = (session or "").encode("utf-8", "surrogateescape")
+    return session if session and any(name in edge for edge in edges) else None
 
 
 def uuids(head: bytes, tail: bytes) -> frozenset[str]:
@@ -63,32 +77,34 @@ def follows(head: bytes) -> str | None:
     return _said(rows(origin_of, head, is_whole=False), None, ("parent_uuid",)).get("parent_uuid")
 
 
-def _said(seen: Iterable[Origin], session: str | None, names: tuple[str, ...]) -> dict[str, str]:
-    """Return what is first said of each name: by a row of the session, or else by any row."""
+def _said(seen: Iterable[Origin], whose: str | None, names: tuple[str, ...]) -> dict[str, str]:
+    """Return what is first said of each name by a row that is not another session's.
+
+    The first uuid is anyone's: it tells what a file is a copy of.
+    """
     found: dict[str, str] = {}
-    others: dict[str, str] = {}
     for row in seen:
-        said = others if is_foreign(row.session_id, session) else found
+        is_other = is_foreign(row.session_id, whose)
         for name in names:
-            if name not in said:
+            if name not in found and (not is_other or name == "uuid"):
                 value = getattr(row, name)
                 if name == "timestamp":
                     value = iso_time(value)
                 if isinstance(value, str):
-                    said[name] = value if name != "timestamp" else units.in_utc(value)
+                    found[name] = value if name != "timestamp" else units.in_utc(value)
         if len(found) == len(names):
             break
-    return {**others, **found}
+    return found
 
 
-def standing(head: bytes, *, is_whole: bool) -> Standing:
-    """Tell by the first `EDGE` bytes of a file whether it is a session that somebody used.
+def standing(head: bytes, tail: bytes, *, is_whole: bool) -> Standing:
+    """Tell by the edges of a file whether it is a session that somebody used.
 
     2.0.x leaves an empty file for each start, and warms up its agents before anybody asks
     anything; a file of agents' rows only is no session of its own either. In doubt it is one.
     """
     sidechains = warm_ups = False
-    for line in BytesIO(head):  # mostly the first few say it
+    for line in chain(BytesIO(head), () if is_whole else BytesIO(tail)):  # mostly the first few
         row = shown_of(line)
         if row is None or row.type not in {"user", "assistant"}:
             continue

@@ -4,8 +4,8 @@ Rule: the client decides, and it must be cheap: only rows that may say something
 clients from 2.1.30 on do it. The first of these that exists is the title: the one that the user
 gave, the one that the model gave, the last prompt, the summary of a leaf of this session, the first
 real prompt (2.1.80 to 2.1.330 in this order; 2.0.x knows only the last two). What the client wrote
-in the user's name, summaries and the output of commands are not prompts. Rows of another session
-count only where the session's own give no title.
+in the user's name, summaries and the output of commands are not prompts. Nor are those of another
+session whose rows the file has, if it is known whose file it is.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ _TITLES: Final[dict[str | None, tuple[TitleSource, Callable[[Titled], str | None
 }
 """Rows whose last one counts, the best title first: their type, and the field."""
 
-_TITLED: Final = re.compile(rb'"type":\s*"(?:custom-title|ai-title|last-prompt|summary)"')
+_TITLED: Final = re.compile(rb'"type"\s*:\s*"(?:custom-title|ai-title|last-prompt|summary)"')
 _CONVERSATION: Final = b'{"parentUuid":'
 """What most rows begin with, and none that has a title (2.0.28 to 2.1.330)."""
 
-_USER: Final = re.compile(rb'"type":\s*"user"')
+_USER: Final = re.compile(rb'"type"\s*:\s*"user"')
 
 # Commands, their output, notes of the client and of editors are elements; `[…]` is a key press.
 _NO_PROMPT: Final = re.compile(
     r"\s*(?:<[a-z][\w-]*[\s>]|\[Request interrupted|Caveat: The messages)"
 )
-_COMMAND: Final = re.compile(r"<command-name>\s*([^<]+?)\s*</command-name>")
-_REMINDER: Final = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
+_COMMAND: Final = re.compile(r"<command-name>([^<]+)</command-name>")
+_REMINDER: Final = ("<system-reminder>", "</system-reminder>")
 
 
 def title(head: bytes, tail: bytes, session: str | None = None) -> Title:
@@ -57,11 +57,6 @@ def title(head: bytes, tail: bytes, session: str | None = None) -> Title:
     They may overlap; of a short file `head` is all. A line that is cut counts for nothing. A
     summary counts if its leaf is in sight.
     """
-    found = _by_edges(head, tail, session)
-    return found if found.text or session is None else _by_edges(head, tail, None)
-
-
-def _by_edges(head: bytes, tail: bytes, session: str | None) -> Title:
     found = _Found(session)
     for edge in (head, tail):
         for line in _titled(edge):
@@ -115,8 +110,18 @@ def asked(row: Shown) -> str | None:
     """Return what was asked in a row of a user's, an agent's row included."""
     if row.is_meta or row.is_compact_summary or row.is_visible_in_transcript_only:
         return None
-    said = (_REMINDER.sub("", each).strip() for each in _texts(row))
+    said = (_without_reminders(each).strip() for each in _texts(row))
     return next((each for each in said if each and not _NO_PROMPT.match(each)), None)
+
+
+def _without_reminders(said: str) -> str:
+    """Leave out what the client adds to a prompt for the model."""
+    opens, closes = _REMINDER
+    parts, at = list[str](), 0
+    while (begin := said.find(opens, at)) >= 0 and (end := said.find(closes, begin)) >= 0:
+        parts.append(said[at:begin])
+        at = end + len(closes)
+    return "".join((*parts, said[at:]))
 
 
 @dataclass(slots=True)
@@ -146,7 +151,7 @@ class _Found:
         if row.type == "user":
             self.first = on_one_line(prompt(row) or "")
             named = _COMMAND.search("\n".join(_texts(row)))
-            self.command = self.command or (named[1][:TITLE_LENGTH] if named else "")
+            self.command = self.command or (named[1].strip()[:TITLE_LENGTH] if named else "")
 
     def title(self) -> Title:
         told = [said for leaf, said in self.summaries.items() if leaf in self.leaves]
