@@ -12,7 +12,7 @@ import threading
 from typing import TYPE_CHECKING, Final
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sessrotate import fs
@@ -23,6 +23,7 @@ from sessrotate.in_place import homecoming, operations, recover
 from sessrotate.system import locks
 from support import command_line, homes
 from support.command_line import ID, boundary, called, row, write
+from support.examples import examples
 from support.homes import PROJECT, Crash, Home, Killed, crashed, silent, snapshot
 
 if TYPE_CHECKING:
@@ -421,7 +422,7 @@ MOVES: Final = st.lists(
 
 
 @given(moves=MOVES)
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_however_folders_are_moved_and_linked_the_history_is_one_and_whole(
     tmp_path_factory: pytest.TempPathFactory, moves: list[tuple[str, str, str]]
 ) -> None:
