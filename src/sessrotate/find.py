@@ -16,7 +16,7 @@ from sessrotate import clients
 from sessrotate.archive import copies, place, restored
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.claude import preview
-from sessrotate.clients.preview import EDGE
+from sessrotate.clients.preview import EDGE, edges_of
 from sessrotate.errors import RefusedError, SessrotateError, WrongUsageError, printable
 from sessrotate.segments import compressed_session
 from sessrotate.system.source import Source
@@ -101,8 +101,7 @@ def _seen(match: _Match) -> _Seen | None:
     try:
         with Source.itself(match.path) as source:
             size = source.size()
-            head = source.read_at(0, min(EDGE, size))
-            tail = source.read_at(max(0, size - EDGE), min(EDGE, size))
+            head, tail = edges_of(source, size)
     except (SessrotateError, OSError):
         return None
     sight = clients.reader(match.client).sight(head, tail, is_whole=size <= EDGE)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sessrotate.parsing.json_typed import Decoder
+    from sessrotate.system.source import Source
 
 EDGE: Final = 64 * 1024
 """Bytes that are read of a file's beginning, and of its end."""
@@ -95,6 +96,18 @@ class Agent:
     call: str | None = None
     asked: str | None = None
     is_warm_up: bool = False
+
+
+def edges_of(source: Source, size: int, *, with_tail: bool = True) -> tuple[bytes, bytes]:
+    """Return the first and the last `EDGE` bytes of the first `size` bytes of an open file.
+
+    Both are all of it where it is not longer. Without `with_tail`, the last bytes are not read,
+    unless they are the first ones too. Raises InUseError if the file is shorter by now.
+    """
+    head = source.read_at(0, min(EDGE, size))
+    if size <= EDGE:
+        return head, head
+    return head, source.read_at(size - EDGE, EDGE) if with_tail else b""
 
 
 T = TypeVar("T")

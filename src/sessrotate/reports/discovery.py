@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 from sessrotate import clients, names, units
 from sessrotate.archive import place, restored
 from sessrotate.clients.claude import client as claude
-from sessrotate.clients.claude import preview
 from sessrotate.clients.common import room_in
 from sessrotate.clients.protocol import Placing
 from sessrotate.reports import archive_summary, file_edges, project_folder
@@ -261,13 +260,9 @@ def _found(
 
 def _preview(session: str, newest: Edges | None, held: ArchiveSummary) -> Sight:
     """Return what is in sight; where a session was rotated, it begins with its archive."""
-    if not held.head:
-        newest = newest or file_edges.NOTHING
-        is_whole = newest.is_whole
-        return preview.look(newest.head, newest.tail, is_whole=is_whole, session=session)
-    # What a rotation carried stands at the beginning of the live file, titles among it.
-    early, tail = (b"", held.tail) if newest is None else (newest.head, newest.tail)
-    return preview.look(held.head, tail, is_whole=False, session=session, early=early)
+    if newest is None:
+        newest = replace(file_edges.NOTHING, tail=held.tail if held.head else b"")
+    return file_edges.sight(session, newest, held.head)
 
 
 def _compactions(

@@ -12,7 +12,8 @@ import stat
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from sessrotate.clients.preview import EDGE
+from sessrotate.clients.claude import preview
+from sessrotate.clients.preview import EDGE, edges_of
 from sessrotate.model import Boundary, Span
 from sessrotate.platforms import BINARY, NO_LINK, NO_WAIT
 from sessrotate.system import inside
@@ -21,6 +22,7 @@ from sessrotate.system.disk_use import allocated
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from sessrotate.clients.preview import Sight
     from sessrotate.clients.protocol import Client
     from sessrotate.system.source import Source
 
@@ -98,11 +100,21 @@ def of_source(source: Source, size: int, *, with_tail: bool = True) -> Edges:
 
     Without `with_tail`, the last bytes are not read, unless they are the first ones too.
     """
-    head = source.read_at(0, min(EDGE, size))
-    tail = source.read_at(size - EDGE, EDGE) if with_tail and size > EDGE else b""
+    head, tail = edges_of(source, size, with_tail=with_tail)
     found = source.identity()
-    known = size, found.modified_ns, (found.device, found.inode)
-    return Edges(head, head if size <= EDGE else tail, *known)
+    return Edges(head, tail, size, found.modified_ns, (found.device, found.inode))
+
+
+def sight(session: str, newest: Edges, older: bytes) -> Sight:
+    """Return what is in sight of a session of Claude Code, whose archive begins with `older`.
+
+    That is empty where it was never rotated.
+    """
+    head, tail = newest.head, newest.tail
+    if not older:
+        return preview.look(head, tail, is_whole=newest.is_whole, session=session)
+    # What a rotation carried stands at the beginning of the live file, titles among it.
+    return preview.look(older, tail, is_whole=False, session=session, early=head)
 
 
 def _facts(status: os.stat_result) -> tuple[int, int, tuple[int, int]]:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 
 from sessrotate import clients
 from sessrotate.clients.claude import client as claude
-from sessrotate.clients.claude import preview
 from sessrotate.clients.preview import EDGE
 from sessrotate.errors import DamagedError, StorageError
 from sessrotate.model import Span
@@ -219,14 +218,10 @@ def _kept(session: Session, where: Place | None) -> str | None:
 
 
 def _in_place(where: Place, archived: SegmentSet | None, source: Source, end: int) -> Sight:
-    newest, session = file_edges.of_source(source, end), where.session
-    if archived is None or not archived.parts:
-        is_whole = newest.is_whole
-        return preview.look(newest.head, newest.tail, is_whole=is_whole, session=session)
-    # What a rotation carried stands at the beginning of the live file, titles among it.
-    early = segment_set.beginning(archived.folder, archived.parts[0], EDGE)
-    begun, tail = newest.head, newest.tail
-    return preview.look(early, tail, is_whole=False, session=session, early=begun)
+    older = b""
+    if archived is not None and archived.parts:
+        older = segment_set.beginning(archived.folder, archived.parts[0], EDGE)
+    return file_edges.sight(where.session, file_edges.of_source(source, end), older)
 
 
 def _outside(session: Session, parts: tuple[SegmentRow, ...]) -> Sight:

@@ -21,7 +21,7 @@ from sessrotate import fs, names, platforms, units
 from sessrotate.archive import archived_file, copies, place, state
 from sessrotate.clients.claude import agents, cleanup, preview
 from sessrotate.clients.claude import client as claude
-from sessrotate.clients.preview import EDGE
+from sessrotate.clients.preview import EDGE, edges_of
 from sessrotate.errors import (
     DamagedError,
     InUseError,
@@ -271,8 +271,7 @@ def last_used(source: Source) -> float:
     changed.
     """
     size = source.size()
-    head = source.read_at(0, min(EDGE, size))
-    tail = source.read_at(max(0, size - EDGE), min(EDGE, size))
+    head, tail = edges_of(source, size)
     session = names.session_of(source.path.name)
     last = units.seconds(preview.ended(head, tail, is_whole=size <= EDGE, session=session))
     return source.identity().modified_ns / 1e9 if last is None else last
