@@ -33,6 +33,16 @@ def test_a_path_is_itself(projects: Path) -> None:
     assert find.path_of("2222cccc") == Path("2222cccc")
 
 
+def test_a_folder_called_like_a_session_is_the_session(projects: Path) -> None:
+    """Clients keep such a one beside the session's file, where somebody may be."""
+    for name in ("2222cccc", "2222ccc", "22"):
+        Path(name).mkdir()
+    assert find.path_of("2222cccc") == projects / "-b" / "2222cccc.jsonl"
+    assert find.path_of("2222ccc") == Path("2222ccc")
+    assert find.path_of("22") == Path("22")
+    assert find.path_of("./2222cccc") == Path("2222cccc")
+
+
 def test_an_id_or_its_beginning_is_looked_up(projects: Path) -> None:
     for name in ("2222cccc", "2222", "2222ccc"):
         assert find.path_of(name) == projects / "-b" / "2222cccc.jsonl"
@@ -173,8 +183,7 @@ def test_a_copy_is_found_only_where_there_is_no_session(projects: Path, name: st
     assert [*claude.sessions(UUID[:8])] == []
     assert [*claude.copies()] == [copy]
     assert find.path_of(copy.stem) == copy
-    if not name.startswith("Copy"):
-        assert find.path_of(UUID) == copy
+    assert find.path_of(UUID) == find.path_of(UUID[:8]) == copy
     said(live, 1)
     assert find.path_of(UUID) == live
     assert [*claude.sessions(UUID[:8])] == [live]

@@ -37,10 +37,13 @@ _LISTED: Final = 10
 def path_of(session: str) -> Path:
     """Return the path that `session` names: an existing file or folder, or a session by its id.
 
+    A folder of the same name as a session, without a path, is the session.
     Raises WrongUsageError if there is none, or more than one.
     """
     path = Path(session)
-    if os.sep in session or os.path.lexists(session):
+    # Clients keep a folder beside a session that is called like it.
+    is_folder = path.is_dir() and len(session) >= SHORTEST_PREFIX
+    if os.sep in session or (os.path.lexists(session) and not is_folder):
         return path
     if len(session) < SHORTEST_PREFIX:
         raise WrongUsageError(
@@ -51,6 +54,8 @@ def path_of(session: str) -> Path:
     for match in _beginning_with(session):
         matches.setdefault(_identity(match.path), match)
     exact = [match for match in matches.values() if session == match.id]
+    if is_folder and not exact:
+        return path
     found = _used(exact or [*matches.values()])
     if len(found) == 1:
         return found[0].path

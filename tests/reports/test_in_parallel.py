@@ -44,14 +44,14 @@ def test_results_come_in_the_order_of_the_items(count: int) -> None:
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_every_other_item_is_another_process_s() -> None:
-    made = [*mapped(process_of, ITEMS, worth_it=1)]
+    made = [*mapped(process_of, [*ITEMS], worth_it=1)]
     assert set(made[::2]) == {os.getpid()}
     assert len(set(made[1::2])) == 1
     assert os.getpid() not in made[1::2]
 
 
 def test_few_items_stay_in_this_process() -> None:
-    assert {*mapped(process_of, ITEMS, worth_it=len(ITEMS) + 1)} == {os.getpid()}
+    assert {*mapped(process_of, [*ITEMS], worth_it=len(ITEMS) + 1)} == {os.getpid()}
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
@@ -68,7 +68,7 @@ def test_what_a_process_that_dies_leaves_undone_is_done_here(end: object) -> Non
             end()
         return item * item
 
-    assert [*mapped(square, ITEMS, worth_it=1)] == [item * item for item in ITEMS]
+    assert [*mapped(square, [*ITEMS], worth_it=1)] == [item * item for item in ITEMS]
 
 
 class Unreadable:
@@ -83,7 +83,7 @@ class Unreadable:
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_what_cannot_be_read_of_another_process_is_done_here() -> None:
-    assert [each.item for each in mapped(Unreadable, ITEMS, worth_it=1)] == ITEMS
+    assert [each.item for each in mapped(Unreadable, [*ITEMS], worth_it=1)] == ITEMS
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
@@ -94,7 +94,7 @@ def test_a_place_that_remembers_where_its_archive_is_crosses_processes(tmp_path:
         return where
 
     here = os.getpid()
-    made = [*mapped(lambda number: (os.getpid(), asked(number)), ITEMS, worth_it=1)]
+    made = [*mapped(lambda number: (os.getpid(), asked(number)), [*ITEMS], worth_it=1)]
     assert [where for _, where in made] == [asked(number) for number in ITEMS]
     assert any(process != here for process, _ in made)
 
@@ -125,13 +125,13 @@ def test_an_error_is_raised_and_the_other_process_is_gone() -> None:
         return item
 
     with gone_children(), pytest.raises(ValueError, match="20"):
-        list(mapped(fails, ITEMS, worth_it=1))
+        list(mapped(fails, [*ITEMS], worth_it=1))
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_whoever_stops_early_leaves_no_process_behind() -> None:
     with gone_children():
-        results = mapped(process_of, ITEMS, worth_it=1)
+        results = mapped(process_of, [*ITEMS], worth_it=1)
         next(results)
         del results
 
@@ -190,7 +190,7 @@ def test_beside_another_thread_nothing_is_forked(monkeypatch: pytest.MonkeyPatch
     waiting = threading.Thread(target=done.wait)
     waiting.start()
     try:
-        assert {*mapped(process_of, ITEMS, worth_it=1)} == {os.getpid()}
+        assert {*mapped(process_of, [*ITEMS], worth_it=1)} == {os.getpid()}
     finally:
         done.set()
         waiting.join()

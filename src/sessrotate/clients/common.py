@@ -34,13 +34,13 @@ _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-
 _DATED: Final[json_line.Shape] = {"timestamp": None}
 
 
-def is_copy(stem: str) -> bool:
-    """Tell whether a session file is called like a session and more: `<uuid> (1)`, say.
+def copied(stem: str) -> str | None:
+    """Return the uuid in the name of a file that has more in it (`Copy of <uuid>`), None otherwise.
 
     Claude Code lists only files whose names are uuids (2.1.14 to 2.1.330).
     """
     named = _UUID.search(stem)
-    return named is not None and named[0] != stem
+    return None if named is None or named[0] == stem else named[0]
 
 
 def iso_time(value: object) -> str | None:

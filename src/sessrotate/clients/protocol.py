@@ -82,10 +82,10 @@ class Client(Protocol):
         """
 
     def copies(self, prefix: str = "") -> Iterator[Path]:
-        """Yield the copies of session files among them that no client lists, in sorted order.
+        """Yield the copies of session files that its client does not go on with, in sorted order.
 
-        File managers and synchronizing tools make them. They are named like the session, and more:
-        `session_of` keeps what is more.
+        File managers and synchronizing tools make them, and Gemini CLI itself. They are named like
+        the session, and mostly more: `session_of` keeps what is more.
         """
 
 

@@ -64,7 +64,7 @@ def sessions(*, hidden: bool = False, unread: Unread = ignored) -> Iterator[Foun
 
     Claude Code's come in the order of projects and ids, others' in the order of their files. With
     `hidden`, also those that nobody used: empty ones, warm-ups, files with agents' rows only; and
-    the copies of session files that no client lists.
+    the copies of session files that no client goes on with.
     """
     folders: dict[str, None] = {}
     for client in clients.clients():

@@ -7,7 +7,9 @@ others are counted. A process has one session open at a time.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Final
 
 from sessrotate.archive import restored
@@ -19,7 +21,7 @@ from sessrotate.reports.in_parallel import mapped
 from sessrotate.reports.model import MachineReport, Total, UnreadSession
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Container, Iterable, Iterator
     from pathlib import Path
 
     from sessrotate.reports.discovery import FoundSession
@@ -27,6 +29,14 @@ if TYPE_CHECKING:
 
 WORTH_TWO: Final = 1_000
 """Sessions, of more than 1 ms each, that are worth a second process."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """A session that could not be read, and why."""
+
+    path: Path
+    error: SessrotateError
 
 
 class Errors:
@@ -71,19 +81,22 @@ def size(listed: Iterable[FoundSession], *, kinds: bool) -> int:
 
 
 def of_machine(
-    listed: Iterable[FoundSession], progress: Callable[[int], None], errors: Errors, *, kinds: bool
+    listed: list[FoundSession], progress: Callable[[int], None], errors: Errors, *, kinds: bool
 ) -> MachineReport:
-    """Return the report of these sessions; `progress` is called with the bytes done."""
+    """Return the report of these sessions; `progress` is called with the bytes done.
+
+    The list is empty afterwards: each session is let go of when its report is made.
+    """
     counts = Counts() if kinds else None
     sessions: list[SessionReport] = []
-    listed, before = [*listed], 0
-    for each, report in zip(listed, _reports(listed, progress, counts), strict=True):
-        if isinstance(report, SessrotateError):
-            errors.failed(session_report.path_of(each), report)
+    disk_bytes = sum(each.info.disk_bytes for each in listed)
+    side_bytes = sum(each.info.side_bytes for each in listed)
+    for report, done in _reports(listed, progress, counts):
+        if isinstance(report, _Failure):
+            errors.failed(report.path, report.error)
         else:
             sessions.append(report)
-        before += size([each], kinds=kinds)
-        progress(before)
+        progress(done)
     ids = Counter(session.id for session in sessions)
     sessions = [session_report.by_path(each) if ids[each.id] > 1 else each for each in sessions]
     sessions.sort(key=lambda session: (-session.bytes, session.path))
@@ -96,25 +109,29 @@ def of_machine(
         unread=errors.unread,
         contents=None if counts is None else counts.contents(),
         trash_bytes=restored.trash_bytes(),
-        disk_bytes=sum(each.info.disk_bytes for each in listed),
-        side_bytes=sum(each.info.side_bytes for each in listed),
+        disk_bytes=disk_bytes,
+        side_bytes=side_bytes,
     )
 
 
 def _reports(
-    listed: Sequence[FoundSession], progress: Callable[[int], None], counts: Counts | None
-) -> Iterator[SessionReport | SessrotateError]:
-    """Yield the report of each session, or why there is none."""
+    listed: list[FoundSession], progress: Callable[[int], None], counts: Counts | None
+) -> Iterator[tuple[SessionReport | _Failure, int]]:
+    """Yield the report of each session, or why there is none, with the bytes done; empty the list.
+
+    What is counted is counted in this process, and takes long.
+    """
     running = discovery.running(listed)
+    done = [*accumulate((size([each], kinds=counts is not None) for each in listed), initial=0)]
     if counts is None:  # no progress within a session: most take milliseconds
-        yield from mapped(
+        reports = mapped(
             lambda each: _report(each, lambda _done: None, running, None), listed, WORTH_TWO
         )
+        yield from zip(reports, done[1:], strict=True)
         return
-    before = 0  # what is counted is counted in this process, and takes long
-    for each in listed:
-        yield _report(each, partial(_onward, progress, before), running, counts)
-        before += size([each], kinds=True)
+    for before, after in pairwise(done):
+        watched = partial(_onward, progress, before)
+        yield _report(listed.pop(0), watched, running, counts), after
 
 
 def _report(
@@ -122,11 +139,11 @@ def _report(
     progress: Callable[[int], None],
     running: Container[str],
     counts: Counts | None,
-) -> SessionReport | SessrotateError:
+) -> SessionReport | _Failure:
     try:
         return session_report.of_found(found, progress, running=running, kinds=counts)
     except SessrotateError as error:
-        return error
+        return _Failure(session_report.path_of(found), error)
 
 
 def _onward(progress: Callable[[int], None], before: int, done: int) -> None:

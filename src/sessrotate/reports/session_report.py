@@ -51,7 +51,8 @@ def of_found(
     """
     seen = Seen(found.place is not None and found.info.id in running, found.sight)
     report = _of(path_of(found), found.place, seen, progress, kinds)
-    return report if report.contents is None else replace(report, contents=None)
+    # Of an empty file, only its name tells whose it is.
+    return replace(report, contents=None, client=found.info.client)
 
 
 def path_of(found: FoundSession) -> Path:

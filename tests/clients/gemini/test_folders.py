@@ -84,6 +84,27 @@ def test_the_stub_that_a_resume_leaves_is_not_taken_for_the_session(chats: Path)
     assert len(list(gemini.sessions("session-2026"))) == 2
 
 
+def test_a_session_that_a_later_client_copied_to_go_on_is_one_session(
+    chats: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """0.61.0 resumes a `.json` in a `.jsonl` of its name, and leaves the former as it is."""
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(chats.parents[3] / "claude"))
+    monkeypatch.setenv("CODEX_HOME", str(chats.parents[3] / "codex"))
+    earlier, later = chats / f"{STEM}.json", chats / f"{STEM}.jsonl"
+    earlier.write_text(json.dumps(metadata(messages=[message("a")]), indent=2))
+    assert [*gemini_json.sessions()] == [earlier]
+    later.write_bytes(file(metadata()))  # killed before it had copied anything
+    assert [*gemini_json.sessions()] == [earlier]
+    assert find.path_of(UUID) == find.path_of(STEM) == earlier
+    later.write_bytes(file(metadata(), message("a"), message("b")))
+    assert ([*gemini_json.sessions()], [*gemini.sessions()]) == ([], [later])
+    assert ([*gemini_json.copies()], [*gemini.copies()]) == ([earlier], [])
+    assert find.path_of(UUID) == find.path_of(STEM) == later
+    shown = {each.info.path: each.info.standing for each in discovery.sessions(hidden=True)}
+    assert shown == {later: "session", earlier: "copy"}
+    assert [each.info.path for each in discovery.sessions()] == [later]
+
+
 def test_where_sessions_are_is_said_by_a_variable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

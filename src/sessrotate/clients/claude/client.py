@@ -186,7 +186,10 @@ def copies(prefix: str = "") -> Iterator[Path]:
 def _named(prefix: str, wanted: Named) -> Iterator[Path]:
     for project in distinct(listed(projects_folder())):
         for name in names_in(project):
-            if name.startswith(prefix) and named(name) == wanted and (project / name).is_file():
+            is_asked = name.startswith(prefix) or (
+                wanted == "copy" and (common.copied(name) or "").startswith(prefix)
+            )
+            if is_asked and named(name) == wanted and (project / name).is_file():
                 yield project / name
 
 
@@ -199,7 +202,7 @@ def named(file_name: str) -> Named | None:
         return None
     if file_name.startswith(AGENT):
         return "agent"
-    return "copy" if common.is_copy(session_of(file_name)) else "session"
+    return "session" if common.copied(session_of(file_name)) is None else "copy"
 
 
 def distinct(paths: Iterable[Path]) -> list[Path]:

@@ -240,7 +240,10 @@ def sessions(prefix: str = "") -> Iterator[Path]:
 
 def copies(prefix: str = "") -> Iterator[Path]:
     """Yield the copies of session files that file managers made, which no client lists."""
-    return (path for path in _rollouts(_COPY) if session_of(path.name).startswith(prefix))
+    for path in _rollouts(_COPY):
+        named = session_of(path.name), common.copied(path.name) or ""
+        if any(each.startswith(prefix) for each in named):
+            yield path
 
 
 def _rollouts(name: re.Pattern[str]) -> Iterator[Path]:

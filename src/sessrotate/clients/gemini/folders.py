@@ -26,6 +26,8 @@ from sessrotate.clients.common import bytes_in, listed
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from sessrotate.clients.preview import Sight
+
 PREFIX: Final = "session-"
 SUFFIXES: Final = (".jsonl", ".json")
 CHATS: Final = "chats"
@@ -66,8 +68,20 @@ def sessions(prefix: str = "", *, suffix: str) -> Iterator[Path]:
     A session's id is its file's name; the client's users know it by the uuid in the file, or by
     the eight characters of that which the name ends with, so the beginning of the uuid finds it
     too. Found so, a file in which nobody has said anything does not count: 0.61.0 leaves such a
-    one, of the same uuid, at each resume.
+    one, of the same uuid, at each resume. Nor does a `.json` that the client has copied.
     """
+    yield from (path for path in _files(prefix, suffix) if not _is_copied(path))
+
+
+def copied(prefix: str = "") -> Iterator[Path]:
+    """Yield the `.json` files of sessions that go on in a `.jsonl` of the same name, in order.
+
+    0.39 and later resume a `.json` so: what it holds is copied, and it stays as it is (0.61.0).
+    """
+    yield from (path for path in _files(prefix, ".json") if _is_copied(path))
+
+
+def _files(prefix: str, suffix: str) -> Iterator[Path]:
     for project in listed(sessions_folder()):
         for path in listed(project / CHATS):
             name = path.name
@@ -77,19 +91,28 @@ def sessions(prefix: str = "", *, suffix: str) -> Iterator[Path]:
                     yield path
 
 
-def copies(_prefix: str = "") -> Iterator[Path]:
-    """Yield nothing: a copy has a uuid of another, and is listed as a session of its own."""
-    yield from ()
+def _is_copied(path: Path) -> bool:
+    """Tell whether a session's `.json` has a `.jsonl` beside it in which somebody said something.
+
+    A client that was killed while it copied may have left one that is empty.
+    """
+    later = path.with_suffix(".jsonl")
+    return path.suffix == ".json" and later.is_file() and _sight(later).standing == "session"
 
 
 def _is_known_as(path: Path, stem: str, prefix: str) -> bool:
     if not stem[-SHORT:].startswith(prefix[:SHORT]):
         return False
+    seen = _sight(path)
+    return (seen.id or "").startswith(prefix) and seen.standing == "session"
+
+
+def _sight(path: Path) -> Sight:
+    """Return what a file's beginning says."""
     from sessrotate.clients.gemini import preview  # noqa: PLC0415 - few look-ups come here
 
     head = beginning(path, _HEAD)
-    seen = preview.sight(head, b"", is_whole=len(head) < _HEAD)
-    return (seen.id or "").startswith(prefix) and seen.standing == "session"
+    return preview.sight(head, b"", is_whole=len(head) < _HEAD)
 
 
 def beginning(path: Path, size: int) -> bytes:
