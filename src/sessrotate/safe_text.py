@@ -2,8 +2,8 @@
 
 Rule: printable text stays as it is. Colours are dropped; any other control character becomes a
 picture of itself (`␛`), and a character that changes the direction of writing, which could hide
-what a text says, becomes `�`. HTML isolates each text instead, so `render.html_text` has rules of
-its own.
+what a text says, becomes `�`. NULs that pad a file are counted. HTML isolates each text instead, so
+`render.html_text` has rules of its own.
 """
 
 from __future__ import annotations
@@ -12,7 +12,11 @@ import re
 from typing import Final
 
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;:]*m")
+PADDING: Final = "\x00{16,}"
+"""What a crash leaves where data had not reached the disk, and file systems fill holes with."""
+
 _UNSAFE: Final = re.compile(
+    f"{PADDING}|"
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufff9-\ufffb]"
 )
 _REPLACEMENT: Final = "\N{REPLACEMENT CHARACTER}"
@@ -51,7 +55,12 @@ def cleaned(text: str) -> str:
 
 
 def picture(character: str) -> str:
-    """Return what is shown for a character that must not be printed: its picture, or `�`."""
+    """Return what is shown for a character that must not be printed: its picture, or `�`.
+
+    Of NULs that are padding, one is shown, and how many there are.
+    """
+    if len(character) > 1:
+        return f"{chr(_PICTURES)}… ({len(character):,} bytes)"
     if character == _DELETE:
         return chr(_PICTURES + 0x21)
     return chr(_PICTURES + ord(character)) if character < " " else _REPLACEMENT

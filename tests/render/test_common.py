@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sessrotate.errors import printable
@@ -46,6 +48,23 @@ _JSON = st.recursive(
 def test_a_document_is_indented_by_two(document: object) -> None:
     expected = json.dumps(document, indent=2) + "\n"
     assert common.as_json(document) == expected
+
+
+# daaain/claude-code-log #139: clients cut texts in the middle of a character.
+@given(st.recursive(st.text(st.characters(codec=None)), st.lists))
+@example("\ud83d\ude00 \\ud83d \udcb2 \ud83d \ud55c \\\udcb2")
+def test_half_a_character_is_replaced_in_json(document: object) -> None:
+    def whole(value: Any) -> object:
+        if isinstance(value, list):
+            return [*map(whole, value)]
+        joined = value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        return str(joined)
+
+    assert msgspec.json.decode(common.dumps(document)) == whole(document)
+    assert msgspec.json.decode(common.as_json([document])) == [whole(document)]
+    assert msgspec.json.decode("".join(common.json_parts({"a": [document]}))) == {
+        "a": [whole(document)]
+    }
 
 
 @given(st.dictionaries(st.text(), _JSON, min_size=1))

@@ -17,7 +17,7 @@ from sessrotate.parsing.records import records
 from sessrotate.reading import select
 from sessrotate.reading.pair_tools import Compaction, ToolUse, UnreadableLine, Utterance, paired
 from sessrotate.reading.select import Choice
-from sessrotate.render import conversation
+from sessrotate.render import conversation, html_text
 from sessrotate.render.conversation import Style
 from support.command_line import boundary, raw_controls, row, without_ansi
 from support.examples import examples
@@ -215,6 +215,14 @@ def test_what_is_clipped_is_a_line_of_that_width(said: str, width: int) -> None:
 
 def test_white_space_does_not_hide_what_comes_after() -> None:
     assert safe_text.clipped(" " * 1000 + "x", 10) in {"x", "…"}
+
+
+# anthropics/claude-code #76059: a crash padded a file with 150 KB of them.
+def test_nuls_that_pad_a_file_are_counted_not_shown() -> None:
+    assert safe_text.lines("a" + "\0" * 153_600) == ["a␀… (153,600 bytes)"]
+    assert safe_text.line("\0" * 16 + "b") == "␀… (16 bytes)b"
+    assert safe_text.line("\0" * 15) == "␀" * 15
+    assert html_text.escape("<" + "\0" * 16 + "\x1b[31m\0") == "&lt;␀… (16 bytes)␀"
 
 
 def test_lines_end_as_they_do_in_files() -> None:

@@ -7,6 +7,7 @@ here.
 from __future__ import annotations
 
 import json
+import re
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 _MOST: Final = 999.95
 """From here on a size is told in the next unit: 1.0 MiB is shorter than 1000.0 KiB, and as true."""
+
+_ESCAPE: Final = re.compile(r"\\(?:[^u]|ud[89ab]..\\ud[c-f]..|u(d[89a-f]..))")
+"""An escape in JSON that is all ASCII; the group is half of a character."""
 
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
@@ -39,18 +43,31 @@ def time(text: str | None) -> str:
 
 def as_json(document: object) -> str:
     """Return one JSON document, readable, all ASCII so that any terminal and pipe takes it."""
-    return json.dumps(document, indent=2) + "\n"
+    return dumps(document, indent=2) + "\n"
+
+
+def dumps(value: object, **options: Any) -> str:
+    """Return JSON that strict parsers take: half characters become U+FFFD.
+
+    Clients write them where they cut a text, and names that are no UTF-8 have them in Python.
+    """
+    text = json.dumps(value, **options)
+    return _ESCAPE.sub(_whole, text) if "\\ud" in text else text
+
+
+def _whole(escape: re.Match[str]) -> str:
+    return escape[0] if escape[1] is None else "\\ufffd"
 
 
 def json_parts(document: dict[str, Any]) -> Iterator[str]:
     """Yield a document piece by piece, an entry of its lists and generators a line."""
     lead = "{"
     for key, value in document.items():
-        yield f"{lead}\n  {json.dumps(key)}: "
+        yield f"{lead}\n  {dumps(key)}: "
         if isinstance(value, list | GeneratorType):
             yield from json_rows(value, "\n    ", "\n  ")
         else:
-            yield json.dumps(value, indent=2).replace("\n", "\n  ")
+            yield dumps(value, indent=2).replace("\n", "\n  ")
         lead = ","
     yield "\n}\n"
 
@@ -59,7 +76,7 @@ def json_rows(entries: Iterable[object], before: str, after: str) -> Iterator[st
     """Yield a list with `before` in front of each entry, and `after` behind the last."""
     lead = "["
     for entry in entries:
-        yield f"{lead}{before}{json.dumps(entry)}"
+        yield f"{lead}{before}{dumps(entry)}"
         lead = ","
     yield "[]" if lead == "[" else f"{after}]"
 

@@ -11,10 +11,12 @@ import json
 import re
 from typing import Any, Final
 
-from sessrotate.safe_text import picture
+from sessrotate.safe_text import PADDING, picture
 
 _ODD: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufeff\ufffe\uffff]")
-_ODD_PARTS: Final = re.compile(rf"{_ODD.pattern}(?:(?<=\x1b)\[[0-?]*[ -/]*[@-~]|(?<=\r)\n)?")
+_ODD_PARTS: Final = re.compile(
+    rf"{PADDING}|{_ODD.pattern}(?:(?<=\x1b)\[[0-?]*[ -/]*[@-~]|(?<=\r)\n)?"
+)
 """What no page should hold: control and half characters, with the rest of a terminal's command."""
 
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,}) *([\w.+#-]*) *")
@@ -76,7 +78,7 @@ def structure(value: Any) -> str:
 
 
 def _harmless(found: re.Match[str]) -> str:
-    if len(found[0]) > 1:
+    if len(found[0]) > 1 and found[0][0] != "\0":
         return "\n" if found[0] == "\r\n" else ""
     return picture(found[0])
 

@@ -6,7 +6,6 @@ first, and colours are added only here.
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections import Counter
 from datetime import UTC, datetime
@@ -99,7 +98,7 @@ def _is_agents(info: SessionInfo) -> bool:
 def as_json(info: SessionInfo, hit: Hit) -> str:
     """Return a hit as a JSON object on one line, all ASCII."""
     return (
-        json.dumps(
+        common.dumps(
             {
                 "session": info.id,
                 "client": info.client,
