@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 
 from sessrotate import safe_text
 from sessrotate.clients.claude import view
+from sessrotate.clients.view import Image, Text, ToolResult, Unknown
 from sessrotate.model import Boundary
 from sessrotate.parsing.records import records
 from sessrotate.reading import select
 from sessrotate.reading.pair_tools import Compaction, ToolUse, UnreadableLine, Utterance, paired
 from sessrotate.reading.select import Choice
-from sessrotate.render import conversation, html_text
+from sessrotate.render import conversation, html_text, phrases
 from sessrotate.render.conversation import Style
 from support.command_line import boundary, raw_controls, row, without_ansi
 from support.examples import examples
@@ -246,3 +247,16 @@ def test_a_hit_shows_its_lines_around_what_matches() -> None:
         assert len(without_ansi(line)) <= 60
     assert without_ansi(found[2]).strip().startswith("…x")
     assert without_ansi(found[2]).endswith("y…")
+
+
+def test_what_a_tool_gave_is_told_by_lines_pictures_and_other_blocks() -> None:
+    given = (Text("a\nb"), Image("image/png", "", ""), Unknown("map", {}), Unknown("", 1))
+    assert phrases.outcome(ToolResult("", given, is_error=False)) == "2 lines, 1 picture, 2 blocks"
+    assert phrases.outcome(ToolResult("", given[2:3], is_error=False)) == "1 block"
+    assert phrases.outcome(ToolResult("", (), is_error=False)) == "0 lines"
+
+
+# anthropics/claude-code #63790: a prompt stands between the call and the answer of an adviser.
+def test_a_result_whose_call_is_out_of_sight_has_its_tools_own_name() -> None:
+    result = {"type": "advisor_tool_result", "tool_use_id": "i", "content": "a"}
+    assert "  • advisor → 1 line" in text(answer(1, result))

@@ -37,11 +37,15 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a tool returned: its `blocks`, for the call with this `id`; `is_error` if it failed."""
+    """What a tool returned: its `blocks`, for the call with this `id`; `is_error` if it failed.
+
+    `tool` is its name, empty where only the call has it.
+    """
 
     id: str
     blocks: tuple[Block, ...]
     is_error: bool
+    tool: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -164,7 +164,8 @@ def _said(part: Utterance) -> Iterator[str]:
 
 def _exchange(part: ToolUse) -> Iterator[str]:
     call, result = part.call, part.result
-    words = "Result" if call is None else f"{call.name} {phrases.about(call)[:400]}"
+    about = "" if call is None else phrases.about(call)[:400]
+    words = f"{phrases.tool(part) or 'Result'} {about}"
     title = safe_text.clipped(words, 100)
     if result is not None:
         title += f" → {safe_text.clipped(phrases.outcome(result), 60)}"

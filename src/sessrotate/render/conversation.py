@@ -151,14 +151,15 @@ def _exchange(part: ToolUse, style: Style) -> Iterator[str]:
     call, result = part.call, part.result
     words = []
     room = style.width - len("  •")
-    if call is not None:
-        name = safe_text.clipped(call.name, room // 3)
+    tool = phrases.tool(part)
+    if tool:
+        name = safe_text.clipped(tool, room // 3)
         words.append(style.paint("bold", name))
         room -= len(name) + 1
     after = ""
     if result is not None:
         outcome = phrases.outcome(result)
-        after = "→ " + safe_text.clipped(outcome, room - 3 if call is None else room // 2 - 3)
+        after = "→ " + safe_text.clipped(outcome, room // 2 - 3 if tool else room - 3)
         room -= len(after) + 1
     if call is not None and (about := safe_text.clipped(phrases.about(call), room - 1)):
         words.append(about)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from sessrotate.clients.view import Block, ToolCall, View
     from sessrotate.model import Boundary
-    from sessrotate.reading.pair_tools import BranchEdge, Compaction, UnreadableLine
+    from sessrotate.reading.pair_tools import BranchEdge, Compaction, ToolUse, UnreadableLine
 
 _SALIENT: Final = (
     "command",
@@ -118,19 +118,28 @@ def about(call: ToolCall) -> str:
     return "" if arguments in ({}, None) else as_json(arguments)
 
 
+def tool(part: ToolUse) -> str:
+    """Return the name of the tool that was used; empty if only its call has that, out of sight."""
+    if part.call is not None:
+        return part.call.name
+    return "" if part.result is None else part.result.tool
+
+
 def outcome(result: ToolResult) -> str:
     """Return what a tool gave, in a word: how many lines, or how it failed."""
     if result.is_error:
         first = next((b.text for b in result.blocks if isinstance(b, Text) and b.text.strip()), "")
         return f"error: {first.strip()[:400]}" if first else "error"
-    pictures = sum(not isinstance(block, Text) for block in result.blocks)
+    pictures = sum(isinstance(block, Image) for block in result.blocks)
+    others = sum(not isinstance(block, Text | Image) for block in result.blocks)
     count = sum(
         block.text.count("\n") + (not block.text.endswith("\n"))
         for block in result.blocks
         if isinstance(block, Text) and block.text
     )
-    words = [common.count(count, "line")] if count or not pictures else []
-    return ", ".join([*words, *([common.count(pictures, "picture")] if pictures else [])])
+    told = {"line": count, "picture": pictures, "block": others}
+    words = [common.count(number, what) for what, number in told.items() if number]
+    return ", ".join(words) or common.count(0, "line")
 
 
 def words(block: Block) -> str:

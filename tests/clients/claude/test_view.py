@@ -157,12 +157,48 @@ SOURCE = {"type": "base64", "media_type": "image/png", "data": "AAAA"}
             },
             ToolResult("i", (Image("image/png", "AAAA", ""),), is_error=False),
         ),
+        # anthropics/claude-code #63790: tools that the provider runs.
+        ({"type": "mcp_tool_use", "id": "i", "name": "n", "input": 1}, ToolCall("i", "n", 1)),
+        (
+            {
+                "type": "web_search_tool_result",
+                "tool_use_id": "i",
+                "content": [
+                    {"type": "web_search_result", "title": "Tides", "url": "https://example.org/"},
+                    {"type": "web_search_result", "title": "Moons"},
+                ],
+            },
+            ToolResult(
+                "i",
+                (Text("Tides · https://example.org/"), Text("Moons")),
+                is_error=False,
+                tool="web_search",
+            ),
+        ),
+        (
+            {
+                "type": "advisor_tool_result",
+                "tool_use_id": "i",
+                "content": {"type": "advisor_result", "text": "a"},
+            },
+            ToolResult("i", (Text("a"),), is_error=False, tool="advisor"),
+        ),
+        (
+            {"type": "tool_result", "tool_use_id": "i", "content": {"k": "v"}},
+            ToolResult("i", (Unknown("", {"k": "v"}),), is_error=False),
+        ),
         ({"type": "new"}, Unknown("new", {"type": "new"})),
         (7, Unknown("", 7)),
     ],
 )
 def test_a_block_is_read_by_its_type(block: Any, expected: Block) -> None:
     assert of({"type": "user", "message": {"content": [block]}}).blocks == (expected,)
+
+
+# getagentseal/codeburn PR #450: other programs write a block where clients write a list of them.
+def test_a_content_that_is_one_block_is_that_block() -> None:
+    block = {"type": "text", "text": "a"}
+    assert of({"type": "user", "message": {"content": block}}).blocks == (Text("a"),)
 
 
 def test_what_an_answer_cost_is_read_from_its_usage() -> None:

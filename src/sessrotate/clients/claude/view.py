@@ -6,6 +6,7 @@ is shown as `Unknown` or left out, and a line that is not a row has no view.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import astuple
@@ -92,9 +93,11 @@ _BLOCKS: Final[dict[Kind, Callable[[Shown], tuple[Block, ...]]]] = {
 
 
 def _content(content: Any, readers: Readers | None = None) -> tuple[Block, ...]:
-    """Return the blocks of a content, which is a text, a list of blocks, or nothing."""
+    """Return the blocks of a content, which is a text, a list of blocks, one block, or nothing."""
     if isinstance(content, str):
         return (Text(content),) if content else ()
+    if isinstance(content, dict):
+        content = [content]
     if not isinstance(content, list):
         return ()
     return tuple(_block(each, readers or _READERS) for each in content)
@@ -105,14 +108,17 @@ def _block(block: Any, readers: Readers) -> Block:
         return Text(block)
     if not isinstance(block, dict):
         return _unknown(block)
-    return readers.get(text(block, "type") or "", _unknown)(block)
+    kind = text(block, "type") or ""
+    if kind.endswith(_SERVERS_RESULT) and readers is _READERS:
+        return replace(_result(block), tool=kind.removesuffix(_SERVERS_RESULT))
+    return readers.get(kind, _unknown)(block)
 
 
 def _unknown(block: Any) -> Block:
     return Unknown(text(block, "type") or "", block)
 
 
-def _result(block: Json) -> Block:
+def _result(block: Json) -> ToolResult:
     return ToolResult(
         text(block, "tool_use_id") or "",
         _content(block.get("content"), _IN_RESULT),
@@ -122,6 +128,11 @@ def _result(block: Json) -> Block:
 
 def _call(block: Json) -> Block:
     return ToolCall(text(block, "id") or "", text(block, "name") or "", block.get("input"))
+
+
+def _found(block: Json) -> Block:
+    """Return what a search on the web found: its title and where it is."""
+    return Text(" · ".join(filter(None, (text(block, "title"), text(block, "url")))))
 
 
 def _image(block: Json) -> Block:
@@ -137,10 +148,17 @@ _IN_RESULT: Final[Readers] = {
     "redacted_thinking": lambda _block: Thinking(""),
     "tool_use": _call,
     "server_tool_use": _call,
+    "mcp_tool_use": _call,
+    "web_search_result": _found,
+    "advisor_result": lambda block: Text(text(block, "text") or ""),
     "image": _image,
     "document": _image,
 }
 """Types of blocks, of the API as the client writes them down."""
+
+_SERVERS_RESULT: Final = "_tool_result"
+"""How types end of what a provider's own tools return (`web_search_tool_result`): it stands in the
+answer, with the call."""
 
 _READERS: Final[Readers] = {**_IN_RESULT, "tool_result": _result}
 """A result inside another result is unknown: such nesting would have no bound."""
