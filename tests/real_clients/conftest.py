@@ -36,9 +36,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def api() -> Iterator[MockApi]:
-    with MockApi() as running:
+def api(shared: Path) -> Iterator[MockApi]:
+    known = shared / "known"
+    known.mkdir(exist_ok=True)
+    with MockApi(known) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder that all processes of this run share."""
+    own = tmp_path_factory.getbasetemp()
+    is_one_of_many = "PYTEST_XDIST_WORKER" in os.environ
+    return own.parent if is_one_of_many else own
 
 
 @pytest.fixture(scope="session", params=[*map(numbered, WANTED)] or VERSIONS, ids=str)
@@ -75,14 +85,11 @@ def later(version: ClientVersion, tmp_path: Path, api: MockApi) -> list[Client]:
 
 @pytest.fixture(scope="session")
 def sessions_of(
-    tmp_path_factory: pytest.TempPathFactory, api: MockApi
+    tmp_path_factory: pytest.TempPathFactory, shared: Path, api: MockApi
 ) -> Callable[[ClientVersion], Sessions]:
-    own = tmp_path_factory.getbasetemp()
-    is_one_of_many = "PYTEST_XDIST_WORKER" in os.environ
-    made = (own.parent if is_one_of_many else own) / "made"
-
     def of(version: ClientVersion) -> Sessions:
-        return Sessions(_there(version), made, tmp_path_factory.mktemp("sessions"), api)
+        own = tmp_path_factory.mktemp("sessions")
+        return Sessions(_there(version), shared / "made", own, api)
 
     return of
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from real_clients.test_in_place import different, going_on, nothing
+from real_clients.test_in_place import different, going_on, left_alone
 from support.real_clients.client import ClientError
 from support.real_clients.making import Sessions, talk
 from support.real_clients.rotating import rotate, run, stitched
@@ -48,9 +48,7 @@ def of_session(client: Client, session: str) -> set[str]:
 def test_a_session_put_away_and_back_again_goes_on_as_if_it_never_went(
     sessions: Sessions, kind: str, rotated: bool
 ) -> None:
-    client, path = sessions.get(kind)
-    expected = [*going_on(client, path, nothing)]
-
+    expected, _ = left_alone(sessions, kind)
     client, path = sessions.get(kind)
 
     def away_and_back(client: Client, path: Path) -> None:

@@ -69,8 +69,11 @@ def without_last_question(session_file: Path, target: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", ["plain", "long"])
-def test_a_session_resumed_twice_gives_the_same_request(sessions: Sessions, name: str) -> None:
+def test_a_session_resumed_twice_gives_the_same_request(
+    sessions: Sessions, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     client, session_file = sessions.get(name)
+    monkeypatch.setattr(client.api, "known", None)  # or the second resume would be the first
     assert differences(client, session_file, session_file) == []
 
 

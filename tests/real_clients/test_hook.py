@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from real_clients.test_in_place import different, going_on, nothing
+from real_clients.test_in_place import different, going_on, left_alone, nothing
 from support import oracle
 from support.processes import idle, needs_proc
 from support.real_clients.making import Sessions, talk
@@ -55,10 +55,7 @@ def test_what_the_client_says_is_what_the_hook_reads(client: Client) -> None:
 def test_a_session_rotated_by_the_hook_whenever_it_ends_goes_on_as_if_it_never_was(
     sessions: Sessions, kind: str
 ) -> None:
-    client, path = sessions.get(kind)
-    expected = [*going_on(client, path, nothing)]
-    whole = path.read_bytes()
-
+    expected, whole = left_alone(sessions, kind)
     client, path = sessions.get(kind)
     assert run(client, "hook", "install", "--min-gain", "0").code == 0
     grown = [path.read_bytes()]
@@ -86,9 +83,7 @@ def test_a_session_rotated_by_the_hook_whenever_it_ends_goes_on_as_if_it_never_w
 def test_a_session_resumed_at_once_while_it_is_still_being_rotated_goes_on_the_same(
     sessions: Sessions,
 ) -> None:
-    client, path = sessions.get("with_tools")
-    expected = [*going_on(client, path, nothing)]
-    whole = path.read_bytes()
+    expected, whole = left_alone(sessions, "with_tools")
     client, path = sessions.get("with_tools")
     assert run(client, "hook", "install", "--min-gain", "0").code == 0
     assert different(expected, [*going_on(client, path, nothing)]) == []

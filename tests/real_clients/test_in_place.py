@@ -92,6 +92,16 @@ def nothing(_client: Client, _path: Path) -> None:
     """Leave a session alone."""
 
 
+def left_alone(
+    sessions: Sessions, kind: str, use: Callable[..., Iterator[list[Sent]]] = going_on
+) -> tuple[list[list[Sent]], bytes]:
+    """Return what is sent where nobody touches a session, and its bytes then; it is used once."""
+    if (kind, use) not in sessions.lives:
+        client, path = sessions.get(kind)
+        sessions.lives[kind, use] = [*use(client, path, nothing)], path.read_bytes()
+    return sessions.lives[kind, use]
+
+
 def different(expected: list[list[Sent]], found: list[list[Sent]]) -> list[str]:
     """Return where the requests of two ways to go on differ, in words; nothing if nowhere."""
     assert [len(one) for one in found] == [len(one) for one in expected]
@@ -107,10 +117,7 @@ def different(expected: list[list[Sent]], found: list[list[Sent]]) -> list[str]:
 def test_a_session_rotated_whenever_possible_and_restored_goes_on_as_if_it_never_was(
     sessions: Sessions, kind: str
 ) -> None:
-    client, path = sessions.get(kind)
-    expected = [*going_on(client, path, nothing)]
-    whole = path.read_bytes()
-
+    expected, whole = left_alone(sessions, kind)
     client, path = sessions.get(kind)
     grown = [path.read_bytes()]
     made = len(oracle.boundaries(grown[0]))
@@ -138,9 +145,7 @@ def test_a_session_rotated_whenever_possible_and_restored_goes_on_as_if_it_never
 def test_a_fork_of_a_rotated_session_is_the_fork_of_the_whole_and_is_rotated_itself(
     sessions: Sessions, kind: str
 ) -> None:
-    client, path = sessions.get(kind)
-    expected = [*forking(client, path, nothing)]
-
+    expected, _ = left_alone(sessions, kind, forking)
     client, path = sessions.get(kind)
     touched: list[Path] = []
 

@@ -154,9 +154,8 @@ def test_commands_say_the_same_with_a_second_process(
 
 @pytest.mark.scale
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-@pytest.mark.parametrize("command", [("list", "--json"), ("report", "--all", "--json")])
 def test_five_thousand_sessions_are_in_two_processes_what_they_are_in_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As many as are worth a second process: of two clients, some rotated, put away or restored."""
     home = homes.home(tmp_path, monkeypatch, session())
@@ -175,13 +174,14 @@ def test_five_thousand_sessions_are_in_two_processes_what_they_are_in_one(
     for number in (3, 7, 11):
         assert called("restore", f"{number:08x}").code == 0
         assert called("archive", f"{number + 1:08x}").code == 0
+    commands = [("list", "--json"), ("report", "--all", "--json")]
     with gone_children():
-        shared = called(*command)
+        shared = [called(*command) for command in commands]
     monkeypatch.setattr(platforms, "can_fork", lambda: False)
-    alone = called(*command)
-    assert (shared.code, shared.err) == (0, "")
-    assert shared.out == alone.out
-    assert shared.out.count(ID[8:24]) >= 5_100
+    for command, each in zip(commands, shared, strict=True):
+        assert (each.code, each.err) == (0, "")
+        assert each.out == called(*command).out
+        assert each.out.count(ID[8:24]) >= 5_100
 
 
 def test_beside_another_thread_nothing_is_forked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from support.real_clients.client import ClientVersion, Turn
     from support.real_clients.mock_api import MockApi
+    from support.real_clients.normal import Sent
 
 NOTE: Final = "note.txt"
 """A file of the project, for the client's tools to read."""
@@ -213,6 +214,8 @@ class Sessions:
     def __init__(self, version: ClientVersion, made: Path, own: Path, api: MockApi) -> None:
         self._version, self._made, self._own, self._api = version, made, own, api
         self._copies: dict[str, tuple[Client, str, Path]] = {}
+        self.lives: dict[Any, tuple[list[list[Sent]], bytes]] = {}
+        """What came of sessions that nobody touched, by whatever tells those ways to go on."""
 
     def get(self, maker: str) -> tuple[Client, Path]:
         """Return a session's file, and the client at whose home it is.

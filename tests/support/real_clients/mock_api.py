@@ -23,6 +23,7 @@ from support.real_clients import loopback
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator
+    from pathlib import Path
 
     Moment = Literal["before", "half-way"]
     """When a client waits: for the reply, or for the rest of one that is streamed."""
@@ -280,7 +281,8 @@ def _text(text: str) -> Block:
 class MockApi(loopback.Api[Request]):
     """The running server; `meanwhile` does something while a client waits."""
 
-    def __init__(self) -> None:
+    def __init__(self, known: Path | None = None) -> None:
+        self.known = known
         self._server = _Server()
         super().__init__(self._server)
 
