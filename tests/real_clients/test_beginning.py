@@ -40,6 +40,9 @@ SESSION: Final = "the session"
 LONG_AGO: Final = 90 * 86_400.0
 """Seconds; clients delete sessions of 30 days."""
 
+SWEEPING: Final = 3.0
+"""Seconds within which a client that deletes sessions has looked at all: mostly milliseconds."""
+
 
 def title(reader: Client, path: Path) -> str:
     """Return what a client calls a session that is alone in its list."""
@@ -118,8 +121,8 @@ def begun_in_desktop(sessions: Sessions, change: Callable[[Session], None]) -> t
 def spared(client: Client, path: Path, **doomed: bytes) -> list[str]:
     """Have a client clean up what is old; return the names of what it spares.
 
-    `doomed` are sessions that it must delete: it is waited until it has, so that it has looked at
-    the other one as well.
+    `doomed` are sessions that it must delete: it is waited until it has, and a while longer for the
+    other one, which may be the last that it comes to.
     """
     files = {name: path.with_name(f"{uuid.uuid4()}.jsonl") for name in doomed}
     for name, file in files.items():
@@ -131,6 +134,9 @@ def spared(client: Client, path: Path, **doomed: bytes) -> list[str]:
         conversation.say("Stay for a while.")
         deadline = time.monotonic() + LIMIT / 3
         while any(file.exists() for file in files.values()) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        deadline = time.monotonic() + SWEEPING
+        while path.exists() and time.monotonic() < deadline:
             time.sleep(0.1)
     found = {SESSION: path, **files}
     return [name for name, file in found.items() if file.exists()]

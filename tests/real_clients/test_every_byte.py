@@ -146,7 +146,8 @@ class Life:
     def problem(self, path: Path) -> str | None:
         """Return how a history differs from what was written by now, None if it does not."""
         try:
-            return difference(self.recording.of(path), stitched(self.client, path))
+            found = stitched(self.client, path)
+            return difference(self.recording.of(path, found), found)
         except InUseError as problem:
             return str(problem)
 
@@ -160,7 +161,8 @@ class Life:
         for path in sessions:
             self.check(path)
         for path in files - sessions:
-            assert difference(self.recording.of(path), path.read_bytes()) is None, path.name
+            found = path.read_bytes()
+            assert difference(self.recording.of(path, found), found) is None, path.name
 
     def told(self) -> str:
         """Return what was seen, in figures."""
@@ -315,7 +317,8 @@ def restored(life: Life, session: str) -> None:
     """Make a session whole again: its live file is then all that was written."""
     path = life.client.session_file(session)
     assert run(life.client, "restore", session).code == 0
-    assert difference(life.recording.of(path), path.read_bytes()) is None
+    found = path.read_bytes()
+    assert difference(life.recording.of(path, found), found) is None
     life.check(path)
 
 

@@ -180,13 +180,40 @@ def test_an_edit_counts_from_the_end_however_short_the_file_is_by_now() -> None:
     assert seen(*written, *edit).of(FILE) == b"archived, and Z!"
 
 
+AT_ONCE: Final = [
+    opened(3),
+    "7 clone(child_stack=NULL, flags=CLONE_FILES) = 8",
+    wrote(3, b"begun "),
+    f"7 write(3, {text(b'one ')}, 4 <unfinished ...>",
+    wrote(3, b"two ", pid=8),
+    "7 <... write resumed>) = 4",
+    wrote(3, b"three"),
+]
+"""Two threads that append: the system does it one after the other."""
+
+
+def test_appends_at_once_are_in_one_of_both_orders_and_nothing_else_is() -> None:
+    found = seen(*AT_ONCE)
+    orders = {b"begun one two three", b"begun two one three"}
+    assert {found.of(FILE, each) for each in orders} == orders
+    for other in (b"", b"begun one one three", b"begun two one thre", b"begun three one two"):
+        assert found.of(FILE, other) in orders - {other}
+    assert found.files[FILE].appends == 4
+
+
 UNCLEAR: Final = {
     "cut off": [opened(3), f"7 write(3, {text(b'ab')}..., 9) = 9"],
     "at once": [
         opened(3),
         "7 clone(child_stack=NULL, flags=CLONE_FILES) = 8",
         f"7 write(3, {text(b'one')}, 3 <unfinished ...>",
-        wrote(3, b"two", pid=8),
+        "8 ftruncate(3, 1) = 0",
+    ],
+    "what was written in an unknown order": [
+        *AT_ONCE,
+        opened(4, "O_RDWR"),
+        '7 statx(4, "", AT_EMPTY_PATH, STATX_ALL, {stx_size=15}) = 0',
+        "7 ftruncate(4, 9) = 0",
     ],
     "as it wrote": [
         opened(3),

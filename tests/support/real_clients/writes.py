@@ -4,7 +4,8 @@ It promises the bytes that each file would have if nobody but the client had eve
 says that the recording cannot tell them.
 
 Rule: nothing is read from the files themselves. What is not understood, came cut off, or was
-written by two threads at once is an error, never a guess.
+changed by two threads at once is an error, never a guess. Of appends at once, which the system does
+one after the other, any order is one that the file may have.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import re
 import threading
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import permutations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -65,6 +67,36 @@ class Written:
     """All bytes that were written, those that were taken back too."""
     writing: int = 0
     """How many calls are changing it at this moment."""
+    together: list[tuple[int, list[bytes]]] = field(default_factory=list)
+    """Where appends lie of which the order is unknown, and what they are."""
+    is_together: bool = False
+    """Whether the last of these are not all done."""
+    is_appending: bool = False
+    """Whether what changes it at this moment are appends."""
+
+    def like(self, found: bytes) -> bytes:
+        """Return what it holds; where several orders are possible, in that of `found`."""
+        data = bytearray(self.data)
+        for start, pieces in self.together:
+            there = found[start : start + sum(map(len, pieces))]
+            if there in {b"".join(order) for order in permutations(pieces)}:
+                data[start : start + len(there)] = there
+        return bytes(data)
+
+    def begin(self, is_append: bool) -> None:
+        """Begin to change it: by an append, or in another way."""
+        self.writing += 1
+        if self.writing > 1 and not (is_append and self.is_appending):
+            raise UnclearError("two threads write to one file at once")
+        if self.writing > 1 and not self.is_together:
+            self.together.append((len(self.data), []))
+            self.is_together = True
+        self.is_appending = is_append
+
+    def end(self) -> None:
+        """Be done with it."""
+        self.writing -= 1
+        self.is_together = self.is_together and self.writing > 0
 
 
 @dataclass(eq=False)
@@ -81,6 +113,8 @@ class _Open:
 
     def append(self, data: bytes) -> None:
         self.file.data += data
+        if self.file.is_together:
+            self.file.together[-1][1].append(data)
         self.file.appends += 1
         self.file.amount += len(data)
         if self.size is not None:
@@ -111,6 +145,8 @@ class _Open:
         place = len(self.file.data) - (self.size - at)
         if not 0 <= place <= len(self.file.data):
             raise UnclearError("the client edits more than what was written since the recording")
+        if any(place < start + sum(map(len, told)) for start, told in self.file.together):
+            raise UnclearError("the client edits what was written in an unknown order")
         return place
 
 
@@ -191,12 +227,15 @@ class Recording:
         self._client = ""
         self._problem: UnclearError | None = None
 
-    def of(self, path: Path) -> bytes:
-        """Return what a file holds by all that has been recorded up to now."""
+    def of(self, path: Path, found: bytes = b"") -> bytes:
+        """Return what a file holds by all that has been recorded up to now.
+
+        Where that may be one of several orders, it is that of `found` if that is one of them.
+        """
         with self._reading:
             self._go_on()
             written = self.files.get(path)
-            return bytes(written.data) if written is not None else b""
+            return written.like(found) if written is not None else b""
 
     def _go_on(self) -> None:
         """Read what the tracer has written since."""
@@ -262,9 +301,7 @@ class Recording:
             take = table.pop if name == "close" else table.get
             call.opened = take(int(first[0]), None)
         if call.opened is not None and name in _CHANGES:
-            call.opened.file.writing += 1
-            if call.opened.file.writing > 1:
-                raise UnclearError("two threads write to one file at once")
+            call.opened.file.begin(call.opened.appends and name in _WRITES)
         return call
 
     def _end(self, pid: int, call: _Call, text: str) -> None:
@@ -273,10 +310,13 @@ class Recording:
         if ended is None or (ended[2] == "?" and is_open and call.name in _CHANGES):
             raise UnclearError(f"{call.name} ends with {text[-200:]!r}")
         arguments, result = ended[1], -1 if ended[2] == "?" else int(ended[2], 0)
+        if result >= 0:
+            self._take_in(pid, call, arguments, result)
         if call.opened is not None and call.name in _CHANGES:
-            call.opened.file.writing -= 1
-        if result < 0:
-            return
+            call.opened.file.end()
+
+    def _take_in(self, pid: int, call: _Call, arguments: str, result: int) -> None:
+        """Take in a call that was done."""
         if call.name in _NEW:
             self._made(result, call)
         elif call.name == "execve":
