@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -103,6 +104,10 @@ def test_a_session_that_a_later_client_copied_to_go_on_is_one_session(
     shown = {each.info.path: each.info.standing for each in discovery.sessions(hidden=True)}
     assert shown == {later: "session", earlier: "copy"}
     assert [each.info.path for each in discovery.sessions()] == [later]
+    os.utime(later, ns=(0, earlier.stat().st_mtime_ns - 1))  # an older client went on in the former
+    assert ([*gemini_json.sessions()], [*gemini_json.copies()]) == ([earlier], [])
+    with pytest.raises(WrongUsageError, match="Give the path of one"):
+        find.path_of(STEM)
 
 
 def test_where_sessions_are_is_said_by_a_variable(

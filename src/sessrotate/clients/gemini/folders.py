@@ -92,12 +92,17 @@ def _files(prefix: str, suffix: str) -> Iterator[Path]:
 
 
 def _is_copied(path: Path) -> bool:
-    """Tell whether a session's `.json` has a `.jsonl` beside it in which somebody said something.
+    """Tell whether a session's `.json` has a `.jsonl` beside it in which the session went on.
 
-    A client that was killed while it copied may have left one that is empty.
+    Not if that is empty: its client was killed while it copied. Nor if the `.json` was written
+    after it: an older client (0.38 and before) goes on there.
     """
     later = path.with_suffix(".jsonl")
-    return path.suffix == ".json" and later.is_file() and _sight(later).standing == "session"
+    try:
+        is_older = path.suffix == ".json" and path.stat().st_mtime_ns <= later.stat().st_mtime_ns
+    except OSError:
+        return False
+    return is_older and later.is_file() and _sight(later).standing == "session"
 
 
 def _is_known_as(path: Path, stem: str, prefix: str) -> bool:
