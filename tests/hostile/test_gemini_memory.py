@@ -21,10 +21,10 @@ MOST_MIB = 64
 
 @pytest.fixture(scope="module")
 def monolith(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a session of half a gigabyte, with a message of 200 MB in it."""
+    """Return a session of a gigabyte, with a message of 200 MB in it."""
     path = tmp_path_factory.mktemp("gemini") / "session-2026-02-10T08-00-930161f0.json"
     with path.open("wb", buffering=MIB) as target:
-        generate(target, Options(size=512 * MIB, format="json", big=200 * MIB))
+        generate(target, Options(size=1024 * MIB, format="json", big=200 * MIB))
     return path
 
 

@@ -40,7 +40,7 @@ SESSION: Final = "the session"
 LONG_AGO: Final = 90 * 86_400.0
 """Seconds; clients delete sessions of 30 days."""
 
-SWEEPING: Final = 3.0
+LOOKING: Final = 3.0
 """Seconds within which a client that deletes sessions has looked at all: mostly milliseconds."""
 
 
@@ -135,7 +135,7 @@ def spared(client: Client, path: Path, **doomed: bytes) -> list[str]:
         deadline = time.monotonic() + LIMIT / 3
         while any(file.exists() for file in files.values()) and time.monotonic() < deadline:
             time.sleep(0.1)
-        deadline = time.monotonic() + SWEEPING
+        deadline = time.monotonic() + LOOKING
         while path.exists() and time.monotonic() < deadline:
             time.sleep(0.1)
     found = {SESSION: path, **files}
