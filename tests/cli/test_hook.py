@@ -43,7 +43,7 @@ from support.command_line import (
 )
 from support.homes import Home, snapshot
 from support.limits import UNPRIVILEGED, limited
-from support.processes import needs_proc, workers
+from support.processes import needs_proc, opened, until, workers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -447,6 +447,8 @@ def test_a_client_notices_nothing_of_a_hook_that_lacks_something(home: Home, lim
 
 @needs_proc
 def test_the_work_is_done_by_a_process_that_nothing_ties_to_the_client(home: Home) -> None:
+    held = home.config / "held"  # by the client; nothing of ours opens it
+    held.write_bytes(b"")
     with locks.alone(home.where, 1):  # the worker has to wait
         client = subprocess.Popen(
             ["/bin/sh", "-c", f'"{COMMAND}" {" ".join(CALL)}; read never', "sh"],
@@ -454,9 +456,9 @@ def test_the_work_is_done_by_a_process_that_nothing_ties_to_the_client(home: Hom
             stdout=subprocess.PIPE,
             env={**ENVIRONMENT, **home.env},
             start_new_session=True,
-            pass_fds=[held := os.open(home.live, os.O_RDONLY)],
+            pass_fds=[fd := os.open(held, os.O_RDONLY)],
         )
-        os.close(held)
+        os.close(fd)
         assert client.stdin is not None
         assert client.stdout is not None
         with client:
@@ -469,9 +471,8 @@ def test_the_work_is_done_by_a_process_that_nothing_ties_to_the_client(home: Hom
         (worker,) = workers(home.config)
         assert os.getsid(worker) not in {client.pid, os.getsid(0), worker}
         assert os.getpgid(worker) not in {client.pid, os.getpgid(0)}
-        opened = {path.name: os.readlink(path) for path in Path(f"/proc/{worker}/fd").iterdir()}  # noqa: PTH115
-        assert {opened[name] for name in "012"} == {"/dev/null"}
-        assert str(home.live) not in opened.values()
+        until(lambda: [opened(worker).get(name) for name in "012"] == ["/dev/null"] * 3)
+        assert str(held) not in opened(worker).values()
         assert os.readlink(f"/proc/{worker}/cwd") == "/"  # noqa: PTH115
         assert home.live.read_bytes() == DATA
     idle(home)

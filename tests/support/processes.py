@@ -40,6 +40,16 @@ def workers(config: Path) -> list[int]:
     return found
 
 
+def opened(pid: int) -> dict[str, str]:
+    """Return what a process has open, by number; it may close one while this looks."""
+    found = {}
+    with suppress(OSError):
+        for fd in Path(f"/proc/{pid}/fd").iterdir():
+            with suppress(OSError):
+                found[fd.name] = str(fd.readlink())
+    return found
+
+
 def until(condition: Callable[[], object]) -> None:
     """Wait for something to be so."""
     deadline = time.monotonic() + SECONDS
