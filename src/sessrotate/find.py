@@ -16,6 +16,7 @@ from sessrotate import clients
 from sessrotate.archive import copies, place, restored
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.claude import preview
+from sessrotate.clients.common import UUID
 from sessrotate.clients.preview import EDGE, edges_of
 from sessrotate.errors import RefusedError, SessrotateError, WrongUsageError, printable
 from sessrotate.segments import compressed_session
@@ -37,7 +38,7 @@ _LISTED: Final = 10
 def path_of(session: str) -> Path:
     """Return the path that `session` names: an existing file or folder, or a session by its id.
 
-    A folder of the same name as a session, without a path, is the session.
+    A folder that is called as a session is, without a path, is the session.
     Raises WrongUsageError if there is none, or more than one.
     """
     path = Path(session)
@@ -54,8 +55,8 @@ def path_of(session: str) -> Path:
     for match in _beginning_with(session):
         matches.setdefault(_identity(match.path), match)
     exact = [match for match in matches.values() if session == match.id]
-    if is_folder and not exact:
-        return path
+    if is_folder and not exact and not (matches and UUID.fullmatch(session)):
+        return path  # of a uuid, Gemini CLI's file name has the beginning only: not `exact`
     found = _used(exact or [*matches.values()])
     if len(found) == 1:
         return found[0].path

@@ -27,7 +27,9 @@ are read once more."""
 BOM: Final = b"\xef\xbb\xbf"
 """What an editor may have put before the first row. Claude Code skips it."""
 
-_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+"""What clients call a session, and most records."""
+
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)")
 
 
@@ -39,7 +41,7 @@ def copied(stem: str) -> str | None:
 
     Claude Code lists only files whose names are uuids (2.1.14 to 2.1.330).
     """
-    named = _UUID.search(stem)
+    named = UUID.search(stem)
     return None if named is None or named[0] == stem else named[0]
 
 

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate import units
+from sessrotate.clients.common import UUID
 from sessrotate.clients.prompts import is_of_client, is_prompt
 from sessrotate.clients.protocol import Wording
 from sessrotate.clients.view import Text, Thinking, ToolCall, ToolResult, Unknown
@@ -39,8 +40,6 @@ _HIDDEN: Final[Mapping[str, Callable[[View], bool]]] = {
     "meta": is_of_client,
 }
 """Which records a word of `INCLUDABLE` stands for."""
-
-_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +72,7 @@ def limit(text: str, now: datetime) -> units.Moment | str:
     Raises WrongUsageError if it is neither a uuid nor what `units.moment` understands.
     """
     text = text.strip()
-    if _UUID.fullmatch(text):
+    if UUID.fullmatch(text):
         return text.lower()
     found = units.moment(text, now)
     if found is None:

@@ -6,15 +6,20 @@ import json
 import os
 import shutil
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sessrotate import find, open_session
 from sessrotate.clients.gemini import client as gemini
-from sessrotate.clients.gemini import folders, preview, reader
+from sessrotate.clients.gemini import copied, folders, preview, reader
 from sessrotate.clients.gemini import json_client as gemini_json
 from sessrotate.errors import WrongUsageError
+from sessrotate.parsing import json_stream, records
 from sessrotate.reports import discovery
 from support.gemini_sessions import (
     APPENDED,
@@ -30,9 +35,6 @@ from support.gemini_sessions import (
     metadata,
     update,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ROOT = "/srv/r2/gw1"
 STEM = f"session-2026-11-21T23-37-{UUID[:8]}"
@@ -70,6 +72,24 @@ def test_a_session_is_found_by_its_files_name_and_by_its_uuid(chats: Path, wante
     assert find.path_of(wanted) == path
 
 
+def test_the_folder_of_its_agents_is_not_taken_for_the_session(
+    chats: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = chats / f"{STEM}.jsonl"
+    path.write_bytes(file(metadata(), message("a")))
+    other = UUID.replace("a", "b")
+    for name in (UUID, other, UUID[:8]):
+        (chats / name).mkdir()
+    monkeypatch.chdir(chats)
+    assert find.path_of(UUID) == path
+    assert str(find.path_of(other)) == other
+    assert str(find.path_of(UUID[:8])) == UUID[:8]  # what is no whole id may be any folder
+    assert str(find.path_of(f"./{UUID}")) == UUID
+    (chats / f"{STEM[:-10]}-later-{UUID[:8]}.jsonl").write_bytes(file(metadata(), message("b")))
+    with pytest.raises(WrongUsageError, match="matches 2 sessions"):
+        find.path_of(UUID)
+
+
 @pytest.mark.parametrize("wanted", [UUID[:8] + "-0000", "session-2027", "aa6eaa52"])
 def test_a_session_of_another_uuid_is_not(chats: Path, wanted: str) -> None:
     (chats / f"{STEM}.jsonl").write_bytes(file(metadata(), message("a")))
@@ -104,10 +124,60 @@ def test_a_session_that_a_later_client_copied_to_go_on_is_one_session(
     shown = {each.info.path: each.info.standing for each in discovery.sessions(hidden=True)}
     assert shown == {later: "session", earlier: "copy"}
     assert [each.info.path for each in discovery.sessions()] == [later]
-    os.utime(later, ns=(0, earlier.stat().st_mtime_ns - 1))  # an older client went on in the former
+    os.utime(later, ns=(0, 0))  # as a backup may set it: times say nothing
+    assert [*gemini_json.copies()] == [earlier]
+    messages = [message("a"), message("c")]  # an older client went on in the former
+    earlier.write_text(json.dumps(metadata(messages=messages), indent=2))
     assert ([*gemini_json.sessions()], [*gemini_json.copies()]) == ([earlier], [])
     with pytest.raises(WrongUsageError, match="Give the path of one"):
         find.path_of(STEM)
+
+
+MESSAGES = [
+    message("a"),
+    message("b", content="\ud800 \u2028 ä"),
+    message("b", content="of one id"),
+    message(
+        "c", "gemini", toolCalls=[{"id": "t", "result": [{"text": "long"}], "args": {"x": 1.5}}]
+    ),
+    {"no": "id"},
+    "a text",
+]
+
+
+@given(
+    earlier=st.lists(st.sampled_from(MESSAGES), max_size=4),
+    later=st.lists(st.sampled_from(MESSAGES), max_size=8),
+    spaced=st.booleans(),
+    torn=st.sampled_from([None, None, None, 1, 2, 3, 40]),
+)
+def test_a_json_is_a_copy_only_if_each_of_its_messages_is_a_line_of_the_jsonl(
+    earlier: list[Any], later: list[Any], spaced: bool, torn: int | None
+) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / f"{STEM}.json"
+        whole = json.dumps(metadata(messages=earlier), indent=2 if spaced else None)
+        path.write_text(whole[: -torn if torn else None])
+        lines = [json.dumps(each, sort_keys=True) for each in (metadata(), *later)]
+        path.with_suffix(".jsonl").write_text("\n".join(lines))
+        expected = bool(earlier) and not torn and all(each in later for each in earlier)
+        assert copied.is_copied(path) is expected
+
+
+@pytest.mark.parametrize("larger", ["earlier", "later"])
+def test_a_message_that_is_too_long_to_be_compared_proves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, larger: str
+) -> None:
+    long = message("a", content="x" * 3000)
+    path = tmp_path / f"{STEM}.json"
+    path.write_text(json.dumps(metadata(messages=[long]), indent=2))
+    path.with_suffix(".jsonl").write_bytes(file(metadata(), long))
+    assert copied.is_copied(path)
+    module = json_stream if larger == "earlier" else records
+    monkeypatch.setattr(module, "LONGEST", 1000)
+    monkeypatch.setattr(copied, "_PIECE", 100)
+    path.with_suffix(".jsonl").write_bytes(file(metadata(), message("b"), long))
+    assert not copied.is_copied(path)
 
 
 def test_where_sessions_are_is_said_by_a_variable(

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from sessrotate.clients.common import bytes_in, listed
+from sessrotate.clients.gemini.copied import is_copied
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -68,9 +69,9 @@ def sessions(prefix: str = "", *, suffix: str) -> Iterator[Path]:
     A session's id is its file's name; the client's users know it by the uuid in the file, or by
     the eight characters of that which the name ends with, so the beginning of the uuid finds it
     too. Found so, a file in which nobody has said anything does not count: 0.61.0 leaves such a
-    one, of the same uuid, at each resume. Nor does a `.json` that the client has copied.
+    one, of the same uuid, at each resume. Nor does a `.json` all of which is in a `.jsonl`.
     """
-    yield from (path for path in _files(prefix, suffix) if not _is_copied(path))
+    yield from (path for path in _files(prefix, suffix) if not is_copied(path))
 
 
 def copied(prefix: str = "") -> Iterator[Path]:
@@ -78,7 +79,7 @@ def copied(prefix: str = "") -> Iterator[Path]:
 
     0.39 and later resume a `.json` so: what it holds is copied, and it stays as it is (0.61.0).
     """
-    yield from (path for path in _files(prefix, ".json") if _is_copied(path))
+    yield from (path for path in _files(prefix, ".json") if is_copied(path))
 
 
 def _files(prefix: str, suffix: str) -> Iterator[Path]:
@@ -89,20 +90,6 @@ def _files(prefix: str, suffix: str) -> Iterator[Path]:
                 stem = name.removesuffix(suffix)
                 if stem.startswith(prefix) or _is_known_as(path, stem, prefix):
                     yield path
-
-
-def _is_copied(path: Path) -> bool:
-    """Tell whether a session's `.json` has a `.jsonl` beside it in which the session went on.
-
-    Not if that is empty: its client was killed while it copied. Nor if the `.json` was written
-    after it: an older client (0.38 and before) goes on there.
-    """
-    later = path.with_suffix(".jsonl")
-    try:
-        is_older = path.suffix == ".json" and path.stat().st_mtime_ns <= later.stat().st_mtime_ns
-    except OSError:
-        return False
-    return is_older and later.is_file() and _sight(later).standing == "session"
 
 
 def _is_known_as(path: Path, stem: str, prefix: str) -> bool:
