@@ -10,7 +10,6 @@ person is said.
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -126,7 +125,7 @@ def plan_removal() -> Automation:
     return Automation(
         removes=True,
         hook=tried.to("hook", installation.plan_remove),
-        schedule=tried.to("schedule", lambda: schedule.plan("daily")),
+        schedule=tried.to("schedule", schedule.plan_removal),
         settings=tried.to("saving", _unsaving),
         problems=tuple(tried.problems),
     )
@@ -151,10 +150,7 @@ class _Tried:
 
 
 def execute(planned: Automation) -> Iterator[tuple[str, SessrotateError]]:
-    """Make the changes, and yield what could not be done, by the part's name.
-
-    Where the scheduler cannot be reached, its files are removed again.
-    """
+    """Make the changes, and yield what could not be done, by the part's name."""
     yield from planned.problems
     for name, change in (("hook", planned.hook), ("saving", planned.settings)):
         if change is not None:
@@ -163,31 +159,11 @@ def execute(planned: Automation) -> Iterator[tuple[str, SessrotateError]]:
             except SessrotateError as error:
                 yield name, error
     if planned.schedule is not None and planned.schedule.files:
-        do = _unscheduled if planned.removes else _scheduled
-        problem = do(planned.schedule)
-        if problem is not None:
-            yield "schedule", problem
-
-
-def _scheduled(planned: Plan) -> SessrotateError | None:
-    """Have the system start the nightly run; return why that cannot be done."""
-    try:
-        if not schedule.install(planned):
-            return None
-        problem: SessrotateError = RefusedError(f"{planned.system} cannot be reached.")
-    except SessrotateError as error:
-        problem = error
-    with suppress(SessrotateError):  # it cannot be told either; the files go all the same
-        schedule.remove(planned)
-    return problem
-
-
-def _unscheduled(planned: Plan) -> SessrotateError | None:
-    try:
-        schedule.remove(planned)
-    except SessrotateError as error:
-        return None if planned.is_absent else error
-    return None
+        do = schedule.remove if planned.removes else schedule.install
+        try:
+            do(planned.schedule)
+        except SessrotateError as error:
+            yield "schedule", error
 
 
 def _saving() -> Change:

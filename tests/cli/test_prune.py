@@ -31,7 +31,7 @@ from support.command_line import (
 from support.homes import Home, another, snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 DATA: Final = command_line.session(boundaries=4)
 BODIES: Final = oracle.bodies(DATA)
@@ -51,7 +51,9 @@ def trashed(home: Home) -> list[str]:
     return command_line.names_in(folder) if folder.exists() else []
 
 
-def asked(answer: str, *arguments: str, env: Mapping[str, str]) -> tuple[int, str]:
+def asked(
+    answer: str, *arguments: str, env: Mapping[str, str], program: Sequence[str] = (COMMAND,)
+) -> tuple[int, str]:
     """Run the command on a terminal that is its own, and answer its questions, a line each."""
     master, slave = pty.openpty()
 
@@ -59,7 +61,7 @@ def asked(answer: str, *arguments: str, env: Mapping[str, str]) -> tuple[int, st
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
     process = subprocess.Popen(
-        [COMMAND, *arguments],
+        [*program, *arguments],
         env={**ENVIRONMENT, **env},
         stdin=slave,
         stdout=slave,

@@ -6,6 +6,7 @@ The system's own tools are stand-ins that note how they were called, and do what
 from __future__ import annotations
 
 import plistlib
+import shlex
 from pathlib import Path
 from typing import Final
 
@@ -43,8 +44,6 @@ bootout) [ -f "$HOME/loaded" ] || exit 3; /bin/rm "$HOME/loaded" ;;
 bootstrap) [ ! -f "$HOME/loaded" ] || exit 5; : > "$HOME/loaded" ;;
 esac
 """
-BROKEN: Final = '#!/bin/sh\necho "Failed to connect to bus: \x1b[31mNo medium found" >&2\nexit 1\n'
-
 DARWIN: Final = {"PLATFORM": "darwin"}
 NO_SYSTEMD: Final = {"BOOTED": Path("/nowhere")}
 BOOTED: Final = {"BOOTED": Path("/")}
@@ -72,6 +71,11 @@ class Machine:
                 patch.setattr(schedule, name, value)
             return piped("schedule", *arguments, env=self.env)
 
+    def files(self) -> dict[Path, bytes]:
+        folders = (self.xdg, Path(self.env["XDG_DATA_HOME"]))
+        found = (path for folder in folders for path in folder.rglob("*"))
+        return {path: path.read_bytes() for path in found if path.is_file()}
+
     def doctor(self) -> Ended:
         return piped("doctor", "--json", env=self.env)
 
@@ -90,8 +94,9 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 
 @pytest.fixture
-def linux(machine: Machine) -> Machine:
+def linux(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Machine:
     machine.tool("systemctl", SYSTEMCTL)
+    monkeypatch.setattr(schedule, "BOOTED", Path("/"))
     return machine
 
 
@@ -133,14 +138,16 @@ def test_what_is_shown_is_what_is_installed_and_showing_changes_nothing(linux: M
 
 def test_twice_is_once_and_another_time_changes_it(linux: Machine) -> None:
     first = linux.run("install")
-    assert first.out.startswith("`sessrotate run` now starts daily: ")
+    assert first.out.startswith("`sessrotate run` now starts every night between 0:00 and 1:00")
     before = snapshot(linux.xdg)
     assert linux.run("install").out.startswith("Already installed: ")
     after = snapshot(linux.xdg)
     assert {key: value for key, value in after.items() if "wants" not in key} == {
         key: value for key, value in before.items() if "wants" not in key
     }
-    assert linux.run("install", "--every", "weekly").out.startswith("`sessrotate run` now starts w")
+    assert linux.run("install", "--every", "weekly").out.startswith(
+        "`sessrotate run` now starts on M"
+    )
     assert linux.doctor().document()["findings"] == []
     assert "OnCalendar=weekly" in (linux.units / systemd.TIMER).read_text()
     assert linux.calls() == ENABLED * 3
@@ -189,40 +196,124 @@ def test_a_unit_that_is_masked_is_left_alone(linux: Machine) -> None:
     assert_one_sentence(linux.run("install"), 77)
 
 
-def test_where_systemctl_is_not_found_a_person_is_told_what_to_run(machine: Machine) -> None:
-    ended = machine.run("install", **BOOTED)
-    assert ended.code == 0
-    assert names_in(machine.units) == [systemd.SERVICE, systemd.TIMER]
-    assert ended.err.splitlines()[1:] == [f"  {line}" for line in ENABLED]
-    ended = machine.run("remove", **BOOTED)
-    assert ended.code == 0
-    assert ended.err.splitlines()[1:] == [f"  {line}" for line in DISABLED]
-    assert not machine.units.exists()
+BROKEN: Final = '#!/bin/sh\necho "Failed to connect to bus: \x1b[31mNo medium found" >&2\nexit 1\n'
 
 
-def test_a_manager_that_does_not_answer_is_an_error_that_says_what_to_do(machine: Machine) -> None:
-    machine.tool("systemctl", BROKEN)
-    ended = machine.run("install")
+@pytest.mark.parametrize("tool", [None, BROKEN, SYSTEMCTL.replace("[ -f", "[ -d")])
+@pytest.mark.parametrize("was_there", [False, True])
+def test_a_system_that_cannot_be_told_leaves_everything_as_it_was(
+    linux: Machine, tool: str | None, was_there: bool
+) -> None:
+    """There is no systemctl; it does not reach its manager (a container, sudo); it refuses."""
+    if was_there:
+        assert linux.run("install", "--every", "weekly").code == 0
+    before = linux.files()
+    (linux.bin / "systemctl").unlink()
+    if tool is not None:
+        linux.tool("systemctl", tool)
+    ended = linux.run("install")
+    assert (ended.code, ended.out) == (74, "")
+    said, line = ended.err.splitlines()
+    assert said.endswith(
+        "Nothing was changed. Run this again in a login session, or use `crontab -e` to add this "
+        "line:"
+    )
+    assert line.strip() == schedule_line(linux)
+    assert linux.files() == before
+    assert linux.units.exists() == was_there
+
+
+def schedule_line(machine: Machine) -> str:
+    variables = {
+        name: machine.env[name]
+        for name in ("CLAUDE_CONFIG_DIR", "XDG_CONFIG_HOME", "XDG_STATE_HOME")
+    }
+    return cron.line(Work(COMMAND, variables, "daily"))
+
+
+def test_what_is_removed_and_cannot_be_told_is_gone_and_said(linux: Machine) -> None:
+    assert linux.run("install").code == 0
+    linux.tool("systemctl", BROKEN)
+    ended = linux.run("remove")
     assert_one_sentence(ended, 74)
-    assert "`systemctl --user daemon-reload` failed (1: Failed to connect to bus" in ended.err
-    assert names_in(machine.units) == [systemd.SERVICE, systemd.TIMER]
-    (finding,) = machine.doctor().document()["findings"]
-    assert (finding["kind"], finding["path"]) == ("schedule", str(machine.units / systemd.TIMER))
-    assert "`sessrotate schedule install` again" in finding["detail"]
-    assert_one_sentence(machine.run("remove"), 74)
-    assert machine.doctor().document()["findings"] == []
-    assert not machine.units.exists()
+    assert "`systemctl --user disable --now sessrotate.timer` failed (1: Failed to" in ended.err
+    assert "The files were removed, but" in ended.err
+    assert "run `systemctl --user daemon-reload` in a login session" in ended.err
+    assert not linux.units.exists()
+    assert linux.doctor().document()["findings"] == []
+
+
+def test_a_timer_where_systemd_does_not_run_is_a_finding_and_can_be_removed(linux: Machine) -> None:
+    """As in a container, or a home that several machines share."""
+    assert linux.run("install").code == 0
+    linux.calls()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(schedule, "BOOTED", Path("/nowhere"))
+        (finding,) = linux.doctor().document()["findings"]
+    assert (finding["kind"], finding["path"]) == ("schedule", str(linux.units / systemd.TIMER))
+    assert "systemd does not run on this machine" in finding["detail"]
+    ended = linux.run("remove", **NO_SYSTEMD)
+    assert (ended.code, ended.err) == (0, "")
+    assert linux.calls() == []
+    assert not linux.units.exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "is_ours"),
+    [
+        ("17 3 * * * {line}", True),
+        ("* * * * * cd / && '/opt/a b/sessrotate' run >>log 2>&1", True),
+        ("@daily sessrotate run;true", True),
+        ("# 17 3 * * * {line}", False),
+        ("17 3 * * * /usr/bin/sessrotate runaway", False),
+        ("17 3 * * * mysessrotate run", False),
+        ("17 3 * * * sessrotate search run", False),
+        ("", False),
+    ],
+)
+def test_a_crontab_that_calls_us_is_known(machine: Machine, line: str, is_ours: bool) -> None:
+    line = line.format(line=schedule_line(machine))
+    machine.tool("crontab", f"#!/bin/sh\nprintf '%s\\n' '# mine' {shlex.quote(line)}\n")
+    found = machine.doctor().document()["settings"]["schedule"]
+    assert found == (f"crontab: {line}" if is_ours else "none found")
+    ended = machine.run("remove", **NO_SYSTEMD)
+    assert (ended.code, ended.out) == (0, "Nothing to remove.\n")
+    assert (line in ended.err) == (is_ours or not line)
+
+
+@pytest.mark.parametrize("script", ["exit 1", "echo no crontab for somebody >&2; exit 1"])
+def test_without_a_crontab_there_is_none(machine: Machine, script: str) -> None:
+    machine.tool("crontab", f"#!/bin/sh\n{script}\n")
+    assert machine.doctor().document()["settings"]["schedule"] == "none found"
+
+
+@pytest.mark.parametrize(
+    ("system", "every", "told"),
+    [
+        (BOOTED, "daily", "every night between 0:00 and 1:00, or later if the machine is off then"),
+        (BOOTED, "hourly", "in the first 10 minutes of every hour"),
+        (BOOTED, "weekly", "on Mondays between 0:00 and 6:00"),
+        (NO_SYSTEMD, "daily", "every day at 3:17, if the machine is on then"),
+        (NO_SYSTEMD, "weekly", "on Sundays at 3:17"),
+        (DARWIN, "hourly", "17 minutes past every hour, or later if the machine sleeps then"),
+    ],
+)
+def test_when_it_starts_is_said_in_words(
+    machine: Machine, system: dict[str, object], every: str, told: str
+) -> None:
+    shown = machine.run("show", "--every", every, **system)
+    assert shown.out.startswith(f"# `sessrotate run` starts {told}")
 
 
 def test_where_there_is_no_such_system_the_line_for_cron_is_shown(machine: Machine) -> None:
     ended = machine.run("show", **NO_SYSTEMD)
     assert ended.code == 0
-    variables = {
-        name: machine.env[name]
-        for name in ("CLAUDE_CONFIG_DIR", "XDG_CONFIG_HOME", "XDG_STATE_HOME")
-    }
-    assert ended.out.splitlines()[1] == cron.line(Work(COMMAND, variables, "daily"))
-    assert_one_sentence(machine.run("install", **NO_SYSTEMD), 77)
+    line = schedule_line(machine)
+    assert ended.out.splitlines()[2] == line
+    ended = machine.run("install", **NO_SYSTEMD)
+    assert (ended.code, ended.out) == (77, "")
+    assert "Neither systemd nor launchd runs on this machine" in ended.err
+    assert ended.err.splitlines()[1:] == [f"  {line}"]
     assert machine.run("remove", **NO_SYSTEMD).out == "Nothing to remove.\n"
     assert not machine.xdg.exists()
 

@@ -7,6 +7,7 @@ import os
 import shutil
 import stat
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -19,12 +20,17 @@ from support import command_line, homes
 from support.command_line import called, write
 from support.homes import Home, snapshot
 
+SYSTEMD: Final = command_line.patched(
+    "from pathlib import Path; from sessrotate.job import schedule; schedule.BOOTED = Path('/')"
+)
+
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     """A client's folder, on a machine whose systemd can be told everything."""
     made = homes.home(tmp_path, monkeypatch, command_line.session(boundaries=1))
     systemctl(tmp_path / "bin", "exit 0")
+    monkeypatch.setattr(schedule, "BOOTED", tmp_path)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
     return made
 
@@ -77,7 +83,8 @@ def test_nobody_is_asked_without_a_terminal(home: Home) -> None:
 @pytest.mark.parametrize("answers", ["yyy", "nnn", "ynn", "nyn", "nny", "   "])
 def test_a_person_has_what_the_answers_say(home: Home, answers: str) -> None:
     typed = "".join(f"{each.strip()}\n" for each in answers)  # Enter alone is yes
-    code, said = asked(typed, "setup", env={**home.env, "PATH": os.environ["PATH"]})
+    env = {**home.env, "PATH": os.environ["PATH"]}
+    code, said = asked(typed, "setup", env=env, program=SYSTEMD)
     assert code == 0
     assert said.count("[Y/n]") == 3
     hook, nightly, saving = (each != "n" for each in answers)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from sessrotate.errors import RefusedError
+from sessrotate.job import schedule
 from sessrotate.system import ownership
 from support import command_line, homes
 from support.command_line import ID, called
@@ -32,6 +33,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
         for path in (tmp_path, *tmp_path.rglob("*")):
             os.chown(path, SOMEBODY, SOMEBODY)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(schedule, "BOOTED", tmp_path)
     return made
 
 

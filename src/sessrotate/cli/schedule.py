@@ -9,7 +9,7 @@ import typer
 from sessrotate.cli import streams
 from sessrotate.errors import printable
 from sessrotate.job import schedule
-from sessrotate.job.schedule import Command, Plan
+from sessrotate.job.schedule import Plan
 from sessrotate.job.schedule.work import Every
 
 group = typer.Typer(help="Have systemd, launchd or cron start `run`.", no_args_is_help=True)
@@ -19,18 +19,19 @@ HowOften = Annotated[Every, typer.Option("--every", help="How often to start it.
 
 @group.command()
 def show(*, every: HowOften = "daily") -> None:
-    """Print the files that `install` would write, and the commands that it would run.
+    """Say when `run` would start; print the files and the commands that `install` needs for it.
 
     Without systemd and launchd, print the line to add for cron.
     """
     planned = schedule.plan(every)
-    if planned.line:
+    streams.write(f"# `sessrotate run` starts {planned.starts}.\n")
+    if not planned.files:
         streams.write(f"# Add this line with `crontab -e`:\n{planned.line}\n")
         return
     state = "as installed" if planned.is_installed else "not installed"
     for path, data in planned.files:
         streams.write(f"# {printable(str(path), 1000)} ({state})\n{data.decode()}\n")
-    streams.write("".join(f"$ {line}\n" for line in map(_line, planned.enable)))
+    streams.write("".join(f"$ {printable(str(line), 1000)}\n" for line in planned.enable))
 
 
 @group.command()
@@ -42,35 +43,25 @@ def install(*, every: HowOften = "daily") -> None:
     """
     planned = schedule.plan(every)
     was_there = planned.is_installed
-    left = schedule.install(planned)
-    what = "Already installed" if was_there else f"`sessrotate run` now starts {every}"
-    streams.write(f"{what}: {_files(planned)}.\n")
-    _tell(planned, left)
+    schedule.install(planned)
+    what = "Already installed: `sessrotate run`" if was_there else "`sessrotate run` now"
+    streams.write(f"{what} starts {planned.starts} ({_files(planned)}).\n")
 
 
 @group.command()
 def remove() -> None:
     """Remove the schedule, and everything that it left."""
-    planned = schedule.plan("daily")
+    planned = schedule.plan_removal()
     was_absent = planned.is_absent
-    left = schedule.remove(planned)
-    what = "Nothing to remove" if was_absent else f"Removed {_files(planned)}"
-    streams.write(f"{what}.\n")
-    _tell(planned, left)
+    schedule.remove(planned)
+    streams.write("Nothing to remove.\n" if was_absent else f"Removed {_files(planned)}.\n")
+    line = schedule.crontab()
+    if line is not None:
+        streams.message(
+            "Your crontab starts `sessrotate run` too: remove this line with `crontab -e`:\n"
+            f"  {printable(line, 1000)}"
+        )
 
 
 def _files(planned: Plan) -> str:
     return " and ".join(printable(str(path), 1000) for path, _ in planned.files)
-
-
-def _tell(planned: Plan, left: tuple[Command, ...]) -> None:
-    """Print the commands that are left to a person."""
-    if left:
-        lines = "".join(f"\n  {_line(command)}" for command in left)
-        streams.message(
-            f"{left[0].words[0]} was not found: for {planned.system} to notice, run:{lines}"
-        )
-
-
-def _line(command: Command) -> str:
-    return printable(str(command), 1000)

@@ -1,12 +1,14 @@
 """Having the system start `sessrotate run`: what would be written, installing it, removing it.
 
-Rule: what is installed is what was shown. Only files with our mark are replaced or removed, and
-doing either twice is the same as once. `remove` also removes what systemd made of our files.
+Rule: what is installed is what was shown, or nothing: where the system cannot be told, the files
+are put back as they were. Only files with our mark are replaced or removed, and doing either twice
+is the same as once. `remove` also removes what systemd made of our files.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -18,11 +20,11 @@ from typing import TYPE_CHECKING, Final
 from sessrotate import fs, platforms
 from sessrotate.errors import RefusedError, StorageError, printable, storage
 from sessrotate.job.schedule import cron, launchd, systemd
-from sessrotate.job.schedule.work import MARK, Work
+from sessrotate.job.schedule.work import MARK, TIMES, Work
 from sessrotate.system import executable, ownership, user_folders
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from sessrotate.job.schedule.work import Every
 
@@ -44,7 +46,10 @@ CARRIED: Final = (
 """Variables that say where things are, and that a service would not inherit."""
 
 _SECONDS: Final = 60.0
-"""How long to wait for systemctl or launchctl."""
+"""How long to wait for systemctl, launchctl or crontab."""
+
+_CALL: Final = re.compile(r"""(?:^|[\s/'"])sessrotate['"]?\s+run(?=$|[\s;&|>])""")
+"""A command of a crontab that is our job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,16 +67,23 @@ class Command:
 class Plan:
     """A schedule: its files, and the commands that tell the system of them.
 
-    `debris` is what the system makes of the files. Without files there is only the `line` for cron.
+    `starts` says when, and `debris` is what the system makes of the files. Without files there is
+    only the `line` for cron.
     """
 
     system: str
+    work: Work
+    starts: str
     files: tuple[tuple[Path, bytes], ...] = ()
     debris: tuple[Path, ...] = ()
     enable: tuple[Command, ...] = ()
     disable: tuple[Command, ...] = ()
     forget: tuple[Command, ...] = ()
-    line: str = ""
+
+    @property
+    def line(self) -> str:
+        """The line for cron that does the same; raises RefusedError if it cannot hold a path."""
+        return cron.line(self.work)
 
     @property
     def is_installed(self) -> bool:
@@ -94,6 +106,13 @@ def cron_line(every: Every) -> str:
     return cron.line(_work(every))
 
 
+def plan_removal() -> Plan:
+    """Return what there is to remove: files for systemd, even where that does not run any more."""
+    if PLATFORM == "linux" and (_units() / systemd.TIMER).is_file():
+        return _systemd(_work("daily"))
+    return plan("daily")
+
+
 def _work(every: Every) -> Work:
     carried = {name: os.environ[name] for name in CARRIED if os.environ.get(name)}
     return Work(executable.path(), carried, every)
@@ -102,8 +121,7 @@ def _work(every: Every) -> Work:
 def _system() -> str:
     if PLATFORM == "darwin":
         return "launchd"
-    has_systemd = shutil.which("systemctl") is not None or BOOTED.is_dir()
-    return "systemd" if PLATFORM == "linux" and has_systemd else "cron"
+    return "systemd" if PLATFORM == "linux" and BOOTED.is_dir() else "cron"
 
 
 def _units() -> Path:
@@ -118,16 +136,20 @@ def _systemd(work: Work) -> Plan:
     folder = _units()
     files = systemd.files(work)
     reload = Command(("systemctl", "--user", "daemon-reload"))
+    stop = Command(("systemctl", "--user", "disable", "--now", systemd.TIMER))
+    runs = BOOTED.is_dir()
     return Plan(
         "systemd",
+        work,
+        f"{systemd.TIMES[work.every]}, or later if the machine is off then",
         files=tuple((folder / name, text.encode()) for name, text in files.items()),
         debris=(
             folder / "timers.target.wants" / systemd.TIMER,
             user_folders.data_home(PLATFORM) / "systemd" / "timers" / f"stamp-{systemd.TIMER}",
         ),
         enable=(reload, Command(("systemctl", "--user", "enable", "--now", systemd.TIMER))),
-        disable=(Command(("systemctl", "--user", "disable", "--now", systemd.TIMER)),),
-        forget=(reload,),
+        disable=(stop,) if runs else (),
+        forget=(reload,) if runs else (),
     )
 
 
@@ -138,6 +160,8 @@ def _launchd(work: Work) -> Plan:
     leave = Command(("launchctl", "bootout", f"{domain}/{launchd.LABEL}"), may_fail=True)
     return Plan(
         "launchd",
+        work,
+        f"{TIMES[work.every]}, or later if the machine sleeps then",
         files=((path, text.encode()),),
         enable=(leave, Command(("launchctl", "bootstrap", domain, str(path)))),
         disable=(leave,),
@@ -147,71 +171,132 @@ def _launchd(work: Work) -> Plan:
 _SYSTEMS: Final[dict[str, Callable[[Work], Plan]]] = {
     "systemd": _systemd,
     "launchd": _launchd,
-    "cron": lambda work: Plan("cron", line=cron.line(work)),
+    "cron": lambda work: Plan("cron", work, f"{TIMES[work.every]}, if the machine is on then"),
 }
 
 
-def found() -> Path | None:
-    """Return the file of an installed schedule; None if none is found."""
-    return next((path for path in (_units() / systemd.TIMER, _agent()) if path.is_file()), None)
+def found() -> str | None:
+    """Return where a schedule is: a file, or a line of the user's crontab; None if none is found.
+
+    Control characters are escaped.
+    """
+    files = (_units() / systemd.TIMER, _agent())
+    file = next((path for path in files if path.is_file()), None)
+    if file is not None:
+        return printable(str(file), 1000)
+    line = crontab()
+    return None if line is None else f"crontab: {printable(line, 1000)}"
+
+
+def crontab() -> str | None:
+    """Return the line of the user's crontab that starts `sessrotate run`, None if there is none."""
+    if shutil.which("crontab") is None:
+        return None
+    done = _done(("crontab", "-l"))
+    lines = [] if done is None else done.stdout.decode(errors="replace").splitlines()
+    ours = (line for line in lines if not line.lstrip().startswith("#") and _CALL.search(line))
+    return next(ours, None)
 
 
 def unfinished() -> str | None:
-    """Return what to say of a schedule that was written and that nothing starts; None if none.
+    """Return what to say of a timer that was written and that nothing starts; None if none.
 
     Only systemd leaves a sign of what it starts, in a folder beside the files.
     """
     timer = _units() / systemd.TIMER
     wanted = timer.parent / "timers.target.wants" / timer.name
-    if not timer.is_file() or os.path.lexists(wanted):
+    if not timer.is_file():
+        return None
+    name = printable(str(timer), 1000)
+    if not BOOTED.is_dir():
+        return (
+            f"{name} was written, but systemd does not run on this machine, so nothing starts it: "
+            "run `sessrotate schedule remove`, then add the line that `sessrotate schedule show` "
+            "prints with `crontab -e`."
+        )
+    if os.path.lexists(wanted):
         return None
     return (
-        f"{printable(str(timer), 1000)} was written, but systemd does not start it: run "
-        "`sessrotate schedule install` again in a login session."
+        f"{name} was written, but systemd does not start it: run `sessrotate schedule install` "
+        "again in a login session."
     )
 
 
-def install(planned: Plan) -> tuple[Command, ...]:
-    """Write the files and have the system read them; return the commands left to a person.
+def install(planned: Plan) -> None:
+    """Write the files and have the system read them.
 
     Raises RefusedError if there is only cron, or a file is not ours; StorageError if the system
-    does not accept the files.
+    does not accept the files, which are as before then.
     """
     if not planned.files:
         raise RefusedError(
-            "This system has neither systemd nor launchd: use `crontab -e` to add the line that "
-            "`sessrotate schedule show` prints."
+            "Neither systemd nor launchd runs on this machine, and nothing was changed: use "
+            f"`crontab -e` to add this line:\n  {planned.line}"
         )
     _check_ours(planned)
-    with storage("write the schedule"):
-        for path, data in planned.files:
-            if _content(path) != data:
-                ownership.check(path)
-                fs.create_folder(path.parent)
-                fs.create_file_at_once(path, data)
-    return _run_all(planned.enable)
+    before = {path: _content(path) for path, _ in planned.files}
+    try:
+        with storage("write the schedule"):
+            _write(dict(planned.files))
+    except StorageError:
+        _put_back(planned, before)
+        raise
+    problem = _tell(planned.enable)
+    if problem is not None:
+        _put_back(planned, before)
+        _tell(planned.forget)
+        raise StorageError(
+            f"{problem} Nothing was changed. Run this again in a login session, or use "
+            f"`crontab -e` to add this line:\n  {planned.line}"
+        )
 
 
-def remove(planned: Plan) -> tuple[Command, ...]:
-    """Remove the files and what was made of them; return the commands left to a person.
+def remove(planned: Plan) -> None:
+    """Remove the files and what was made of them.
 
-    Raises RefusedError for files that are not ours, StorageError if the system reports an error;
+    Raises RefusedError for files that are not ours; StorageError if the system could not be told:
     the files are removed even then.
     """
     if planned.is_absent:
-        return ()
+        return
     _check_ours(planned)
-    try:
-        left = _run_all(planned.disable)
-    finally:
-        with storage("remove the schedule"):
-            for path in (*planned.debris, *(path for path, _ in planned.files)):
-                if os.path.lexists(path):
-                    fs.remove_files(path.parent, [path.name])
-                with suppress(OSError):  # only folders that are empty by now
-                    fs.remove_folder(path.parent)
-                    fs.remove_folder(path.parent.parent)
-    return left + _run_all(planned.forget)
+    problem = _tell(planned.disable)
+    with storage("remove the schedule"):
+        _remove((*planned.debris, *(path for path, _ in planned.files)))
+    problem = problem or _tell(planned.forget)
+    if problem is not None:
+        told = " and ".join(f"`{command}`" for command in planned.forget or planned.disable)
+        raise StorageError(
+            f"{problem} The files were removed, but what was started from them may go on until you "
+            f"log out: run {told} in a login session."
+        )
+
+
+def _put_back(planned: Plan, before: Mapping[Path, bytes | None]) -> None:
+    with storage("put the schedule back as it was"):
+        _write(before)
+        if None in before.values():
+            _remove(planned.debris)
+
+
+def _write(files: Mapping[Path, bytes | None]) -> None:
+    """Write each file as it is to be; None for none."""
+    for path, data in files.items():
+        if data is None:
+            _remove((path,))
+        elif _content(path) != data:
+            ownership.check(path)
+            fs.create_folder(path.parent)
+            fs.create_file_at_once(path, data)
+
+
+def _remove(paths: tuple[Path, ...]) -> None:
+    for path in paths:
+        if os.path.lexists(path):
+            fs.remove_files(path.parent, [path.name])
+        with suppress(OSError):  # only folders that are empty by now
+            fs.remove_folder(path.parent)
+            fs.remove_folder(path.parent.parent)
 
 
 def _check_ours(planned: Plan) -> None:
@@ -228,31 +313,26 @@ def _content(path: Path) -> bytes | None:
         return path.read_bytes() if path.is_file() else None
 
 
-def _run_all(commands: tuple[Command, ...]) -> tuple[Command, ...]:
-    """Run commands; return them instead if their program does not exist."""
+def _tell(commands: tuple[Command, ...]) -> str | None:
+    """Run commands up to the first that fails; return what to say of that, None if none does."""
     for command in commands:
+        name = printable(str(command))
         if shutil.which(command.words[0]) is None:
-            return commands
-        message = _run(command)
-        if message is not None and not command.may_fail:
-            raise StorageError(
-                f"The files are in place, but `{printable(str(command))}` failed "
-                f"({printable(message)}): run it again in a login session."
-            )
-    return ()
+            return f"`{name}` cannot be run: there is no {command.words[0]}."
+        done = _done(command.words)
+        if done is None:
+            return f"`{name}` cannot be run, or does not end."
+        if done.returncode != 0 and not command.may_fail:
+            message = done.stderr.decode(errors="replace").strip().split("\n")[0]
+            return f"`{name}` failed ({done.returncode}: {printable(message)})."
+    return None
 
 
-def _run(command: Command) -> str | None:
-    """Run a command; return its error message if it failed."""
+def _done(words: tuple[str, ...]) -> subprocess.CompletedProcess[bytes] | None:
+    """Run a command; return what it said, None if it cannot be run or does not end."""
     try:
-        done = subprocess.run(  # noqa: S603 - our own words, and a path that is one of them
-            command.words,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
-            timeout=_SECONDS,
+        return subprocess.run(  # noqa: S603 - our own words, and a path that is one of them
+            words, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=_SECONDS
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return type(error).__name__
-    message = done.stderr.decode(errors="replace").strip().split("\n")[0]
-    return None if done.returncode == 0 else f"{done.returncode}: {message}"
+    except (OSError, subprocess.TimeoutExpired):
+        return None

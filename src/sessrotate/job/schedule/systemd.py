@@ -28,6 +28,13 @@ TIMER: Final = "sessrotate.timer"
 _DELAY: Final[dict[Every, str]] = {"hourly": "10min", "daily": "1h", "weekly": "6h"}
 """How late a start can be: the machines of a site should not all start at once."""
 
+TIMES: Final[dict[Every, str]] = {
+    "hourly": "in the first 10 minutes of every hour",
+    "daily": "every night between 0:00 and 1:00",
+    "weekly": "on Mondays between 0:00 and 6:00",
+}
+"""When it starts, in words (systemd.time(7)), by the machine's own time."""
+
 _SERVICE: Final = """\
 # {mark}
 [Unit]

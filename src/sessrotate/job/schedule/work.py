@@ -20,6 +20,13 @@ MINUTE: Final = 17
 HOUR: Final = 3
 """When it starts if the system does not choose a time itself: at night, off the full hour."""
 
+TIMES: Final[dict[Every, str]] = {
+    "hourly": f"{MINUTE} minutes past every hour",
+    "daily": f"every day at {HOUR}:{MINUTE}",
+    "weekly": f"on Sundays at {HOUR}:{MINUTE}",
+}
+"""The same in words, by the machine's own time."""
+
 
 @dataclass(frozen=True, slots=True)
 class Work:
