@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 import sessrotate
+from sessrotate.clients.common import BOM
 from sessrotate.errors import InUseError
 from sessrotate.fs import exact
 from sessrotate.hook import claude_settings, installation
@@ -116,6 +117,44 @@ def test_a_session_over_the_limit_is_rotated_when_it_ends(home: Home) -> None:
     assert home.live.stat().st_size < len(DATA)
     assert home.problems() == []
     assert not note(home).exists()
+    assert called("doctor").code == 0
+
+
+# anthropics/claude-code #44450, #65219: in a worktree, the folder of another project is named.
+@needs_proc
+def test_where_the_named_file_does_not_exist_the_session_is_found_by_its_id(home: Home) -> None:
+    elsewhere = home.live.parent.with_name("-srv-repo--claude-worktrees-fix") / home.live.name
+    assert call(home, document(home, transcript_path=str(elsewhere))) == Ended(0, "", "")
+    idle(home)
+    assert home.archived()
+    assert home.stitched() == DATA
+    assert not note(home).exists()
+
+
+@needs_proc
+def test_where_several_files_have_the_id_nothing_is_done_and_doctor_says_it(home: Home) -> None:
+    other = home.live.parent.with_name("-other")
+    copied = write(other / home.live.name, home.live.read_bytes())
+    elsewhere = str(home.live.parent.with_name("-none") / home.live.name)
+    assert call(home, document(home, transcript_path=elsewhere)) == Ended(0, "", "")
+    idle(home)
+    assert home.live.read_bytes() == copied.read_bytes() == DATA
+    found = [
+        one for one in called("doctor", "--json").document()["findings"] if one["kind"] == "hook"
+    ]
+    assert [one["session"] for one in found] == [ID]
+    assert (
+        "named a file that does not exist, and 2 files have the session's id"
+        in (found[0]["detail"])
+    )
+
+
+@needs_proc
+def test_a_session_in_which_nothing_was_said_has_no_file_and_that_is_no_problem(home: Home) -> None:
+    unused = {"session_id": ID.replace("5", "6"), "transcript_path": str(home.live) + "x"}
+    assert call(home, document(home, **unused)) == Ended(0, "", "")
+    idle(home)
+    assert home.live.read_bytes() == DATA
     assert called("doctor").code == 0
 
 
@@ -252,7 +291,9 @@ HOSTILE: Final[dict[str, Callable[[Home], bytes]]] = {
     "NUL in the path": lambda home: document(home, transcript_path=f"{home.live}\0"),
     "a lone surrogate": lambda home: document(home, transcript_path=f"{home.live}\ud800"),
     "a path that is too long": lambda home: document(home, transcript_path="/x" * 100_000),
-    "a session that is gone": lambda home: document(home, transcript_path=f"{home.live}l"),
+    "a session that is gone": lambda home: document(
+        home, transcript_path=f"{home.live}l", session_id=ID.replace("5", "6")
+    ),
     "another session's id": lambda home: document(home, session_id=ID.replace("5", "6")),
     "an id that is a path": lambda home: document(home, session_id=f"../x/{ID}"),
     "an id that is none": lambda home: document(home, session_id={"a": 1}),
@@ -645,10 +686,30 @@ def test_a_dry_run_shows_the_change_and_makes_none(home: Home) -> None:
     assert snapshot(home.config) == before
 
 
+# ooples/token-optimizer-mcp PR #105
+@pytest.mark.parametrize("text", [b'{\n  "model": "opus"\n}\n', b"{}", b'{"hooks": {}}'])
+def test_a_mark_that_an_editor_put_before_the_settings_stays(home: Home, text: bytes) -> None:
+    """2.1.112 reads such settings; 2.0.28 does not."""
+    write(settings_of(home), BOM + text)
+    assert run(home, "install").code == 0
+    written = settings_of(home).read_bytes()
+    assert written.startswith(BOM + b"{")
+    assert written.count(BOM) == 1
+    assert (
+        LINE
+        in json.loads(written.decode("utf-8-sig"))["hooks"]["SessionEnd"][0]["hooks"][0].values()
+    )
+    assert "not installed" not in called("doctor").out
+    assert run(home, "install").code == 0
+    assert settings_of(home).read_bytes() == written
+    assert run(home, "remove").code == 0
+    assert settings_of(home).read_bytes() == BOM + text
+
+
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (b"{", "no JSON"),
+        (b"{", "no JSON from line 1, column 2 on"),
         (b"\xff", "not UTF-8"),
         (b'{"hooks": []}', "hooks is not an object"),
         (b'{"hooks": {}, "hooks": {}}', "twice"),
@@ -664,6 +725,7 @@ def test_what_cannot_be_understood_is_refused_and_left(home: Home, data: bytes, 
         assert words in ended.err
     assert snapshot(home.config) == before
     assert words in called("doctor").out
+    assert "Expecting" not in called("doctor").out  # Python's words
 
 
 def test_settings_with_a_second_name_are_refused(home: Home) -> None:

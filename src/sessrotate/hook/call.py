@@ -52,12 +52,13 @@ _WAIT: Final = 60.0
 class Job:
     """What a call asks for: a session, and its live file as it was at the call.
 
-    `awaits` a compaction that is not on the disk yet.
+    `awaits` a compaction that is not on the disk yet; `problem` says why nothing can be done.
     """
 
     where: Place
     status: os.stat_result
     awaits: bool
+    problem: str | None = None
 
 
 def call(arguments: Sequence[str]) -> str | None:
@@ -116,7 +117,12 @@ def wanted(data: bytes, least: int) -> Job | None:
         is_ours = awaits or _event(found) == _ENDED
         if not is_ours or not isinstance(path, str) or not os.path.isabs(path):  # noqa: PTH117 - text
             return None
-        status = os.lstat(path)
+        others: list[str] = []
+        try:
+            status = os.lstat(path)
+        except FileNotFoundError:
+            path, *others = _by_id(session) or [path]
+            status = os.lstat(path)
         if not stat.S_ISREG(status.st_mode):
             return None
         if status.st_size < least and (awaits or not _is_rotated(path)):
@@ -129,7 +135,26 @@ def wanted(data: bytes, least: int) -> Job | None:
         where = find.live_of(Path(path))
     except SessrotateError:
         return None
-    return Job(where, status, awaits) if where.session == session else None
+    problem = None
+    if others:
+        problem = (
+            f"Claude Code named a file that does not exist, and {1 + len(others)} files have the "
+            "session's id."
+        )
+    return Job(where, status, awaits, problem) if where.session == session else None
+
+
+def _by_id(session: str) -> list[str]:
+    """Return the files that have a session's id.
+
+    A client in a worktree may name a file in the folder of another project, where there is none
+    (anthropics/claude-code #44450). Of a session in which nothing was said, there is no file.
+    """
+    from sessrotate.clients.claude import client as claude  # noqa: PLC0415 - as below
+
+    return [
+        str(path) for path in claude.sessions(session) if claude.session_of(path.name) == session
+    ]
 
 
 def _event(found: dict[str, Any]) -> tuple[object, object]:
@@ -153,6 +178,10 @@ def rotate(job: Job, least: int) -> None:
     from sessrotate.in_place import operations, rewound  # noqa: PLC0415 - as above
 
     where = job.where
+    if job.problem is not None:
+        with suppress(OSError, RefusedError):
+            notes.write(where, job.problem)
+        return
     if job.awaits:
         done = compaction.awaited(where, compaction.announced(job.status))
         if done is None or done.is_repeated_if_rotated:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from sessrotate import fs
 from sessrotate.clients.claude import client as claude
+from sessrotate.clients.common import BOM
 from sessrotate.errors import InUseError, RefusedError, printable, storage
 from sessrotate.hook import claude_settings
 from sessrotate.system import executable, ownership
@@ -89,7 +90,7 @@ def plan_install(least: str) -> Change:
     with _named(path):
         text = "{}\n" if before is None else _text(before)
         try:
-            after = claude_settings.install(text, line).encode()
+            after = _begin(before) + claude_settings.install(text, line).encode()
         except UnicodeEncodeError:
             raise RefusedError(
                 f"{printable(line)} is not UTF-8, which JSON must be: install sessrotate elsewhere."
@@ -107,12 +108,12 @@ def plan_remove() -> Change:
         first = _content(_backup(path))
     with _named(path):
         text = _text(before)
-        known = None if first is None else first.decode(errors="replace")
+        known = None if first is None else first.removeprefix(BOM).decode(errors="replace")
         left = claude_settings.remove(text, known)
         is_ours_alone = left != text and claude_settings.is_empty(left) and not path.is_symlink()
     if is_ours_alone and (known is None or not claude_settings.is_empty(known)):
         return Change(path, target, before, None, None)
-    return Change(path, target, before, left.encode(), None)
+    return Change(path, target, before, _begin(before) + left.encode(), None)
 
 
 def execute(change: Change) -> None:
@@ -165,9 +166,14 @@ def _content(path: Path) -> bytes | None:
         return None
 
 
+def _begin(data: bytes | None) -> bytes:
+    """Return the mark that an editor put before the text, if there is one: it stays."""
+    return BOM if data is not None and data.startswith(BOM) else b""
+
+
 def _text(data: bytes) -> str:
     try:
-        return data.decode()
+        return data.removeprefix(BOM).decode()
     except UnicodeDecodeError:
         raise RefusedError("It is not UTF-8, which JSON must be: fix that first.") from None
 

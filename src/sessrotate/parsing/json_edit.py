@@ -50,9 +50,11 @@ def document(text: str) -> dict[str, Any]:
         found = json.loads(text, parse_int=str, parse_float=str, parse_constant=_no_constant)
     except RecursionError:
         raise RefusedError("It is nested too deeply.") from None
+    except json.JSONDecodeError as error:
+        at = f"line {error.lineno}, column {error.colno}"
+        raise RefusedError(f"It is no JSON from {at} on: mend that first.") from None
     except ValueError as error:
-        reason = printable(str(error))
-        raise RefusedError(f"It is no JSON ({reason}): mend that first.") from None
+        raise RefusedError(f"It is no JSON ({printable(str(error))}): mend that first.") from None
     if not isinstance(found, dict):
         raise RefusedError("It is JSON, but no object: the client takes nothing else.")
     return found
