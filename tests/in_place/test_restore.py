@@ -184,7 +184,7 @@ def test_an_archive_that_was_put_aside_for_nothing_is_put_back(rotated: homes.Ho
     rotated.live.write_bytes(DATA)
     before = homes.snapshot(rotated.archive)
     with rotated.live.open("ab"), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(in_use, "check_unused", lambda *_: None)
+        patch.setattr(in_use, "check_unused", lambda *_, **__: None)
         with pytest.raises(InUseError):
             rotated.rotate(0, adopt=True)
     assert homes.snapshot(rotated.archive) == before

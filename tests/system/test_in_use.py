@@ -15,7 +15,7 @@ from sessrotate.errors import InUseError
 from sessrotate.system import in_use, lease
 from support import command_line, homes, processes
 from support.abilities import needs_open_files
-from support.command_line import ID, row, write
+from support.command_line import ID, called, row, write
 from support.homes import Home, refused
 
 if TYPE_CHECKING:
@@ -205,10 +205,41 @@ def test_a_writer_that_only_a_lease_finds_is_waited_for_and_then_named(
     home: Home, holding: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     process = holding(home.live, os.O_WRONLY)
-    monkeypatch.setattr(in_use, "check_unused", lambda *_: None)
+    monkeypatch.setattr(in_use, "check_unused", lambda *_, **__: None)
     begun = time.monotonic()
     refused(home, str(process.pid), error=InUseError)
     assert time.monotonic() - begun >= 0.2
+
+
+@needs_open_files
+@pytest.mark.parametrize("how", ["rotate", "restore", "archive"])
+def test_whoever_has_it_open_for_writing_is_waited_for(
+    home: Home, holding: Any, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    if how == "restore":
+        home.rotate()
+    process = holding(home.live, os.O_WRONLY)
+    looked: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        looked.append(seconds)
+        if len(looked) == 3:
+            process.communicate()
+
+    monkeypatch.setattr(time, "sleep", sleep)
+    ended = called(how, ID, "--wait", "30")
+    assert ended.code == 0
+    assert looked[:3] == [0.1] * 3
+    assert home.problems() == []
+
+
+@needs_open_files
+def test_nobody_waits_for_a_client_that_runs_the_session(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register(home, os.getpid())
+    monkeypatch.setattr(time, "sleep", lambda _: pytest.fail("it waited"))
+    assert called("rotate", ID, "--wait", "30").code == 75
 
 
 @needs_open_files
@@ -216,7 +247,7 @@ def test_a_writer_that_ends_in_time_is_no_hindrance(
     home: Home, holding: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     process = holding(home.live, os.O_WRONLY)
-    monkeypatch.setattr(in_use, "check_unused", lambda *_: None)
+    monkeypatch.setattr(in_use, "check_unused", lambda *_, **__: None)
     real = lease.read
 
     def read(fd: int) -> object:

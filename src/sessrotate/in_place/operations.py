@@ -144,7 +144,7 @@ def rotate_session(
             if planned.live is None and not planned.refusals:
                 return Rotated(planned, recovered)
             try:
-                rotate.check(planned, home, live=live)
+                rotate.check(planned, home, wait, live=live)
                 # Without a limit, no samples are read.
                 if least and _is_too_little(planned, gain.expected(planned, found.live), least):
                     return Rotated(planned, recovered, gains_too_little=True)

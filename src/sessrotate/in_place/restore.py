@@ -107,7 +107,7 @@ def execute(
             _bring_back(planned, found, progress)
             return
         here = found.live.identity()
-        in_use.check_unused(place, here, or_live=False)
+        in_use.check_unused(place, here, wait=wait, or_live=False)
         with swap.undone_unless_swapped(place, found.live), fs.Draft(place.draft) as draft:
             _write_history(planned, found, draft, progress)
             tail = _write_tail(planned, found.live, draft)

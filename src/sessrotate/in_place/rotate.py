@@ -232,7 +232,7 @@ def execute(
     it, the next run finishes.
     """
     source, place = _source(found), found.place
-    check(planned, place, live=live)
+    check(planned, place, wait, live=live)
     with storage("rotate the session"):
         sealed = _sealed(planned, source, progress)
         with swap.undone_unless_swapped(place, source):
@@ -243,15 +243,16 @@ def execute(
                 return swap.swap(place, source, draft, begun, was=planned.source, wait=wait)
 
 
-def check(planned: RotationPlan, place: Place, *, live: bool) -> None:
+def check(planned: RotationPlan, place: Place, wait: float = 0, *, live: bool) -> None:
     """Raise what keeps a plan from being carried out now: RefusedError, or InUseError.
 
-    With `live`, a client may run: that nobody writes is then left to the lease to prove.
+    `wait` is how many seconds to wait for those who have the live file open for writing. With
+    `live`, a client may run: that nobody writes is then left to the lease to prove.
     """
     if planned.refusals:
         raise RefusedError(" ".join(planned.refusals))
     if planned.live is not None and not live:
-        in_use.check_unused(place, planned.source)
+        in_use.check_unused(place, planned.source, wait=wait)
 
 
 def _sealed(

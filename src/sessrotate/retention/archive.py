@@ -113,10 +113,11 @@ def _bytes(where: Place, items: Iterable[str]) -> int:
     return sum(archive_files.size(where.live.parent / name) for name in items)
 
 
-def _checked(found: State) -> tuple[Source, dict[str, os.stat_result]]:
+def _checked(found: State, wait: float = 0) -> tuple[Source, dict[str, os.stat_result]]:
     """Return the live file, and by its name what is to be moved, the live file last.
 
-    Raises InUseError if somebody uses the session, RefusedError if it cannot be moved safely.
+    `wait` is how many seconds to wait for those who have it open for writing. Raises InUseError if
+    somebody uses the session, RefusedError if it cannot be moved safely.
     """
     where, source = found.place, found.live
     transaction.check_finished(found)
@@ -125,7 +126,7 @@ def _checked(found: State) -> tuple[Source, dict[str, os.stat_result]]:
             f"{printable(str(where.live))} is gone: `restore` brings it back from its archive."
         )
     archived_file.check_single(where)
-    in_use.check_unused(where, source.identity(), or_live=False)
+    in_use.check_unused(where, source.identity(), wait=wait, or_live=False)
     beside = agents.beside(where.live, where.session)
     items = {name: (where.live.parent / name).lstat() for name in beside}
     if reasons := [*_obstacles(where, source, items)]:
@@ -163,7 +164,7 @@ def _move_all(where: Place, wait: float) -> tuple[int, Note]:
     Returns how many bytes that is, and the note that says so.
     """
     with state.opened(where) as found:
-        source, items = _checked(found)
+        source, items = _checked(found, wait)
         source.thaw()
         here = source.identity()
         freed = _bytes(where, items)

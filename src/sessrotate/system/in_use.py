@@ -7,6 +7,7 @@ client opens the file for each batch of lines and closes it again. A lease is a 
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from sessrotate.system.source import Source
 
 _PROC: Final = Path("/proc")
+
+_PAUSE: Final = 0.1
+"""Seconds between two looks at who has a file open."""
 
 
 class Usable(Protocol):
@@ -121,11 +125,19 @@ def _written_by(process: str, files: Container[tuple[int, int]]) -> frozenset[tu
     return frozenset(found)
 
 
-def check_unused(place: Usable, live: FileIdentity, *, or_live: bool = True) -> None:
-    """Raise InUseError if a client or another process is known to use the live file."""
-    users = [*clients(place), *writers(live)]
-    if users:
-        raise busy(users, or_live=or_live)
+def check_unused(
+    place: Usable, live: FileIdentity, *, wait: float = 0, or_live: bool = True
+) -> None:
+    """Raise InUseError if a client or another process is known to use the live file.
+
+    `wait` is how many seconds to wait for those who have it open for writing. A client that runs
+    the session may do so for hours, and nobody waits for that.
+    """
+    deadline = time.monotonic() + wait
+    while users := [*clients(place), *writers(live)]:
+        if any(user.is_client for user in users) or time.monotonic() >= deadline:
+            raise busy(users, or_live=or_live)
+        time.sleep(_PAUSE)
 
 
 def lease_from_writers(source: Source, wait: float) -> lease.Answer:
