@@ -137,6 +137,25 @@ def test_what_nobody_wrote_is_named_beside_what_is_well(home: Home) -> None:
     assert snapshot(home.config) == before
 
 
+@pytest.mark.parametrize(
+    "before", [b"garbage line\n" * 6000, b"\0" * 70_000 + b"\n", b"[" * 100_000 + b"\n"]
+)
+def test_a_row_behind_much_that_is_none_keeps_a_file_from_being_called_no_session(
+    home: Home, before: bytes
+) -> None:
+    command_line.write(home.live.parent / f"{ID.replace('5', '6')}.jsonl", before + row(1))
+    assert called("doctor", "--json").document()["findings"] == []
+
+
+def test_nobody_is_told_to_remove_what_may_have_been_said(home: Home) -> None:
+    path = home.live.parent / f"{ID.replace('5', '6')}.jsonl"
+    command_line.write(path, row(1).decode().encode("utf-16"))
+    (found,) = called("doctor", "--json").document()["findings"]
+    assert found["path"] == str(path)
+    assert "Look at what it has" in found["detail"]
+    assert "emove" not in found["detail"].replace(str(path), "")
+
+
 def test_a_session_that_begins_with_a_long_line_is_no_stranger(home: Home) -> None:
     long = row(1, pad="p" * 300_000)
     command_line.write(home.live.with_name(f"{'c' * 8}.jsonl"), long + row(2))

@@ -6,6 +6,8 @@ Hidden files are somebody's (a file manager's), and not named. Only reads.
 
 from __future__ import annotations
 
+import os
+from functools import partial
 from io import FileIO
 from typing import TYPE_CHECKING, Final
 
@@ -14,15 +16,13 @@ from sessrotate.archive import own
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import DamagedError, printable
 from sessrotate.system import inside
+from sessrotate.system.source import PIECE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from sessrotate.archive.state import State
-
-_HEAD: Final = 64 * 1024
-"""Bytes of a file that tell whether it is a session."""
 
 _TOLD: Final = 3
 
@@ -93,12 +93,12 @@ def no_session(path: Path) -> str | None:
                 "in its place, or remove the link."
             )
         with FileIO(inside.opened_at(path), "rb") as file:
-            head = file.read(_HEAD)
+            pieces = iter(partial(file.read, PIECE), b"")
+            if not os.fstat(file.fileno()).st_size or claude.may_have_row(pieces):
+                return None
     except (DamagedError, OSError):
         return None
-    if not head or claude.recognise(head, is_whole=len(head) < _HEAD):
-        return None
     return (
-        f"{printable(str(path))} is called like a session and is none: no client reads it. Move or "
-        "remove it."
+        f"{printable(str(path))} is called like a session and has no row of one, so no client "
+        "shows anything of it. Look at what it has, and move it away."
     )

@@ -142,26 +142,86 @@ MESSAGES = [
     ),
     {"no": "id"},
     "a text",
+    message("f", content=1e300),
+    message("f", content="1e+300"),
 ]
+OTHERS: list[dict[str, Any]] = [
+    {},
+    {"summary": "s"},
+    {"summary": "t"},
+    {"memoryScratchpad": {"a": [1]}},
+]
+"""What a `.json` may have besides messages and what the client says anew."""
 
 
 @given(
     earlier=st.lists(st.sampled_from(MESSAGES), max_size=4),
     later=st.lists(st.sampled_from(MESSAGES), max_size=8),
+    other=st.sampled_from(OTHERS),
+    first=st.sampled_from(OTHERS),
+    changed=st.sampled_from(OTHERS),
     spaced=st.booleans(),
     torn=st.sampled_from([None, None, None, 1, 2, 3, 40]),
 )
 def test_a_json_is_a_copy_only_if_each_of_its_messages_is_a_line_of_the_jsonl(
-    earlier: list[Any], later: list[Any], spaced: bool, torn: int | None
+    earlier: list[Any],
+    later: list[Any],
+    other: dict[str, Any],
+    first: dict[str, Any],
+    changed: dict[str, Any],
+    spaced: bool,
+    torn: int | None,
 ) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / f"{STEM}.json"
-        whole = json.dumps(metadata(messages=earlier), indent=2 if spaced else None)
+        whole = json.dumps(metadata(messages=earlier, **other), indent=2 if spaced else None)
         path.write_text(whole[: -torn if torn else None])
-        lines = [json.dumps(each, sort_keys=True) for each in (metadata(), *later)]
+        rows = (metadata(lastUpdated="later", **first), *later, {"$set": changed})
+        lines = [json.dumps(each, sort_keys=True) for each in rows]
         path.with_suffix(".jsonl").write_text("\n".join(lines))
-        expected = bool(earlier) and not torn and all(each in later for each in earlier)
+        is_whole = not torn and other in ({}, first, changed)
+        expected = bool(earlier) and is_whole and all(each in later for each in earlier)
         assert copied.is_copied(path) is expected
+
+
+@pytest.mark.parametrize(
+    "whole",
+    [
+        b'{"messages":[{"id":"a"}],"messages":{"text":"b"}}',
+        b'{"messages":[{"id":"a"}],"messages":[{"id":"b"}]}',
+        b'{"messages":[{"id":"a","content":"lost","content":"x"}]}',
+        b'{"messages":[{"id":"a","content":1e999}]}',
+        b'{"messages":[{"id":"a","content":NaN}]}',
+        b'{"messages":[{"id":"a"}]} behind',
+        b'{"messages":[]}',
+        b"[]",
+        b"",
+    ],
+)
+def test_a_json_that_says_more_than_two_readers_see_is_no_copy(
+    tmp_path: Path, whole: bytes
+) -> None:
+    path = tmp_path / f"{STEM}.json"
+    path.write_bytes(whole)
+    rows = [b'{"id":"a"}', b'{"content":"x","id":"a"}', b'{"id":"a","content":2e999}']
+    path.with_suffix(".jsonl").write_bytes(file(metadata(), *rows, b'{"id":"a","content":NaN}'))
+    assert not copied.is_copied(path)
+
+
+@pytest.mark.parametrize("target", [f"{STEM}.json", "elsewhere"])
+def test_a_link_that_is_called_like_its_copy_proves_nothing(tmp_path: Path, target: str) -> None:
+    """Both are one file, or the other may be gone tomorrow."""
+    path = tmp_path / f"{STEM}.json"
+    for name in (path.name, "elsewhere"):
+        (tmp_path / name).write_bytes(b'{"messages":[\n{"id":"a"}\n]}')
+    path.with_suffix(".jsonl").symlink_to(target)
+    assert not copied.is_copied(path)
+
+
+def test_a_json_is_no_copy_of_what_no_list_shows(chats: Path) -> None:
+    (chats / f"{STEM}.json").write_text(json.dumps(metadata(messages=[message("a")])))
+    (chats / f"{STEM}.jsonl").write_bytes(file(metadata(kind="subagent"), message("a")))
+    assert [path.suffix for path in gemini_json.sessions()] == [".json"]
 
 
 @pytest.mark.parametrize("larger", ["earlier", "later"])

@@ -19,6 +19,7 @@ from sessrotate.clients.common import BOM, count, has_row, iso_time, listed, nam
 from sessrotate.model import Boundary
 from sessrotate.parsing import json_line
 from sessrotate.parsing.json_typed import DECLINED
+from sessrotate.parsing.records import records
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -102,6 +103,11 @@ def recognise(head: bytes, *, is_whole: bool) -> bool:
     """Tell by the first bytes of a file whether it is a session of this client."""
     head = head.removeprefix(BOM)
     return has_row(head, is_whole=is_whole, is_row=_is_row, may_begin_row=_may_begin_row)
+
+
+def may_have_row(pieces: Iterable[bytes]) -> bool:
+    """Tell whether a row is anywhere in a file, or may be in a line over 8 MiB."""
+    return any(recognise(each.line, is_whole=each.is_whole) for each in records(pieces, 0))
 
 
 def _may_begin_row(head: bytes) -> bool:

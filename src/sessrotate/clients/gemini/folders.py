@@ -71,7 +71,7 @@ def sessions(prefix: str = "", *, suffix: str) -> Iterator[Path]:
     too. Found so, a file in which nobody has said anything does not count: 0.61.0 leaves such a
     one, of the same uuid, at each resume. Nor does a `.json` all of which is in a `.jsonl`.
     """
-    yield from (path for path in _files(prefix, suffix) if not is_copied(path))
+    yield from (path for path in _files(prefix, suffix) if not _is_copy(path))
 
 
 def copied(prefix: str = "") -> Iterator[Path]:
@@ -79,7 +79,7 @@ def copied(prefix: str = "") -> Iterator[Path]:
 
     0.39 and later resume a `.json` so: what it holds is copied, and it stays as it is (0.61.0).
     """
-    yield from (path for path in _files(prefix, ".json") if is_copied(path))
+    yield from (path for path in _files(prefix, ".json") if _is_copy(path))
 
 
 def _files(prefix: str, suffix: str) -> Iterator[Path]:
@@ -90,6 +90,11 @@ def _files(prefix: str, suffix: str) -> Iterator[Path]:
                 stem = name.removesuffix(suffix)
                 if stem.startswith(prefix) or _is_known_as(path, stem, prefix):
                     yield path
+
+
+def _is_copy(path: Path) -> bool:
+    """Tell whether a client goes on in another file that has all of this one."""
+    return is_copied(path) and _sight(path.with_suffix(".jsonl")).standing == "session"
 
 
 def _is_known_as(path: Path, stem: str, prefix: str) -> bool:
