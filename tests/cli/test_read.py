@@ -119,6 +119,12 @@ second answer
 """
 
 
+HIDDEN = (
+    "sessrotate: Hidden: 2 records of agents, 2 records of the client, 1 attachment, 1 record with "
+    "thinking. --include sidechains,meta,attachments,thinking shows them.\n"
+)
+
+
 def sized(text: str) -> str:
     """Return a text with the offsets of the two lines that are no records in these bytes."""
     return text.replace("797", str(LAST.index(TORN))).replace("1030", str(LAST.index(LATIN)))
@@ -139,7 +145,8 @@ def test_all_of_it_is_shown_with_history(home: Home, rotated: bool) -> None:
         home.rotate()
     expected = sized(HEAD + TAIL)
     ended = piped("read", home.live, "--history", env=home.env)
-    assert (ended.code, ended.out, ended.err) == (0, expected, "")
+    assert (ended.code, ended.out, ended.err) == (0, expected, HIDDEN)
+    assert piped("read", home.live, "--history", "--quiet", env=home.env).err == ""
 
 
 @pytest.mark.parametrize("rotated", [False, True])
@@ -335,6 +342,29 @@ def test_what_is_old_is_not_shown(path: Path) -> None:
     assert ended.err == "sessrotate: Nothing matches.\n"
     assert piped("read", path, "--since", "2h", "--quiet").err == ""
     assert "last answer" in shown(path, "--until", "2h")
+
+
+def test_an_empty_result_says_what_is_hidden_and_how_to_see_it(tmp_path: Path) -> None:
+    path = write(tmp_path / f"{ID}.jsonl", BRANCHED)
+    ended = piped("read", path, "--history", "--grep", "of the agent")
+    assert (ended.code, ended.out) == (0, "")
+    assert ended.err == (
+        "sessrotate: Nothing matches. Hidden: 1 record of agents. --include sidechains shows "
+        "them.\n"
+    )
+    assert "of the agent" in shown(
+        path, "--history", "--grep", "of the agent", "--include", "sidechains"
+    )
+    path.write_bytes(prompt(1, "caveat", isMeta=True))
+    ended = piped("read", path, "--history")
+    assert ended.err == (
+        "sessrotate: There is nothing to show. Hidden: 1 record of the client. --include meta "
+        "shows them.\n"
+    )
+    ended = piped("read", path, "--history", "--turns")
+    assert ended.err == (
+        "sessrotate: There is nothing to show. Without --turns, there may be more.\n"
+    )
 
 
 def test_a_record_that_never_comes_is_an_error(path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -29,9 +30,14 @@ if TYPE_CHECKING:
 NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
 
-def chosen(data: bytes, choice: Choice) -> list[Viewed]:
-    found = select.chosen(records([data], 0), claude_view.view, choice, lambda _record: None)
-    return list(found)
+def chosen(
+    data: bytes, choice: Choice, hidden: Callable[[str], None] = lambda _word: None
+) -> list[Viewed]:
+    return [
+        *select.chosen(
+            records([data], 0), claude_view.view, choice, lambda _record: None, hidden=hidden
+        )
+    ]
 
 
 def lines(data: bytes, choice: Choice) -> list[bytes]:
@@ -104,6 +110,28 @@ def test_what_is_hidden_is_what_was_not_asked_for(data: bytes, include: frozense
         if value is None or (value["type"] != "mode" and hidden(value) in {None, *include})
     ]
     assert lines(data, Choice(include=include)) == expected
+
+
+@examples(150)
+@given(
+    data=SESSIONS,
+    include=st.frozensets(st.sampled_from(sorted(select.EVERYTHING))),
+    grep=st.sampled_from([None, "a", "1", "out"]),
+)
+def test_what_is_hidden_is_counted_by_the_word_that_shows_it(
+    data: bytes, include: frozenset[str], grep: str | None
+) -> None:
+    expected: Counter[str] = Counter()
+    for line, value in rows_of(data):
+        word = None if value is None or value["type"] == "mode" else hidden(value)
+        if word is not None and word not in include:
+            (item,) = chosen(line, Choice(include=select.EVERYTHING))
+            expected[word] += grep is None or any(grep in text for text in select.texts(*item))
+    told: list[str] = []
+    pattern = None if grep is None else re.compile(grep)
+    choice = Choice(include=include, grep=pattern)
+    chosen(data, choice, told.append)
+    assert Counter(told) == +expected
 
 
 @examples(150)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -33,6 +34,14 @@ BATCH: Final = 64 * 1024
 
 NARROWEST: Final = 40
 """Columns that a line is given at least, however narrow the terminal."""
+
+_CALLED: Final = {
+    "sidechains": ("record", " of agents"),
+    "meta": ("record", " of the client"),
+    "attachments": ("attachment", ""),
+    "thinking": ("record", " with thinking"),
+}
+"""What one record is called that is hidden by default, by the words of --include."""
 
 _TOLD: Final = 64
 """Records between two looks at the progress bar."""
@@ -208,12 +217,18 @@ def _show(
     quiet: bool,
 ) -> None:
     shown = unsearched = 0
+    hidden: Counter[str] = Counter()
 
     def not_searched(_record: Record) -> None:
         nonlocal unsearched
         unsearched += 1
 
-    items = select.chosen(records, session.view, choice, not_searched, session.reader)
+    def hide(word: str) -> None:
+        hidden[word] += 1
+
+    items = select.chosen(
+        records, session.view, choice, not_searched, reader=session.reader, hidden=hide
+    )
     with pager.output() as write:
         for piece in _batches(_PIECES[output](session, items, choice), choice):
             write(piece)
@@ -221,9 +236,28 @@ def _show(
     if unsearched and not quiet:
         count = common.count(unsearched, "line")
         streams.warn(f"{count} longer than 8 MiB could not be searched.")
-    if not shown and not quiet:
-        is_chosen = bool(choice.grep or choice.since or choice.until)
-        streams.warn("Nothing matches." if is_chosen else "There is nothing to show.")
+    left_out = _left_out(choice, hidden, is_empty=not shown)
+    if left_out and not quiet:
+        streams.warn(left_out)
+
+
+def _left_out(choice: select.Choice, hidden: Counter[str], *, is_empty: bool) -> str:
+    """Return what is not shown, and how to see it; empty if that is nothing."""
+    is_limited = bool(choice.grep or choice.since or choice.until)
+    nothing = "Nothing matches." if is_limited else "There is nothing to show."
+    told = [nothing] if is_empty else []
+    if choice.turns:  # who asks for turns knows what else there is, unless there are none
+        return " ".join([*told, "Without --turns, there may be more."]) if is_empty else ""
+    words = [word for word in _CALLED if hidden[word]]
+    if words:
+        counted = ", ".join(_counted(word, hidden[word]) for word in words)
+        told.append(f"Hidden: {counted}. --include {','.join(words)} shows them.")
+    return " ".join(told)
+
+
+def _counted(word: str, number: int) -> str:
+    one, which = _CALLED[word]
+    return common.count(number, one) + which
 
 
 def _batches(pieces: Iterator[bytes], choice: select.Choice) -> Iterator[bytes]:

@@ -116,13 +116,16 @@ def chosen(
     view: Callable[[Record], View | None],
     choice: Choice,
     unsearched: Callable[[Record], None],
+    *,
     reader: Reader | None = None,
+    hidden: Callable[[str], None] = lambda _word: None,
 ) -> Iterator[Viewed]:
     """Yield the records to show, each with as much of its view as is to be shown.
 
     `reader` is what the views are from, if it is a client's own. `unsearched` is called with each
-    record that is too long to be searched. Raises WrongUsageError, at the end, if no record has the
-    uuid that `since` or `until` gives.
+    record that is too long to be searched, and `hidden`, with the word of `INCLUDABLE`, for each
+    of which something would be shown if `choice.include` had that word. Raises WrongUsageError, at
+    the end, if no record has the uuid that `since` or `until` gives.
     """
     if choice.is_everything:
         return ((record, None) for record in records)
@@ -134,7 +137,7 @@ def chosen(
         records = _sieved(records, sieve_for(grep, reader), uuids)
     items = _within(((record, view(record)) for record in records), choice.since, choice.until)
     if choice.include is not None:
-        items = _shown(items, choice.include)
+        items = _shown(items, choice, hidden)
     if choice.turns:
         items = _turns(items)
     return items if grep is None else _matching(items, grep, unsearched)
@@ -192,16 +195,30 @@ def _within(
             )
 
 
-def _shown(items: Iterable[Viewed], include: frozenset[str]) -> Iterator[Viewed]:
-    hidden = [is_it for word, is_it in _HIDDEN.items() if word not in include]
+def _shown(
+    items: Iterable[Viewed], choice: Choice, hidden: Callable[[str], None]
+) -> Iterator[Viewed]:
+    include, grep = choice.include or frozenset(), choice.grep
+    hides = {word: is_it for word, is_it in _HIDDEN.items() if word not in include}
     with_thinking = "thinking" in include
+
+    def is_wanted(record: Record, view: View) -> bool:
+        return grep is None or any(grep.search(text) for text in texts(record, view))
+
     for record, view in items:
         if view is None:
             yield record, view
             continue
-        if view.kind == "other" or any(is_it(view) for is_it in hidden):
+        if view.kind == "other":
+            continue
+        word = next((word for word, is_it in hides.items() if is_it(view)), None)
+        if word is not None:
+            if is_wanted(record, view):
+                hidden(word)
             continue
         if not with_thinking and any(isinstance(block, Thinking) for block in view.blocks):
+            if is_wanted(record, _only(view, Thinking)):
+                hidden("thinking")
             kept = tuple(block for block in view.blocks if not isinstance(block, Thinking))
             if not kept:
                 continue

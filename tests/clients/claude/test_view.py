@@ -195,7 +195,12 @@ def test_a_block_is_read_by_its_type(block: Any, expected: Block) -> None:
     assert of({"type": "user", "message": {"content": [block]}}).blocks == (expected,)
 
 
-# getagentseal/codeburn PR #450: other programs write a block where clients write a list of them.
+# getagentseal/codeburn PR #450: other programs write a text or a block where clients write a list.
+@pytest.mark.parametrize("kind", ["user", "assistant"])
+def test_a_message_that_is_a_text_is_that_text(kind: str) -> None:
+    assert of({"type": kind, "message": "a"}).blocks == (Text("a"),)
+
+
 def test_a_content_that_is_one_block_is_that_block() -> None:
     block = {"type": "text", "text": "a"}
     assert of({"type": "user", "message": {"content": block}}).blocks == (Text("a"),)

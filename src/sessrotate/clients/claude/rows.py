@@ -140,14 +140,20 @@ class Shown(Row, rename="camel"):
     is_compact_summary: bool = False  # it is what a compaction left of the conversation
     is_visible_in_transcript_only: bool = False  # it is not sent to the model
     agent_id: str | None = None  # the agent whose transcript this is
-    message: Said | None = None
+    message: Said | str | None = None
     content: Any = None  # of a `system` row: a text
     attachment: Any = None  # of an `attachment` (2.1.112): an object that has a type
     rendered: Any = None  # of an `attachment` (2.1.300): what the model was told of it, as messages
 
+    @property
+    def said(self) -> Said:
+        """Its message; one that is a text, which clients do not write, is its content."""
+        message = self.message
+        return message if isinstance(message, Said) else Said(content=message)
+
     def blocks(self, kind: str) -> Iterator[dict[str, Any]]:
         """Yield the blocks of its message that have this type."""
-        content = self.message and self.message.content
+        content = self.said.content
         for block in content if isinstance(content, list) else ():
             if isinstance(block, dict) and block.get("type") == kind:
                 yield block

@@ -198,7 +198,7 @@ def _lines_with(pattern: re.Pattern[bytes], edge: bytes) -> Iterator[bytes]:
 
 
 def _texts(row: Shown) -> list[str]:
-    content = row.message and row.message.content
+    content = row.said.content
     if isinstance(content, str):
         return [content]
     return [text(block, "text") or "" for block in row.blocks("text")]

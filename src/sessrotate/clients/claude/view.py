@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import astuple
 
-from sessrotate.clients.claude.rows import Said, shown_of
+from sessrotate.clients.claude.rows import shown_of
 from sessrotate.clients.common import count, text
 from sessrotate.clients.view import (
     Block,
@@ -49,7 +49,7 @@ def view(record: Record) -> View | None:
     if row is None:
         return None
     kind = KINDS.get(row.type or "", "other")
-    message = row.message or Said()
+    message = row.said
     return View(
         kind=kind,
         type=row.subtype or row.type or "",
@@ -69,7 +69,7 @@ def view(record: Record) -> View | None:
 
 
 def _message(row: Shown) -> tuple[Block, ...]:
-    return () if row.message is None else _content(row.message.content)
+    return _content(row.said.content)
 
 
 def _attachment(row: Shown) -> tuple[Block, ...]:
