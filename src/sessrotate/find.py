@@ -20,6 +20,7 @@ from sessrotate.clients.common import UUID
 from sessrotate.clients.preview import EDGE, edges_of
 from sessrotate.errors import RefusedError, SessrotateError, WrongUsageError, printable
 from sessrotate.segments import compressed_session
+from sessrotate.system import user_folders
 from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ def path_of(session: str) -> Path:
     # Clients keep a folder beside a session that is called like it.
     is_folder = path.is_dir() and len(session) >= SHORTEST_PREFIX
     if os.sep in session or (os.path.lexists(session) and not is_folder):
+        if not path.is_absolute():
+            user_folders.check_here()
         return path
     if len(session) < SHORTEST_PREFIX:
         raise WrongUsageError(

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import pytest
 
+from support import homes
 from support.command_line import (
     COMMAND,
     ENVIRONMENT,
@@ -29,6 +30,7 @@ from support.command_line import (
     patched,
     piped,
     raw_controls,
+    row,
     segments_of,
     session,
     without_ansi,
@@ -650,3 +652,62 @@ def test_the_source_keeps_its_time_and_mode(source: Path) -> None:
         after.st_mode,
         after.st_ino,
     )
+
+
+# ── a session that has an archive ────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("state", ["rotated", "put away", "both"])
+def test_of_a_session_that_has_an_archive_the_whole_history_is_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str
+) -> None:
+    home = homes.home(tmp_path, monkeypatch, session())
+    if state != "put away":
+        home.rotate(codec="zstd")
+        home.append(row(99))
+    if state != "rotated":
+        assert called("archive", ID).code == 0
+    data = session() + (row(99) if state != "put away" else b"")
+    before = homes.snapshot(home.config)
+    told = called("split", ID, "--out", tmp_path / "set", "--dry-run")
+    assert not (tmp_path / "set").exists()
+    ended = called("split", ID, "--out", tmp_path / "set")
+    assert (told.code, ended.code, ended.err) == (0, 0, "")
+    assert f"Wrote {len(segments_of(data))} segments" in ended.out
+    assert_is_exact(tmp_path / "set", data)
+    assert homes.snapshot(home.config) == before
+
+
+def test_what_was_pruned_is_left_out_of_a_cut_and_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = homes.home(tmp_path, monkeypatch, session())
+    home.rotate()
+    assert called("prune", ID, "--keep-last", "1", "--yes").code == 0
+    ended = called("split", ID, "--out", tmp_path / "set")
+    assert ended.code == 0
+    assert "pruned" in ended.err
+    assert_is_exact(tmp_path / "set", b"".join(segments_of(session())[-2:]))
+
+
+def test_a_current_folder_that_was_removed_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = homes.home(tmp_path, monkeypatch, session())
+    (here := tmp_path / "here").mkdir()
+    monkeypatch.chdir(here)
+    here.rmdir()
+    needing = (
+        ("split", ID),
+        ("stitch", ID, "-o", "x"),
+        ("read", "./x"),
+        ("list", "--project", "."),
+        ("search", "row", "--project", "x"),
+    )
+    for words in needing:
+        ended = called(*words)
+        assert_one_sentence(ended, 77)
+        assert "The current folder was removed" in ended.err
+    for other in (("list",), ("read", ID), ("verify", ID), ("rotate", ID), ("search", "row")):
+        assert called(*other).code == 0, other
+    assert home.stitched() == session()

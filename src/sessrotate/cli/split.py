@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -10,13 +12,16 @@ from typing import Annotated
 import typer
 
 from sessrotate import find, fs, model
+from sessrotate.archive import place, state
 from sessrotate.cli import in_place as rotation
 from sessrotate.cli import streams
 from sessrotate.cli.options import DryRun, Json, Quiet, SessionOrNone, Wait, Yes, flag, sized
 from sessrotate.errors import RequestError, WrongUsageError, printable
+from sessrotate.reading import stitch
 from sessrotate.render import segment_table
 from sessrotate.render import split as render_split
 from sessrotate.segments import compressed_session, split
+from sessrotate.system.source import Source
 
 
 class Layout(StrEnum):
@@ -83,8 +88,8 @@ def command(
 ) -> None:
     """Cut a session at its compactions into numbered segments.
 
-    The session itself is only read. The folder must be absent or empty. `stitch` gives you back
-    the session's exact bytes.
+    The session itself is only read; of one that has an archive, all of its history is cut. The
+    folder must be absent or empty. `stitch` gives you back the session's exact bytes.
 
     With --in-place, it is `rotate`: the session's own file becomes small.
     """
@@ -151,7 +156,7 @@ def _to_folder(
     A dry run raises the refusal that the run would raise.
     """
     refusal, left = None, 0
-    with compressed_session.opened(path) as source:
+    with _opened(path, _straight(out or Path())) as source:
         if compressed_session.is_session(path.name) and not quiet:
             name = printable(path.name)
             streams.message(f"sessrotate: {name} is compressed; its content is split.")
@@ -184,6 +189,24 @@ def _to_folder(
     if dry_run and not as_json:
         room = fs.free_bytes(folder)
         streams.write_lines(render_split.would(planned, folder, room, left))
+
+
+@contextmanager
+def _opened(path: Path, folder: Path) -> Iterator[Source]:
+    """Open a session, all of it: of one that has an archive, the history there too.
+
+    The whole of such a one stands in a file without a name for that, in `folder` or above it.
+    """
+    where = place.of(path)
+    with ExitStack() as stack:
+        found = None if where is None else stack.enter_context(state.opened(where))
+        if found is None or not found.is_rotated:
+            yield stack.enter_context(compressed_session.opened(path))
+            return
+        above = next(each for each in (folder, *folder.absolute().parents) if each.is_dir())
+        pieces = stitch.stream(found, streams.warn)
+        whole = compressed_session.ComposedSession(found.place.live, pieces, above)
+        yield stack.enter_context(whole)
 
 
 def _straight(folder: Path) -> Path:

@@ -16,7 +16,14 @@ from io import TextIOWrapper
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import fs
-from sessrotate.errors import SessrotateError, StorageError, WrongUsageError, printable, storage
+from sessrotate.errors import (
+    SessrotateError,
+    StorageError,
+    WrongUsageError,
+    printable,
+    storage,
+)
+from sessrotate.system import user_folders
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -137,7 +144,12 @@ def guarded(action: Callable[[], object]) -> int:
     """Run an action; return its exit code, with any error reported as a sentence."""
     try:
         with storage("write to standard output"):  # every other operation names its own errors
-            action()
+            try:
+                action()
+            except FileNotFoundError as error:
+                if error.filename is None:  # a path was to be completed by the current folder
+                    user_folders.check_here()
+                raise
     except SessrotateError as error:
         drop_output()
         return failed(str(error), error.exit_code)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from sessrotate import fs
 from sessrotate.cli import streams
 from sessrotate.errors import RefusedError, StorageError, printable, storage
+from sessrotate.system import user_folders
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -34,6 +35,8 @@ def write(
     overwritten. Raises ClosedPipe if `path` is a pipe whose reader has gone, StorageError as the
     system reports.
     """
+    if not path.is_absolute():
+        user_folders.check_here()
     try:
         with (
             storage("write the output"),

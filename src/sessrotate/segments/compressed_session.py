@@ -1,7 +1,9 @@
-"""A session file that its client compressed, open like any other: any bytes of it, by offset.
+"""A session that is in no file as it is, open like any other: any bytes of it, by offset.
 
-Rule: it is only read. What it decompresses to stands in a file without a name, beside it or where
-temporary files go, which is gone when it is closed, by whatever.
+Its client compressed it, or its parts are in an archive.
+
+Rule: it is only read. What it comes to stands in a file without a name, which is gone when it is
+closed, by whatever.
 """
 
 from __future__ import annotations
@@ -20,6 +22,8 @@ from sessrotate.segments.segment_set import content
 from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from sessrotate.model import FileIdentity
 
 _SUFFIX: Final = names.CODEC_SUFFIX["zstd"]
@@ -86,6 +90,27 @@ class CompressedSession(Source):
         super().check_unreplaced()
         if os.fstat(self._compressed).st_mtime_ns != self._was.modified_ns:
             raise InUseError("The session file was changed while it was read; try again.")
+
+
+class ComposedSession(Source):
+    """A session that is put together from its parts, under the name of its live file."""
+
+    def __init__(self, path: Path, pieces: Iterable[memoryview], folder: Path) -> None:
+        """Write the pieces to a file without a name in `folder`.
+
+        Raises what `pieces` does, and StorageError if there is no room.
+        """
+        with ExitStack() as failed:
+            fd = _scratch(folder)
+            failed.callback(os.close, fd)
+            for piece in pieces:
+                with storage("put the session together"):
+                    fs.write_all(fd, piece)
+            super().__init__(path, fd)
+            failed.pop_all()
+
+    def check_unreplaced(self) -> None:
+        """Do nothing: nobody else has what was put together."""
 
 
 def _scratch(folder: Path) -> int:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from sessrotate import platforms
+from sessrotate.errors import RefusedError
 
 NAME: Final = "sessrotate"
 
@@ -20,6 +21,16 @@ _ELSEWHERE: Final = {
     "win32": ("LOCALAPPDATA", "AppData/Local"),
 }
 """Systems with one folder for all: the variable that names it, and where it is in the home."""
+
+
+def check_here() -> None:
+    """Raise RefusedError if the current folder was removed, which a relative path needs."""
+    try:
+        os.getcwd()  # noqa: PTH109 - whether it fails
+    except FileNotFoundError:
+        raise RefusedError(
+            "The current folder was removed: change to another one, then try again."
+        ) from None
 
 
 def config_file(platform: str = platforms.NAME) -> Path:
