@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from sessrotate import fs
 from sessrotate.archive import copies, found_files, place, restored, state
 from sessrotate.errors import (
     DamagedError,
@@ -17,6 +18,7 @@ from sessrotate.errors import (
     RequestError,
     SessrotateError,
     StorageError,
+    is_full,
     printable,
     storage,
 )
@@ -151,7 +153,11 @@ def rotate_session(
                 before = gain.measured(home)
                 with storage("rotate the session"):
                     retire.forget(home)
-                with _aside(home, planned), progress("Checking", planned.end) as checking:
+                with (
+                    _aside(home, planned),
+                    _room(home, planned),
+                    progress("Checking", planned.end) as checking,
+                ):
                     seconds = rotate.execute(planned, found, wait, checking, live=live)
             except RequestError as error:
                 return Rotated(planned, recovered, refusal=error)
@@ -253,6 +259,25 @@ def _recover(where: Place, wait: float, progress: Progress) -> Recovery:
             return recover.recover(where, wait, sealing)
         except DamagedError as error:
             raise found_files.with_way_out(where, error) from error
+
+
+@contextmanager
+def _room(where: Place, planned: RotationPlan) -> Iterator[None]:
+    """Say of a full disk how much room is missing, and what makes some."""
+    try:
+        yield
+    except StorageError as error:
+        if not is_full(error):
+            raise
+        needs, free = planned.bytes_after, fs.free_bytes(where.archive)
+        missing = ""
+        if free is not None and free < needs:
+            missing = f", and {free:,} are free: make room for {needs - free:,} more"
+        raise StorageError(
+            f"Cannot rotate the session: the disk is full. It needs {needs:,} bytes for the new "
+            f"live file{missing}, then try again. A smaller session needs less, and "
+            "`sessrotate prune --all --empty-trash` frees what is in the trash."
+        ) from error.__cause__
 
 
 @contextmanager

@@ -181,6 +181,9 @@ def of_place(where: Place, folder: ProjectFolder, unread: Unread) -> FoundSessio
         return None
     held = held or NOTHING
     newest = here or held.away
+    header = None if newest is None or held.segments else _header(where, newest)
+    if header is not None and _is_unfinished(where):  # all of it is there, and soon in segments
+        held = replace(held, content_bytes=header.start)
     seen = _preview(where.session, newest, held)
     if seen.title.source == "none" and where.session in folder.titles:
         seen = replace(seen, title=folder.titles[where.session])
@@ -232,6 +235,7 @@ def _found(
         project=sight.folder or ("" if where is None else where.project),
         path=path,
         is_live=here is not None,
+        is_away=here is None and held.away is not None,
         bytes=0 if here is None else here.size,
         archived_bytes=held.content_bytes,
         archived_disk_bytes=held.disk_bytes + trashed,
@@ -265,6 +269,11 @@ def _preview(session: str, newest: Edges | None, held: ArchiveSummary) -> Sight:
     return file_edges.sight(session, newest, held.head)
 
 
+def _is_unfinished(where: Place) -> bool:
+    """Tell whether a rotation was interrupted, which the next run finishes."""
+    return (where.archive / names.INTENT).exists()
+
+
 def _compactions(
     where: Place, newest: Edges | None, held: ArchiveSummary, unread: Unread
 ) -> tuple[int | None, int | None]:
@@ -272,11 +281,10 @@ def _compactions(
     if newest is None:
         return held.compactions, 0
     header = _header(where, newest)
-    if header is not None and not held.segments:
-        is_begun = (where.archive / names.INTENT).exists()
-        what = "a rotation that is unfinished" if is_begun else "history that are not here"
+    if header is not None and not held.segments and not _is_unfinished(where):
         unread(
-            str(where.archive), f"{header.start:,} bytes of {what}: `sessrotate doctor` says more"
+            str(where.archive),
+            f"{header.start:,} bytes of history that are not here: `sessrotate doctor` says more",
         )
     if (header is None) != (not held.segments):
         return None, None  # the live file does not go on from its archive: `doctor` says why
