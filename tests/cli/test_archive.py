@@ -41,7 +41,9 @@ def test_a_session_is_put_away_and_comes_back(home: Home) -> None:
     done = called("archive", ID)
     assert (done.code, done.err) == (0, "")
     assert " done\n" in done.out
-    assert done.out.endswith("1 session; 3.2 KiB left the client's folder.\n"), done.out
+    assert done.out.endswith(
+        "1 session; 3.2 KiB left the client's folder, which freed nothing on disk.\n"
+    ), done.out
     assert not home.live.exists()
     assert called("stitch", ID[:8], "-o", str(home.config / "out")).code == 0
     assert (home.config / "out").read_bytes() == DATA
@@ -67,7 +69,7 @@ def test_a_dry_run_shows_the_same_and_changes_nothing(home: Home) -> None:
     assert done.code == 0
     assert "planned" in done.out
     assert done.out.endswith(
-        "1 session; 3.2 KiB would leave the client's folder, which frees about 2.9 KiB on disk.\n"
+        "1 session; 3.2 KiB would leave the client's folder, which frees nothing on disk.\n"
     )
     document = called("archive", "--dry-run", "--json", ID).document()
     assert document["dry_run"] is True
@@ -109,18 +111,22 @@ def test_what_is_told_before_is_what_the_disk_gains(
 
 
 def test_json_says_what_became_of_each(home: Home) -> None:
+    before = disk_use.of(home.config)
     document = called("archive", "--json", ID).document()
     (entry,) = document["sessions"]
+    assert entry["disk_bytes_gained"] == document["disk_bytes_gained"]
+    gained = entry.pop("disk_bytes_gained")
+    assert gained == pytest.approx(before - disk_use.of(home.config), abs=8 * 4096)
     stored = entry.pop("bytes_stored")
     assert 0 < stored < len(DATA)
     assert entry == {
         "session": ID,
         "path": str(home.live),
-        "bytes_freed": len(DATA),
+        "bytes_moved": len(DATA),
         "result": "done",
         "reason": None,
     }
-    assert document["bytes_freed"] == len(DATA)
+    assert document["bytes_moved"] == len(DATA)
     assert document["dry_run"] is False
 
 

@@ -29,7 +29,10 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
 def test_it_says_how_much_became_how_much(home: Home) -> None:
     ended = piped("compress", ID, env=home.env)
     assert (ended.code, ended.err) == (0, "")
-    assert re.fullmatch(rf"{ID}: 3 segments, [\d.]+ KiB became [\d.]+ (KiB|bytes)\.\n", ended.out)
+    assert re.fullmatch(
+        rf"{ID}: 3 segments, [\d.]+ KiB became [\d.]+ (KiB|B), 12.0 KiB freed on disk\.\n",
+        ended.out,
+    )
     assert not list(home.archive.glob("*.jsonl"))
     again = piped("compress", ID, env=home.env)
     assert (again.code, again.out) == (0, f"{ID}: nothing to compress.\n")
@@ -50,6 +53,7 @@ def test_json_has_the_figures_of_the_files(home: Home) -> None:
         "segments": 3,
         "bytes_before": before,
         "bytes_after": after,
+        "disk_bytes_gained": 3 * 4096,
     }
     other = entries["second-session"]
     assert document["bytes_before"] == before + other["bytes_before"]
@@ -63,7 +67,7 @@ def test_of_all_archives_those_that_need_nothing_are_only_counted(home: Home) ->
     ended = called("compress", "--all")
     one, total = ended.out.splitlines()
     assert one.startswith(f"{ID}: 3 segments, ")
-    assert re.fullmatch(r"1 of 2 archives: 3 segments, .*B became .*B\.", total)
+    assert re.fullmatch(r"1 of 2 archives: 3 segments, .*B became .*B, .* freed on disk\.", total)
     assert called("compress", "--all").out == "Nothing to compress in 2 archives.\n"
 
 
@@ -72,7 +76,7 @@ def test_a_dry_run_says_what_would_be_compressed_and_changes_nothing(home: Home)
     before = snapshot(home.config)
     size = sum(file.stat().st_size for file in home.archive.glob("*.jsonl"))
     ended = called("compress", ID, "--dry-run")
-    assert re.fullmatch(rf"{ID}: would compress 3 segments \(.*B\)\.\n", ended.out)
+    assert re.fullmatch(rf"{ID}: would compress 3 segments \(.*B\), which frees .*\.\n", ended.out)
     document = called("compress", "--all", "-n", "--json").document()
     assert [entry["segments"] for entry in document["sessions"]] == [3, 3]
     assert document["bytes_after"] is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -101,6 +102,7 @@ def test_json_says_what_is_on_the_disk(home: Home) -> None:
         "running": False,
         "restored": False,
         "live": True,
+        "put_away": False,
         "title": "Mend it",
         "title_source": "first prompt",
         "branch": "main",
@@ -188,6 +190,18 @@ def test_a_session_that_was_put_away_counts_with_its_archive(home: Home) -> None
     assert found[LARGE]["archived_disk_bytes"] > 100_000
     assert ids() == [LARGE, ID, OTHER]
     assert ids("--min-size", "100K") == [LARGE]
+    assert [each["session"] for each in listed() if each["put_away"]] == [LARGE]
+    said = piped("list", env=home.env).out
+    assert " 1 put away," in said.splitlines()[0]
+    assert re.search(rf"^{LARGE[:8]}\S* +put away ", said, re.MULTILINE)
+
+
+def test_a_live_file_that_is_gone_is_not_called_put_away(home: Home) -> None:
+    home.rotate()
+    home.live.unlink()
+    (found,) = listed()
+    assert (found["live"], found["put_away"]) == (False, False)
+    assert re.search(rf"^{ID[:8]}\S* +gone ", piped("list", env=home.env).out, re.MULTILINE)
 
 
 def test_what_a_session_takes_of_the_disk_is_what_du_says(home: Home) -> None:

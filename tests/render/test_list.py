@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from sessrotate.clients.preview import Continues
 from sessrotate.render import list as render_list
-from sessrotate.render import widths
+from sessrotate.render import list_json, widths
 from sessrotate.render.common import size
 from sessrotate.render.list import Look
 from sessrotate.reports.session_info import SessionInfo
@@ -30,6 +30,7 @@ ENTRIES = st.builds(
     title=TEXTS.map(titled),
     bytes=SIZES,
     is_live=st.booleans(),
+    is_away=st.booleans(),
     archived_bytes=SIZES | st.none(),
     archived_disk_bytes=SIZES,
     waiting_disk_bytes=SIZES,
@@ -81,7 +82,8 @@ def test_columns_stand_below_their_names_and_sizes_are_whole(
     for row, each in zip(rows, entries, strict=True):
         cells = at_columns(row)
         assert "".join(cells[:10]).strip() == each.id[:8]
-        wanted = {"size": size(each.bytes) if each.is_live else "-"}
+        away = "put away" if each.is_away else "gone"
+        wanted = {"size": size(each.bytes) if each.is_live else away}
         if "archived" in names:
             held = each.archived_bytes
             wanted["archived"] = "?" if held is None else size(held) if held else "-"
@@ -110,7 +112,7 @@ def test_where_nothing_is_cut_every_value_is_there(each: SessionInfo) -> None:
 
 @given(st.lists(ENTRIES, max_size=4))
 def test_json_holds_what_the_sessions_say(entries: list[SessionInfo]) -> None:
-    document = json.loads("".join(render_list.as_json(entries)))
+    document = json.loads("".join(list_json.as_json(entries)))
     told = [(each.id, each.bytes, each.title.text, each.project) for each in entries]
     names = ("session", "bytes", "title", "project")
     assert [tuple(each[name] for name in names) for each in document] == told
@@ -245,4 +247,4 @@ def test_what_nobody_used_is_called_so() -> None:
 
 
 def test_no_session_is_an_empty_list() -> None:
-    assert "".join(render_list.as_json([])) == "[]\n"
+    assert "".join(list_json.as_json([])) == "[]\n"

@@ -27,6 +27,7 @@ def entry(session: str = "5e55107a-0000-4000-a000-000000000001", **fields: Any) 
         "project": "/home/somebody/project",
         "path": Path(f"/p/{session}.jsonl"),
         "is_live": True,
+        "is_away": False,
         "bytes": 1000,
         "archived_bytes": 0,
         "archived_disk_bytes": 0,

@@ -54,11 +54,13 @@ def command(
     def act(where: Place) -> Outcome:
         if len(wanted) > 1 and not quiet and not as_json:
             streams.message(f"{next(number)} of {len(wanted)}: {printable(where.session)}")
+        before = archive.measured(where)
         with streams.progress("Compressing", 0, quiet=quiet) as progress:
             freed = archive.archive(where, wait, progress)
             if (where.archive / names.MANIFEST).exists():  # segments that were sealed before
                 compress.compress(where, wait, progress)
-        return Outcome(where, "done", freed, archive.stored(where))
+        gained = before - archive.measured(where)
+        return Outcome(where, "done", freed, archive.stored(where), gained)
 
     is_bulk = older_than is not None or len(wanted) > 1
     if is_bulk and wanted and not (dry_run or yes or _is_agreed(wanted, as_json=as_json)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -9,6 +10,7 @@ import typer
 from sessrotate.cli import archives, streams
 from sessrotate.cli.options import DryRun, Every, Json, ManySessions, Quiet, Wait, whole
 from sessrotate.errors import DamagedError, SessrotateError
+from sessrotate.in_place import gain
 from sessrotate.in_place.outcome import Outcome
 from sessrotate.job import journal
 from sessrotate.render import archive as render_archive
@@ -42,10 +44,12 @@ def command(
         try:
             planned = compress.plan(where)
             if dry_run:
-                done.append(planned)
+                done.append(replace(planned, gained=compress.expected(where)[1]))
             else:
                 with streams.progress("Compressing", planned.before, quiet=quiet) as progress:
-                    done.append(compress.compress(where, wait, progress, level=level))
+                    before = gain.measured(where)
+                    made = compress.compress(where, wait, progress, level=level)
+                    done.append(replace(made, gained=before - gain.measured(where)))
         except SessrotateError as error:
             errors.append(error)
         else:

@@ -23,10 +23,14 @@ if TYPE_CHECKING:
     from sessrotate.archive.place import Place
     from sessrotate.in_place import operations
     from sessrotate.in_place.outcome import Result
+    from sessrotate.in_place.rotate import RotationPlan
 
 
 TOO_LITTLE: Final = "it would free less of the disk than is worth it"
 """What is said of a session that is left as it is because of that."""
+
+NOT_COMPACTED: Final = ("it was not compacted yet", "it was not compacted since the last rotation")
+"""What is said of one that was never rotated, or was, and that has nothing to move."""
 
 _MIB: Final = 1 << 20
 
@@ -92,7 +96,7 @@ def rotate(
         if done.refusal is not None:
             return failure(where, done.refusal)
         if done.plan.live is None:
-            return Outcome(where, "nothing to do", size=before, detail=_lacking(done.plan.lacks))
+            return Outcome(where, "nothing to do", size=before, detail=_nothing(done.plan))
         if done.gains_too_little:
             return Outcome(where, "nothing to do", size=before, detail=TOO_LITTLE)
         planned = done.seconds is None
@@ -113,11 +117,11 @@ def rotate(
             yield replace(outcome, freed=sizes[outcome.where] - after, size=after)
 
 
-def _lacking(number: int | None) -> str:
-    """Say which segment may have had a row that a resume needs, and is gone; empty if none."""
-    if number is None:
-        return ""
-    return f"A resume lacks rows that may have been in segment {number:,}, which is gone."
+def _nothing(plan: RotationPlan) -> str:
+    """Say why there is nothing to move, or which rows a resume lacks."""
+    if plan.lacks is None:
+        return NOT_COMPACTED[bool(plan.archived)]
+    return f"A resume lacks rows that may have been in segment {plan.lacks:,}, which is gone."
 
 
 def live_size(where: Place, otherwise: int = 0) -> int:

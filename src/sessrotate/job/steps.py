@@ -54,8 +54,9 @@ class Job:
     """What the steps of one run share; `now` is in seconds since 1970, `wait` in seconds.
 
     `doubt` is why the clock is not believed, so that nothing goes by age; empty if it is.
-    The steps fill in `failed`, the sessions that later steps leave alone, `planned`, the plan of
-    the pruning, and `gained`, how many bytes the disk has more, or will have.
+    The steps fill in `failed`, the sessions that later steps leave alone, `rotating`, what a dry
+    run would rotate, of which later steps find less, `planned`, the plan of the pruning, and
+    `gained`, how many bytes the disk has more, or will have.
     """
 
     settings: Settings
@@ -66,6 +67,7 @@ class Job:
     doubt: str = ""
     scope: Scope = EVERYTHING
     failed: set[Place] = field(default_factory=set)
+    rotating: dict[Place, Outcome] = field(default_factory=dict)
     planned: PrunePlan | None = None
     gained: int = 0
 
@@ -187,7 +189,10 @@ def _rotated(job: Job, found: list[tuple[Place, int]], least: int = 0) -> Iterat
             where, job.wait, shown, live=live, by_itself=True, least=least
         )
 
-    return fleet.rotate(wanted, action, live=live)
+    for outcome in fleet.rotate(wanted, action, live=live):
+        if outcome.result == "planned" and outcome.where is not None:
+            job.rotating[outcome.where] = outcome
+        yield outcome
 
 
 def _is_old(job: Job, entry: SealedSegment) -> bool:
@@ -232,6 +237,15 @@ def _due_for_archive(job: Job) -> list[Place]:
     rule = job.settings.archive
     found = archive.wanted(rule.older_than, rule.before_cleanup, job.now)
     return [where for where in found if job.wants(where)]
+
+
+def _archivable(job: Job, where: Place) -> tuple[int, int]:
+    """Return what archiving would move, and about what it would gain, behind a rotation."""
+    moved, gained = archive.expected(where)
+    rotated = job.rotating.get(where)
+    if rotated is None:
+        return moved, gained
+    return max(moved - rotated.freed, 1), max(gained - rotated.gained, 0)
 
 
 def _archive(job: Job, where: Place) -> int:
@@ -283,9 +297,10 @@ STEPS: Final = (
         lambda given: (given.archive.older_than, given.archive.before_cleanup) != (None, None),
         _each(
             _due_for_archive,
-            lambda _, where: archive.expected(where),
+            _archivable,
             _archive,
             "out of the client's folder",
+            archive.measured,
         ),
     ),
     Step("prune", "prune", "pruned", lambda given: not given.prune.is_empty, _prune),

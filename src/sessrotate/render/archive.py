@@ -36,8 +36,17 @@ def outcomes(found: Sequence[Outcome], *, dry_run: bool) -> str:
     freed = size(sum(entry.freed for entry in found))
     many = count(len(found), "session")
     gained = sum(entry.gained for entry in found)
-    disk = f", which frees about {size(gained)} on disk" if dry_run and gained > 0 else ""
-    return f"{table}{many}; {freed} {verb} the client's folder{disk}.\n"
+    told = f", {_freed(gained, dry_run=dry_run)}" if found else ""
+    return f"{table}{many}; {freed} {verb} the client's folder{told}.\n"
+
+
+def _freed(gained: int, *, dry_run: bool) -> str:
+    """Say what the disk gains."""
+    if gained <= 0:
+        return "which frees nothing on disk" if dry_run else "which freed nothing on disk"
+    return (
+        f"which frees about {size(gained)} on disk" if dry_run else f"{size(gained)} freed on disk"
+    )
 
 
 def _takes(entry: Outcome) -> str:
@@ -52,10 +61,16 @@ def as_json(found: Sequence[Outcome], *, dry_run: bool) -> str:
     """Return the same for programs."""
     document = {
         "sessions": [
-            common.outcome(entry, bytes_freed=entry.freed, bytes_stored=entry.size)
+            common.outcome(
+                entry,
+                bytes_moved=entry.freed,
+                bytes_stored=entry.size,
+                disk_bytes_gained=entry.gained,
+            )
             for entry in found
         ],
-        "bytes_freed": sum(entry.freed for entry in found),
+        "bytes_moved": sum(entry.freed for entry in found),
+        "disk_bytes_gained": sum(entry.gained for entry in found),
         "dry_run": dry_run,
     }
     return common.as_json(document)
@@ -64,7 +79,7 @@ def as_json(found: Sequence[Outcome], *, dry_run: bool) -> str:
 def compressed(done: Compressed, *, dry_run: bool = False) -> str:
     """Return what became of one archive."""
     name = printable(done.where.session)
-    return f"{name}: {_compressed(done.segments, done.before, done.after, dry_run=dry_run)}\n"
+    return f"{name}: {_compressed([done], dry_run=dry_run)}\n"
 
 
 def compressed_sum(done: Sequence[Compressed], *, dry_run: bool = False) -> str:
@@ -72,20 +87,22 @@ def compressed_sum(done: Sequence[Compressed], *, dry_run: bool = False) -> str:
     some = [entry for entry in done if entry.segments]
     if not some:
         return f"Nothing to compress in {count(len(done), 'archive')}.\n"
-    segments, before, after = (
-        sum(getattr(entry, name) for entry in some) for name in ("segments", "before", "after")
+    told = _compressed(some, dry_run=dry_run)
+    return f"{len(some):,} of {count(len(done), 'archive')}: {told}\n"
+
+
+def _compressed(done: Sequence[Compressed], *, dry_run: bool) -> str:
+    segments, before, after, gained = (
+        sum(getattr(entry, name) for entry in done)
+        for name in ("segments", "before", "after", "gained")
     )
-    sums = _compressed(segments, before, after, dry_run=dry_run)
-    return f"{len(some):,} of {count(len(done), 'archive')}: {sums}\n"
-
-
-def _compressed(segments: int, before: int, after: int, *, dry_run: bool) -> str:
     if not segments:
         return "nothing to compress."
     many = count(segments, "segment")
+    freed = _freed(gained, dry_run=dry_run)
     if dry_run:
-        return f"would compress {many} ({size(before)})."
-    return f"{many}, {size(before)} became {size(after)}."
+        return f"would compress {many} ({size(before)}), {freed}."
+    return f"{many}, {size(before)} became {size(after)}, {freed}."
 
 
 def compressed_json(done: Sequence[Compressed], *, dry_run: bool = False) -> str:
@@ -98,11 +115,13 @@ def compressed_json(done: Sequence[Compressed], *, dry_run: bool = False) -> str
                     "segments": entry.segments,
                     "bytes_before": entry.before,
                     "bytes_after": None if dry_run else entry.after,
+                    "disk_bytes_gained": entry.gained,
                 }
                 for entry in done
             ],
             "bytes_before": sum(entry.before for entry in done),
             "bytes_after": None if dry_run else sum(entry.after for entry in done),
+            "disk_bytes_gained": sum(entry.gained for entry in done),
             "dry_run": dry_run,
         }
     )

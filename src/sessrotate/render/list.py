@@ -1,4 +1,4 @@
-"""What `list` shows: a table as wide as the terminal, plain text, or JSON. Pure.
+"""What `list` shows: a table as wide as the terminal, or plain text. Pure.
 
 Rule: no line is wider than the terminal, and a size or a time is shown whole or not at all. Whole
 columns are left out, the least useful first; only projects and titles are shortened. Text from a
@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import textwrap
 from collections import defaultdict
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from sessrotate import safe_text
 from sessrotate.render import widths
 from sessrotate.render.columns import Canvas
-from sessrotate.render.common import count, json_rows, size
+from sessrotate.render.common import count, size
 from sessrotate.reports.session_info import short_names
 
 if TYPE_CHECKING:
@@ -102,6 +102,12 @@ def _taken(number: int) -> str:
     return size(number) if number else "-"
 
 
+def _size(entry: SessionInfo, _shown: _Shown) -> str:
+    if entry.is_live:
+        return size(entry.bytes)
+    return "put away" if entry.is_away else "gone"
+
+
 def _is_more(entry: SessionInfo) -> bool:
     """Tell whether a session has more on the disk than its live file."""
     return bool(entry.archived_disk_bytes or entry.side_bytes)
@@ -127,7 +133,7 @@ def _used(entry: SessionInfo, shown: _Shown) -> str:
     if entry.is_running:
         return "running"
     if shown.look.width is None:
-        return _moment(entry.last_used).isoformat(" ")[:19]
+        return moment(entry.last_used).isoformat(" ")[:19]
     return ago(entry.last_used, shown.look.now)
 
 
@@ -156,7 +162,7 @@ def _name(entry: SessionInfo, shown: _Shown) -> str:
 _COLUMNS: Final = (
     _Column("session", 0, _name, style="bold"),
     _Column("client", 7, lambda each, shown: each.client if shown.clients > 1 else "", empty=""),
-    _Column("size", 1, lambda each, _: size(each.bytes) if each.is_live else "-", is_right=True),
+    _Column("size", 1, _size, is_right=True),
     _Column("on disk", 4, _on_disk, is_right=True, empty="-"),
     _Column("archived", 8, _archived, is_right=True, empty="-"),
     _Column("gain", 6, lambda each, _: _taken(each.gain_bytes or 0), is_right=True, empty="-"),
@@ -165,7 +171,9 @@ _COLUMNS: Final = (
     _detail(
         "live tail",
         12,
-        lambda each, _: "-" if each.live_tail_bytes is None else size(each.live_tail_bytes),
+        lambda each, _: (
+            size(each.live_tail_bytes) if each.is_live and each.live_tail_bytes is not None else "-"
+        ),
         is_right=True,
     ),
     _detail("continues", 10, _continues),
@@ -269,6 +277,7 @@ def total(shown: Sequence[SessionInfo], hidden: Sequence[SessionInfo], look: Loo
     waiting = sum(entry.waiting_disk_bytes for entry in shown)
     beside = sum(entry.side_bytes for entry in shown)
     running = sum(entry.is_running for entry in shown)
+    away = sum(entry.is_away for entry in shown)
     restored = sum(entry.is_restored for entry in shown)
     missing = sum(entry.archive_missing for entry in shown)
     gain = sum(entry.gain_bytes or 0 for entry in shown)
@@ -280,6 +289,7 @@ def total(shown: Sequence[SessionInfo], hidden: Sequence[SessionInfo], look: Loo
     more = f" ({size(hidden_disk)})" if hidden_disk else ""
     parts = (
         f"{count(len(shown), 'session')}: {size(sum(entry.bytes for entry in shown))} live",
+        f"{away:,} put away" if away else "",
         f"{size(archived)} archived" if archived else "",
         f"{size(taken)} on disk" if any(map(_is_more, shown)) else "",
         f"{size(waiting)} of it freed after a quiet day" if waiting else "",
@@ -298,53 +308,13 @@ def ago(then: float, now: float) -> str:
     """Return how long ago a time was (seconds since 1970); a later time is given as a date."""
     age = now - then
     if age < -_NOW:
-        return _moment(then).strftime("%Y-%m-%d")
+        return moment(then).strftime("%Y-%m-%d")
     if age < _NOW:
         return "just now"
     unit, name = next((unit, name) for limit, unit, name in _AGES if age < limit)
     return f"{count(int(age / unit), name)} ago"
 
 
-def _moment(seconds: float) -> datetime:
+def moment(seconds: float) -> datetime:
+    """Return a time in seconds since 1970 as a date that can be written, the nearest to it."""
     return datetime.fromtimestamp(min(max(seconds, _WRITABLE[0]), _WRITABLE[1]), UTC)
-
-
-def as_json(entries: Iterable[SessionInfo]) -> Iterator[str]:
-    """Yield the document that `list --json` prints: a session a line (docs/schema/list.json)."""
-    yield from json_rows(map(_document, entries), "\n", "\n")
-    yield "\n"
-
-
-def _document(entry: SessionInfo) -> dict[str, Any]:
-    return {
-        "session": entry.id,
-        "client": entry.client,
-        "project": entry.project,
-        "path": str(entry.path),
-        "bytes": entry.bytes,
-        "archived_bytes": entry.archived_bytes,
-        "boundaries": entry.compactions,
-        "live_tail_bytes": entry.live_tail_bytes,
-        "modified": _iso(entry.modified),
-        "running": entry.is_running,
-        "restored": entry.is_restored,
-        "live": entry.is_live,
-        "title": entry.title.text,
-        "title_source": entry.title.source,
-        "branch": entry.branch,
-        "started": entry.started,
-        "ended": entry.ended,
-        "segments": entry.segments,
-        "archived_disk_bytes": entry.archived_disk_bytes,
-        "archive_missing": entry.archive_missing,
-        "disk_bytes": entry.disk_bytes,
-        "gain_bytes": entry.gain_bytes,
-        "waiting_disk_bytes": entry.waiting_disk_bytes,
-        "side_bytes": entry.side_bytes,
-        "standing": entry.standing,
-        "continues": entry.continues and asdict(entry.continues),
-    }
-
-
-def _iso(seconds: float) -> str:
-    return _moment(seconds).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from sessrotate import safe_text
+from sessrotate.in_place.gain import WORTH
 from sessrotate.render import common, segment_table
 from sessrotate.render.columns import Canvas, Columns, Row, table
 from sessrotate.render.common import count, size
@@ -255,7 +256,7 @@ def _folder(path: str) -> str:
 def _worth(report: MachineReport, canvas: Canvas) -> Iterator[str]:
     if not report.worth:
         yield ""
-        yield "No session is worth rotating: it would free little or nothing."
+        yield f"No session is worth rotating: none would free {size(WORTH)} or more on disk."
         return
 
     def cells(each: SessionReport) -> tuple[str, ...]:

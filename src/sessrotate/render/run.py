@@ -31,7 +31,9 @@ def plan(report: Report, loaded: Loaded) -> str:
             stage.step.name,
             printable(each.session, 40),
             size(each.freed),
-            printable(each.detail or each.result, 1000),
+            printable(
+                each.text if each.result == "nothing to do" else each.detail or each.result, 1000
+            ),
         )
         for stage in report.stages
         for each in stage.outcomes

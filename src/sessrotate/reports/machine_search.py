@@ -93,6 +93,7 @@ def _agents(info: SessionInfo) -> Iterator[SessionInfo]:
                 path=path,
                 title=title,
                 is_live=True,
+                is_away=False,
                 bytes=size,
                 archived_bytes=0,
                 segments=0,

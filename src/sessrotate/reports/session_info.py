@@ -42,6 +42,8 @@ class SessionInfo:
     """The live file, also where `is_live` is False. `open_session` takes it."""
     is_live: bool
     """Whether the live file exists. If not, only the archive is left."""
+    is_away: bool
+    """Whether it was archived whole: then there is no live file."""
     bytes: int
     """Size of the live file, 0 if it is gone."""
     archived_bytes: int | None

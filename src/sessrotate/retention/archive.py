@@ -15,7 +15,7 @@ import errno
 import os
 import stat
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sessrotate import fs, names, platforms, units
 from sessrotate.archive import archived_file, copies, place, state
@@ -36,7 +36,7 @@ from sessrotate.in_place.obstacles import disk, disk_of, elsewhere, obstacles
 from sessrotate.model import Span
 from sessrotate.retention import archive_files, transaction
 from sessrotate.retention.unarchive import bring_back, listing
-from sessrotate.system import in_use, lease
+from sessrotate.system import disk_use, in_use, lease
 from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
@@ -47,6 +47,13 @@ if TYPE_CHECKING:
     from sessrotate.archive.place import Place
     from sessrotate.archive.state import State
     from sessrotate.clients.claude.cleanup import Cleanup
+
+
+_BLOCK: Final = 4096
+"""Bytes by which usual file systems allocate."""
+
+_NEW: Final = 3
+"""Blocks of what is new with an archived session: its folders, and the note in one of them."""
 
 
 def archive(where: Place, wait: float, progress: Callable[[int], None] = lambda _done: None) -> int:
@@ -97,10 +104,20 @@ def expected(where: Place) -> tuple[int, int]:
     from sessrotate.segments import estimate  # noqa: PLC0415 - zstd, wanted only here
 
     moved = plan(where)
+    if not moved:  # it was archived before
+        return 0, 0
     with storage("look at the session"), Source.itself(where.live) as source:
         size = source.size()
-        made = estimate.compressed(source, [Span(0, size)])
-    return moved, moved - round(moved * made / size) if size else 0
+        made = round(moved * estimate.compressed(source, [Span(0, size)]) / max(1, size))
+        taken = measured(where) - disk_use.of(where.archive)
+    return moved, taken - (-(-made // _BLOCK) + _NEW) * _BLOCK
+
+
+def measured(where: Place) -> int:
+    """Return how many bytes of the disk a session takes, with its archive and what lies beside."""
+    beside = (where.live.parent / name for name in agents.beside(where.live, where.session))
+    with storage("look at the session"):
+        return disk_use.of(where.live, where.archive, *beside)
 
 
 def stored(where: Place) -> int:

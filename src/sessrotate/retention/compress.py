@@ -15,7 +15,7 @@ from threading import Event, Lock
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import fs, names
-from sessrotate.archive import state
+from sessrotate.archive import archived_file, state
 from sessrotate.errors import DamagedError, StorageError, storage
 from sessrotate.fs import replacing
 from sessrotate.fs.replacing import Replacement
@@ -45,13 +45,15 @@ _PLENTY: Final = 4 * replacing.BATCH
 class Compressed:
     """What was compressed of one archive: how many segments, and the bytes of their files.
 
-    `problems` says of each segment that stayed plain why it did.
+    `gained` is how many bytes the disk has more by it, in a plan about how many. `problems` says of
+    each segment that stayed plain why it did.
     """
 
     where: Place
     segments: int = 0
     before: int = 0
     after: int = 0
+    gained: int = 0
     problems: tuple[str, ...] = ()
 
 
@@ -96,7 +98,7 @@ def plan(where: Place) -> Compressed:
     with state.opened(where) as found:
         segments = () if found.manifest is None else found.manifest.segments
         plain = [entry.segment.span.size for entry in segments if _is_plain(entry)]
-        return Compressed(where, len(plain), sum(plain))
+    return Compressed(where, len(plain), sum(plain))
 
 
 def compress(
@@ -114,6 +116,8 @@ def compress(
     reported as problems. Raises as `transaction.begin` does; finished batches stay compressed.
     """
     done = Compressed(where)
+    if not (where.archive / names.MANIFEST).exists() and archived_file.note(where) is not None:
+        return done  # it was put away whole, and `archive` compresses that
     work = _Work(level, progress)
     while True:
         with transaction.begin(where, wait) as listed:

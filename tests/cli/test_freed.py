@@ -1,0 +1,116 @@
+"""What is said to be freed is what `du` says: each step of a newcomer with a full disk."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import time
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from sessrotate.system import user_folders
+from support import command_line, homes
+from support.command_line import ID, called, write
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from support.homes import Home
+
+DAY: Final = 86_400
+
+UNITS: Final = {"B": 1, "KiB": 2**10, "MiB": 2**20}
+
+SHAPES: Final = [(8, 60_000), (3, 90_000), (0, 30_000), (5, 20_000), (1, 40_000), (2, 1_000)]
+"""Compactions, and the bytes of a row, of each kind of session."""
+
+EVERYTHING: Final = b"""
+[rotate]
+min_gain = "100K"
+[compress]
+older_than = "0d"
+[archive]
+older_than = "30d"
+[prune]
+max_size = "60K"
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """Make sessions of all shapes, last used 1 to 60 days ago, some with files beside them."""
+    made = homes.home(tmp_path, monkeypatch)
+    for number in range(12):
+        boundaries, padding = SHAPES[number % 6]
+        session = f"5e55107a-0000-4000-a000-{number:012}"
+        data = command_line.session(boundaries=boundaries, rows=8, padding=padding)
+        path = write(
+            made.live.with_name(f"{session}.jsonl"), data.replace(ID.encode(), session.encode())
+        )
+        if number % 5 == 0:
+            write(path.with_suffix("") / "tool-results" / "a.txt", os.urandom(30_000))
+        at = time.time() - (1, 40, 60)[number % 3] * DAY
+        os.utime(path, (at, at))
+    return made
+
+
+@pytest.fixture
+def du(home: Home) -> Callable[[], int]:
+    def bytes_on_disk() -> int:
+        said = subprocess.run(
+            ["du", "-s", "--block-size=1", home.config], capture_output=True, check=True, text=True
+        ).stdout
+        return int(said.split()[0])
+
+    return bytes_on_disk
+
+
+SAID: Final = re.compile(
+    r"([\d.,]+) (B|KiB|MiB)(?: freed)? on disk"
+    r"|[Ff]reed? (?:about )?([\d.,]+) (B|KiB|MiB) (?:for|of)"
+)
+
+
+def freed(said: str) -> int:
+    """Return how many bytes of the disk the sum below a table says are, or will be, freed."""
+    found = (match.groups() for match in SAID.finditer(said.strip().splitlines()[-1]))
+    parts = ([part for part in groups if part is not None] for groups in found)
+    return round(sum(float(number.replace(",", "")) * UNITS[unit] for number, unit in parts))
+
+
+NAMED: Final = "5e55107a-0000-4000-a000-000000000"
+
+Step = tuple[str, ...]
+
+NEWCOMER: Final[list[Step]] = [
+    ("rotate", "--no-compress", f"{NAMED}000", f"{NAMED}003"),
+    ("rotate", "--all"),
+    ("compress", "--all"),
+    ("archive", "--older-than", "30d"),
+    ("compress", "--all"),
+    ("prune", "--all", "--keep-last", "1"),
+    ("prune", "--all", "--empty-trash", "--grace", "0"),
+]
+
+BY_ITSELF: Final[list[Step]] = [("run",), ("run",), ("tidy",)]
+
+
+@pytest.mark.parametrize("steps", [NEWCOMER, BY_ITSELF], ids=["a newcomer", "by itself"])
+def test_what_is_said_to_be_freed_is_what_du_says(du: Callable[[], int], steps: list[Step]) -> None:
+    write(user_folders.config_file(), EVERYTHING)
+    gained = 0
+    for step in steps:
+        told, before = called(*step, "--dry-run"), du()
+        assert du() == before
+        asks = step[0] in {"rotate", "archive", "prune", "tidy"}
+        said = called(*step, *(["--yes"] if asks else []))
+        after = du()
+        assert said.code == told.code == 0, (step, said, told)
+        assert freed(said.out) == pytest.approx(max(0, before - after), rel=0.02, abs=30_000), step
+        assert told.out, step
+        assert freed(told.out) == pytest.approx(max(0, before - after), rel=0.2, abs=60_000), step
+        gained += before - after
+    assert gained > 3_000_000
