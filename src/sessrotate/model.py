@@ -7,7 +7,7 @@ trusted.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 Layout = Literal["numbered", "linked"]
@@ -50,6 +50,8 @@ class Boundary:
     """Who asked for it, in the client's words: `auto` or `manual`."""
     pre_tokens: int | None = None
     """How many tokens the context had before."""
+    is_sidechain: bool = field(default=False, compare=False)
+    """Whether it is an agent's: in the file of a session it resets nothing of the conversation."""
 
 
 @dataclass(frozen=True, slots=True)

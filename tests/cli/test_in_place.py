@@ -133,6 +133,10 @@ def test_a_refusal_tells_programs_the_plan_and_why(home: Home) -> None:
         assert "hard link" in document["refused"][0]
         assert document["live"]["bytes_before"] == len(DATA)
     assert_one_sentence(split(home), 77)
+    told = split(home, "--dry-run")
+    assert told.code == 77
+    assert "Would" not in told.out
+    assert "Takes" not in told.out
     assert snapshot(home.config) == before
 
 

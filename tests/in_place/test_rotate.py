@@ -137,6 +137,38 @@ def test_there_is_nothing_to_cut_before_the_first_compaction(home: Home, data: b
     assert snapshot(home.config) == before
 
 
+SIDE: Final = {"isSidechain": True, "agentId": "a1"}
+
+
+# sirmalloc/ccstatusline PR #425: an agent's compaction in the session's own file.
+def test_an_agents_compaction_is_none_of_the_conversations(home: Home) -> None:
+    side = row(3, **SIDE) + boundary(4, **SIDE) + row(5, **SIDE)
+    home.live.write_bytes(row(1) + row(2) + side + row(6))
+    before = snapshot(home.config)
+    assert home.rotate().plan.live is None
+    assert snapshot(home.config) == before
+    (entry,) = command_line.called("list", "--json").document()
+    assert (entry["boundaries"], entry["gain_bytes"]) == (0, 0)
+    assert entry["live_tail_bytes"] == home.live.stat().st_size
+    home.append(boundary(7) + row(8))
+    assert home.rotate().plan.live is not None
+    data = row(1) + row(2) + side + row(6) + boundary(7) + row(8)
+    assert home.stitched() == data
+    side = row(13, **SIDE) + boundary(14, **SIDE) + row(15, **SIDE)
+    home.append(side)
+    assert home.rotate().plan.live is None  # nothing of the conversation's since
+    assert home.stitched() == data + side
+
+
+def test_of_a_file_over_5_mib_clients_load_what_follows_any_compaction(home: Home) -> None:
+    side = row(3, **SIDE) + boundary(4, **SIDE) + row(5, **SIDE)
+    data = row(1, pad="p" * (5 << 20)) + row(2) + side + row(6)
+    home.live.write_bytes(data)
+    home.rotate()
+    assert home.stitched() == data
+    assert len(home.archived()) > 1
+
+
 def test_there_is_nothing_to_cut_since_the_last_rotation(home: Home) -> None:
     home.rotate()
     home.append(row(70))

@@ -104,8 +104,9 @@ def _show(where: Place, planned: operations.Rotated, seconds: float) -> None:
     streams.write(render_in_place.heading(planned.plan) + "\n")
     segments = (*planned.plan.segments, planned.plan.newest)
     streams.write_lines(segment_table.table(segments, streams.canvas()))
-    room = fs.free_bytes(where.config)
-    streams.write_lines(render_in_place.would(planned, seconds, room))
+    if planned.refusal is None:
+        room = fs.free_bytes(where.config)
+        streams.write_lines(render_in_place.would(planned, seconds, room))
 
 
 def progress(*, quiet: bool, lead: str = "") -> operations.Progress:

@@ -15,6 +15,7 @@ from sessrotate import clients, fs
 from sessrotate.archive.intent import HEAD, Intent, Mark, Swap
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.claude import contract as claude_contract
+from sessrotate.clients.claude.loading import of_conversation
 from sessrotate.errors import DamagedError, InUseError, RefusedError, printable, storage
 from sessrotate.in_place import archived_rows, swap
 from sessrotate.in_place.obstacles import obstacles, strangers
@@ -123,7 +124,7 @@ def prepare(
     archived = found.listed.segments if found.listed is not None and problem is None else ()
     prefix = 0 if problem is not None else found.prefix
     with storage("read the session"):
-        scanned = scan.scan(source, claude, progress)
+        scanned = of_conversation(scan.scan(source, claude, progress), prefix)
         if not scanned.boundaries:
             clients.client_of(source)
         segments = _segments(source, scanned, prefix, archived)

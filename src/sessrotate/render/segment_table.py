@@ -49,7 +49,8 @@ def opening(boundary: Boundary | None) -> dict[str, Any] | None:
     if boundary is None:
         return None
     told = asdict(boundary)
-    del told["offset"]  # where the segment starts
+    # The former is where the segment starts, and the latter is only for who decides where to cut.
+    del told["offset"], told["is_sidechain"]
     return told
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from sessrotate.clients.claude import preview
+from sessrotate.clients.claude.loading import SMALL_FILE
 from sessrotate.clients.preview import EDGE, edges_of
 from sessrotate.model import Boundary, Span
 from sessrotate.platforms import BINARY, NO_LINK, NO_WAIT
@@ -131,7 +132,7 @@ def compactions(edges: Edges, client: Client, start: int) -> tuple[int | None, i
         return None, None
     if not client.MARKER:
         return 0, edges.size - start
-    found, last = 0, None
+    found, last, is_own = 0, None, False
     data, base = edges.tail, edges.size - len(edges.tail)
     floor = max(0, start - base)
     end = len(data) if client.MARKER in data else floor  # three times as fast as from behind
@@ -142,11 +143,14 @@ def compactions(edges: Edges, client: Client, start: int) -> tuple[int | None, i
         stop = data.find(b"\n", at)
         line = Span(base + begin, base + (stop if stop >= 0 else len(data)))
         text = data[begin : line.end - base]
-        if isinstance(client.boundary([text], line), Boundary):
+        if isinstance(boundary := client.boundary([text], line), Boundary):
             found += 1
+            is_own = is_own or not boundary.is_sidechain
             last = line.start if last is None else last
         end = begin
     else:
         if base <= start:
+            if not is_own and edges.size <= SMALL_FILE:  # only agents': nothing to cut at
+                found, last = 0, None
             return found, edges.size - (start if last is None else last)
     return None, None if last is None else edges.size - last

@@ -49,6 +49,7 @@ _BOUNDARY: Final[json_line.Shape] = {
     "subtype": None,
     "uuid": None,
     "timestamp": None,
+    "isSidechain": None,
     "compactMetadata": {"trigger": None, "preTokens": None},
 }
 
@@ -82,6 +83,7 @@ def boundary(line: Iterable[bytes], span: Span) -> Boundary | bool:
         timestamp=iso_time(found.get("timestamp")),
         trigger=text(metadata, "trigger"),
         pre_tokens=count(metadata.get("preTokens")) if isinstance(metadata, dict) else None,
+        is_sidechain=found.get("isSidechain") is True,
     )
 
 

@@ -17,10 +17,12 @@ does counts only where that client wrote the compaction.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal
 
 if TYPE_CHECKING:
     from sessrotate.clients.claude.rows import Compaction
+    from sessrotate.model import Scan
 
 Loaded = Literal["everything", "preserved", "nothing"]
 
@@ -43,6 +45,19 @@ def loaded(*, says: bool, has_all: bool, said_before: bool, size: int) -> Loaded
     if says:
         return "preserved" if has_all else "everything"
     return "nothing" if said_before or size > SMALL_FILE else "everything"
+
+
+def of_conversation(scanned: Scan, start: int) -> Scan:
+    """Leave out compactions of agents where the conversation has none to cut at behind `start`.
+
+    Clients of 1.0 wrote their agents' rows into the session's own file (ccstatusline PR #425). A
+    file of up to 5 MiB is loaded whole, so that all of the conversation would stay. In a larger one
+    2.1.112 goes on behind any compaction, whosever it is.
+    """
+    new = [boundary for boundary in scanned.boundaries if boundary.offset > start]
+    if scanned.end > SMALL_FILE or not all(boundary.is_sidechain for boundary in new):
+        return scanned
+    return replace(scanned, boundaries=scanned.boundaries[: len(scanned.boundaries) - len(new)])
 
 
 def says(compaction: Compaction) -> bool:
