@@ -5,20 +5,24 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from sessrotate.clients.claude import contract
 from sessrotate.errors import NotASessionError
 from sessrotate.fs import files
+from sessrotate.in_place import operations
 from sessrotate.retention import compress
 from support import command_line, homes, oracle
 from support.command_line import ID, boundary, row, write
 from support.homes import Home, refused, snapshot
 
 if TYPE_CHECKING:
-    pass
+    from collections.abc import Callable, Iterator
+
 
 DATA: Final = command_line.session(boundaries=2)
 MORE: Final = row(90) + boundary(91) + row(92)
@@ -176,6 +180,23 @@ def test_there_is_nothing_to_cut_since_the_last_rotation(home: Home) -> None:
     done = home.rotate()
     assert (done.plan.live, done.seconds, done.pending) == (None, None, None)
     assert snapshot(home.config) == before
+
+
+def test_how_far_it_is_is_told_while_it_reads_and_while_it_plans(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(contract, "_TOLD", 100)
+    told: list[int] = []
+
+    @contextmanager
+    def progress(_what: str, _total: int) -> Iterator[Callable[[int], None]]:
+        yield told.append
+
+    operations.plan_session(home.where, progress)
+    planning = [done for done in told if done >= len(DATA) // 2]
+    assert told == sorted(told)
+    assert len(planning) > 5
+    assert planning[-1] <= len(DATA)
 
 
 # ── what a resume needs ──────────────────────────────────────────────────────────────────────

@@ -123,8 +123,9 @@ def prepare(
     identity, problem = source.identity(), found.problem
     archived = found.listed.segments if found.listed is not None and problem is None else ()
     prefix = 0 if problem is not None else found.prefix
+    first, second = (partial(_halved, progress, size) for size in (0, identity.size))
     with storage("read the session"):
-        scanned = of_conversation(scan.scan(source, claude, progress), prefix)
+        scanned = of_conversation(scan.scan(source, claude, first), prefix)
         if not scanned.boundaries:
             clients.client_of(source)
         segments = _segments(source, scanned, prefix, archived)
@@ -134,7 +135,9 @@ def prepare(
             starts = [boundary.offset for boundary in scanned.boundaries]
             older = partial(archived_rows.older, found, archived)
             judged = prefix + (found.header.judged_bytes if found.header and prefix else 0)
-            contract = claude_contract.plan(source, starts, scanned.end, older, judged=judged)
+            contract = claude_contract.plan(
+                source, starts, scanned.end, older, judged=judged, progress=second
+            )
             _check_unshifted(source, scanned.boundaries[-1], scanned.end)
             if last == prefix and (contract.hidden is not None or not contract.reaches_back):
                 lacks, contract = contract.hidden, None
@@ -162,6 +165,10 @@ def prepare(
         refusals=tuple(refusals),
         lacks=lacks,
     )
+
+
+def _halved(progress: Callable[[int], None], before: int, done: int) -> None:
+    progress((before + done) // 2)  # it is read twice, from the disk and then row by row
 
 
 def _segments(

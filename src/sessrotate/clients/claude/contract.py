@@ -44,6 +44,9 @@ if TYPE_CHECKING:
     from sessrotate.clients.claude.tail import Tail
     from sessrotate.system.source import Source
 
+_TOLD: Final = 4 * 1024 * 1024
+"""Bytes between two reports of progress."""
+
 _PRESERVING: Final[json_line.Shape] = {
     "compactMetadata": {
         "preservedMessages": {"anchorUuid": None},
@@ -82,6 +85,7 @@ def plan(
     older: Older = lambda: iter(()),
     *,
     judged: int = 0,
+    progress: Callable[[int], None] = lambda _done: None,
 ) -> LivePlan:
     """Return what a resume needs of the session `source` up to `end`, cut at its last boundary.
 
@@ -89,10 +93,10 @@ def plan(
     of it. The rows before offset `judged` were there at the last rotation: what they continue, and
     is not in the file, clients do not load, so that nobody looks for it. Reads the tail once,
     history forwards once, and backwards only as far as the last row that is needed: mostly that is
-    not as far as the archive.
+    not as far as the archive. `progress` is told how many bytes are done, on the way forwards.
     """
     try:
-        return Planner(source, boundaries, end, judged).plan(older)
+        return Planner(source, boundaries, end, judged).plan(older, progress)
     except RefusedError as refusal:
         return LivePlan(boundaries[-1], (), (str(refusal),))
 
@@ -117,13 +121,13 @@ class Planner:
         self._is_old: Final = loading.is_old(self._compaction.version)
         self._tail: Final = tail.read(self._survey, self._behind, self._room.take)
 
-    def plan(self, older: Older) -> LivePlan:
+    def plan(self, older: Older, progress: Callable[[int], None]) -> LivePlan:
         """Return the plan; raise RefusedError if there can be none."""
         loaded = self._loaded(has_all=True)
-        search, before = self._search(loaded, older)
+        search, before = self._search(loaded, older, progress)
         if self._says and not self._has_all(search):
             loaded = self._loaded(has_all=False)
-            search, before = self._search(loaded, older)
+            search, before = self._search(loaded, older, progress)
         found, first = dict(search.found), []
         if (began := opening(self._source, (*self._earlier, self._cut)[0])) is not None:
             # In front even of what comes back from the archive; needed as a row, it is that row.
@@ -184,7 +188,9 @@ class Planner:
         heads = search.needed.walked.values()
         return bool(heads) and all(head in search.found for head in heads)
 
-    def _search(self, loaded: Loaded, older: Older) -> tuple[Search, _Before]:
+    def _search(
+        self, loaded: Loaded, older: Older, progress: Callable[[int], None]
+    ) -> tuple[Search, _Before]:
         """Find what is needed in the live file, and what is not there in the archive."""
         needed = preserved(self._compaction)
         if loaded != "nothing":
@@ -195,7 +201,7 @@ class Planner:
         while True:
             while search.look_back(self._survey, self._cut) and search.lacks:
                 pass  # what stands below the row that continues it
-            before = _Before(self._tail, search, self._room)
+            before = _Before(self._tail, search, self._room, progress)
             if not before.look_through(self._source, self._survey, self._cut):
                 break
         search.give_up(self._judged_orphans(search))
@@ -265,6 +271,7 @@ class _Before:
     tail: Tail
     search: Search
     room: Room
+    progress: Callable[[int], None]
     always: list[Carried] = field(default_factory=list)
     last: dict[tuple[object, ...], Span] = field(default_factory=dict)
     copies: set[str] = field(default_factory=set)
@@ -281,7 +288,11 @@ class _Before:
         """
         grows = False
         kept = self.tail.uuids | self.search.found.keys()
+        told = 0
         for start, to, row in survey.forward(Span(0, end)):
+            if start >= told:
+                self.progress(start)
+                told = start + _TOLD
             if row is not None and row.type in TRANSCRIPT:
                 # Almost all rows. A uuid that is longer than any name is not in the tail.
                 if row.uuid in self.tail.uuids and row.uuid is not None:
