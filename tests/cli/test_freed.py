@@ -114,3 +114,28 @@ def test_what_is_said_to_be_freed_is_what_du_says(du: Callable[[], int], steps: 
         assert freed(told.out) == pytest.approx(max(0, before - after), rel=0.2, abs=60_000), step
         gained += before - after
     assert gained > 3_000_000
+
+
+def test_a_rotation_that_frees_nothing_ends_with_the_command_that_does(
+    home: Home, du: Callable[[], int]
+) -> None:
+    session = f"{NAMED}000"
+    done = called("rotate", "--no-compress", session)
+    assert done.out.splitlines()[-1] == (
+        f"To free what is archived: `sessrotate compress {session}`."
+    )
+    before = du()
+    said = called("compress", session)
+    assert freed(said.out) == pytest.approx(before - du(), rel=0.02, abs=30_000)
+    assert "sessrotate compress" not in called("rotate", f"{NAMED}003").out
+    assert home.problems() == []
+
+
+@pytest.mark.usefixtures("home")
+def test_a_report_of_what_was_put_away_does_not_speak_of_its_live_tail() -> None:
+    session = f"{NAMED}000"
+    assert "live tail" in called("report", session).out
+    assert called("archive", session).code == 0
+    said = called("report", session).out
+    assert "The live tail" not in said
+    assert said.endswith(f"`sessrotate restore {session}` puts it back.\n")

@@ -678,15 +678,18 @@ def test_of_a_session_that_has_an_archive_the_whole_history_is_cut(
     assert homes.snapshot(home.config) == before
 
 
-def test_what_was_pruned_is_left_out_of_a_cut_and_named(
+def test_what_is_left_of_a_pruned_session_is_not_cut_as_if_it_were_the_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = homes.home(tmp_path, monkeypatch, session())
     home.rotate()
     assert called("prune", ID, "--keep-last", "1", "--yes").code == 0
     ended = called("split", ID, "--out", tmp_path / "set")
-    assert ended.code == 0
-    assert "pruned" in ended.err
+    assert_one_sentence(ended, 77)
+    assert "`sessrotate stitch --allow-gaps -o FILE` writes what is left" in ended.err
+    assert not (tmp_path / "set").exists()
+    assert called("stitch", ID, "--allow-gaps", "-o", tmp_path / "left.jsonl").code == 0
+    assert called("split", tmp_path / "left.jsonl", "--out", tmp_path / "set").code == 0
     assert_is_exact(tmp_path / "set", b"".join(segments_of(session())[-2:]))
 
 

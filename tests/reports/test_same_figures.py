@@ -109,7 +109,9 @@ def test_what_archives_take_of_the_disk_is_what_du_says(home: Home) -> None:
     # The folder in the trash that has the session's name is none of its archives.
     names = sum(path.lstat().st_blocks * 512 for path in (ours / "trash").iterdir())
     assert summed("archived_disk_bytes") == right - names
-    assert settings()["archived"].endswith(f" bytes of history, {right - names:,} on disk")
+    assert settings()["archived"].endswith(
+        f" bytes of history, {right - names:,} on disk with what is in the trash"
+    )
     pruned = home.config / "sessrotate" / homes.PROJECT / GONE / "trash"
     trash = homes.on_disk(pruned) + homes.on_disk(ours / "trash" / RESTORED)
     trash -= (ours / "trash" / RESTORED).lstat().st_blocks * 512

@@ -693,6 +693,25 @@ def test_any_call_may_fail(
     assert at > 40
 
 
+def test_what_a_full_disk_left_plain_is_seen_and_compressed_by_the_next_run(home: Home) -> None:
+    home.append(row(95, pad="p" * 300_000))
+    data = home.stitched()
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fs.Draft, "append", full)
+        with pytest.raises(StorageError):
+            archive.archive(home.where, 1)
+    assert "put away, and not compressed yet" in command_line.called("run", "--dry-run").out
+    assert f"{ID}.jsonl" in away(home)
+    assert "KiB freed on disk" in command_line.called("run").out
+    assert f"{ID}.jsonl.zst" in away(home)
+    assert home.stitched() == data
+    assert "Nothing to do." in command_line.called("run").out
+
+
 def test_a_full_disk_leaves_the_plain_files_and_the_next_run_compresses(home: Home) -> None:
     before = whole(home)
 

@@ -53,7 +53,7 @@ def install(*, min_gain: MinGain = hook.LEAST, dry_run: DryRun = False) -> None:
 
 @group.command()
 def remove(*, dry_run: DryRun = False) -> None:
-    """Remove the hook from Claude Code's settings.json, and nothing else.
+    """Remove the hook, and nothing else, from Claude Code's settings.
 
     Lists and objects that only held the hook are removed too, and so is a settings.json that
     `install` created.

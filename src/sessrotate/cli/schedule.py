@@ -19,9 +19,9 @@ HowOften = Annotated[Every, typer.Option("--every", help="How often to start it.
 
 @group.command()
 def show(*, every: HowOften = "daily") -> None:
-    """Say when `run` would start; print the files and the commands that `install` needs for it.
+    """Say when `run` would start, and what `install` would do.
 
-    Without systemd and launchd, print the line to add for cron.
+    Prints the files and the commands; without systemd and launchd, the line to add for cron.
     """
     planned = schedule.plan(every)
     streams.write(f"# `sessrotate run` starts {planned.starts}.\n")

@@ -16,7 +16,7 @@ from sessrotate.archive import place, state
 from sessrotate.cli import in_place as rotation
 from sessrotate.cli import streams
 from sessrotate.cli.options import DryRun, Json, Quiet, SessionOrNone, Wait, Yes, flag, sized
-from sessrotate.errors import RequestError, WrongUsageError, printable
+from sessrotate.errors import RefusedError, RequestError, WrongUsageError, printable
 from sessrotate.reading import stitch
 from sessrotate.render import segment_table
 from sessrotate.render import split as render_split
@@ -204,9 +204,17 @@ def _opened(path: Path, folder: Path) -> Iterator[Source]:
             yield stack.enter_context(compressed_session.opened(path))
             return
         above = next(each for each in (folder, *folder.absolute().parents) if each.is_dir())
-        pieces = stitch.stream(found, streams.warn)
+        pieces = stitch.stream(found, _pruned)
         whole = compressed_session.ComposedSession(found.place.live, pieces, above)
         yield stack.enter_context(whole)
+
+
+def _pruned(gap: str) -> None:
+    """Refuse to cut what is left as if it were the whole."""
+    raise RefusedError(
+        f"{gap.rstrip('.')}, and a cut would number what is left as if it were all: "
+        "`sessrotate stitch --allow-gaps -o FILE` writes what is left, and FILE can be split."
+    )
 
 
 def _straight(folder: Path) -> Path:

@@ -45,7 +45,9 @@ def settings() -> Iterator[Setting]:
     yield Setting("archives put aside", str(len(place.aside())))
     taken = on_disk.of_clients()
     history, archived = sum(each.history for each in taken), sum(each.archived for each in taken)
-    yield Setting("archived", f"{history:,} bytes of history, {archived:,} on disk")
+    yield Setting(
+        "archived", f"{history:,} bytes of history, {archived:,} on disk with what is in the trash"
+    )
     trashed = [*restored.every()]
     held = sum(entry.allocated for entry in trashed)
     yield Setting("archives of restored sessions in the trash", f"{len(trashed)}, {held:,} on disk")

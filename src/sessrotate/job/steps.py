@@ -141,6 +141,8 @@ def _recover(job: Job) -> Iterator[Outcome]:
 
 def _recovered(job: Job, where: Place) -> Outcome:
     """Finish or undo what an interrupted run left in one archive."""
+    if gained := archive.left_plain(where):
+        return _compressed_away(job, where, gained)
     with state.opened(where) as found:
         todo = recover.plan(found)
         listed, listing = found.manifest, found.listing
@@ -161,6 +163,19 @@ def _recovered(job: Job, where: Place) -> Outcome:
         return Outcome(where, "done", freed, detail=past)
     past = "Removed replaced live files that nobody wrote to for a day."
     return Outcome(where, "done" if freed else "nothing to do", freed, detail=past)
+
+
+def _compressed_away(job: Job, where: Place, gained: int) -> Outcome:
+    """Compress a session that was put away when the disk had no room for that."""
+    if job.dry_run:
+        detail = "put away, and not compressed yet"
+        return Outcome(where, "planned", gained, gained=gained, detail=detail)
+    before = archive.measured(where)
+    with job.progress("Compressing", 0) as compressing:
+        archive.archive(where, job.wait, compressing)
+    gained = before - archive.measured(where)
+    freed = max(0, gained)
+    return Outcome(where, "done", freed, gained=gained, detail="Compressed what was put away.")
 
 
 def _heal(job: Job) -> Iterator[Outcome]:

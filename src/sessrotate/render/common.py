@@ -88,8 +88,15 @@ def outcome(entry: Outcome, **figures: int) -> dict[str, Any]:
         "path": None if entry.where is None else str(entry.where.live),
         **figures,
         "result": entry.result,
-        "reason": None if entry.error is None else str(entry.error),
+        "reason": _reason(entry),
     }
+
+
+def _reason(entry: Outcome) -> str | None:
+    """Return why nothing was done, None where something was or would be."""
+    if entry.error is not None:
+        return str(entry.error)
+    return entry.detail or None if entry.result == "nothing to do" else None
 
 
 def located(path: str, sentence: str) -> str:

@@ -191,7 +191,14 @@ def done(rotated: Rotated) -> list[str]:
         *_on_disk(rotated),
         *_carried(plan),
         *pending,
+        *_plain(plan),
     ]
+
+
+def _plain(plan: RotationPlan) -> Iterator[str]:
+    """Say what frees, where a rotation has not."""
+    if plan.codec == "plain" and plan.segments:
+        yield f"To free what is archived: `sessrotate compress {printable(plan.session)}`."
 
 
 _OUTCOMES: Final = ("session", "live file", "then", "freed on disk", "result")

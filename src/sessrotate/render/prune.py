@@ -150,7 +150,10 @@ def result(shown: Shown, trashed: int, freed: int, *, is_going: bool, dry_run: b
         return f"{intent(shown, 'Would')}\n"
     parts = []
     if trashed:
-        parts.append(f"Moved {size(trashed)} to the trash: `restore` brings it back.")
+        parts.append(
+            f"Moved {size(trashed)} to the trash: `restore` brings it back, and nothing of it is "
+            "freed until the trash is emptied."
+        )
     if freed > 0:
         parts.append(f"Freed {size(freed)} for good.")
     return f"{' '.join(parts) or 'Nothing was changed.'}\n"

@@ -149,6 +149,10 @@ def _segments(segments: Sequence[SegmentRow], canvas: Canvas) -> Iterator[str]:
 
 
 def _advice(report: SessionReport, canvas: Canvas) -> Iterator[str]:
+    if report.live_bytes is None and report.kept is not None:
+        name = safe_text.line(report.id)
+        yield f"No file of it is where its client looks: `sessrotate restore {name}` puts it back."
+        return
     tail = f"The live tail is {size(report.live_tail)}"
     if report.command is None:
         why = safe_text.line(report.kept or "")

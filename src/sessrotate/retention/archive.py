@@ -254,6 +254,23 @@ def wanted(older_than: float | None, before_cleanup: float | None, now: float) -
     return begun + due
 
 
+def left_plain(where: Place) -> int:
+    """Return about how many bytes the disk gains if what an archiving left plain is compressed.
+
+    A full disk stops it there. 0 where nothing is left so.
+    """
+    from sessrotate.segments import estimate  # noqa: PLC0415 - zstd, wanted only here
+
+    with suppress(SessrotateError, OSError):
+        note = archived_file.note(where)
+        if note is not None and note.standing == "archived" and archive_files.is_due(where, note):
+            with Source.inside(archive_files.folder(where), where.live.name) as source:
+                size = source.size()
+                gained = size - round(estimate.compressed(source, [Span(0, size)]))
+                return gained if gained > size // 20 else 0  # what cannot be made smaller stays
+    return 0
+
+
 def _is_begun(where: Place) -> bool:
     with suppress(SessrotateError):
         note = archived_file.note(where)

@@ -162,14 +162,21 @@ def _replacement(
 def is_due(place: Place, note: Note) -> bool:
     """Tell whether the live file of an archived session was left plain, and need not be any more.
 
-    Where there are no leases, that is when it has been quiet for a day.
+    A lease proves that nobody writes to it; where there are none, it must be quiet for a day.
     """
     entry = next((each for each in note.compressed if each.file == place.live.name), None)
-    if entry is None or entry.digest is not None or entry.size < LEAST:
+    # Nothing is noted where even that had no room.
+    if (entry is None and note.compressed) or (entry is not None and entry.digest is not None):
         return False
     try:
-        with Source.inside(folder(place), entry.file) as source:
-            return waiting.is_over(source.identity(), _since(note), is_dry=True)
+        with Source.inside(folder(place), place.live.name) as source:
+            if source.size() < LEAST:
+                return False
+            answer = lease.read(source.fd)
+            if answer == "none":
+                return waiting.is_over(source.identity(), _since(note), is_dry=True)
+            lease.release(source.fd)
+            return answer == "taken"
     except (SessrotateError, OSError):
         return False
 
