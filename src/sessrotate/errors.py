@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import errno
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, TypeGuard
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 
 _FULL: Final = {errno.ENOSPC, errno.EDQUOT}
-"""The errors of a disk, or of a quota, that has no room."""
 
 
 class SessrotateError(Exception):
@@ -98,13 +97,13 @@ def storage(doing: str) -> Iterator[None]:
     except OSError as error:
         reason = error.strerror or type(error).__name__
         where = f" ({printable(str(error.filename))})" if error.filename is not None else ""
-        advice = " Make room, then try again." if error.errno in _FULL else ""
+        advice = " Make room, then try again." if is_full(error) else ""
         raise StorageError(f"Cannot {doing}: {reason}{where}.{advice}") from error
 
 
-def is_full(error: SessrotateError) -> bool:
-    """Tell whether the disk, or a quota, had no room."""
-    return isinstance(error.__cause__, OSError) and error.__cause__.errno in _FULL
+def is_full(error: BaseException | None) -> TypeGuard[OSError]:
+    """Tell whether an error is that of a disk, or of a quota, that has no room."""
+    return isinstance(error, OSError) and error.errno in _FULL
 
 
 def printable(text: str, limit: int = 200) -> str:

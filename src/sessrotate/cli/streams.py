@@ -16,13 +16,7 @@ from io import TextIOWrapper
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import fs
-from sessrotate.errors import (
-    SessrotateError,
-    StorageError,
-    WrongUsageError,
-    printable,
-    storage,
-)
+from sessrotate.errors import SessrotateError, StorageError, WrongUsageError, printable, storage
 from sessrotate.system import user_folders
 
 if TYPE_CHECKING:

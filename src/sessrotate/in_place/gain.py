@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 WORTH: Final = 1024 * 1024
 """Bytes of the disk that a rotation gains at least to be worth it, where nobody named a session."""
 
-_BLOCK: Final = 4096
+BLOCK: Final = 4096
 """Bytes by which usual file systems allocate; of a file, half of the last one is empty."""
 
 
@@ -65,4 +65,4 @@ def expected(planned: RotationPlan, source: Source | None) -> int:
         from sessrotate.segments import estimate  # noqa: PLC0415 - zstd, wanted only here
 
         stored = estimate.compressed(source, spans)
-    return planned.end - planned.bytes_after - stored - len(spans) * _BLOCK // 2
+    return planned.end - planned.bytes_after - stored - len(spans) * BLOCK // 2

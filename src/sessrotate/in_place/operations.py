@@ -267,18 +267,18 @@ def _room(where: Place, planned: RotationPlan) -> Iterator[None]:
     try:
         yield
     except StorageError as error:
-        if not is_full(error):
+        cause = error.__cause__
+        if not is_full(cause):
             raise
-        reason = getattr(error.__cause__, "strerror", None) or "the disk is full"
         needs, free = planned.bytes_after, fs.free_bytes(where.archive)
         missing = ""
         if free is not None and free < needs:
             missing = f", and {free:,} are free: make room for {needs - free:,} more"
         raise StorageError(
-            f"Cannot rotate the session: {reason}. It needs {needs:,} bytes for "
+            f"Cannot rotate the session: {cause.strerror}. It needs {needs:,} bytes for "
             f"the new live file{missing}, then try again. A smaller session needs less, and "
             "`sessrotate prune --all --empty-trash` frees what is in the trash."
-        ) from error.__cause__
+        ) from cause
 
 
 @contextmanager

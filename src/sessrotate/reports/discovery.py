@@ -181,9 +181,14 @@ def of_place(where: Place, folder: ProjectFolder, unread: Unread) -> FoundSessio
         return None
     held = held or NOTHING
     newest = here or held.away
-    header = None if newest is None or held.segments else _header(where, newest)
-    if header is not None and _is_unfinished(where):  # all of it is there, and soon in segments
-        held = replace(held, content_bytes=header.start)
+    header = None if newest is None else _header(where, newest)
+    if header is not None and not held.segments:
+        if (where.archive / names.INTENT).exists():
+            # A rotation was interrupted: all of it is there, and the next run puts it in segments.
+            held = replace(held, content_bytes=header.start)
+        else:
+            gone = f"{header.start:,} bytes of history that are not here"
+            unread(str(where.archive), f"{gone}: `sessrotate doctor` says more")
     seen = _preview(where.session, newest, held)
     if seen.title.source == "none" and where.session in folder.titles:
         seen = replace(seen, title=folder.titles[where.session])
@@ -196,12 +201,12 @@ def of_place(where: Place, folder: ProjectFolder, unread: Unread) -> FoundSessio
         where.live,
         seen,
         here,
-        _compactions(where, newest, held, unread),
+        _compactions(newest, header, held),
         where=where,
         held=held,
         trashed=folder.trashed.get(where.session, 0),
         side=(side, side_disk),
-        lost=held is NOTHING and here is not None and _header(where, here) is not None,
+        lost=held is NOTHING and here is not None and header is not None,
     )
 
 
@@ -269,23 +274,12 @@ def _preview(session: str, newest: Edges | None, held: ArchiveSummary) -> Sight:
     return file_edges.sight(session, newest, held.head)
 
 
-def _is_unfinished(where: Place) -> bool:
-    """Tell whether a rotation was interrupted, which the next run finishes."""
-    return (where.archive / names.INTENT).exists()
-
-
 def _compactions(
-    where: Place, newest: Edges | None, held: ArchiveSummary, unread: Unread
+    newest: Edges | None, header: LiveHeader | None, held: ArchiveSummary
 ) -> tuple[int | None, int | None]:
     """Return how many compactions a session has, and its bytes from the last one on."""
     if newest is None:
         return held.compactions, 0
-    header = _header(where, newest)
-    if header is not None and not held.segments and not _is_unfinished(where):
-        unread(
-            str(where.archive),
-            f"{header.start:,} bytes of history that are not here: `sessrotate doctor` says more",
-        )
     if (header is None) != (not held.segments):
         return None, None  # the live file does not go on from its archive: `doctor` says why
     start = live_header.prefix(header) if header is not None else 0

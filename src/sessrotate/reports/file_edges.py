@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from sessrotate.clients.claude import preview
-from sessrotate.clients.claude.loading import SMALL_FILE
+from sessrotate.clients.claude.loading import is_compacted
 from sessrotate.clients.preview import EDGE, edges_of
 from sessrotate.model import Boundary, Span
 from sessrotate.platforms import BINARY, NO_LINK, NO_WAIT
@@ -132,7 +132,7 @@ def compactions(edges: Edges, client: Client, start: int) -> tuple[int | None, i
         return None, None
     if not client.MARKER:
         return 0, edges.size - start
-    found, last, is_own = 0, None, False
+    found: list[Boundary] = []  # the last one first
     data, base = edges.tail, edges.size - len(edges.tail)
     floor = max(0, start - base)
     end = len(data) if client.MARKER in data else floor  # three times as fast as from behind
@@ -144,13 +144,11 @@ def compactions(edges: Edges, client: Client, start: int) -> tuple[int | None, i
         line = Span(base + begin, base + (stop if stop >= 0 else len(data)))
         text = data[begin : line.end - base]
         if isinstance(boundary := client.boundary([text], line), Boundary):
-            found += 1
-            is_own = is_own or not boundary.is_sidechain
-            last = line.start if last is None else last
+            found.append(boundary)
         end = begin
     else:
         if base <= start:
-            if not is_own and edges.size <= SMALL_FILE:  # only agents': nothing to cut at
-                found, last = 0, None
-            return found, edges.size - (start if last is None else last)
-    return None, None if last is None else edges.size - last
+            if not is_compacted(found, edges.size):
+                return 0, edges.size - start
+            return len(found), edges.size - found[0].offset
+    return None, edges.size - found[0].offset if found else None

@@ -43,17 +43,17 @@ def mapped(
     else the function does to objects is lost for every other item. Raises what it raises.
     """
     if len(items) < worth_it or not platforms.can_fork():
-        yield from map(function, _taken(items))
+        yield from map(function, taken(items))
         return
     with _computed_elsewhere(function, items[1::2]) as results:
         sent = _sent(results)
-        for number, item in enumerate(_taken(items)):
+        for number, item in enumerate(taken(items)):
             # A result is in a tuple of its own: it may be None.
             found = next(sent, None) if number % 2 else None
             yield function(item) if found is None else found[0]
 
 
-def _taken(items: list[Item]) -> Iterator[Item]:
+def taken(items: list[Item]) -> Iterator[Item]:
     """Yield the items, the first first, and let go of each."""
     items.reverse()  # the end of a list is taken off it at once
     while items:

@@ -17,7 +17,7 @@ from sessrotate.errors import SessrotateError, StorageError
 from sessrotate.in_place import gain
 from sessrotate.reports import discovery, growth, session_report
 from sessrotate.reports.counting import Counts
-from sessrotate.reports.in_parallel import mapped
+from sessrotate.reports.in_parallel import mapped, taken
 from sessrotate.reports.model import MachineReport, Total, UnreadSession
 
 if TYPE_CHECKING:
@@ -129,9 +129,8 @@ def _reports(
         )
         yield from zip(reports, done[1:], strict=True)
         return
-    for before, after in pairwise(done):
-        watched = partial(_onward, progress, before)
-        yield _report(listed.pop(0), watched, running, counts), after
+    for each, (before, after) in zip(taken(listed), pairwise(done), strict=True):
+        yield _report(each, partial(_onward, progress, before), running, counts), after
 
 
 def _report(

@@ -32,6 +32,7 @@ from sessrotate.errors import (
     storage,
 )
 from sessrotate.in_place import homecoming, recover
+from sessrotate.in_place.gain import BLOCK
 from sessrotate.in_place.obstacles import disk, disk_of, elsewhere, obstacles
 from sessrotate.model import Span
 from sessrotate.retention import archive_files, transaction
@@ -40,7 +41,7 @@ from sessrotate.system import disk_use, in_use, lease
 from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from sessrotate.archive.archived_note import Note
@@ -48,9 +49,6 @@ if TYPE_CHECKING:
     from sessrotate.archive.state import State
     from sessrotate.clients.claude.cleanup import Cleanup
 
-
-_BLOCK: Final = 4096
-"""Bytes by which usual file systems allocate."""
 
 _NEW: Final = 3
 """Blocks of what is new with an archived session: its folders, and the note in one of them."""
@@ -89,34 +87,39 @@ def plan(where: Place) -> int:
 
     Raises as it does.
     """
+    return _bytes(where, _to_move(where))
+
+
+def _to_move(where: Place) -> Collection[str]:
+    """Return the names of what `archive` would move; none if it was archived before."""
     with storage("look at the session"), state.opened(where) as found:
         note = archived_file.note(where)
         if note is not None and note.standing == "archived":
             archive_files.folder(where)
             archived_file.check_away(where)
-            return 0
-        _, items = _checked(found)
-        return _bytes(where, items)
+            return ()
+        return _checked(found)[1]
 
 
 def expected(where: Place) -> tuple[int, int]:
     """Return what `plan` does, and about how many bytes the disk would gain. Raises as it does."""
     from sessrotate.segments import estimate  # noqa: PLC0415 - zstd, wanted only here
 
-    moved = plan(where)
-    if not moved:  # it was archived before
+    items = _to_move(where)
+    moved = _bytes(where, items)
+    if not moved:
         return 0, 0
     with storage("look at the session"), Source.itself(where.live) as source:
         size = source.size()
         made = round(moved * estimate.compressed(source, [Span(0, size)]) / max(1, size))
-        taken = measured(where) - disk_use.of(where.archive)
-    return moved, taken - (-(-made // _BLOCK) + _NEW) * _BLOCK
+        taken = disk_use.of(*(where.live.parent / name for name in items))
+    return moved, taken - (-(-made // BLOCK) + _NEW) * BLOCK
 
 
 def measured(where: Place) -> int:
     """Return how many bytes of the disk a session takes, with its archive and what lies beside."""
-    beside = (where.live.parent / name for name in agents.beside(where.live, where.session))
     with storage("look at the session"):
+        beside = (where.live.parent / name for name in agents.beside(where.live, where.session))
         return disk_use.of(where.live, where.archive, *beside)
 
 

@@ -170,15 +170,19 @@ def is_due(place: Place, note: Note) -> bool:
         return False
     try:
         with Source.inside(folder(place), place.live.name) as source:
-            if source.size() < LEAST:
-                return False
-            answer = lease.read(source.fd)
-            if answer == "none":
-                return waiting.is_over(source.identity(), _since(note), is_dry=True)
-            lease.release(source.fd)
-            return answer == "taken"
+            return source.size() >= LEAST and _asked(source, _since(note), is_dry=True) != "busy"
     except (SessrotateError, OSError):
         return False
+
+
+def _asked(source: Source, since_ns: int, *, is_dry: bool = False) -> lease.Answer:
+    """Take a lease on a file; busy where there are none, and it has not been quiet for a day.
+
+    Whoever has a file open writes to that very file, wherever it was moved. Closing it lets go.
+    """
+    answer = lease.read(source.fd)
+    is_quiet = answer != "none" or waiting.is_over(source.identity(), since_ns, is_dry=is_dry)
+    return answer if is_quiet else "busy"
 
 
 def _since(note: Note) -> int:
@@ -226,12 +230,10 @@ def _compressed(
     """
     try:
         with Source.inside(top, entry.file) as source:
-            answer = lease.read(source.fd)
+            answer = _asked(source, since_ns)
             if answer == "busy":
                 return None
             before = source.identity()
-            if answer == "none" and not waiting.is_over(before, since_ns):
-                return None  # whoever has it open still writes to this very file
             compressed = _filled(source, draft, entry)
             is_smaller = draft.size < compressed.size
             draft.become_like(source.fd)

@@ -13,6 +13,7 @@ session ids in their rows decide.
 from __future__ import annotations
 
 import json
+import os
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
@@ -75,11 +76,14 @@ def beside(live: Path, session: str) -> list[str]:
     the folder cannot be read.
     """
     found, agents = [], []
-    for path in sorted(live.parent.iterdir()) if live.parent.exists() else []:
-        if path.name == session and (path.is_dir() or path.is_symlink()):
-            found.append(path.name)
-        elif is_agent(path.name) and not path.is_symlink() and _is_of(path, session):
-            agents.append(path.name)
+    # By names: there may be thousands of sessions in the folder, and each is asked for.
+    there = os.listdir(live.parent) if live.parent.exists() else []  # noqa: PTH208
+    for name in sorted(name for name in there if name == session or is_agent(name)):
+        path = live.parent / name
+        if name == session and (path.is_dir() or path.is_symlink()):
+            found.append(name)
+        elif is_agent(name) and not path.is_symlink() and _is_of(path, session):
+            agents.append(name)
     return found + agents
 
 

@@ -21,8 +21,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from sessrotate.clients.claude.rows import Compaction
-    from sessrotate.model import Scan
+    from sessrotate.model import Boundary, Scan
 
 Loaded = Literal["everything", "preserved", "nothing"]
 
@@ -48,16 +50,21 @@ def loaded(*, says: bool, has_all: bool, said_before: bool, size: int) -> Loaded
 
 
 def of_conversation(scanned: Scan, start: int) -> Scan:
-    """Leave out compactions of agents where the conversation has none to cut at behind `start`.
+    """Leave out compactions of agents where the conversation has none to cut at behind `start`."""
+    new = [boundary for boundary in scanned.boundaries if boundary.offset > start]
+    if is_compacted(new, scanned.end):
+        return scanned
+    return replace(scanned, boundaries=scanned.boundaries[: len(scanned.boundaries) - len(new)])
+
+
+def is_compacted(boundaries: Iterable[Boundary], size: int) -> bool:
+    """Tell whether the conversation in a file of `size` bytes can be cut at one of these.
 
     Clients of 1.0 wrote their agents' rows into the session's own file (ccstatusline PR #425). A
     file of up to 5 MiB is loaded whole, so that all of the conversation would stay. In a larger one
     2.1.112 goes on behind any compaction, whosever it is.
     """
-    new = [boundary for boundary in scanned.boundaries if boundary.offset > start]
-    if scanned.end > SMALL_FILE or not all(boundary.is_sidechain for boundary in new):
-        return scanned
-    return replace(scanned, boundaries=scanned.boundaries[: len(scanned.boundaries) - len(new)])
+    return any(size > SMALL_FILE or not boundary.is_sidechain for boundary in boundaries)
 
 
 def says(compaction: Compaction) -> bool:

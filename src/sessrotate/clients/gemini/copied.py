@@ -33,7 +33,6 @@ _PIECE: Final = 1 << 20
 _ID: Final = re.compile(rb'\s*\{\s*"id"')
 """How a message begins, as all clients write it."""
 
-
 _ANEW: Final = {"sessionId", "projectHash", "startTime", "lastUpdated", "kind", "directories"}
 """What the client says anew at the beginning of the `.jsonl`."""
 
