@@ -20,6 +20,23 @@ from support.lines import BOUNDARY_LINE, row, session
 
 
 @pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("2026-11-20T23:30:00.123Z", "2026-11-20 23:30:00"),
+        ("2026-11-20T23:30:00-05:00", "2026-11-21 04:30:00"),
+        ("2026-11-21T04:30:00+08:00", "2026-11-20 20:30:00"),
+        ("2026-11-20T23:30:00", "2026-11-20 23:30:00"),  # no zone says otherwise
+        ("2026-02-30T00:00:00+99:99", "2026-02-30 00:00:00"),  # no time
+        ("0001-01-01T00:00:00+01:00", "0001-01-01 00:00:00"),  # in UTC, out of the calendar
+        ("", ""),
+        (None, "-"),
+    ],
+)
+def test_times_are_shown_in_utc(written: str | None, shown: str) -> None:
+    assert common.time(written) == shown
+
+
+@pytest.mark.parametrize(
     ("count", "shown"),
     [
         (0, "0 B"),

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sessrotate.clients.prompts import as_typed, is_of_client, is_prompt, is_typed
 from sessrotate.clients.view import Image, Text, Thinking, ToolCall, ToolResult, Unknown
 from sessrotate.parsing.records import LONGEST
+from sessrotate.render import common
 from sessrotate.render.common import size
 from sessrotate.render.html_text import escape, pre, prose, short, structure
 
@@ -65,10 +66,10 @@ def number(count: int) -> str:
 
 
 def moment(time: str | None, length: int = 19) -> str:
-    """Return a time as an element, or nothing; its text is the client's, to the second."""
+    """Return a time as an element, or nothing; its text is in UTC, to the second."""
     if not time:
         return ""
-    shown = short(time[:length].replace("T", " "), length)
+    shown = short(common.time(time)[:length], length)
     return f'<time datetime="{short(time, 40)}">{shown}</time>'
 
 

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
+from datetime import UTC, datetime
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any, Final
 
+from sessrotate import units
 from sessrotate.render.columns import Canvas, Columns, Row, table
 
 if TYPE_CHECKING:
@@ -37,8 +40,13 @@ def size(number: int) -> str:
 
 
 def time(text: str | None) -> str:
-    """Return a record's time to the second, as the client wrote it, or a dash."""
-    return "-" if text is None else text[:19].replace("T", " ")
+    """Return a record's time to the second, in UTC, or a dash; what is no time, as it stands."""
+    if text is None:
+        return "-"
+    if text[-1:] != "Z" and (at := units.seconds(text)) is not None:  # clients write it in UTC
+        with suppress(ValueError, OverflowError, OSError):  # out of the calendar
+            text = datetime.fromtimestamp(at, UTC).isoformat()
+    return text[:19].replace("T", " ")
 
 
 def as_json(document: object) -> str:

@@ -110,7 +110,7 @@ def _heading(report: SessionReport) -> str:
         parts.append(f"{size(report.archived_bytes)} archived")
     first, last = report.first_timestamp, report.last_timestamp
     if first is not None:
-        days = (safe_text.line((time or "")[:10]) for time in (first, last))
+        days = (safe_text.line(common.time(time or "")[:10]) for time in (first, last))
         parts.append(" to ".join(days))
     return ", ".join(parts)
 
