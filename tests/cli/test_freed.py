@@ -6,10 +6,12 @@ import os
 import re
 import subprocess
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from sessrotate.archive import place
+from sessrotate.in_place import operations, sealed_copies
 from sessrotate.system import user_folders
 from support import command_line, homes
 from support.command_line import ID, called, write
@@ -139,3 +141,106 @@ def test_a_report_of_what_was_put_away_does_not_speak_of_its_live_tail() -> None
     said = called("report", session).out
     assert "The live tail" not in said
     assert said.endswith(f"`sessrotate restore {session}` puts it back.\n")
+
+
+def told(pattern: str, text: str) -> int:
+    """Return the bytes that the first group, a number, and the second, its unit, say."""
+    match = re.search(pattern + r" ([\d.,]+) (B|KiB|MiB)", text)
+    assert match is not None, text
+    return round(float(match[1].replace(",", "")) * UNITS[match[2]])
+
+
+def interrupt(home: Home, at: int) -> str:
+    """Rotate the largest session, and stop behind the swap, when `at` batches are sealed."""
+    session, done = f"{NAMED}000", 0
+    copy = sealed_copies.copy
+
+    def copied(*given: Any) -> None:
+        nonlocal done
+        if done == at:
+            raise KeyboardInterrupt
+        done += 1
+        copy(*given)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            sealed_copies, "batches", lambda found, _room: [[each] for each in found[::-1]]
+        )
+        patch.setattr(sealed_copies, "copy", copied)
+        with pytest.raises(KeyboardInterrupt):
+            operations.rotate_session(
+                place.of_live(home.live.with_name(f"{session}.jsonl")), 1, homes.silent
+            )
+    return session
+
+
+@pytest.mark.parametrize("at", [0, 3, 7])
+def test_what_an_interrupted_rotation_keeps_of_the_disk_is_told_everywhere(
+    home: Home, du: Callable[[], int], at: int
+) -> None:
+    session = interrupt(home, at)
+    before = du()
+    dry = called("tidy", session, "--dry-run", "--json").document()["disk_bytes_gained"]
+    report = called("report", session)
+    assert "interrupted" in report.out
+    assert f"sessrotate tidy {session}" in report.out
+    counted = {
+        "tidy": dry,
+        "report": told("would free about", report.out),
+        "report --all": called("report", "--all", "--json").document()["tidying_frees_bytes"],
+        "rotate": told("that frees about", called("rotate", session, "--dry-run").out),
+        "run": told("recover 1 session .about", called("run", "--dry-run").out),
+    }
+    done = called("rotate", session)
+    gained = before - du()
+    assert gained > 200_000
+    for name, figure in counted.items():
+        assert figure == pytest.approx(gained, rel=0.2, abs=60_000), name
+    assert told("that freed", done.err) == pytest.approx(gained, rel=0.02, abs=30_000)
+
+
+def test_what_compressing_plain_archives_frees_is_part_of_the_reports(
+    home: Home, du: Callable[[], int]
+) -> None:
+    sessions = [f"{NAMED}000", f"{NAMED}006"]
+    assert called("rotate", "--no-compress", "--yes", *sessions).code == 0
+    found = called("report", "--all", "--json").document()
+    each = sum(
+        called("report", session, "--json").document()["tidying_frees_bytes"]
+        for session in sessions
+    )
+    assert each == found["tidying_frees_bytes"]
+    assert "of 2 sessions" in called("report", "--all").out
+    before = du()
+    assert called("compress", *sessions).code == 0
+    assert found["tidying_frees_bytes"] == pytest.approx(before - du(), rel=0.2, abs=60_000)
+    assert called("report", "--all", "--json").document()["tidying_frees_bytes"] == 0
+    assert home.problems() == []
+
+
+def test_what_needs_a_pruned_segment_says_how_to_go_on_without_it(home: Home) -> None:
+    session = f"{NAMED}000"
+    assert called("rotate", session).code == 0
+    assert called("prune", session, "--keep-last", "2", "--yes").code == 0
+    for words in (["read", "--history"], ["export"], ["stitch"]):
+        ended = called(*words, session)
+        assert ended.code == 74
+        assert "pruned" in ended.err
+        assert "Pass --allow-gaps" in ended.err
+        assert called(*words, session, "--allow-gaps").code == 0
+    assert home.problems() == []
+
+
+def test_a_session_that_is_whole_again_says_what_it_and_the_trash_take(
+    home: Home, du: Callable[[], int]
+) -> None:
+    session = f"{NAMED}000"
+    assert called("rotate", session).code == 0
+    done = called("restore", session)
+    trash = told(", and", done.out)
+    assert told("On disk, it takes", done.out) == pytest.approx(
+        homes.on_disk(home.live.with_name(f"{session}.jsonl")), rel=0.02
+    )
+    before = du()
+    assert called("prune", session, "--empty-trash", "--grace", "0", "--yes").code == 0
+    assert trash == pytest.approx(before - du(), rel=0.1, abs=5_000)

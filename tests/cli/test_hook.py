@@ -49,7 +49,7 @@ from support.processes import needs_proc, opened, until, workers
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-DATA: Final = command_line.session(boundaries=2, padding=4000)
+DATA: Final = command_line.session(boundaries=2, padding=8000)
 LIMIT: Final = "16000"
 """Less than a rotation of that gains."""
 
@@ -143,10 +143,11 @@ def test_where_several_files_have_the_id_nothing_is_done_and_doctor_says_it(home
         one for one in called("doctor", "--json").document()["findings"] if one["kind"] == "hook"
     ]
     assert [one["session"] for one in found] == [ID]
-    assert (
-        "named a file that does not exist, and 2 files have the session's id"
-        in (found[0]["detail"])
-    )
+    detail = found[0]["detail"]
+    assert "named a file that does not exist, and 2 files have the session's id: " in detail
+    assert str(home.live) in detail
+    assert str(copied) in detail
+    assert detail.endswith("`sessrotate rotate PATH`: the path of the one that you mean.")
 
 
 @needs_proc

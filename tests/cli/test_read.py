@@ -243,6 +243,8 @@ def test_memory_does_not_grow_with_the_session(tmp_path: Path, options: list[str
 
 # ── what a resume sends ──────────────────────────────────────────────────────────────────────
 
+NOTHING_SENT = "Nothing matches in what a resume sends: --history looks at everything."
+
 BRANCHED = b"".join(
     [
         chained(prompt(1, "first prompt"), answer(2, "first answer")),
@@ -293,7 +295,8 @@ def test_agents_rows_are_shown_where_they_stand_in_what_a_resume_sends(tmp_path:
 def test_what_is_chosen_is_chosen_among_what_a_resume_sends(tmp_path: Path) -> None:
     path = write(tmp_path / f"{ID}.jsonl", BRANCHED)
     ended = piped("read", path, "--grep", "left")
-    assert (ended.code, ended.out, ended.err) == (0, "", "sessrotate: Nothing matches.\n")
+    assert (ended.code, ended.out, ended.err) == (0, "", f"sessrotate: {NOTHING_SENT}\n")
+    assert "left" in shown(path, "--grep", "left", "--history")
     assert shown(path, "--grep", "answer").count("segment 0") == 2
     assert "left" not in shown(path, "--turns")
     late = shown(path, "--since", "2026-03-01T10:00:02Z", "--until", "2026-03-01T10:00:06Z")
@@ -302,6 +305,15 @@ def test_what_is_chosen_is_chosen_among_what_a_resume_sends(tmp_path: Path) -> N
     ]  # fmt: skip
     ended = piped("read", path, "--since", uuid_of(3))
     assert (ended.code, "--history" in ended.err) == (2, True)
+
+
+def test_what_only_an_agent_said_is_counted_where_it_is_not_shown(tmp_path: Path) -> None:
+    path = write(tmp_path / f"{ID}.jsonl", BRANCHED)
+    ended = piped("read", path, "--grep", "of the agent")
+    hidden = "Hidden: 1 record of agents. --include sidechains shows them."
+    assert (ended.out, ended.err) == ("", f"sessrotate: {NOTHING_SENT} {hidden}\n")
+    assert shown(path, "--grep", "of the agent", "--include", "sidechains").count("agent") == 1
+    assert "Hidden: 2 records of agents, 1 attachment." in piped("read", path).err
 
 
 # ── choosing ─────────────────────────────────────────────────────────────────────────────────
@@ -339,7 +351,7 @@ def test_a_time_or_a_record_limits_what_is_shown(
 def test_what_is_old_is_not_shown(path: Path) -> None:
     ended = piped("read", path, "--since", "2h")
     assert (ended.code, ended.out) == (0, "")
-    assert ended.err == "sessrotate: Nothing matches.\n"
+    assert ended.err == f"sessrotate: {NOTHING_SENT}\n"
     assert piped("read", path, "--since", "2h", "--quiet").err == ""
     assert "last answer" in shown(path, "--until", "2h")
 

@@ -130,7 +130,7 @@ def test_a_disk_without_room_for_the_live_file_is_said_with_what_is_missing(smal
     ended = piped("rotate", ID, env=small.env)
     assert ended.code == 74
     found = re.fullmatch(
-        r"sessrotate: Cannot rotate the session: No space left on device\. It needs ([\d,]+) "
+        r"sessrotate: Cannot rotate the session: No space left on device\. It needs about ([\d,]+) "
         r"bytes for the new live file, and ([\d,]+) are free: make room for ([\d,]+) more, then "
         r"try again\. A smaller session needs less, and `sessrotate prune --all --empty-trash` "
         r"frees what is in the trash\.\n",

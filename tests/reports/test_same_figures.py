@@ -67,6 +67,23 @@ def settings() -> dict[str, str]:
     return found
 
 
+@pytest.mark.usefixtures("home")
+def test_the_report_of_a_session_has_the_title_that_lists_have() -> None:
+    """Also where the segments that it begins with were pruned, and all of it was put away."""
+    for session in (AWAY, BOTH, GONE):
+        assert called("restore", session, "--keep-rotated").code in {0, 77}
+    for session in (ID, *SESSIONS.values()):
+        if session != PLAIN:
+            called("rotate", session)
+            assert called("prune", session, "--keep-last", "1", "--yes").code == 0
+    assert called("archive", BOTH, ID, "--yes").code == 0
+    titles = {name: each["title"] for name, each in listed().items()}
+    assert len({*titles.values()}) > 1
+    for session, title in titles.items():
+        assert called("report", session, "--json").document()["title"] == title
+    assert {each["session"]: each["title"] for each in reported()["sessions"]} == titles
+
+
 def beside(home: Home, session: str = PLAIN) -> int:
     """Put what clients keep beside a session there; return what all of it takes of the disk."""
     folder = home.live.parent / session

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 import generate_session
+from sessrotate.model import Codec
 from sessrotate.reports import session_report
 from sessrotate.reports.counting import CALLS, LARGEST, TOOLS, Counts
 from sessrotate.reports.model import SessionReport
@@ -190,12 +192,17 @@ def test_a_rotated_session_has_the_figures_that_it_had(place: Home) -> None:
     check_sums(report(place.live, kinds=False), data)
 
 
-def test_without_kinds_no_archived_segment_is_read(place: Home) -> None:
-    place.rotate()
+@pytest.mark.parametrize(("codec", "suffix"), [("zstd", ".zst"), ("plain", "")])
+def test_without_kinds_archived_segments_are_read_only_to_tell_what_compressing_them_frees(
+    place: Home, codec: Codec, suffix: str
+) -> None:
+    place.rotate(codec=codec)
     whole = report(place.live, kinds=False)
-    segment = place.archive / f"{ID}.2.jsonl"
+    segment = place.archive / f"{ID}.2.jsonl{suffix}"
     segment.write_bytes(b"x" * segment.stat().st_size)
-    assert report(place.live, kinds=False) == whole
+    found = report(place.live, kinds=False)
+    assert (whole.to_tidy > 0) == (codec == "plain")
+    assert replace(found, to_tidy=whole.to_tidy) == whole
 
 
 def test_a_damaged_segment_is_told_and_not_counted(place: Home) -> None:

@@ -720,8 +720,10 @@ def test_a_full_disk_leaves_the_plain_files_and_the_next_run_compresses(home: Ho
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fs.Draft, "append", full)
-        with pytest.raises(StorageError, match="nothing is lost: run `archive` again"):
+        patch.setattr(fs, "free_bytes", lambda _folder: 7)
+        with pytest.raises(StorageError, match="nothing is lost: run `archive` again") as caught:
             archive.archive(home.where, 1)
+    assert "bytes for the compressed live file, and 7 are free: make room" in str(caught.value)
     assert f"{ID}.jsonl" in away(home)
     assert not [name for name in home.archived() if name.endswith(".partial")]
     assert home.stitched() == DATA

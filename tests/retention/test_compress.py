@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import tempfile
 import threading
 from pathlib import Path
@@ -188,8 +189,14 @@ def test_a_full_disk_leaves_what_there_was(home: Home, monkeypatch: pytest.Monke
 
     with monkeypatch.context() as patch:
         patch.setattr(fs.NewFile, "append", append)
-        with pytest.raises(StorageError, match="No space left"):
+        patch.setattr(fs, "free_bytes", lambda _folder: 7)
+        with pytest.raises(StorageError, match="No space left") as caught:
             compressed(home)
+    told = re.search(
+        r"about ([\d,]+) bytes for .*, and 7 are free: make room for", str(caught.value)
+    )
+    assert told is not None, caught.value
+    assert 7 < int(told[1].replace(",", "")) < (home.archive / f"{ID}.jsonl").stat().st_size
     assert snapshot(home.config) == before
 
 

@@ -59,7 +59,7 @@ def command(
                 streams.write(render_archive.compressed(done[-1], dry_run=dry_run))
     if as_json:
         streams.write(render_archive.compressed_json(done, dry_run=dry_run))
-    elif every:
+    elif every and (done or not errors):
         streams.write(render_archive.compressed_sum(done, dry_run=dry_run))
     streams.complain_of(kept.failure)
     archives.end(errors)

@@ -68,7 +68,7 @@ def _run_one(path: Path, options: Options) -> None:
     done = _rotated(where, options)
     seconds = time.monotonic() - begun
     if done.recovered.sentence and not options.dry_run:
-        streams.warn(done.recovered.past)
+        streams.warn(render_in_place.recovered(done.recovered))
     if options.as_json:
         named = where.live if options.dry_run else path
         streams.write_all(render_in_place.as_json(done, named, dry_run=options.dry_run))
@@ -100,7 +100,7 @@ def _rotated(
 def _show(where: Place, planned: operations.Rotated, seconds: float) -> None:
     """Show a plan; `seconds` is how long it took to make."""
     if planned.recovered.sentence:
-        streams.write(planned.recovered.sentence + "\n")
+        streams.write(render_in_place.to_recover(planned.recovered) + "\n")
     streams.write(render_in_place.heading(planned.plan) + "\n")
     segments = (*planned.plan.segments, planned.plan.newest)
     streams.write_lines(segment_table.table(segments, streams.canvas()))

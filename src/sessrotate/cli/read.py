@@ -145,12 +145,14 @@ def command(
             if place is not None:
                 records = start.records(opened, place, are_lines=output is Format.JSONL)
             else:
-                with_agents = is_agents or "sidechains" in (choice.include or ())
-                records = _records(opened, segment, history=history, with_agents=with_agents)
+                # With agents' records, which are counted where they are not shown.
+                agents = is_agents or choice.include is not None
+                records = _records(opened, segment, history=history, with_agents=agents)
                 if output is not Format.JSONL:
                     records = _opened(opened, opened.said(records))
             records = _watched(records, progress)
-            _show(opened, records, choice, output, quiet=quiet)
+            is_sent = not (history or segment or place)
+            _show(opened, records, choice, output, quiet=quiet, is_sent=is_sent)
 
 
 def _choice(
@@ -215,7 +217,9 @@ def _show(
     output: Format,
     *,
     quiet: bool,
+    is_sent: bool,
 ) -> None:
+    """Print the records; `is_sent` is whether they are what a resume sends, and no more."""
     shown = unsearched = 0
     hidden: Counter[str] = Counter()
 
@@ -236,15 +240,17 @@ def _show(
     if unsearched and not quiet:
         count = common.count(unsearched, "line")
         streams.warn(f"{count} longer than 8 MiB could not be searched.")
-    left_out = _left_out(choice, hidden, is_empty=not shown)
+    left_out = _left_out(choice, hidden, is_empty=not shown, is_sent=is_sent)
     if left_out and not quiet:
         streams.warn(left_out)
 
 
-def _left_out(choice: select.Choice, hidden: Counter[str], *, is_empty: bool) -> str:
+def _left_out(choice: select.Choice, hidden: Counter[str], *, is_empty: bool, is_sent: bool) -> str:
     """Return what is not shown, and how to see it; empty if that is nothing."""
-    is_limited = bool(choice.grep or choice.since or choice.until)
-    nothing = "Nothing matches." if is_limited else "There is nothing to show."
+    nothing = "There is nothing to show."
+    if choice.grep or choice.since or choice.until:
+        within = " in what a resume sends: --history looks at everything" if is_sent else ""
+        nothing = f"Nothing matches{within}."
     told = [nothing] if is_empty else []
     if choice.turns:  # who asks for turns knows what else there is, unless there are none
         return " ".join([*told, "Without --turns, there may be more."]) if is_empty else ""

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sessrotate import find
-from sessrotate.archive import copies
+from sessrotate.archive import copies, restored
 from sessrotate.cli import streams
 from sessrotate.cli.in_place import progress
 from sessrotate.cli.options import DryRun, Json, ManySessions, Quiet, Wait, Yes, flag, one_of
 from sessrotate.clients.claude import cleanup
 from sessrotate.errors import printable
-from sessrotate.in_place import operations, outcome
+from sessrotate.in_place import gain, operations, outcome
 from sessrotate.job import journal, last_run
 from sessrotate.render import restore as render_restore
 from sessrotate.retention import restore
@@ -125,6 +125,8 @@ def _one(where: Place, wanted: Wanted, how: _How) -> None:
         streams.write_lines(
             render_restore.sentences(done, dry_run=how.dry_run, is_short=how.is_short)
         )
+        if done.whole is not None and not how.dry_run:
+            streams.write(render_restore.on_disk(done.where, *_on_disk(done.where)))
     is_back = done.away is not None or done.whole is not None
     if is_back and not how.dry_run and how.touch is None:
         status = done.where.live.stat()
@@ -134,6 +136,11 @@ def _one(where: Place, wanted: Wanted, how: _How) -> None:
             streams.message(told)
     if how.dry_run:
         restore.check_room(done)
+
+
+def _on_disk(where: Place) -> tuple[int, int]:
+    """Return what a session takes of the disk, and what its archives in the trash take."""
+    return gain.measured(where), sum(each.allocated for each in restored.of(where))
 
 
 def _prepared(where: Place, wanted: Wanted, how: _How) -> WayBack:

@@ -203,8 +203,7 @@ def _hook() -> Iterator[Finding]:
             str(note.where.live),
             "hook",
             f"The rotation by the hook ({printable(note.at)}) failed. "
-            f"{printable(problem, 1000)} Try again with `sessrotate rotate "
-            f"{printable(note.where.session)}`.",
+            f"{printable(problem, 1000)} {notes.way_out(note)}",
         )
 
 

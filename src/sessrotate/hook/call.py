@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate import names, platforms, units
-from sessrotate.errors import RefusedError, SessrotateError
+from sessrotate.errors import RefusedError, SessrotateError, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -137,9 +137,10 @@ def wanted(data: bytes, least: int) -> Job | None:
         return None
     problem = None
     if others:
+        found = ", ".join(printable(each) for each in (path, *others))
         problem = (
             f"Claude Code named a file that does not exist, and {1 + len(others)} files have the "
-            "session's id."
+            f"session's id: {found}."
         )
     return Job(where, status, awaits, problem) if where.session == session else None
 

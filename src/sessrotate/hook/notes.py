@@ -12,7 +12,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from sessrotate import fs
+from sessrotate import find, fs
 from sessrotate.archive import own, place
 from sessrotate.errors import SessrotateError, printable
 from sessrotate.segments import load
@@ -71,6 +71,15 @@ def notes() -> Iterator[Note]:
             continue
         if note.error is not None or not _is_at_work(where):
             yield note
+
+
+def way_out(note: Note) -> str:
+    """Return the sentence that says what to do about a note."""
+    try:
+        find.path_of(note.where.session)
+    except SessrotateError:  # several have the id
+        return "Try again with `sessrotate rotate PATH`: the path of the one that you mean."
+    return f"Try again with `sessrotate rotate {printable(note.where.session)}`."
 
 
 def _read(where: Place) -> Note | None:

@@ -14,8 +14,12 @@ from sessrotate.clients.claude import client as claude
 from sessrotate.system import disk_use
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sessrotate.archive.place import Place
+    from sessrotate.archive.state import State
     from sessrotate.in_place.rotate import RotationPlan
+    from sessrotate.model import Codec, Span
     from sessrotate.system.source import Source
 
 WORTH: Final = 1024 * 1024
@@ -60,9 +64,38 @@ def expected(planned: RotationPlan, source: Source | None) -> int:
     if planned.live is None or source is None:
         return 0
     spans = [planned.in_live(segment.span) for segment in planned.segments]
+    new = 0 if planned.archived else 2 * BLOCK  # the archive's folder and its manifest
+    live = _blocks(planned.end) - _blocks(planned.bytes_after)
+    return live - _stored(source, spans, planned.codec) - new
+
+
+def of_finishing(found: State) -> int:
+    """Return about how many bytes the disk gains when an interrupted rotation is finished.
+
+    What it replaced goes, and what of that is not sealed yet takes its place in the archive. Reads
+    samples. 0 where nothing was replaced, or by a restoration.
+    """
+    begun, pack = found.intent, found.pack
+    if begun is None or pack is None or begun.operation != "rotate" or found.deed != "finish":
+        return 0
+    new = begun.manifest.segments[begun.first :]
+    spans = [
+        begun.in_pack(each.segment.span) for each in new if each.segment.index not in found.sealed
+    ]
+    stored = _stored(pack, spans, new[-1].codec) if spans else 0
+    return disk_use.of(found.place.pack) - stored
+
+
+def _stored(source: Source, spans: Sequence[Span], codec: Codec) -> int:
+    """Return about how many bytes of the disk these parts of a file take as segments."""
     stored = sum(span.size for span in spans)
-    if planned.codec == "zstd":
+    if codec == "zstd":
         from sessrotate.segments import estimate  # noqa: PLC0415 - zstd, wanted only here
 
         stored = estimate.compressed(source, spans)
-    return planned.end - planned.bytes_after - stored - len(spans) * BLOCK // 2
+    return max(stored + len(spans) * BLOCK // 2, len(spans) * BLOCK)
+
+
+def _blocks(size: int) -> int:
+    """Return how many bytes of the disk a file of `size` bytes takes."""
+    return -(-size // BLOCK) * BLOCK

@@ -10,7 +10,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from sessrotate import fs
 from sessrotate.archive import copies, found_files, place, restored, state
 from sessrotate.errors import (
     DamagedError,
@@ -18,7 +17,6 @@ from sessrotate.errors import (
     RequestError,
     SessrotateError,
     StorageError,
-    is_full,
     printable,
     storage,
 )
@@ -30,6 +28,7 @@ from sessrotate.in_place import (
     recover,
     restore,
     retire,
+    room,
     rotate,
     seal,
 )
@@ -96,7 +95,7 @@ def plan_session(
     _check_wanted(where, by_itself=by_itself)
     with storage("read the session"), state.opened(where) as there:
         _check_here(there)
-        recovery = recover.plan(there)
+        recovery = replace(recover.plan(there), gained=gain.of_finishing(there))
         found = rebuild_manifest.as_if(there) if recovery.deed == "rebuild" else there
         size = found.live.size() if found.live is not None else 0
         with progress("Reading", size) as reading:
@@ -155,7 +154,12 @@ def rotate_session(
                     retire.forget(home)
                 with (
                     _aside(home, planned),
-                    _room(home, planned),
+                    room.told(
+                        "rotate the session",
+                        home.archive,
+                        lambda: planned.bytes_after,
+                        "the new live file",
+                    ),
                     progress("Checking", planned.end) as checking,
                 ):
                     seconds = rotate.execute(planned, found, wait, checking, live=live)
@@ -259,26 +263,6 @@ def _recover(where: Place, wait: float, progress: Progress) -> Recovery:
             return recover.recover(where, wait, sealing)
         except DamagedError as error:
             raise found_files.with_way_out(where, error) from error
-
-
-@contextmanager
-def _room(where: Place, planned: RotationPlan) -> Iterator[None]:
-    """Say of a full disk how much room is missing, and what makes some."""
-    try:
-        yield
-    except StorageError as error:
-        cause = error.__cause__
-        if not is_full(cause):
-            raise
-        needs, free = planned.bytes_after, fs.free_bytes(where.archive)
-        missing = ""
-        if free is not None and free < needs:
-            missing = f", and {free:,} are free: make room for {needs - free:,} more"
-        raise StorageError(
-            f"Cannot rotate the session: {cause.strerror}. It needs {needs:,} bytes for "
-            f"the new live file{missing}, then try again. A smaller session needs less, and "
-            "`sessrotate prune --all --empty-trash` frees what is in the trash."
-        ) from cause
 
 
 @contextmanager

@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING, Final, Literal
 from sessrotate import fs, names
 from sessrotate.archive import copies, recovery_table, state
 from sessrotate.errors import DamagedError, printable
-from sessrotate.in_place import aside, drafted, merge_late, rebuild_manifest, seal, swap, waiting
+from sessrotate.in_place import (
+    aside,
+    drafted,
+    gain,
+    merge_late,
+    rebuild_manifest,
+    seal,
+    swap,
+    waiting,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -41,12 +50,14 @@ class Recovery:
     """What is to be done, and how that is said before and after; empty where it is nothing.
 
     `kept` are the files that stay until a person removes them: two programs wrote at one moment.
+    `gained` is how many bytes the disk has more by it; `plan` leaves that to `gain.of_finishing`.
     """
 
     deed: Deed
     sentence: str = ""
     past: str = ""
     kept: tuple[Path, ...] = ()
+    gained: int = 0
 
 
 def plan(found: State) -> Recovery:
@@ -135,6 +146,7 @@ def recover(place: Place, wait: float, progress: Callable[[int], None]) -> Recov
     said = [*_put_back(place)]
     with state.opened(place) as found:
         todo = plan(found)
+        before = gain.measured(place) if todo.sentence else 0
         is_gone = found.is_gone and found.pack is not None
         said += [todo.past, *_kept(place, todo.kept)]
         if todo.deed == "rebuild":
@@ -155,7 +167,8 @@ def recover(place: Place, wait: float, progress: Callable[[int], None]) -> Recov
     elif not found.listing:
         fs.remove_folder(place.archive)  # empty: the last step of a restoration did not happen
     waiting.settle(place)
-    return replace(todo, past=" ".join(filter(None, said)))
+    gained = before - gain.measured(place) if todo.sentence else 0
+    return replace(todo, past=" ".join(filter(None, said)), gained=gained)
 
 
 def _put_back(place: Place) -> Iterator[str]:

@@ -146,23 +146,29 @@ def _recovered(job: Job, where: Place) -> Outcome:
     with state.opened(where) as found:
         todo = recover.plan(found)
         listed, listing = found.manifest, found.listing
+        expected = gain.of_finishing(found) if job.dry_run else 0
     left = listed and transaction.unsettled(listed, listing, transaction.in_trash(where))
     waits = sum(each.size for each in waiting.packs(where))
     if not todo.sentence and not left and (job.dry_run or not waits):
         return Outcome(where, "nothing to do")
     if job.dry_run:
-        return Outcome(where, "planned", detail=todo.sentence or str(left))
+        said = todo.sentence or str(left)
+        disk = gain.measured(where)
+        return Outcome(where, "planned", gained=expected, detail=said, disk=disk)
+    disk = gain.measured(where)
     if todo.sentence or waits:
         todo = operations.recover_session(where, job.wait, job.progress)
     freed = max(0, waits - sum(each.size for each in waiting.packs(where)))
     if left:
         with transaction.begin(where, job.wait):
             pass  # beginning settles what is left
+    past = "Removed replaced live files that nobody wrote to for a day."
     if left or todo.past:
         past = todo.past or "Finished a pruning or compression that was interrupted."
-        return Outcome(where, "done", freed, detail=past)
-    past = "Removed replaced live files that nobody wrote to for a day."
-    return Outcome(where, "done" if freed else "nothing to do", freed, detail=past)
+    elif not freed:
+        return Outcome(where, "nothing to do")
+    gained = disk - gain.measured(where)
+    return Outcome(where, "done", freed, gained=gained, detail=past, disk=disk)
 
 
 def _compressed_away(job: Job, where: Place, gained: int) -> Outcome:

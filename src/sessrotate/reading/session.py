@@ -148,6 +148,8 @@ class Session:
             yield from read(_read(segment))
         except (DamagedError, StorageError) as error:
             if self._on_gap is None:
+                if isinstance(error, DamagedError):
+                    raise DamagedError(f"{error} Pass --allow-gaps to go on without it.") from error
                 raise
             if str(error) not in self._reported:
                 self._reported.add(str(error))

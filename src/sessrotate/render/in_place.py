@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from sessrotate.in_place.operations import Rotated
     from sessrotate.in_place.outcome import Outcome
+    from sessrotate.in_place.recover import Recovery
     from sessrotate.in_place.restore import RestorePlan
     from sessrotate.in_place.rotate import RotationPlan
 
@@ -79,6 +80,18 @@ def _live(plan: RotationPlan) -> dict[str, Any] | None:
             for entry in plan.live.carried
         ],
     }
+
+
+def to_recover(recovery: Recovery) -> str:
+    """Return the sentence about what an interrupted run left, and what the disk gains by it."""
+    gain = f" On disk, that frees about {size(recovery.gained)}." if recovery.gained > 0 else ""
+    return f"{recovery.sentence}{gain}"
+
+
+def recovered(recovery: Recovery) -> str:
+    """Return the same for what was done."""
+    gain = f" On disk, that freed {size(recovery.gained)}." if recovery.gained > 0 else ""
+    return f"{recovery.past}{gain}"
 
 
 def heading(plan: RotationPlan) -> str:

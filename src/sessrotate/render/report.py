@@ -6,6 +6,7 @@ harmless and cut to size. Without a terminal, rows are plain and complete.
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -37,6 +38,10 @@ _ROWS: Final = 15
 
 _SEGMENTS: Final = 25
 _TITLE: Final = 48
+
+_LEFT: Final = "Finishing what was interrupted, and compressing what is archived plain,"
+_ALSO: Final = "it finishes what was interrupted, and compresses what is archived plain"
+"""What tidying does besides rotating."""
 
 _REMARKS: Final = {"absent": "gone", "sealed": "archived", "live": ""}
 _PARTS: Final = Columns(
@@ -152,11 +157,14 @@ def _advice(report: SessionReport, canvas: Canvas) -> Iterator[str]:
     if report.live_bytes is None and report.kept is not None:
         name = safe_text.line(report.id)
         yield f"No file of it is where its client looks: `sessrotate restore {name}` puts it back."
+        yield from _to_tidy(report, canvas)
         return
     tail = f"The live tail is {size(report.live_tail)}"
     if report.command is None:
         why = safe_text.line(report.kept or "")
-        yield f"{tail}. Rotating would free nothing: {why[:1].lower()}{why[1:]}"
+        nothing = f"Rotating would free nothing: {why[:1].lower()}{why[1:]}"
+        yield f"{tail}. {why if report.to_tidy else nothing}"
+        yield from _to_tidy(report, canvas)
         return
     if report.command.startswith("sessrotate rotate"):
         moved = (report.live_bytes or 0) - report.live_tail
@@ -166,6 +174,15 @@ def _advice(report: SessionReport, canvas: Canvas) -> Iterator[str]:
         before = f"{size(report.would_free)} come before the last compaction"
         yield f"{tail}; {before}. To cut it into segments:"
     yield canvas.paint("bold", f"  {safe_text.line(report.command)}")
+    yield from _to_tidy(report, canvas)
+
+
+def _to_tidy(report: SessionReport, canvas: Canvas) -> Iterator[str]:
+    if report.to_tidy:
+        yield f"{_LEFT} would free about {size(report.to_tidy)} on disk:"
+        yield canvas.paint(
+            "bold", f"  {safe_text.line(shlex.join(['sessrotate', 'tidy', report.id]))}"
+        )
 
 
 def _contents(
@@ -261,6 +278,9 @@ def _worth(report: MachineReport, canvas: Canvas) -> Iterator[str]:
     if not report.worth:
         yield ""
         yield f"No session is worth rotating: none would free {size(WORTH)} or more on disk."
+        if report.to_tidy:
+            yield f"{_LEFT} would free about {_besides(report)}. To do that:"
+            yield canvas.paint("bold", "  sessrotate tidy")
         return
 
     def cells(each: SessionReport) -> tuple[str, ...]:
@@ -274,3 +294,10 @@ def _worth(report: MachineReport, canvas: Canvas) -> Iterator[str]:
     many = count(len(report.worth), "session")
     yield f"Rotating {many} would free about {freed} on disk. To do that:"
     yield canvas.paint("bold", "  sessrotate tidy")
+    if report.to_tidy:
+        yield f"That frees about {_besides(report)} besides: {_ALSO}."
+
+
+def _besides(report: MachineReport) -> str:
+    freed = sum(each.to_tidy for each in report.to_tidy)
+    return f"{size(freed)} of {count(len(report.to_tidy), 'session')}"

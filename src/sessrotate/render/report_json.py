@@ -53,6 +53,7 @@ def machine(report: MachineReport) -> dict[str, Any]:
         "lines": report.lines,
         "archived_bytes": report.archived_bytes,
         "would_free_bytes": report.would_free,
+        "tidying_frees_bytes": sum(each.to_tidy for each in report.to_tidy),
         "trash_bytes": report.trash_bytes,
         "disk_bytes": report.disk_bytes,
         "side_bytes": report.side_bytes,
@@ -84,6 +85,7 @@ def _summary(report: SessionReport) -> dict[str, Any]:
         "live_tail_bytes": report.live_tail,
         "would_free_bytes": report.would_free,
         "would_free_reason": report.kept,
+        "tidying_frees_bytes": report.to_tidy,
         "command": report.command,
     }
 

@@ -53,6 +53,16 @@ def sentences(plan: WayBack, *, dry_run: bool, is_short: bool = False) -> Iterat
         yield f"{name} cannot be whole: {lost(plan.lost)}."
 
 
+def on_disk(where: Place, session: int, trash: int) -> str:
+    """Return what a session that is whole again takes of the disk, and its archive in the trash."""
+    if not trash:
+        return f"On disk, it takes {size(session)}.\n"
+    free = f"`sessrotate prune {printable(where.session)} --empty-trash --grace 0`"
+    return (
+        f"On disk, it takes {size(session)}, and {size(trash)} in the trash: {free} frees that.\n"
+    )
+
+
 def _nothing(name: str, *, is_short: bool) -> str:
     if is_short:
         return f"Nothing to restore: {name} was not put away, and none of it is in the trash."

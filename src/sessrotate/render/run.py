@@ -69,13 +69,10 @@ def _part(stage: Stage, *, dry_run: bool) -> str:
     if not many:
         return ""
     verb = stage.step.would if dry_run else stage.step.done
-    figures = f" ({size(stage.bytes)}{_gained(stage, dry_run=dry_run)})" if stage.bytes else ""
-    return f"{verb} {count(many, 'session')}{figures}"
-
-
-def _gained(stage: Stage, *, dry_run: bool) -> str:
     about = "about " if dry_run else ""
-    return f", {about}{size(stage.gained)} freed on disk" if stage.gained > 0 else ""
+    gained = f"{about}{size(stage.gained)} freed on disk" if stage.gained > 0 else ""
+    figures = ", ".join(filter(None, (size(stage.bytes) if stage.bytes else "", gained)))
+    return f"{verb} {count(many, 'session')}{f' ({figures})' if figures else ''}"
 
 
 def failures(report: Report) -> list[str]:

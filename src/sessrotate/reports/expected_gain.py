@@ -1,14 +1,15 @@
-"""What a rotation of a session would gain the disk, by the plan that a rotation would make.
+"""What a rotation of a session would gain the disk, by the plan that it would make; and tidying.
 
 Rule: the plan is asked, never guessed at; what it refuses gains nothing. Only reads.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from sessrotate.archive import place, state
-from sessrotate.errors import storage
+from sessrotate.errors import SessrotateError, storage
 from sessrotate.in_place import gain, rotate
 
 if TYPE_CHECKING:
@@ -35,6 +36,27 @@ def planned(
     plan = rotate.prepare(found, progress, heal=False)  # which would free nothing
     gains = 0 if plan.refusals else max(0, gain.expected(plan, found.live))
     return plan, found.live, gains
+
+
+def to_tidy(found: State) -> int:
+    """Return about how many bytes of the disk `tidy` gains besides rotating a session.
+
+    That is by finishing a rotation that was interrupted, and by compressing what is archived and
+    plain. Reads samples of it; what cannot be read gains nothing.
+    """
+    listed = found.manifest
+    plain = listed and any(each.codec == "plain" and not each.pruned for each in listed.segments)
+    gains = gain.of_finishing(found)
+    if plain:
+        from sessrotate.retention import compress  # noqa: PLC0415 - zstd, loaded only if needed
+
+        with suppress(SessrotateError):
+            gains += compress.expected(found.place)[1]
+    elif found.is_archived:
+        from sessrotate.retention import archive  # noqa: PLC0415 - few sessions are put away
+
+        gains += archive.left_plain(found.place)
+    return max(0, gains)
 
 
 def of(path: Path) -> int | None:

@@ -96,7 +96,9 @@ class SessionReport:
     the project, where the client ran; None if no record says. `is_running`: a client says that it
     is running the session. `would_free` is about how many bytes of the disk a rotation would free
     (of a file outside of its client's folder, what stands before the last compaction), and `kept`
-    the sentence that says why it would not, None if it would. `growth` has the days in order: exact
+    the sentence that says why it would not, None if it would. `to_tidy` is about how many bytes of
+    the disk `tidy` frees besides: by finishing what was interrupted, and by compressing what is
+    archived and plain. `growth` has the days in order: exact
     with `contents`, and otherwise spread evenly over the time of each segment.
     """
 
@@ -113,6 +115,7 @@ class SessionReport:
     kept: str | None
     growth: tuple[Day, ...]
     contents: Contents | None = None
+    to_tidy: int = 0
 
     @property
     def bytes(self) -> int:
@@ -217,3 +220,8 @@ class MachineReport:
     def would_free(self) -> int:
         """About how many bytes of the disk rotating every session would free."""
         return sum(session.would_free for session in self.sessions)
+
+    @property
+    def to_tidy(self) -> tuple[SessionReport, ...]:
+        """The sessions of which `tidy` frees something besides rotating them."""
+        return tuple(session for session in self.sessions if session.to_tidy > 0)

@@ -47,7 +47,7 @@ _NOT_NOW: Final = "An operation on it was interrupted; the next run of sessrotat
 class Seen:
     """What is known of a session before its report: whether a client is in it, and its edges.
 
-    `sight` is what the first and last bytes say, None if they are to be read.
+    `sight` is what the first and last bytes say, None of what is in no client's folder.
     """
 
     is_running: bool
@@ -69,7 +69,7 @@ def of_plan(
 
     With `is_counted`, the lines of the live file are counted.
     """
-    archived = pieces.archived(found)
+    archived, session = pieces.archived(found), found.place.session
     rows = [*_sealed(archived)] if archived is not None else []
     for segment in (*planned.segments, planned.newest):
         lines = count(source.pieces(planned.in_live(segment.span)))[0] if is_counted else None
@@ -79,10 +79,10 @@ def of_plan(
         kept = kept or (_NEVER if archived is None else _NOT_SINCE)
     return _report(
         found.place,
-        seen.sight or _in_place(found.place, archived, source, planned.end),
+        seen.sight or file_edges.sight(session, file_edges.of_source(source, planned.end), b""),
         rows,
         is_running=seen.is_running,
-        session=found.place.session,
+        session=session,
         client=claude.NAME,
         path=found.place.live,
         live_bytes=planned.end,
@@ -215,13 +215,6 @@ def _kept(session: Session, where: Place | None) -> str | None:
 
 
 # ── what is in sight ─────────────────────────────────────────────────────────────────────────
-
-
-def _in_place(where: Place, archived: SegmentSet | None, source: Source, end: int) -> Sight:
-    older = b""
-    if archived is not None and archived.parts:
-        older = segment_set.beginning(archived.folder, archived.parts[0], EDGE)
-    return file_edges.sight(where.session, file_edges.of_source(source, end), older)
 
 
 def _outside(session: Session, parts: tuple[SegmentRow, ...]) -> Sight:

@@ -1,7 +1,8 @@
 """A session → its report: how large it is, what of, and what a rotation would free.
 
-Rule: only reads. Without kinds, only the live file is read, and the archive is what its manifest
-says. With kinds, everything is read, and a damaged segment is reported and not counted.
+Rule: only reads. Without kinds, that is the live file, the manifest, and samples of what is
+archived and plain. With kinds, everything is read, and a damaged segment is reported and not
+counted.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 from sessrotate.archive import place, state
 from sessrotate.errors import DamagedError, StorageError, storage
 from sessrotate.reading.session import open_session
-from sessrotate.reports import expected_gain, segment_rows
+from sessrotate.reports import discovery, expected_gain, project_folder, segment_rows
 from sessrotate.reports.counting import Counts, Tally
 from sessrotate.reports.segment_rows import Seen
 from sessrotate.system import in_use
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sessrotate.archive.place import Place
+    from sessrotate.clients.preview import Sight
     from sessrotate.reading.session import Session
     from sessrotate.reports.discovery import FoundSession
     from sessrotate.reports.model import SegmentRow, SessionReport
@@ -38,7 +40,9 @@ def of_session(path: Path, progress: Progress, *, kinds: Counts | None = None) -
     Raises what `open_session` raises.
     """
     where = place.of(path)
-    seen = Seen(where is not None and any(in_use.clients(where)))
+    seen = Seen(is_running=False)
+    if where is not None:
+        seen = Seen(any(in_use.clients(where)), _sight(where))
     return _of(path, where, seen, progress, kinds)
 
 
@@ -55,6 +59,13 @@ def of_found(
     return replace(report, contents=None, client=found.info.client)
 
 
+def _sight(where: Place) -> Sight | None:
+    """Return what the first and last bytes of a session say, as lists have it."""
+    folder = project_folder.read(where.live.parent, where.archive.parent, discovery.ignored)
+    found = discovery.of_place(where, folder, discovery.ignored)
+    return None if found is None else found.sight
+
+
 def path_of(found: FoundSession) -> Path:
     """Return what a session that was found is opened by: its live file, or else its archive."""
     return found.info.path if found.info.is_live or found.place is None else found.place.archive
@@ -63,11 +74,14 @@ def path_of(found: FoundSession) -> Path:
 def _of(
     path: Path, where: Place | None, seen: Seen, progress: Progress, kinds: Counts | None
 ) -> SessionReport:
-    known = None if where is None else _in_place(where, seen, progress, is_counted=kinds is None)
+    known, to_tidy = None, 0
+    if where is not None:
+        known, to_tidy = _in_place(where, seen, progress, is_counted=kinds is None)
     if known is not None and kinds is None:
-        return known
+        return replace(known, to_tidy=to_tidy)
     with open_session(path, on_gap=lambda _gap: None) as session:
         found = segment_rows.of_session(session, where, known, seen, is_counted=kinds is None)
+        found = replace(found, to_tidy=to_tidy)
         if kinds is None:
             return found
         tally = Tally(session.id, session.reader, session.bytes_of)
@@ -87,14 +101,19 @@ def by_path(report: SessionReport) -> SessionReport:
 
 def _in_place(
     where: Place, seen: Seen, progress: Progress, *, is_counted: bool
-) -> SessionReport | None:
-    """Return what the plan of a rotation says; None if no plan can be made now."""
+) -> tuple[SessionReport | None, int]:
+    """Return what the plan of a rotation says, and what `tidy` frees besides.
+
+    There is no report if no plan can be made now.
+    """
     with storage("read the session"), state.opened(where) as found:
+        to_tidy = expected_gain.to_tidy(found)
         told = expected_gain.planned(found, progress)
         if told is None:
-            return None
+            return None, to_tidy
         plan, live, frees = told
-        return segment_rows.of_plan(found, live, plan, seen, frees, is_counted=is_counted)
+        report = segment_rows.of_plan(found, live, plan, seen, frees, is_counted=is_counted)
+        return report, to_tidy
 
 
 def _tallied(

@@ -31,7 +31,7 @@ from sessrotate.errors import (
     printable,
     storage,
 )
-from sessrotate.in_place import homecoming, recover
+from sessrotate.in_place import homecoming, recover, room
 from sessrotate.in_place.gain import BLOCK
 from sessrotate.in_place.obstacles import disk, disk_of, elsewhere, obstacles
 from sessrotate.model import Span
@@ -72,7 +72,15 @@ def archive(where: Place, wait: float, progress: Callable[[int], None] = lambda 
         archive_files.folder(home)
         archived_file.check_away(home)
         try:
-            with storage("compress the session"):
+            with (
+                room.told(
+                    "compress the session",
+                    home.archive,
+                    lambda: _live_file_compressed(home),
+                    "the compressed live file",
+                ),
+                storage("compress the session"),
+            ):
                 archive_files.compress(home, note, progress)
         except SessrotateError as error:
             raise StorageError(
@@ -262,16 +270,21 @@ def left_plain(where: Place) -> int:
 
     A full disk stops it there. 0 where nothing is left so.
     """
-    from sessrotate.segments import estimate  # noqa: PLC0415 - zstd, wanted only here
-
     with suppress(SessrotateError, OSError):
         note = archived_file.note(where)
         if note is not None and note.standing == "archived" and archive_files.is_due(where, note):
-            with Source.inside(archive_files.folder(where), where.live.name) as source:
-                size = source.size()
-                gained = size - round(estimate.compressed(source, [Span(0, size)]))
-                return gained if gained > size // 20 else 0  # what cannot be made smaller stays
+            size = (archive_files.folder(where) / where.live.name).stat().st_size
+            gained = size - _live_file_compressed(where)
+            return gained if gained > size // 20 else 0  # what cannot be made smaller stays
     return 0
+
+
+def _live_file_compressed(where: Place) -> int:
+    """Return about how many bytes the live file of an archived session will have compressed."""
+    from sessrotate.segments import estimate  # noqa: PLC0415 - zstd, wanted only here
+
+    with Source.inside(archive_files.folder(where), where.live.name) as source:
+        return estimate.compressed(source, [Span(0, source.size())])
 
 
 def _is_begun(where: Place) -> bool:

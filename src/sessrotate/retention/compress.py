@@ -19,6 +19,7 @@ from sessrotate.archive import archived_file, state
 from sessrotate.errors import DamagedError, StorageError, storage
 from sessrotate.fs import replacing
 from sessrotate.fs.replacing import Replacement
+from sessrotate.in_place import room
 from sessrotate.model import Span
 from sessrotate.retention import transaction
 from sessrotate.segments import compressed, estimate, load, manifest
@@ -85,12 +86,18 @@ def expected(
             return total, 0
         # The last ones, so that the first, which may be like no other, is one of many.
         sampled = [*next(replacing.batches(wanted[::-1], _size, estimate.MOST, _MOST), [])]
-        made = 0
-        for entry in sampled:
-            with Source.inside(where.archive, transaction.file_of(listed, entry)) as source:
-                made += estimate.compressed(source, [Span(0, source.size())])
+        made = _made_of(where, listed, sampled)
         taken = sum(map(_size, sampled))
         return total, total - round(total * made / taken) if taken else 0
+
+
+def _made_of(where: Place, listed: Manifest, entries: list[SealedSegment]) -> int:
+    """Return about how many bytes plain segments will have compressed."""
+    made = 0
+    for entry in entries:
+        with Source.inside(where.archive, transaction.file_of(listed, entry)) as source:
+            made += estimate.compressed(source, [Span(0, source.size())])
+    return made
 
 
 def plan(where: Place) -> Compressed:
@@ -127,7 +134,15 @@ def compress(
                 if _is_plain(entry) and entry.segment.index not in work.problems and chosen(entry)
             ]
             batch = _batch(wanted, fs.free_bytes(where.archive))
-            with storage("compress the archive"):
+            with (
+                room.told(
+                    "compress the archive",
+                    where.archive,
+                    partial(_made_of, where, listed, batch[:1]),
+                    "the next segment, compressed",
+                ),
+                storage("compress the archive"),
+            ):
                 made = _compress_batch(where, listed, batch, work)
         done = replace(
             done,

@@ -41,14 +41,17 @@ const sizeOverTime = (session, made) => {
 };
 
 const isInPlace = (session) => String(session.command).startsWith("sessrotate rotate"); // else it stands elsewhere
+const tidying = (session) => (session.tidying_frees_bytes
+  ? [make("p", {}, `Finishing what was interrupted, and compressing what is archived plain, would free about ${size(session.tidying_frees_bytes)} on disk:`), command(/^\w[\w-]*$/.test(session.session) ? `sessrotate tidy ${session.session}` : "sessrotate tidy")] : []);
 const advice = (session) => {
-  if (!session.command) return [make("p", {}, `A rotation would free nothing. ${clipped(session.would_free_reason)}`)];
+  if (!session.command) return [make("p", {}, `A rotation would free nothing. ${clipped(session.would_free_reason)}`), ...tidying(session)];
   const freed = make("b", { class: "frees" }, size(session.would_free_bytes));
   const left = make("b", {}, size(session.live_tail_bytes));
   return [
     isInPlace(session) ? make("p", {}, `A rotation moves ${size(session.live_bytes - session.live_tail_bytes)} to the archive, and compresses it: that frees about `, freed, " on disk. The live tail of ", left, " stays.")
       : make("p", {}, freed, " stand before the last compaction, ", left, " from it on. This cuts the file into segments:"),
     command(session.command),
+    ...tidying(session),
   ];
 };
 const rotation = (session) => {
