@@ -249,7 +249,9 @@ def test_a_rotated_session_that_was_put_away_is_whole_again_or_stays_short(home:
     called("archive", ID)
     done = called("restore", ID)
     assert done.code == 0
-    assert len(done.out.splitlines()) == 2
+    first, second, third = done.out.splitlines()
+    assert (" back: " in first, " back: " in second) == (True, True)
+    assert third.startswith("On disk, it takes ")
     assert home.live.read_bytes() == DATA
 
 
