@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from sessrotate.archive import state
+from sessrotate.archive import found_files, state
 from sessrotate.archive.found_files import FoundFiles
 from sessrotate.errors import RefusedError, SessrotateError
 from sessrotate.in_place import seal, swap
@@ -225,14 +225,14 @@ def test_whoever_reads_while_late_lines_are_put_in_place_looks_again(
             else AFTER_THE_RENAME,
         )
     assert home.intent()["operation"] == operation
-    real, looks = state._look, []  # noqa: SLF001 - there is no other way to come in between
+    real, looks = found_files.look, []
 
     def look(*args: object) -> FoundFiles:
         looks.append(args)
         if len(looks) == 1:
-            monkeypatch.setattr(state, "_look", real)
+            monkeypatch.setattr(found_files, "look", real)
             step()
-            monkeypatch.setattr(state, "_look", look)
+            monkeypatch.setattr(found_files, "look", look)
         return real(*args)  # type: ignore[arg-type]  # whatever it is given
 
     def step() -> None:
@@ -242,7 +242,7 @@ def test_whoever_reads_while_late_lines_are_put_in_place_looks_again(
         else:
             home.rotate()
 
-    monkeypatch.setattr(state, "_look", look)
+    monkeypatch.setattr(found_files, "look", look)
     assert home.stitched() == whole
     assert len(looks) > 1
 
@@ -252,17 +252,17 @@ def test_whoever_reads_while_a_merge_begins_looks_again(
 ) -> None:
     """It begins between a look at the names in the archive and one at the intent."""
     whole = waiting(home)
-    real, looks = state._intent, []  # noqa: SLF001 - there is no other way to come in between
+    real, looks = found_files.intent_of, []
 
     def look(*args: object) -> bytes | None:
         looks.append(args)
         if len(looks) == 1:
-            monkeypatch.setattr(state, "_intent", real)
+            monkeypatch.setattr(found_files, "intent_of", real)
             killed(home.rotate, at="sessrotate.in_place.swap.swap")
-            monkeypatch.setattr(state, "_intent", look)
+            monkeypatch.setattr(found_files, "intent_of", look)
         return real(*args)  # type: ignore[arg-type]  # whatever it is given
 
-    monkeypatch.setattr(state, "_intent", look)
+    monkeypatch.setattr(found_files, "intent_of", look)
     assert home.stitched() == whole
     assert home.intent()["operation"] == "insert"
 

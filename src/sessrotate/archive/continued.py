@@ -17,9 +17,10 @@ from sessrotate import names
 from sessrotate.archive import intent
 from sessrotate.archive.intent import Mark
 from sessrotate.archive.late_lines import is_at
+from sessrotate.clients.claude import client as claude
 from sessrotate.errors import DamagedError, SessrotateError
 from sessrotate.model import Span
-from sessrotate.segments import header_chain, live_header, load, manifest
+from sessrotate.segments import header_chain, live_header, load, manifest, scan
 from sessrotate.segments.header import MAX_LINE
 from sessrotate.system import inside
 from sessrotate.system.source import Source
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from sessrotate.model import Boundary
     from sessrotate.segments.live_header import LiveHeader
     from sessrotate.segments.manifest import Manifest
 
@@ -43,9 +45,13 @@ def tail_header(path: Path, but: str | None = None) -> LiveHeader | None:
             return None
         with Source.itself(path) as source:
             header = live_header.parse(first_line(source))
-            if header is None or header.root == but or misfit(header, source) is not None:
+            if header is None or header.root == but:
                 return None
-            return header
+            if misfit(header, source) is None:
+                return header
+            # A fork has the header of another session, and none of the lines that belong to it.
+            is_cut = header.root == path.stem and cut_at(header, source) is not None
+            return header if is_cut else None
     except (SessrotateError, OSError):
         return None
 
@@ -91,6 +97,27 @@ def misfit(header: LiveHeader, live: Source) -> str | None:
     if not is_at(live, start, Mark(line.size, header.boundary_digest)):
         return "it does not go on with the compaction that it was cut at"
     return None
+
+
+def cut_at(header: LiveHeader, live: Source) -> Boundary | None:
+    """Return the compaction at which a client cut a `misfit`; None if it did not do that.
+
+    From 2.1.287 on a client may (`CLAUDE_CODE_TRANSCRIPT_LOCAL_GC`): it keeps our header, of what
+    stood before its last compaction what a resume needs, and all behind it. So the compaction that
+    the header tells of is not in the file any more, and another one is. Behind the very lines that
+    were carried along, that would be the same compaction, edited.
+    """
+    begin = len(live_header.line(header))
+    if header.carried_bytes and is_at(
+        live, begin, Mark(header.carried_bytes, header.carried_digest)
+    ):
+        return None
+    found = scan.scan(live, claude, lambda _done: None).boundaries
+    for boundary in found:
+        line = Span(boundary.offset, live.line_end(boundary.offset, live.size()) + 1)
+        if is_at(live, line.start, Mark(line.size, header.boundary_digest)):
+            return None
+    return next((boundary for boundary in found if boundary.offset >= begin), None)
 
 
 def ends_at(listed: Manifest, header: LiveHeader) -> bool:

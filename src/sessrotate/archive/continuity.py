@@ -37,6 +37,7 @@ Kind = Literal[
     "other",
     "headless",
     "changed",
+    "cut",
 ]
 
 
@@ -98,6 +99,10 @@ MISFITS: Final[dict[Kind, Misfit]] = {
         "{name} does not go on from its archive: {reason}.",
         "Put the file back as the last rotation left it.",
     ),
+    "cut": Misfit(
+        "Its client cut {name} before an operation on it was finished.",
+        "`sessrotate rotate {id}` finishes that, and goes on behind the gap.",
+    ),
 }
 
 _ENOUGH: Final = 1000
@@ -108,10 +113,19 @@ _LAST: Final = (
 )
 
 
-def problem(found: FoundFiles, listed: Manifest | None, standing: Standing) -> str | None:
+def problem(
+    found: FoundFiles,
+    listed: Manifest | None,
+    standing: Standing,
+    reason: str | None,
+    *,
+    is_cut: bool,
+) -> str | None:
     """Return why the live file does not go on from `listed`, and what helps; None if it does.
 
-    No live file at all goes on from anything: what is archived is all there is.
+    `reason` is what of it is not what its header says. No live file at all goes on from anything:
+    what is archived is all there is. One that its client cut (`is_cut`) goes on, behind a gap, once
+    nothing else is under way.
     """
     if found.live is None:
         return None
@@ -124,12 +138,13 @@ def problem(found: FoundFiles, listed: Manifest | None, standing: Standing) -> s
     if standing == "unknown":
         return f"{name} is neither the file that was to be replaced nor the new one."
     header = found.header
-    reason = None if header is None else continued.misfit(header, found.live)
     kind = _kind(found, found.live, listed, reason)
+    if kind == "changed" and is_cut:
+        kind = None if begun is None else "cut"
     if kind is None:
         return None
     row = MISFITS[kind]
-    text = f"{row.what} {row.help}" + ("" if kind == "no manifest" else f" {_LAST}")
+    text = f"{row.what} {row.help}" + ("" if kind in {"no manifest", "cut"} else f" {_LAST}")
     return text.format(
         name=name,
         size=f"{found.live.size():,}",

@@ -10,16 +10,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sessrotate import fs, names
-from sessrotate.errors import DamagedError, printable
-from sessrotate.segments import live_header
+from sessrotate.archive import archived_file, continued, intent
+from sessrotate.errors import DamagedError, printable, storage
+from sessrotate.segments import live_header, load, manifest
+from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
+    from contextlib import ExitStack
+
     from sessrotate.archive.intent import Intent, Late
     from sessrotate.archive.late_lines import Residue
     from sessrotate.archive.place import Place
     from sessrotate.segments.live_header import LiveHeader
     from sessrotate.segments.manifest import Manifest
-    from sessrotate.system.source import Source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,3 +91,97 @@ def other_name(place: Place) -> str:
         f"{printable(str(place.pack))} has another name (a hard link), so it may be any file: "
         "remove the other name, and try again."
     )
+
+
+# ── looking ──────────────────────────────────────────────────────────────────────────────────
+
+
+def listing_of(place: Place) -> frozenset[str]:
+    """Return the names in an archive's folder; none if there is none."""
+    with storage("look into the archive"):
+        try:
+            found = os.listdir(place.archive)  # noqa: PTH208 - only the names
+            return frozenset(name for name in found if not names.is_hidden(name))
+        except FileNotFoundError:
+            return frozenset()
+
+
+def live_of(place: Place, stack: ExitStack) -> Source | None:
+    """Open a live file; None if there is none."""
+    if not os.path.lexists(place.live):
+        return None
+    return stack.enter_context(Source.itself(place.live))
+
+
+def _inside(place: Place, file: str, stack: ExitStack) -> Source:
+    return stack.enter_context(Source.inside(place.archive, file))
+
+
+def intent_of(place: Place, listing: frozenset[str]) -> bytes | None:
+    """Return the bytes of an intent; None if there is none."""
+    return _read(place, names.INTENT, intent.MAX_BYTES) if names.INTENT in listing else None
+
+
+def look(
+    place: Place,
+    source: Source | None,
+    listing: frozenset[str],
+    begun: bytes | None,
+    stack: ExitStack,
+) -> FoundFiles:
+    """Open the other files of a session whose live file, listing and intent were looked at."""
+    # The manifest after the intent, which stays until the manifest is the one that it announces.
+    listed = _read(place, names.MANIFEST, manifest.MAX_BYTES) if names.MANIFEST in listing else None
+    doing = None if begun is None else intent.parse(begun)
+    pack = _inside(place, names.PACK, stack) if names.PACK in listing else None
+    if source is None and names.ARCHIVED_NOTE in listing:
+        source = archived_file.opened(place)
+        source = None if source is None else stack.enter_context(source)
+    late = None
+    if names.LATE in listing and doing is not None and doing.late is not None:
+        late = _inside(place, names.LATE, stack)
+    is_gone = source is None
+    if source is None and pack is not None and doing is not None:
+        is_whole = doing.operation in {"late", "insert"} or pack.size() > doing.swap.cut
+        if is_whole and has_other_name(place, pack):  # it is to be a live file again
+            raise DamagedError(other_name(place))
+        source = pack if is_whole else None
+    # All of one moment; the pack first, or what goes from it to the live file would be in neither.
+    # What goes from it to a file of its own is in an intent first, and that is looked at again.
+    for file in (pack, source):
+        if file is not None:
+            file.freeze()
+    line = b"" if source is None else continued.first_line(source)
+    header = live_header.parse(line, place.session)
+    found = FoundFiles(
+        place=place,
+        live=source,
+        header=header,
+        pack=pack,
+        late=late,
+        listing=listing,
+        intent=doing,
+        manifest=_parsed(listed, header),
+        is_gone=is_gone,
+    )
+    for told in (found.manifest, found.intent.manifest if found.intent else None):
+        if told is not None and (
+            told.session != place.session or told.layout != "numbered" or told.source_digest
+        ):
+            folder = printable(str(place.archive))
+            raise DamagedError(f"{folder} is not the archive of {printable(place.session)}.")
+    return found
+
+
+def _parsed(listed: bytes | None, header: LiveHeader | None) -> Manifest | None:
+    """Return a manifest; None for a damaged one that a live file's header can replace."""
+    try:
+        return None if listed is None else manifest.parse(listed)
+    except DamagedError:
+        if header is None:
+            raise
+        return None
+
+
+def _read(place: Place, file: str, limit: int) -> bytes:
+    return load.read_small(place.archive, file, limit)

@@ -14,14 +14,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from sessrotate import names
 from sessrotate.archive import (
-    archived_file,
     continued,
     continuity,
     found_files,
     history,
-    intent,
     recovery_table,
     signs,
 )
@@ -30,10 +27,10 @@ from sessrotate.archive.found_files import FoundFiles
 from sessrotate.archive.history import HistorySpan
 from sessrotate.archive.late_lines import Residue, end_of_lines, is_at, residue
 from sessrotate.archive.own import check_own
-from sessrotate.errors import DamagedError, InUseError, WrongUsageError, printable, storage
+from sessrotate.errors import DamagedError, InUseError, WrongUsageError, storage
 from sessrotate.model import Span
-from sessrotate.segments import live_header, load, manifest
-from sessrotate.system.source import Source
+from sessrotate.segments import live_header
+from sessrotate.segments.segment_set import cut_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,8 +39,9 @@ if TYPE_CHECKING:
     from sessrotate.archive.place import Place
     from sessrotate.archive.recovery_table import Deed, Drafted, Match, Sign, Standing
     from sessrotate.archive.restored import Trashed
-    from sessrotate.segments.live_header import LiveHeader
+    from sessrotate.model import Boundary
     from sessrotate.segments.manifest import Manifest
+    from sessrotate.segments.segment_set import Problem
 
 _LOOKS: Final = 10
 
@@ -66,6 +64,8 @@ class State(FoundFiles):
     * `residue`: what of the pack the live file has yet to get, and has no file of its own.
     * `trashed`: the archive in the trash of restored sessions that the live file goes on from; or
       the longest one there, where there is neither a live file nor an archive any more.
+    * `cut_at`: the compaction at which the client cut the live file since the last rotation, None
+      if it did not. What was in between is gone but for what a resume needs.
     * `problem`: why the live file does not go on from its archive, None if it does. No live file
       at all goes on from anything: what is archived is all there is.
     """
@@ -82,6 +82,7 @@ class State(FoundFiles):
     pending: Late | None
     late_at: int
     residue: Residue
+    cut_at: Boundary | None
     problem: str | None
     trashed: Trashed | None
 
@@ -89,6 +90,34 @@ class State(FoundFiles):
     def is_rotated(self) -> bool:
         """Whether anything but the live file belongs to the history, or once did."""
         return self.is_archived or any((self.header, self.manifest, self.intent, self.trashed))
+
+    @property
+    def prefix(self) -> int:
+        """How many bytes of the live file are no part of the history.
+
+        Of what is behind the header of one that was cut, nobody can tell whether it is archived.
+        """
+        if self.header is None:
+            return 0
+        is_cut = self.cut_at is not None
+        return len(live_header.line(self.header)) if is_cut else live_header.prefix(self.header)
+
+    @property
+    def judged(self) -> int:
+        """Up to where a rotation, or its client, has judged which archived rows a resume needs."""
+        if self.header is None or self.live is None:
+            return 0
+        is_cut = self.cut_at is not None
+        return self.live.size() if is_cut else self.prefix + self.header.judged_bytes
+
+    @property
+    def cut(self) -> Problem | None:
+        """What to say of a live file that its client cut since the last rotation."""
+        if self.cut_at is None or self.listed is None:
+            return None
+        kept = self.cut_at.offset - self.prefix
+        before = self.listed.segments[-1].segment
+        return cut_out(before.index + 1, kept, before.last_timestamp, self.cut_at.timestamp)
 
     def history(self) -> tuple[HistorySpan, ...]:
         """Return where every byte of the history is.
@@ -134,6 +163,10 @@ def _judged(found: FoundFiles) -> State:
     elif found.live is None and not found.listing:
         trashed = restorations.gone(found.place)
         told = trashed and restorations.told_gone(found.place, trashed)
+    reason = None
+    if found.header is not None and found.live is not None:
+        reason = continued.misfit(found.header, found.live)
+    cut_at = None if reason is None else _cut_at(found, listed)
     is_pack_known = (
         begun is not None and found.pack is not None and (is_at(found.pack, 0, begun.swap.old))
     )
@@ -159,11 +192,25 @@ def _judged(found: FoundFiles) -> State:
         pending=pending,
         late_at=_late_at(found, pending),
         residue=rest,
+        cut_at=cut_at if begun is None else None,
         problem=found_files.problem_of_late(found, pending, rest, is_pack_known=is_pack_known)
         or told
-        or continuity.problem(found, listed, "before" if row is None else row.standing),
+        or continuity.problem(
+            found,
+            listed,
+            "before" if row is None else row.standing,
+            reason,
+            is_cut=cut_at is not None,
+        ),
         trashed=trashed,
     )
+
+
+def _cut_at(found: FoundFiles, listed: Manifest | None) -> Boundary | None:
+    header, live = found.header, found.live
+    if header is None or live is None or listed is None or not continued.ends_at(listed, header):
+        return None
+    return continued.cut_at(header, live)
 
 
 def _listed(found: FoundFiles, *, was_swapped: bool) -> Manifest | None:
@@ -221,13 +268,13 @@ def opened(place: Place) -> Iterator[State]:
             listing: frozenset[str] = frozenset()
             try:
                 with storage("read the session"):
-                    source = _live(place, stack)
-                    listing = _listing(place)
-                    begun = _intent(place, listing)
-                    found = _judged(_look(place, source, listing, begun, stack))
-                    is_same = _intent(place, listing) == begun
+                    source = found_files.live_of(place, stack)
+                    listing = found_files.listing_of(place)
+                    begun = found_files.intent_of(place, listing)
+                    found = _judged(found_files.look(place, source, listing, begun, stack))
+                    is_same = found_files.intent_of(place, listing) == begun
             except (DamagedError, WrongUsageError) as error:
-                if _listing(place) == listing:
+                if found_files.listing_of(place) == listing:
                     if isinstance(error, DamagedError):
                         raise found_files.with_way_out(place, error) from error
                     raise
@@ -242,90 +289,7 @@ def opened(place: Place) -> Iterator[State]:
 
 def is_replaced(found: State) -> bool:
     """Return whether a file came to the archive or left it since it was opened."""
-    return _listing(found.place) != found.listing
-
-
-def _listing(place: Place) -> frozenset[str]:
-    with storage("look into the archive"):
-        try:
-            found = os.listdir(place.archive)  # noqa: PTH208 - only the names
-            return frozenset(name for name in found if not names.is_hidden(name))
-        except FileNotFoundError:
-            return frozenset()
-
-
-def _live(place: Place, stack: ExitStack) -> Source | None:
-    if not os.path.lexists(place.live):
-        return None
-    return stack.enter_context(Source.itself(place.live))
-
-
-def _inside(place: Place, file: str, stack: ExitStack) -> Source:
-    return stack.enter_context(Source.inside(place.archive, file))
-
-
-def _intent(place: Place, listing: frozenset[str]) -> bytes | None:
-    return _read(place, names.INTENT, intent.MAX_BYTES) if names.INTENT in listing else None
-
-
-def _look(
-    place: Place,
-    source: Source | None,
-    listing: frozenset[str],
-    begun: bytes | None,
-    stack: ExitStack,
-) -> FoundFiles:
-    # The manifest after the intent, which stays until the manifest is the one that it announces.
-    listed = _read(place, names.MANIFEST, manifest.MAX_BYTES) if names.MANIFEST in listing else None
-    doing = None if begun is None else intent.parse(begun)
-    pack = _inside(place, names.PACK, stack) if names.PACK in listing else None
-    if source is None and names.ARCHIVED_NOTE in listing:
-        source = archived_file.opened(place)
-        source = None if source is None else stack.enter_context(source)
-    late = None
-    if names.LATE in listing and doing is not None and doing.late is not None:
-        late = _inside(place, names.LATE, stack)
-    is_gone = source is None
-    if source is None and pack is not None and doing is not None:
-        is_whole = doing.operation in {"late", "insert"} or pack.size() > doing.swap.cut
-        if is_whole and found_files.has_other_name(place, pack):  # it is to be a live file again
-            raise DamagedError(found_files.other_name(place))
-        source = pack if is_whole else None
-    # All of one moment; the pack first, or what goes from it to the live file would be in neither.
-    # What goes from it to a file of its own is in an intent first, and that is looked at again.
-    for file in (pack, source):
-        if file is not None:
-            file.freeze()
-    line = b"" if source is None else continued.first_line(source)
-    header = live_header.parse(line, place.session)
-    found = FoundFiles(
-        place=place,
-        live=source,
-        header=header,
-        pack=pack,
-        late=late,
-        listing=listing,
-        intent=doing,
-        manifest=_parsed(listed, header),
-        is_gone=is_gone,
-    )
-    for told in (found.manifest, found.intent.manifest if found.intent else None):
-        if told is not None and (
-            told.session != place.session or told.layout != "numbered" or told.source_digest
-        ):
-            folder = printable(str(place.archive))
-            raise DamagedError(f"{folder} is not the archive of {printable(place.session)}.")
-    return found
-
-
-def _parsed(listed: bytes | None, header: LiveHeader | None) -> Manifest | None:
-    """Return a manifest; None for a damaged one that a live file's header can replace."""
-    try:
-        return None if listed is None else manifest.parse(listed)
-    except DamagedError:
-        if header is None:
-            raise
-        return None
+    return found_files.listing_of(found.place) != found.listing
 
 
 def _is_of_one_moment(found: State) -> bool:
@@ -337,8 +301,4 @@ def _is_of_one_moment(found: State) -> bool:
         return False
     # Sealing and restoring take files away; new ones of a sealing do no harm.
     is_sealing = found.intent is not None and found.intent.operation in {"rotate", "restore"}
-    return is_sealing or found.listing == _listing(found.place)
-
-
-def _read(place: Place, file: str, limit: int) -> bytes:
-    return load.read_small(place.archive, file, limit)
+    return is_sealing or found.listing == found_files.listing_of(found.place)

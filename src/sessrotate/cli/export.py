@@ -100,6 +100,8 @@ def command(
     # Each once, whatever it is called: the second would find the first one's file.
     for named in {path.resolve(): path for path in map(find.path_of, sessions)}.values():
         with open_session(named, on_gap=streams.warn if allow_gaps else None) as session:
+            for said in session.cuts:
+                streams.warn(said)
             pieces = _pieces(to, session, more)
             if is_output:
                 for piece in pieces if streams.terminal_width() is None else _harmless(pieces):

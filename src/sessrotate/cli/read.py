@@ -151,6 +151,8 @@ def command(
                 if output is not Format.JSONL:
                     records = _opened(opened, opened.said(records))
             records = _watched(records, progress)
+            for said in opened.cuts if history or segment or place else ():
+                streams.warn(said)
             is_sent = not (history or segment or place)
             _show(opened, records, choice, output, quiet=quiet, is_sent=is_sent)
 

@@ -28,7 +28,7 @@ from sessrotate.archive import (
     state,
 )
 from sessrotate.clients.claude import client as claude
-from sessrotate.doctor import gone, strangers
+from sessrotate.doctor import cut, gone, strangers
 from sessrotate.doctor.settings import Setting, settings
 from sessrotate.errors import (
     DamagedError,
@@ -65,6 +65,7 @@ class Finding:
     archived session has a live file again, or an archive two), overwritten (a restored live file is
     the short one again), damaged, edited (a replaced live file that waits was changed in place),
     copy (of a session's live file, which is no session), rewound (a resume needs archived rows),
+    cut (its client cut a part of its history out),
     trash (it has files that were never pruned), stranger (neither sessrotate nor a client wrote
     it), schedule (it was installed, and nothing starts it), rebuilt (pins were lost with the
     manifest), clock (it is not believed, so nothing is pruned or freed), hook (a rotation that the
@@ -221,10 +222,8 @@ def _kept() -> Iterator[Finding]:
 def _look(where: Place) -> Iterator[tuple[str, str]]:
     try:
         with state.opened(where) as found:
-            if found.is_archived:
-                yield from _away(found)
-                return
-            yield from _standing(where, found)
+            yield from _away(found) if found.is_archived else _standing(where, found)
+            yield from cut.told(found)
     except DamagedError as error:
         yield "damaged", str(found_files.with_way_out(where, error))
     except SessrotateError as error:

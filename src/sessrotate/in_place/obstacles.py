@@ -16,7 +16,7 @@ from sessrotate.errors import printable
 from sessrotate.segments.scan import MAX_BOUNDARIES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from sessrotate.archive.place import Place
@@ -63,7 +63,7 @@ def _longest_name(folder: Path) -> int:
         return 255
 
 
-def strangers(found: State, segments: list[Segment]) -> str | None:
+def strangers(found: State, segments: Sequence[Segment]) -> str | None:
     """Return what stands where a segment is to go: nothing that we do not know is overwritten."""
     wanted = {
         names.segment_file(found.place.session, "numbered", part.index, codec)

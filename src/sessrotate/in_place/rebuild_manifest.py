@@ -136,11 +136,13 @@ def _made(found: State, pruned: Collection[str]) -> Manifest:
 
 
 def _sealed(segments: SegmentSet, part: SegmentFile, start: int) -> SealedSegment:
-    boundary = None
+    boundary = told = None
     if part.index:
-        # A made-up one makes another header than the segment has, so it is found damaged.
-        told = first_line.boundary(claude, partial(body, segments, part), start)
-        boundary = told or Boundary(start)
+        # Its client cut out what it began with. Were that not so, the header would not be the
+        # segment's, and it would be found damaged.
+        read = partial(body, segments, part)
+        told = first_line.boundary(claude, read, start)
+        boundary = told or Boundary(start, timestamp=first_line.time(claude, read))
     tally = Tally()
     for piece in body(segments, part):
         data = bytes(piece)
@@ -151,5 +153,6 @@ def _sealed(segments: SegmentSet, part: SegmentFile, start: int) -> SealedSegmen
         boundary=boundary,
         first_timestamp=boundary.timestamp if boundary else None,
         last_timestamp=None,
+        is_cut=boundary is not told,
     )
     return SealedSegment(segment, tally.digest, tally.lines, part.codec)

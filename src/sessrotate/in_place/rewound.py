@@ -29,6 +29,8 @@ def may_be(path: Path) -> bool:
         return False
     try:
         with Source.itself(path) as source:
+            if continued.misfit(header, source) is not None:
+                return False  # its client cut it, and knows what it needs
             return dangles(source, live_header.prefix(header) + header.judged_bytes)
     except (SessrotateError, OSError):
         return False

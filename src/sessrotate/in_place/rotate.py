@@ -19,8 +19,8 @@ from sessrotate.clients.claude.loading import of_conversation
 from sessrotate.errors import DamagedError, InUseError, RefusedError, printable, storage
 from sessrotate.in_place import archived_rows, swap
 from sessrotate.in_place.obstacles import obstacles, strangers
-from sessrotate.model import Scan, SealedSegment, Segment, Span
-from sessrotate.segments import dating, live_header, plan, scan
+from sessrotate.model import Boundary, SealedSegment, Segment, Span
+from sessrotate.segments import live_body, live_header, scan
 from sessrotate.segments.live_header import LiveHeader
 from sessrotate.segments.manifest import Manifest
 from sessrotate.system import in_use
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from sessrotate.archive.place import Place
     from sessrotate.archive.state import State
     from sessrotate.clients.claude.contract import LivePlan
-    from sessrotate.model import Boundary, Codec, FileIdentity
+    from sessrotate.model import Codec, FileIdentity
     from sessrotate.system.source import Source
 
 BUFFER: Final = 256 * 1024
@@ -128,13 +128,22 @@ def prepare(
         scanned = of_conversation(scan.scan(source, claude, first), prefix)
         if not scanned.boundaries:
             clients.client_of(source)
-        segments = _segments(source, scanned, prefix, archived)
+        is_cut = problem is None and found.cut_at is not None
+        segments = live_body.segments(
+            source,
+            claude,
+            scanned,
+            prefix,
+            number=len(archived),
+            start=archived[-1].segment.span.end if archived else 0,
+            is_cut=is_cut,
+        )
         contract, lacks, refusals = None, None, list[str]()
         last = scanned.boundaries[-1].offset if scanned.boundaries else 0
         if last > prefix or (heal and archived and last == prefix):
             starts = [boundary.offset for boundary in scanned.boundaries]
             older = partial(archived_rows.older, found, archived)
-            judged = prefix + (found.header.judged_bytes if found.header and prefix else 0)
+            judged = found.judged if prefix else 0
             contract = claude_contract.plan(
                 source, starts, scanned.end, older, judged=judged, progress=second
             )
@@ -156,7 +165,7 @@ def prepare(
         end=scanned.end,
         prefix=prefix,
         archived=archived,
-        segments=tuple(segments[:-1]),
+        segments=segments[:-1],
         newest=segments[-1],
         live=contract,
         opaque_lines=scanned.opaque_lines,
@@ -171,26 +180,7 @@ def _halved(progress: Callable[[int], None], before: int, done: int) -> None:
     progress((before + done) // 2)  # it is read twice, from the disk and then row by row
 
 
-def _segments(
-    source: Source, scanned: Scan, prefix: int, archived: tuple[SealedSegment, ...]
-) -> list[Segment]:
-    parts = plan.spans(scanned, prefix)
-    shift = (archived[-1].segment.span.end if archived else 0) - prefix
-    return [
-        Segment(
-            index=len(archived) + number,
-            span=Span(span.start + shift, span.end + shift),
-            boundary=boundary,
-            first_timestamp=first,
-            last_timestamp=last,
-        )
-        for number, ((span, boundary), (first, last)) in enumerate(
-            zip(parts, dating.times(source, claude, parts), strict=True)
-        )
-    ]
-
-
-def _copied(archived: tuple[SealedSegment, ...], segments: list[Segment]) -> Iterator[str]:
+def _copied(archived: tuple[SealedSegment, ...], segments: tuple[Segment, ...]) -> Iterator[str]:
     """Say if the last boundary is an older one, written again (2.1.112): the newest is before."""
     parts = [*(entry.segment for entry in archived), *segments]
     *earlier, last = (part.boundary and part.boundary.uuid for part in parts)

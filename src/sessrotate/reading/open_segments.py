@@ -15,7 +15,7 @@ from sessrotate.clients.claude import client as claude
 from sessrotate.errors import DamagedError, storage
 from sessrotate.model import Boundary, Segment, Span
 from sessrotate.reading import pieces as history_pieces
-from sessrotate.segments import dating, first_line, plan, scan
+from sessrotate.segments import first_line, live_body, scan
 from sessrotate.segments.segment_set import SegmentFile, SegmentSet, body, unreadable
 
 if TYPE_CHECKING:
@@ -84,7 +84,8 @@ def of_state(found: State) -> list[OpenSegment]:
     loose = [piece for piece in pieces if piece.index is None]
     if found.live is not None and loose and loose[0].where == "live":
         begin = loose[0].span
-        entries = list(of_live(found.live, claude, begin.start, len(bodies), start))
+        is_cut = found.cut_at is not None
+        entries = list(of_live(found.live, claude, begin.start, len(bodies), start, is_cut=is_cut))
         for piece in loose[1:]:  # what was written late to the replaced file, then the rest
             if piece.where != "live":
                 late = partial(history_pieces.read, found, piece, parts)
@@ -122,6 +123,15 @@ def of_set(segments: SegmentSet, client: Client) -> list[OpenSegment]:
     ]
 
 
+def cuts(holder: State | SegmentSet) -> list[str]:
+    """Return a sentence for each segment of which the client cut out most."""
+    parts = holder if isinstance(holder, SegmentSet) else history_pieces.archived(holder)
+    problems = [] if parts is None else [*parts.problems]
+    if not isinstance(holder, SegmentSet) and holder.cut is not None:
+        problems.append(holder.cut)
+    return [problem.detail for problem in problems if problem.kind == "cut"]
+
+
 # ── inside ───────────────────────────────────────────────────────────────────────────────────
 
 
@@ -148,18 +158,23 @@ def _look(segments: SegmentSet, client: Client, part: SegmentFile) -> SegmentInf
 
 
 def of_live(
-    source: Source, client: Client, prefix: int, first: int, start: int
+    source: Source, client: Client, prefix: int, first: int, start: int, *, is_cut: bool = False
 ) -> Iterator[OpenSegment]:
-    """Yield the segments of a live file from offset `prefix` on: `start` in the history."""
+    """Yield the segments of a live file from offset `prefix` on: `start` in the history.
+
+    `is_cut` is as in `plan.spans`.
+    """
     with storage("read the session"):
-        parts = plan.spans(scan.scan(source, client, lambda _done: None), prefix)
-        segments = plan.segments(parts, dating.times(source, client, parts))
+        scanned = scan.scan(source, client, lambda _done: None)
+        segments = live_body.segments(
+            source, client, scanned, prefix, number=first, start=start, is_cut=is_cut
+        )
     for segment in segments:
-        info = replace(_info(segment, None), index=first + segment.index, standing="live")
+        info, span = replace(_info(segment, None), standing="live"), segment.span
         if segment.boundary is not None:
-            offset = segment.span.start - prefix + start
-            info = replace(info, boundary=replace(segment.boundary, offset=offset))
-        yield OpenSegment(info, partial(source.pieces, segment.span))
+            info = replace(info, boundary=replace(segment.boundary, offset=span.start))
+        here = Span(span.start - start + prefix, span.end - start + prefix)
+        yield OpenSegment(info, partial(source.pieces, here))
 
 
 def _merged(

@@ -60,6 +60,8 @@ class Session:
     """The client that wrote the session: `claude`, `codex` or `gemini`."""
     reader: Reader
     """How this client's records are read; for this package's own use."""
+    cuts: Sequence[str] = ()
+    """A sentence for each segment of which the client cut out most of what it had written."""
 
     def __init__(
         self,
@@ -321,10 +323,10 @@ def _session(path: Path, holder: Holder, on_gap: OnGap | None) -> Session:
     match holder:
         case State(place=where, live=live, prefix=prefix):
             carried = None if live is None else lambda: iter(live.pieces(Span(0, prefix)))
-            segments = open_segments.of_state(holder)
-            return Session(
-                claude, where.session, where.live, segments, carried=carried, on_gap=on_gap
-            )
+            segments, path = open_segments.of_state(holder), where.live
+            opened = Session(claude, where.session, path, segments, carried=carried, on_gap=on_gap)
+            opened.cuts = open_segments.cuts(holder)
+            return opened
         case SegmentSet(session=identity):
             for problem in holder.problems:
                 if problem.kind == "stray":
@@ -333,7 +335,9 @@ def _session(path: Path, holder: Holder, on_gap: OnGap | None) -> Session:
                     on_gap(problem.detail)
             client = client_of(holder.folder, holder.parts, holder.client)
             segments = open_segments.of_set(holder, client)
-            return Session(client, identity, path, segments, on_gap=on_gap)
+            opened = Session(client, identity, path, segments, on_gap=on_gap)
+            opened.cuts = open_segments.cuts(holder)
+            return opened
         case Salvaged(session=identity, segments=found):
             return Session(claude, identity, path, found, on_gap=on_gap)
         case WholeFile(source=source, client=client):

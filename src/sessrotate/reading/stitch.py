@@ -15,7 +15,7 @@ from sessrotate.errors import DamagedError
 from sessrotate.model import Span
 from sessrotate.reading import pieces, salvage
 from sessrotate.reading.salvage import Salvaged
-from sessrotate.segments.segment_set import HARMLESS, Problem, SegmentSet, body
+from sessrotate.segments.segment_set import HARMLESS, READABLE, Problem, SegmentSet, body
 from sessrotate.system import locks
 from sessrotate.system.digest import Fingerprint
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 _ALLOWABLE: Final = {
     "pruned": "Pass --allow-gaps to leave out what was pruned.",
     "unproven": "Pass --allow-gaps to stitch it all the same.",
+    "cut": "Pass --allow-gaps to stitch what there is.",
 }
 """Kinds of problems that a caller may accept, and how."""
 
@@ -85,15 +86,18 @@ def _of_state(
 ) -> Iterator[memoryview]:
     segments = pieces.archived(found)
     # Before the first byte: what goes into a pipe cannot be taken back.
-    _check(_known(segments, history), on_gap)
+    _check(_known(found, segments, history), on_gap)
     for piece in history:
         if piece.where != "pruned":
             yield from pieces.read(found, piece, segments)
 
 
-def _known(segments: SegmentSet | None, history: tuple[HistorySpan, ...]) -> list[Problem]:
+def _known(
+    found: State, segments: SegmentSet | None, history: tuple[HistorySpan, ...]
+) -> list[Problem]:
     """Return what is wrong with an archive without reading on; what is in the pack is not lost."""
-    problems = () if segments is None else segments.problems
+    problems = [] if segments is None else [*segments.problems]
+    problems += [] if found.cut is None else [found.cut]
     packed = {piece.index for piece in history if piece.where == "pack"}
     return [each for each in problems if each.kind != "missing" or each.index not in packed]
 
@@ -162,7 +166,7 @@ def _verify_state(found: State, progress: Progress) -> list[Problem]:
     is_begun = found.intent is not None or found.pack is not None
     if is_begun and not locks.is_held(found.place):  # else it is at work just now
         problems.append(Problem("leftover", "A run was interrupted; the next one finishes it."))
-    problems += _known(segments, history)
+    problems += _known(found, segments, history)
     lost = {each.index for each in problems if each.kind == "missing"}
     for piece in history:
         if piece.where == "pruned" or piece.index in lost:
@@ -178,7 +182,7 @@ def _verify_state(found: State, progress: Progress) -> list[Problem]:
 
 def _verify_set(segments: SegmentSet, progress: Progress) -> list[Problem]:
     problems = list(segments.problems)
-    known = {problem.index for problem in problems}
+    known = {problem.index for problem in problems if problem.kind not in READABLE}
     known |= {part.index for part in segments.parts if part.pruned is not None}
     whole = Fingerprint()
     done = 0
@@ -191,7 +195,9 @@ def _verify_set(segments: SegmentSet, progress: Progress) -> list[Problem]:
                     progress(done)
             except DamagedError as error:
                 problems.append(Problem("changed", str(error), part.index))
-    was_read = all(problem.kind == "leftover" for problem in problems)  # nothing was pruned either
+    was_read = all(
+        problem.kind in {"leftover", "cut"} for problem in problems
+    )  # nothing was pruned either
     if was_read and not _is_whole(segments, whole):
         problems.append(Problem("manifest", _OTHER))
     return problems

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 from sessrotate.errors import printable
 from sessrotate.render import common, in_place
 from sessrotate.render.common import count, size
-from sessrotate.retention.restore import lost
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -49,8 +48,8 @@ def sentences(plan: WayBack, *, dry_run: bool, is_short: bool = False) -> Iterat
             f"It {verb} as used now: after {plan.unused / _DAY:,.0f} days without use its client "
             "would delete it within a day."
         )
-    if plan.lost:
-        yield f"{name} cannot be whole: {lost(plan.lost)}."
+    if plan.missing:
+        yield f"{name} cannot be whole: {plan.missing}."
 
 
 def on_disk(where: Place, session: int, trash: int) -> str:

@@ -80,7 +80,8 @@ class WayBack:
     * `retired`: the archive in the trash of restored sessions that the live file goes on from,
       which is to be its archive again; None if there is none.
     * `pruned`: the numbers of the segments that come back from the archive's trash; `lost` are
-      those that were freed for good, because of which the session stays rotated.
+      those that were freed for good, because of which the session stays rotated; as it does where
+      its client cut a part of the history out (`is_cut`).
     * `away`: how many bytes come back from having been put away, None if none were.
     * `whole`: the plan for the live file, None if it stays as it is.
     * `unused`: for how many seconds the live file has not been used, if the client's clean-up
@@ -92,6 +93,7 @@ class WayBack:
     retired: Trashed | None = None
     pruned: tuple[int, ...] = ()
     lost: tuple[int, ...] = ()
+    is_cut: bool = False
     away: int | None = None
     whole: RestorePlan | None = None
     unused: float | None = None
@@ -107,8 +109,7 @@ class WayBack:
     def parts(self) -> tuple[object, ...]:
         """What must be the same when it is done as when it was shown."""
         digests = self.whole and tuple(entry.digest for entry in self.whole.manifest.segments)
-        away = self.away is not None
-        return self.retired, self.pruned, self.lost, away, digests
+        return self.retired, self.pruned, self.lost, self.away is not None, digests
 
     def words(self) -> str:
         """Return what that is in a few words, as the detail of an outcome."""
@@ -128,18 +129,28 @@ class WayBack:
                 parts.append("it counts as used now, or its client would delete it")
             if self.whole.pending is not None:
                 parts.append(f"its archive goes to the trash later: {self.whole.pending}")
+        return "; ".join(filter(None, [*parts, self.missing]))
+
+    @property
+    def missing(self) -> str:
+        """What keeps the session from being whole, in a few words; empty where nothing does."""
+        said = []
         if self.lost:
-            parts.append(lost(self.lost))
-        return "; ".join(parts)
+            listed = ", ".join(f"{number:,}" for number in self.lost[:5])
+            more = f"{listed} and {len(self.lost) - 5:,} more" if self.lost[5:] else listed
+            said.append(f"segment{'s' if self.lost[1:] else ''} {more} left the trash for good")
+        if self.is_cut:
+            said.append("its client cut a part of the history out")
+        return ", and ".join(said)
 
     @property
     def refusal(self) -> RefusedError | None:
         """Why nothing can come back although something is gone; None if it can, or is not."""
-        if self.is_anything or not self.lost:
+        if self.is_anything or not self.missing:
             return None
         name = printable(self.where.session)
         return RefusedError(
-            f"{name} cannot be whole again: {lost(self.lost)}. `sessrotate export --allow-gaps "
+            f"{name} cannot be whole again: {self.missing}. `sessrotate export --allow-gaps "
             f"{name}` gives everything else."
         )
 
@@ -149,14 +160,6 @@ class WayBack:
             return Outcome(self.where, "nothing to do", size=self.after, detail=self.words())
         grown = self.before - self.after
         return Outcome(self.where, result, grown, self.after, detail=self.words())
-
-
-def lost(numbers: Sequence[int]) -> str:
-    """Say that these segments are gone for good."""
-    listed = ", ".join(f"{number:,}" for number in numbers[:5])
-    more = f" and {len(numbers) - 5:,} more" if len(numbers) > 5 else ""  # noqa: PLR2004 - a line
-    what = f"segment{'s' if len(numbers) > 1 else ''} {listed}{more}"
-    return f"{what} left the trash for good"
 
 
 def _segments(number: int) -> str:
@@ -184,13 +187,16 @@ def prepare(where: Place, wanted: Wanted = ALL) -> WayBack:
         listed = found.listed if retired is None else restored.manifest_of(retired)
         in_trash, gone = pruned(found, listed) if retired is None else ((), ())
         is_here = away is not None or not found.is_archived
-        whole = _whole(found, listed) if wanted.whole and is_here and not gone else None
+        is_wanted = wanted.whole and is_here
+        is_cut = found.cut is not None or (listed is not None and listed.is_cut)
+        whole = _whole(found, listed) if is_wanted and not gone and not is_cut else None
         size = found.live.size() if found.live is not None and not found.is_gone else 0
         return WayBack(
             where,
             retired=retired,
             pruned=wanted.of(in_trash),
             lost=wanted.of(gone),
+            is_cut=is_wanted and is_cut,
             away=away,
             whole=whole,
             unused=_unused(found) if whole is not None and away is None else None,

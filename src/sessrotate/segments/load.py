@@ -18,6 +18,7 @@ from sessrotate.segments.segment_set import (
     Problem,
     SegmentFile,
     SegmentSet,
+    cuts,
     missing,
     opened,
     pruned,
@@ -157,7 +158,7 @@ def of_manifest(folder: Path, listing: frozenset[str], listed: manifest.Manifest
         tuple(parts),
         listed.source_bytes,
         listed.source_digest,
-        (*missing(parts), *pruned(parts), *_leftovers(listed, listing, parts)),
+        (*missing(parts), *pruned(parts), *cuts(parts), *_leftovers(listed, listing, parts)),
         listed.client,
     )
 

@@ -48,6 +48,11 @@ class Manifest:
     segments: tuple[SealedSegment, ...]
     is_rebuilt: bool = False
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether its client cut something out before it was archived."""
+        return any(entry.segment.is_cut for entry in self.segments)
+
 
 def dump(manifest: Manifest) -> bytes:
     """Return the manifest as the bytes of its file: JSON, with each segment on its own line."""
@@ -88,6 +93,7 @@ def _segment_line(manifest: Manifest, sealed: SealedSegment) -> bytes:
         "lastTimestamp": segment.last_timestamp,
         "pin": sealed.pin,
         "pruned": sealed.pruned and {"at": sealed.pruned.at, "rule": sealed.pruned.rule},
+        **({"cut": True} if segment.is_cut else {}),
     }
     return json.dumps(entry).encode()
 
@@ -133,6 +139,7 @@ def _sealed(entry: Any) -> SealedSegment:
         "boundary": boundary and {**boundary, "offset": start, "pre_tokens": boundary["preTokens"]},
         "first_timestamp": entry["firstTimestamp"],
         "last_timestamp": entry["lastTimestamp"],
+        "is_cut": entry.get("cut", False),
     }
     return msgspec.convert({**entry, "segment": segment}, SealedSegment)
 

@@ -14,16 +14,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-def spans(scan: Scan, start: int = 0) -> list[tuple[Span, Boundary | None]]:
+def spans(
+    scan: Scan, start: int = 0, *, is_cut: bool = False
+) -> list[tuple[Span, Boundary | None]]:
     """Return the parts of a session, from offset `start` on, and the boundary that opens each.
 
     Part 0 is what stands before the first boundary: it may be empty, and the only one. It is left
-    out where a rotated live file begins with the boundary that it was cut at.
+    out where a rotated live file begins with the boundary that it was cut at. If the client cut
+    that out (`is_cut`), part 0 is what it kept of the segment that it had opened.
     """
     boundaries = [boundary for boundary in scan.boundaries if boundary.offset >= start]
     starts = [start, *(boundary.offset for boundary in boundaries)]
     openings: list[Boundary | None] = [None, *boundaries]
-    if start and starts[1:2] == [start]:
+    if start and starts[1:2] == [start] and not is_cut:
         del starts[0], openings[0]
     ends = [*starts[1:], scan.end]
     return [
@@ -33,10 +36,26 @@ def spans(scan: Scan, start: int = 0) -> list[tuple[Span, Boundary | None]]:
 
 
 def segments(
-    parts: Iterable[tuple[Span, Boundary | None]], times: Iterable[tuple[str | None, str | None]]
+    parts: Iterable[tuple[Span, Boundary | None]],
+    times: Iterable[tuple[str | None, str | None]],
+    *,
+    number: int = 0,
+    shift: int = 0,
+    is_cut: bool = False,
 ) -> tuple[Segment, ...]:
-    """Return the segments of these parts, given the first and the last time of each, in order."""
+    """Return the segments of these parts, given the first and the last time of each, in order.
+
+    The first one has this `number`, and all stand `shift` bytes further on in the history than in
+    the file. `is_cut` is as in `spans`.
+    """
     return tuple(
-        Segment(index, span, boundary, first, last)
-        for index, ((span, boundary), (first, last)) in enumerate(zip(parts, times, strict=True))
+        Segment(
+            number + at,
+            Span(span.start + shift, span.end + shift),
+            boundary,
+            first,
+            last,
+            is_cut=is_cut and not at,
+        )
+        for at, ((span, boundary), (first, last)) in enumerate(zip(parts, times, strict=True))
     )

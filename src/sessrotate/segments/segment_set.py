@@ -53,7 +53,7 @@ HARMLESS: Final = frozenset({"leftover", "pruned"})
 """Kinds of problems that say something about a set, while nothing is wrong with it."""
 
 
-READABLE: Final = frozenset({"leftover", "stray", "unproven"})
+READABLE: Final = frozenset({"leftover", "stray", "unproven", "cut"})
 """Kinds of problems that keep no segment from being read."""
 
 
@@ -62,8 +62,9 @@ class Problem:
     """Something wrong with a set: its kind in one word, and a sentence for a person.
 
     Kinds: unfinished, manifest, missing, header, changed, and the `READABLE` ones, which keep no
-    segment from being read: leftover, stray (a file that has no place in the set) and unproven (a
-    set without digests). `HARMLESS` ones are no damage. `index` is the segment's, if it is one.
+    segment from being read: leftover, stray (a file that has no place in the set), unproven (a
+    set without digests) and cut (most of a segment is gone: its client did that). `HARMLESS` ones
+    are no damage. `index` is the segment's, if it is one.
     """
 
     kind: str
@@ -205,6 +206,36 @@ def missing(parts: Iterable[SegmentFile]) -> Iterator[Problem]:
     for part in parts:
         if part.file is None and part.pruned is None:
             yield Problem("missing", f"{describe(part)} is missing.", part.index)
+
+
+def cut_out(index: int, kept: int, since: str | None, until: str | None) -> Problem:
+    """Return the problem that a client cut most of a segment out, but for `kept` bytes.
+
+    `since` is the time of the last record before it, and `until` that of the next compaction, as
+    far as that is known.
+    """
+    between = "" if since is None else f" after {printable(since[:19])} (UTC)"
+    if since is not None and until is not None:
+        between = f" between {printable(since[:19])} and {printable(until[:19])} (UTC)"
+    rest = f", and kept the {kept:,} bytes of it that a resume needs" if kept else ""
+    return Problem(
+        "cut",
+        f"What was said{between} is not whole: the client cut segment {index} out of its own file"
+        f"{rest}.",
+        index,
+    )
+
+
+def cuts(parts: Iterable[SegmentFile]) -> Iterator[Problem]:
+    """Yield a problem for each segment that is there and that its client cut."""
+    segments = [part.segment for part in parts if part.segment is not None]
+    for before, segment, following in zip(
+        segments, segments[1:], [*segments[2:], None], strict=False
+    ):
+        if segment.is_cut:
+            opening = following.boundary if following is not None else None
+            until = opening.timestamp if opening is not None else None
+            yield cut_out(segment.index, segment.span.size, before.last_timestamp, until)
 
 
 def pruned(parts: Iterable[SegmentFile]) -> Iterator[Problem]:

@@ -1,0 +1,43 @@
+"""A session file → its segments, as they are numbered and stand in the whole history.
+
+Rule: whoever rotates a live file and whoever reads it ask here, so that a segment has the same
+number, place and times before it is archived and after it. Only reads.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from sessrotate.model import Boundary
+from sessrotate.segments import dating, first_line, plan
+
+if TYPE_CHECKING:
+    from sessrotate.clients.protocol import Client
+    from sessrotate.model import Scan, Segment
+    from sessrotate.system.source import Source
+
+
+def segments(
+    source: Source,
+    client: Client,
+    scanned: Scan,
+    prefix: int = 0,
+    *,
+    number: int = 0,
+    start: int = 0,
+    is_cut: bool = False,
+) -> tuple[Segment, ...]:
+    """Return the segments of a file's body, which begins at offset `prefix`.
+
+    In the history it begins at `start`, in bytes, and the first segment has this `number`. If the
+    client cut the body (`is_cut`), that segment is what it kept, and opened by nothing but its
+    first line's time.
+    """
+    parts = plan.spans(scanned, prefix, is_cut=is_cut)
+    if is_cut:
+        kept, _ = parts[0]
+        time = first_line.time(client, partial(source.pieces, kept))
+        parts[0] = (kept, Boundary(kept.start, timestamp=time))
+    times = dating.times(source, client, parts)
+    return plan.segments(parts, times, number=number, shift=start - prefix, is_cut=is_cut)
