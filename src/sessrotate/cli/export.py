@@ -78,7 +78,8 @@ def command(
     parent before it; in markdown and html, each session is whole. One session goes to standard
     output. Several go to the current folder, each to a file named after its session; existing
     files are never overwritten. If a segment is missing or changed, the command exits with 74 and
-    leaves no file for that session.
+    leaves no file for that session. What a client itself cut out of a session is no reason for
+    that, and named.
 
     markdown and html leave out branches that were rewound, from which nothing goes on, and say
     where, and how many records. jsonl has all of them.

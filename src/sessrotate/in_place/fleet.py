@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 TOO_LITTLE: Final = "it would free less of the disk than is worth it"
 """What is said of a session that is left as it is because of that."""
 
-NOT_COMPACTED: Final = ("it was not compacted yet", "it was not compacted since the last rotation")
+NOT_COMPACTED: Final = tuple(
+    f"it was not compacted {since}"
+    for since in ("yet", "since the last rotation", "since its client cut it")
+)
 """What is said of one that was never rotated, or was, and that has nothing to move."""
 
 _MIB: Final = 1 << 20
@@ -120,7 +123,7 @@ def rotate(
 def _nothing(plan: RotationPlan) -> str:
     """Say why there is nothing to move, or which rows a resume lacks."""
     if plan.lacks is None:
-        return NOT_COMPACTED[bool(plan.archived)]
+        return f"it was not compacted {plan.since}"
     return f"A resume lacks rows that may have been in segment {plan.lacks:,}, which is gone."
 
 

@@ -91,7 +91,8 @@ def check_room(planned: RestorePlan) -> None:
     if planned.room is not None and planned.room < planned.size:
         raise StorageError(
             f"The history needs {planned.size:,} bytes, since the archive keeps its own in the "
-            f"trash, and {planned.room:,} are free: nothing was changed."
+            f"trash, and {planned.room:,} are free: nothing was changed. Make room for "
+            f"{planned.size - planned.room:,} more, then try again."
         )
 
 

@@ -40,5 +40,5 @@ def told(doing: str, folder: Path, needed: Callable[[], int], what: str) -> Iter
             f"Cannot {doing}: {cause.strerror}. "
             f"It needs about {needs:,} bytes for {what}{missing}, "
             "then try again. A smaller session needs less, and "
-            "`sessrotate prune --all --empty-trash` frees what is in the trash."
+            "`sessrotate prune --all --empty-trash --grace 0` frees what is in the trash."
         ) from cause

@@ -75,6 +75,13 @@ class RotationPlan:
         return self.live is not None and not self.segments
 
     @property
+    def since(self) -> str:
+        """Since when a session with nothing to cut was not compacted, as a sentence ends."""
+        if self.segments and self.segments[0].is_cut:
+            return "since its client cut it"
+        return "since the last rotation" if self.archived else "yet"
+
+    @property
     def start(self) -> int:
         """Where in the history the live file's body begins, in bytes."""
         return self.archived[-1].segment.span.end if self.archived else 0

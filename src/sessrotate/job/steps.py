@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from sessrotate.archive.place import Place
-    from sessrotate.in_place.outcome import Result
     from sessrotate.job.config.parse import Settings
     from sessrotate.model import SealedSegment
     from sessrotate.retention.prune import PrunePlan
@@ -121,8 +120,9 @@ def _each(
             gained = disk - measured(where)
         if not freed:
             return Outcome(where, "nothing to do")
-        success: Result = "planned" if job.dry_run else "done"
-        return Outcome(where, success, freed, gained=gained, detail=detail, disk=disk)
+        if job.dry_run:
+            return Outcome(where, "planned", freed, gained=gained, disk=disk)
+        return Outcome(where, "done", freed, gained=gained, detail=detail, disk=disk)
 
     def deed(job: Job) -> Iterator[Outcome]:
         found = each(which(job), partial(act, job))

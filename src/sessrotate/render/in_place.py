@@ -179,8 +179,7 @@ def _duration(seconds: float) -> str:
 
 def nothing(plan: RotationPlan) -> str:
     """Return the sentence for a session that has no history to move."""
-    when = "since the last rotation" if plan.archived else "yet"
-    sentence = f"Nothing to cut: {printable(plan.session)} was not compacted {when}."
+    sentence = f"Nothing to cut: {printable(plan.session)} was not compacted {plan.since}."
     if plan.lacks is None:
         return sentence
     return (

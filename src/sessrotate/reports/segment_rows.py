@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from sessrotate.system.source import Source
 
 _NEVER: Final = "It has not been compacted yet."
-_NOT_SINCE: Final = "It has not been compacted since the last rotation."
 _NOT_LIVE: Final = "Nothing of it is in a client's folder."
 _NOT_NOW: Final = "An operation on it was interrupted; the next run of sessrotate finishes that."
 
@@ -76,7 +75,7 @@ def of_plan(
         rows.append(_row(segment, segment.span, lines, "live"))
     kept = " ".join(planned.refusals) or None
     if planned.live is None:
-        kept = kept or (_NEVER if archived is None else _NOT_SINCE)
+        kept = kept or f"It has not been compacted {planned.since}."
     return _report(
         found.place,
         seen.sight or file_edges.sight(session, file_edges.of_source(source, planned.end), b""),
