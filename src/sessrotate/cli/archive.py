@@ -60,7 +60,7 @@ def command(
             if (where.archive / names.MANIFEST).exists():  # segments that were sealed before
                 compress.compress(where, wait, progress)
         gained = before - archive.measured(where)
-        return Outcome(where, "done", freed, archive.stored(where), gained)
+        return Outcome(where, "done", freed, archive.stored(where), gained, disk=before)
 
     is_bulk = older_than is not None or len(wanted) > 1
     if is_bulk and wanted and not (dry_run or yes or _is_agreed(wanted, as_json=as_json)):
@@ -81,7 +81,8 @@ def command(
 
 def _planned(where: Place) -> Outcome:
     moved, gained = archive.expected(where)
-    return Outcome(where, "planned", moved, archive.stored(where), gained=gained)
+    disk = archive.measured(where)
+    return Outcome(where, "planned", moved, archive.stored(where), gained=gained, disk=disk)
 
 
 def _is_agreed(wanted: Sequence[Place], *, as_json: bool) -> bool:

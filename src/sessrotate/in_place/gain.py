@@ -6,6 +6,7 @@ moved from one to the other is no gain; that the archive is compressed is.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -27,6 +28,10 @@ WORTH: Final = 1024 * 1024
 
 BLOCK: Final = 4096
 """Bytes by which usual file systems allocate; of a file, half of the last one is empty."""
+
+
+_LISTED: Final = 450
+"""Bytes of a segment's line in the manifest, about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +70,8 @@ def expected(planned: RotationPlan, source: Source | None) -> int:
         return 0
     spans = [planned.in_live(segment.span) for segment in planned.segments]
     new = 0 if planned.archived else 2 * BLOCK  # the archive's folder and its manifest
-    live = _blocks(planned.end) - _blocks(planned.bytes_after)
+    # What the client left out as a hole is written out.
+    live = disk_use.allocated(os.fstat(source.fd)) - _blocks(planned.bytes_after)
     return live - _stored(source, spans, planned.codec) - new
 
 
@@ -93,7 +99,7 @@ def _stored(source: Source, spans: Sequence[Span], codec: Codec) -> int:
         from sessrotate.segments import estimate  # noqa: PLC0415 - zstd, wanted only here
 
         stored = estimate.compressed(source, spans)
-    return max(stored + len(spans) * BLOCK // 2, len(spans) * BLOCK)
+    return max(stored + len(spans) * BLOCK // 2, len(spans) * BLOCK) + len(spans) * _LISTED
 
 
 def _blocks(size: int) -> int:

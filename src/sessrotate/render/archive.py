@@ -50,11 +50,11 @@ def _freed(gained: int, *, dry_run: bool) -> str:
 
 
 def _takes(entry: Outcome) -> str:
-    """Return how much the archived session takes; in a plan, about how much."""
+    """Return how much of the disk the archived session takes; in a plan, about how much."""
     if entry.error is not None:
         return "-"
-    is_plan = entry.result == "planned"
-    return f"~{size(entry.freed - entry.gained)}" if is_plan else size(entry.size)
+    about = "~" if entry.result == "planned" else ""
+    return f"{about}{size(max(0, entry.disk - entry.gained))}"
 
 
 def as_json(found: Sequence[Outcome], *, dry_run: bool) -> str:

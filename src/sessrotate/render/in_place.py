@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate import names
 from sessrotate.errors import printable
+from sessrotate.in_place.gain import BLOCK
 from sessrotate.render import common, segment_table
 from sessrotate.render.common import count, size
 
@@ -134,6 +135,8 @@ def _on_disk(rotated: Rotated) -> Iterator[str]:
         yield f"On disk, nothing is freed yet: the session takes {size(disk.after)}."
     elif disk.is_estimated:
         would = f"free about {size(disk.gain)}" if disk.gain > 0 else "free nothing"
+        if disk.gain <= -BLOCK:
+            would = f"take about {size(-disk.gain)} more"
         yield f"On disk, that would {would}: the session takes {size(disk.before)}."
     elif disk.gain > 0:
         yield (
@@ -141,7 +144,8 @@ def _on_disk(rotated: Rotated) -> Iterator[str]:
             f"of {size(disk.before)}."
         )
     else:
-        yield f"On disk, that freed nothing: the session takes {size(disk.after)}."
+        did = f"takes {size(-disk.gain)} more" if disk.gain else "freed nothing"
+        yield f"On disk, that {did}: the session takes {size(disk.after)}."
 
 
 _REWOUND: Final = (
