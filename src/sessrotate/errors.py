@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 
+INTERRUPTED: Final = 130
+"""The exit code of a command that was interrupted, also in the log of runs."""
+
 _FULL: Final = {errno.ENOSPC, errno.EDQUOT}
 
 

@@ -29,14 +29,16 @@ if TYPE_CHECKING:
 class Status:
     """The figures: what is on the disk, what tidying would gain, and what is done by itself.
 
-    `gain` is in bytes, of `worth` sessions; `kept` are those that stay whole because their owner
-    restored them. `has_hook` and `has_schedule` are what runs by itself;
-    a line that somebody added to cron is not seen. `last` is the last run, None if there was none.
+    `gain` is in bytes, of `worth` sessions; `failing` are the ids of those that it would fail for,
+    `kept` is how many stay whole because their owner restored them. `has_hook` and `has_schedule`
+    are what runs by itself; a line that somebody added to cron is not seen. `last` is the last run,
+    None if there was none.
     """
 
     clients: tuple[OnDisk, ...]
     gain: int
     worth: int
+    failing: tuple[str, ...]
     kept: int
     has_hook: bool
     has_schedule: bool
@@ -46,16 +48,14 @@ class Status:
 def of_machine(settings: Settings, now: float, progress: Progress) -> Status:
     """Return the status; `now` is in seconds since 1970."""
     planned = run.plan(settings.for_tidying, now, progress)
-    outcomes = [
-        each
-        for stage in planned.stages
-        for each in stage.outcomes
-        if each.result == "planned" and each.gained > 0
-    ]
+    found = [each for stage in planned.stages for each in stage.outcomes]
+    outcomes = [each for each in found if each.result == "planned" and each.gained > 0]
+    failing = dict.fromkeys(each.session for each in found if each.result == "failed")
     return Status(
         clients=tuple(on_disk.of_clients()),
         gain=sum(each.gained for each in outcomes),
         worth=len({each.where for each in outcomes}),
+        failing=tuple(filter(None, failing)),
         kept=sum(1 for where in restored.marked() if where.live.exists()),
         has_hook=_has_hook(),
         has_schedule=schedule.found() is not None,

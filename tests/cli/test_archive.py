@@ -49,6 +49,9 @@ def test_a_session_is_put_away_and_comes_back(home: Home) -> None:
     assert (home.config / "out").read_bytes() == DATA
     assert called("verify", ID).code == 0
     assert called("doctor").code == 0
+    for arguments in (("archive", "-n", ID), ("archive", ID)):
+        assert "nothing to do: it is archived already" in called(*arguments).out
+    assert called("verify", ID).out.startswith(f"{home.archive}: ")
     back = called("restore", ID)
     assert (back.code, back.err) == (0, "")
     assert back.out == f"Put {ID} back: 3.2 KiB in {home.live}.\n"

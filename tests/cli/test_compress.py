@@ -45,6 +45,8 @@ def test_it_says_how_much_became_how_much(home: Home) -> None:
 def test_json_has_the_figures_of_the_files(home: Home) -> None:
     another(home, "second-session", DATA)
     before = sum(file.stat().st_size for file in home.archive.glob("*.jsonl"))
+    planned = called("compress", ID, "--dry-run", "--json").document()
+    assert planned["bytes_before"] == before
     document = called("compress", "--all", "--json", "--level", "19").document()
     after = sum(file.stat().st_size for file in home.archive.glob("*.zst"))
     entries = {entry["session"]: entry for entry in document["sessions"]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from typing import TYPE_CHECKING
@@ -9,6 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sessrotate.clients.claude import client as claude
+from sessrotate.job.run_log import LastRun
+from sessrotate.render import status as render_status
+from sessrotate.status import Status
 from support import command_line, homes
 from support.command_line import called, on_terminal
 from support.homes import Home, snapshot
@@ -24,6 +28,13 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     return homes.home(tmp_path, monkeypatch, DATA)
 
 
+def beside(home: Home, data: bytes) -> None:
+    """Have a second session that was never rotated."""
+    other = "b0000000-0000-4000-a000-00000000000a"
+    path = home.live.with_name(f"{other}.jsonl")
+    path.write_bytes(data.replace(command_line.ID.encode(), other.encode()))
+
+
 def test_alone_it_says_what_is_there_what_to_gain_and_how_and_changes_nothing(home: Home) -> None:
     before = snapshot(home.config.parent)
     ended = called()
@@ -33,7 +44,7 @@ def test_alone_it_says_what_is_there_what_to_gain_and_how_and_changes_nothing(ho
     assert re.fullmatch(r"To gain    about 3\.\d MiB from 1 session, nothing is lost", lines[1])
     assert lines[2].split() == ["Command", "sessrotate", "tidy"]
     assert "setup" in lines[3]
-    assert "none so far" in lines[4]
+    assert "so far" in lines[4]
     assert snapshot(home.config.parent) == before
 
 
@@ -97,3 +108,53 @@ def test_on_a_terminal_it_is_the_same(home: Home) -> None:
     assert (
         command_line.without_ansi(on_terminal(env=home.env).out).replace("\r", "") == called().out
     )
+
+
+def test_a_session_that_tidying_would_fail_for_is_named_and_then_not_all_is_tidy(
+    home: Home,
+) -> None:
+    os.link(home.live, home.live.with_name("a backup"))
+    said = called().out
+    told = f"Failing    1 session ({command_line.ID}): `sessrotate tidy -n` says why\n"
+    assert told in said
+    assert "all is tidy" not in said
+    assert "hard link" in called("tidy", "-n").err
+
+
+def test_what_a_full_disk_has_no_room_for_is_no_gain(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beside(home, DATA)
+    planned = called("rotate", "-n", "--json", command_line.ID).document()
+    room = planned["live"]["bytes_after"] - 1
+    monkeypatch.setattr("sessrotate.fs.free_bytes", lambda _folder: room)
+    said = called().out
+    assert "To gain    nothing\n" in said
+    assert "Failing    2 sessions (" in said
+    dry = called("tidy", "-n")
+    assert dry.code == 74
+    assert "Make room for 1 more, then try again." in dry.err
+    assert "Tidying frees" not in dry.out
+
+
+def test_what_the_sessions_before_it_free_is_room_for_the_next(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beside(home, DATA[: len(DATA) // 2])
+    need = called("rotate", "-n", "--json", command_line.ID).document()["live"]["bytes_after"]
+    monkeypatch.setattr("sessrotate.fs.free_bytes", lambda _folder: need)
+    assert "Failing" not in called().out
+    assert called("tidy", "-n").code == 0
+
+
+def test_a_run_that_failed_says_for_which_sessions(home: Home) -> None:
+    os.link(home.live, home.live.with_name("a backup"))
+    assert called("run").code == 77
+    (line,) = (line for line in called().out.splitlines() if line.startswith("Last run"))
+    assert line.endswith(f", ended with 77, failed for 1 session ({command_line.ID})")
+
+
+def test_a_run_that_was_interrupted_says_what_goes_on() -> None:
+    last = LastRun("2026-01-02T03:04:05+00:00", 130)
+    shown = [*render_status.lines(Status((), 0, 0, (), 0, False, False, last))]
+    assert "Last run   2026-01-02 03:04:05, interrupted: `sessrotate tidy` goes on" in shown

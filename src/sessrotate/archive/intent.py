@@ -120,6 +120,11 @@ class Intent:
         return self.operation == "restore" or self.is_restored
 
     @property
+    def finished_by(self) -> str:
+        """The command that finishes it, or undoes it."""
+        return "restore" if self.operation == "restore" else "rotate"
+
+    @property
     def start(self) -> int:
         """Where in the history, in bytes, the old live file's body began."""
         segments = self.manifest.segments

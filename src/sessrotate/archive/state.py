@@ -29,8 +29,7 @@ from sessrotate.archive.late_lines import Residue, end_of_lines, is_at, residue
 from sessrotate.archive.own import check_own
 from sessrotate.errors import DamagedError, InUseError, WrongUsageError, storage
 from sessrotate.model import Span
-from sessrotate.segments import live_header
-from sessrotate.segments.segment_set import cut_out
+from sessrotate.segments import live_header, segment_set
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -111,13 +110,18 @@ class State(FoundFiles):
         return self.live.size() if is_cut else self.prefix + self.header.judged_bytes
 
     @property
-    def cut(self) -> Problem | None:
-        """What to say of a live file that its client cut since the last rotation."""
-        if self.cut_at is None or self.listed is None:
-            return None
-        kept = self.cut_at.offset - self.prefix
-        before = self.listed.segments[-1].segment
-        return cut_out(before.index + 1, kept, before.last_timestamp, self.cut_at.timestamp)
+    def cuts(self) -> tuple[Problem, ...]:
+        """A problem for each segment that the client cut: the archived ones, then a live one."""
+        if self.listed is None:
+            return ()
+        segments = [entry.segment for entry in self.listed.segments]
+        archived = tuple(segment_set.cuts(segments))
+        if self.cut_at is None:
+            return archived
+        kept, before = self.cut_at.offset - self.prefix, segments[-1]
+        until = self.cut_at.timestamp
+        live = segment_set.cut_out(before.index + 1, kept, before.last_timestamp, until)
+        return (*archived, live)
 
     def history(self) -> tuple[HistorySpan, ...]:
         """Return where every byte of the history is.

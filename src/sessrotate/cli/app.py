@@ -16,12 +16,11 @@ from typer.core import TyperGroup
 
 from sessrotate import __version__
 from sessrotate.cli import streams
+from sessrotate.errors import INTERRUPTED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import FrameType
-
-INTERRUPTED: Final = 130
 
 GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "Look": ("list", "report", "search", "verify", "doctor"),

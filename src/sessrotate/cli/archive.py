@@ -60,6 +60,8 @@ def command(
             if (where.archive / names.MANIFEST).exists():  # segments that were sealed before
                 compress.compress(where, wait, progress)
         gained = before - archive.measured(where)
+        if not (freed or gained):
+            return _nothing(where)
         return Outcome(where, "done", freed, archive.stored(where), gained, disk=before)
 
     is_bulk = older_than is not None or len(wanted) > 1
@@ -82,7 +84,14 @@ def command(
 def _planned(where: Place) -> Outcome:
     moved, gained = archive.expected(where)
     disk = archive.measured(where)
+    if not moved and (gained := archive.left_plain(where)) <= 0:
+        return _nothing(where)
     return Outcome(where, "planned", moved, archive.stored(where), gained=gained, disk=disk)
+
+
+def _nothing(where: Place) -> Outcome:
+    size = archive.stored(where)
+    return Outcome(where, "nothing to do", size=size, detail="it is archived already")
 
 
 def _is_agreed(wanted: Sequence[Place], *, as_json: bool) -> bool:

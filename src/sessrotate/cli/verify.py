@@ -39,7 +39,7 @@ def command(
     """
     one_of(sources, every, "a SOURCE or pass --all")
     problems: list[dict[str, Any]] = []
-    for path in _everything() if every else map(find.path_of, sources or ()):
+    for path in _everything() if every else map(_named, sources or ()):
         found, summary = _check(path, quiet=quiet, every=every)
         problems += [
             {"source": str(path), "kind": problem.kind, "detail": problem.detail}
@@ -52,6 +52,13 @@ def command(
         streams.write(common.as_json({"ok": is_well, "problems": problems}))
     if not is_well:
         raise typer.Exit(1)
+
+
+def _named(source: str) -> Path:
+    """Return where what somebody named is: its archive, if nothing of it is anywhere else."""
+    path = find.path_of(source)
+    where = None if path.exists() else place.of(path)
+    return path if where is None or not where.archive.is_dir() else where.archive
 
 
 def _everything() -> Iterator[Path]:

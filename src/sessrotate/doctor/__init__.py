@@ -235,7 +235,8 @@ def _standing(where: Place, found: State) -> Iterator[tuple[str, str]]:
     if todo.sentence:
         if locks.is_held(where):
             return  # nothing is interrupted: somebody is at work on it
-        now = f"To do that now: `sessrotate {_command(found)} {session}`."
+        command = "rotate" if found.intent is None else found.intent.finished_by
+        now = f"To do that now: `sessrotate {command} {session}`."
         yield "interrupted", f"{todo.sentence} {now} If that fails: `sessrotate aside {session}`."
     elif found.is_gone and found.is_rotated:
         yield gone.told(found)
@@ -314,11 +315,6 @@ def _away(found: State) -> Iterator[tuple[str, str]]:
         )
     else:
         yield from _sealed(where)
-
-
-def _command(found: State) -> str:
-    is_restore = found.intent is not None and found.intent.operation == "restore"
-    return "restore" if is_restore else "rotate"
 
 
 def _obstacles() -> Iterator[Finding]:

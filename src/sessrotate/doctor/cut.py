@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sessrotate.segments import load
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -23,9 +21,5 @@ _KEEPS: Final = (
 
 def told(found: State) -> Iterator[tuple[str, str]]:
     """Yield the kind of finding and its sentences, if anything was cut out."""
-    problems = [] if found.cut is None else [found.cut]
-    if found.listed is not None:
-        archived = load.of_manifest(found.place.archive, found.listing, found.listed)
-        problems = [*archived.problems, *problems]
-    if details := [problem.detail for problem in problems if problem.kind == "cut"]:
+    if details := [problem.detail for problem in found.cuts]:
         yield "cut", " ".join([*details, _KEEPS])

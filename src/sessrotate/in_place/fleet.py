@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from sessrotate.archive import copies, place
 from sessrotate.clients.claude import client as claude
-from sessrotate.in_place import rewound
+from sessrotate.in_place import rewound, room
 from sessrotate.in_place.operations import RestoredError
 from sessrotate.in_place.outcome import Outcome, each, failure
 from sessrotate.system import in_use
@@ -23,17 +23,7 @@ if TYPE_CHECKING:
     from sessrotate.archive.place import Place
     from sessrotate.in_place import operations
     from sessrotate.in_place.outcome import Result
-    from sessrotate.in_place.rotate import RotationPlan
 
-
-TOO_LITTLE: Final = "it would free less of the disk than is worth it"
-"""What is said of a session that is left as it is because of that."""
-
-NOT_COMPACTED: Final = tuple(
-    f"it was not compacted {since}"
-    for since in ("yet", "since the last rotation", "since its client cut it")
-)
-"""What is said of one that was never rotated, or was, and that has nothing to move."""
 
 _MIB: Final = 1 << 20
 
@@ -84,9 +74,11 @@ def rotate(
 ) -> Iterator[Outcome]:
     """Rotate sessions by `action`, and yield what became of each; sizes are of the live files.
 
-    Sessions that a client says it runs are passed over, unless `live`.
+    Sessions that a client says it runs are passed over, unless `live`. In a plan, one for which
+    the disk has no room fails, as it would.
     """
     sizes = dict(wanted)
+    to_come: list[int] = []  # bytes of the disk that those before it are to gain, in a plan
 
     def act(where: Place) -> Outcome:
         before = sizes[where]
@@ -96,16 +88,17 @@ def rotate(
             done = action(where)
         except RestoredError as error:
             return Outcome(where, "nothing to do", size=before, detail=str(error))
-        if done.refusal is not None:
-            return failure(where, done.refusal)
-        if done.plan.live is None:
-            return Outcome(where, "nothing to do", size=before, detail=_nothing(done.plan))
-        if done.gains_too_little:
-            return Outcome(where, "nothing to do", size=before, detail=TOO_LITTLE)
+        if (left := _left(where, done, before)) is not None:
+            return left
         planned = done.seconds is None
         after = done.plan.bytes_after if planned else live_size(where, before)
         detail = "rows came back from its archive" if done.plan.heals else ""
         gained, disk = (done.disk.gain, done.disk.before) if done.disk is not None else (0, 0)
+        if planned:
+            short = room.short(where.config, after, "the new live file", sum(to_come))
+            if short is not None:
+                return failure(where, short)
+            to_come.append(max(0, gained))
         result: Result = "planned" if planned else "done"
         numbers = tuple(segment.index for segment in done.plan.segments)
         return Outcome(
@@ -120,11 +113,21 @@ def rotate(
             yield replace(outcome, freed=sizes[outcome.where] - after, size=after)
 
 
-def _nothing(plan: RotationPlan) -> str:
-    """Say why there is nothing to move, or which rows a resume lacks."""
-    if plan.lacks is None:
-        return f"it was not compacted {plan.since}"
-    return f"A resume lacks rows that may have been in segment {plan.lacks:,}, which is gone."
+def _left(where: Place, done: operations.Rotated, size: int) -> Outcome | None:
+    """Return why a session is left as it is, None if it is not; `size` is that of its live file."""
+    if done.refusal is not None:
+        return failure(where, done.refusal)
+    lacks = done.plan.lacks
+    if done.plan.live is None and lacks is not None:
+        gone = f"A resume lacks rows that may have been in segment {lacks:,}, which is gone."
+        return Outcome(where, "nothing to do", size=size, detail=gone)
+    if done.plan.live is None:
+        why = f"it was not compacted {done.plan.since}"
+    elif done.gains_too_little:
+        why = "it would free less of the disk than is worth it"
+    else:
+        return None
+    return Outcome(where, "nothing to do", size=size, detail=why, is_usual=True)
 
 
 def live_size(where: Place, otherwise: int = 0) -> int:

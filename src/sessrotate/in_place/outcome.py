@@ -28,8 +28,9 @@ class Outcome:
     `freed` is how many bytes left the place that the command clears (the client's folder, the
     archive, the trash), and `size` how many the session's files have afterwards. `gained` is how
     many bytes the disk has more afterwards, and `disk` how many the session took of it before,
-    where that was measured. `detail` is for a person. `segments` are the numbers of those that were
-    archived or pruned, where a command does that.
+    where that was measured. `detail` is for a person; with `is_usual` it is the reason of most
+    sessions, and not worth a line where many are shown. `segments` are the numbers of those that
+    were archived or pruned, where a command does that.
     """
 
     where: Place | None
@@ -41,6 +42,7 @@ class Outcome:
     error: SessrotateError | None = None
     disk: int = 0
     segments: tuple[int, ...] = ()
+    is_usual: bool = False
 
     @property
     def before(self) -> int:

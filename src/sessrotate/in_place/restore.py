@@ -76,7 +76,7 @@ def prepare(found: State) -> RestorePlan | None:
             "Some of the history was pruned: `restore` brings back first what is still in the "
             "trash."
         )
-    if found.cut is not None or found.listed.is_cut:
+    if found.cuts:
         raise RefusedError("Its client cut a part of the history out: it cannot be whole again.")
     if found.live is not None and not found.is_archived:  # or that was asked when it went
         reasons = [*obstacles(found.place, found.live, int(found.pack is not None))]

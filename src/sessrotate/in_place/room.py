@@ -6,7 +6,7 @@ Rule: only what failed for want of room is said anew; every other error goes thr
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sessrotate import fs
 from sessrotate.errors import SessrotateError, StorageError, is_full
@@ -14,6 +14,11 @@ from sessrotate.errors import SessrotateError, StorageError, is_full
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+_FREES: Final = (
+    "A smaller session needs less, and `sessrotate prune --all --empty-trash --grace 0` frees "
+    "what is in the trash."
+)
 
 
 @contextmanager
@@ -38,7 +43,20 @@ def told(doing: str, folder: Path, needed: Callable[[], int], what: str) -> Iter
             missing = f", and {free:,} are free: make room for {needs - free:,} more"
         raise StorageError(
             f"Cannot {doing}: {cause.strerror}. "
-            f"It needs about {needs:,} bytes for {what}{missing}, "
-            "then try again. A smaller session needs less, and "
-            "`sessrotate prune --all --empty-trash --grace 0` frees what is in the trash."
+            f"It needs about {needs:,} bytes for {what}{missing}, then try again. {_FREES}"
         ) from cause
+
+
+def short(folder: Path, needs: int, what: str, to_come: int = 0) -> StorageError | None:
+    """Return what to say of a plan that needs more bytes for `what` than the disk has, else None.
+
+    `to_come` is how many bytes the disk of `folder` gains before.
+    """
+    free = fs.free_bytes(folder)
+    if free is None or free + to_come >= needs:
+        return None
+    missing = needs - free - to_come
+    return StorageError(
+        f"The disk has no room for it: {needs:,} bytes for {what}, and {free:,} are free. "
+        f"Make room for {missing:,} more, then try again. {_FREES}"
+    )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate import __version__
 from sessrotate.archive import place
-from sessrotate.errors import SessrotateError, StorageError, storage
+from sessrotate.errors import INTERRUPTED, SessrotateError, StorageError, storage
 from sessrotate.in_place import clock_check, outcome
 from sessrotate.job import journal, run_log
 from sessrotate.job.steps import EVERYTHING, STEPS, Job, Scope, Step
@@ -33,9 +33,6 @@ if TYPE_CHECKING:
 
 WAIT: Final = 10.0
 """Seconds to wait for each session that another process changes."""
-
-INTERRUPTED: Final = 130
-"""The exit code that the log has for an interrupted run."""
 
 _MOST_FAILURES: Final = 20
 """Failures that a line of the log names at most."""

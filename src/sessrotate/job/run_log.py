@@ -25,10 +25,11 @@ MOST_BYTES: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class LastRun:
-    """When the newest run began (ISO 8601, UTC), and its exit code."""
+    """When the newest run began (ISO 8601, UTC), its exit code, and the sessions that failed."""
 
     at: str
     code: int
+    failed: tuple[str, ...] = ()
 
 
 def add(record: Mapping[str, Any]) -> None:
@@ -91,9 +92,10 @@ def last() -> LastRun | None:
     for line in reversed(lines):
         try:
             found: Any = json.loads(line)
-            at, code = found["at"], found["code"]
-        except (ValueError, TypeError, KeyError, RecursionError):
+            at, code, failures = found["at"], found["code"], found.get("failures", [])
+            failed = dict.fromkeys(str(each["session"]) for each in failures)
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             continue
         if isinstance(at, str) and isinstance(code, int):
-            return LastRun(at, code)
+            return LastRun(at, code, tuple(filter(None, failed)))
     return None

@@ -125,10 +125,7 @@ def of_set(segments: SegmentSet, client: Client) -> list[OpenSegment]:
 
 def cuts(holder: State | SegmentSet) -> list[str]:
     """Return a sentence for each segment of which the client cut out most."""
-    parts = holder if isinstance(holder, SegmentSet) else history_pieces.archived(holder)
-    problems = [] if parts is None else [*parts.problems]
-    if not isinstance(holder, SegmentSet) and holder.cut is not None:
-        problems.append(holder.cut)
+    problems = holder.problems if isinstance(holder, SegmentSet) else holder.cuts
     return [problem.detail for problem in problems if problem.kind == "cut"]
 
 

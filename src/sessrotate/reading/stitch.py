@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from sessrotate.archive.state import State
-from sessrotate.errors import DamagedError
+from sessrotate.errors import DamagedError, printable
 from sessrotate.model import Span
 from sessrotate.reading import pieces, salvage
 from sessrotate.reading.salvage import Salvaged
@@ -96,8 +96,8 @@ def _known(
     found: State, segments: SegmentSet | None, history: tuple[HistorySpan, ...]
 ) -> list[Problem]:
     """Return what is wrong with an archive without reading on; what is in the pack is not lost."""
-    problems = [] if segments is None else [*segments.problems]
-    problems += [] if found.cut is None else [found.cut]
+    archived = () if segments is None else segments.problems
+    problems = [*(each for each in archived if each.kind != "cut"), *found.cuts]
     packed = {piece.index for piece in history if piece.where == "pack"}
     return [each for each in problems if each.kind != "missing" or each.index not in packed]
 
@@ -165,7 +165,9 @@ def _verify_state(found: State, progress: Progress) -> list[Problem]:
     segments, history, done, problems = pieces.archived(found), found.history(), 0, []
     is_begun = found.intent is not None or found.pack is not None
     if is_begun and not locks.is_held(found.place):  # else it is at work just now
-        problems.append(Problem("leftover", "A run was interrupted; the next one finishes it."))
+        command = "rotate" if found.intent is None else found.intent.finished_by
+        finishes = f"`sessrotate {command} {printable(found.place.session)}` finishes it."
+        problems.append(Problem("leftover", f"A run was interrupted: {finishes}"))
     problems += _known(found, segments, history)
     lost = {each.index for each in problems if each.kind == "missing"}
     for piece in history:

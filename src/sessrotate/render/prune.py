@@ -69,8 +69,8 @@ def _idle(shown: Shown) -> Iterator[str]:
         yield "Nothing to remove."
     if shown.is_due is False:
         yield (
-            "Nothing in the trash can be freed: what is too new stays there, and what is all that "
-            "is left of a session, which `sessrotate doctor` names."
+            "The trash has nothing that can be freed. What is too new stays there, and what is all "
+            "that is left of a session, which `sessrotate doctor` names."
         )
 
 

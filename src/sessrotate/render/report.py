@@ -39,8 +39,7 @@ _ROWS: Final = 15
 _SEGMENTS: Final = 25
 _TITLE: Final = 48
 
-_LEFT: Final = "Finishing what was interrupted, and compressing what is archived plain,"
-_ALSO: Final = "it finishes what was interrupted, and compresses what is archived plain"
+_LEFT: Final = "What is left to finish or to compress"
 """What tidying does besides rotating."""
 
 _REMARKS: Final = {"absent": "gone", "sealed": "archived", "live": ""}
@@ -295,7 +294,7 @@ def _worth(report: MachineReport, canvas: Canvas) -> Iterator[str]:
     yield f"Rotating {many} would free about {freed} on disk. To do that:"
     yield canvas.paint("bold", "  sessrotate tidy")
     if report.to_tidy:
-        yield f"That frees about {_besides(report)} besides: {_ALSO}."
+        yield f"{_LEFT} frees about {_besides(report)} besides."
 
 
 def _besides(report: MachineReport) -> str:

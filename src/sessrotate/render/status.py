@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sessrotate.errors import printable
+from sessrotate.errors import INTERRUPTED, printable
 from sessrotate.render.common import count, size, time
 
 if TYPE_CHECKING:
@@ -47,9 +47,11 @@ def lines(status: Status) -> Iterator[str]:
     else:
         verb = "stays" if status.kept == 1 else "stay"
         kept = f"; {count(status.kept, 'session')} that you restored {verb} whole"
-        tidy = "" if missing else ": all is tidy"
+        tidy = "" if missing or status.failing else ": all is tidy"
         yield f"To gain    nothing{kept if status.kept else tidy}"
         yield "Command    sessrotate report --all   shows what is large"
+    if status.failing:
+        yield f"Failing    {_named(status.failing)}: `sessrotate tidy -n` says why"
     yield f"By itself  {_by_itself(status)}"
     yield f"Last run   {_last(status.last)}"
     yield ""
@@ -64,11 +66,14 @@ def _on_disk(found: OnDisk) -> str:
 
 
 def _missing(sessions: Sequence[str]) -> str:
+    what = "archive" if len(sessions) == 1 else "archives"
+    return f"the {what} of {_named(sessions)}: `sessrotate doctor` says what to do"
+
+
+def _named(sessions: Sequence[str]) -> str:
     named = ", ".join(printable(each, 60) for each in sessions[:_NAMED])
     more = f" and {len(sessions) - _NAMED:,} more" if len(sessions) > _NAMED else ""
-    what = "archive" if len(sessions) == 1 else "archives"
-    many = f"the {what} of {count(len(sessions), 'session')}"
-    return f"{many} ({named}{more}): `sessrotate doctor` says what to do"
+    return f"{count(len(sessions), 'session')} ({named}{more})"
 
 
 def _by_itself(status: Status) -> str:
@@ -85,6 +90,14 @@ def _by_itself(status: Status) -> str:
 
 def _last(last: LastRun | None) -> str:
     if last is None:
-        return "none so far"
-    outcome = "done" if last.code == 0 else f"ended with {last.code}: `sessrotate doctor` says more"
-    return f"{printable(time(last.at))}, {outcome}"
+        return "neither `tidy` nor `run` so far"
+    return f"{printable(time(last.at))}, {_ended(last)}"
+
+
+def _ended(last: LastRun) -> str:
+    if last.code == 0:
+        return "done"
+    if last.code == INTERRUPTED:
+        return "interrupted: `sessrotate tidy` goes on"
+    failed = f", failed for {_named(last.failed)}" if last.failed else ""
+    return f"ended with {last.code}{failed}"

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate.errors import printable
-from sessrotate.in_place.fleet import NOT_COMPACTED, TOO_LITTLE
 from sessrotate.render import common
 from sessrotate.render.common import count, size
 
@@ -177,7 +176,7 @@ def _left(tidied: Tidied) -> Iterator[str]:
         )
 
     kept = [each for _, each in tidied.outcomes if each.result == "nothing to do" and each.detail]
-    for each in [each for each in kept if each.detail not in {TOO_LITTLE, *NOT_COMPACTED}][:_KEPT]:
+    for each in [each for each in kept if not each.is_usual][:_KEPT]:
         yield f"{printable(each.session)} is left as it is. {each.detail}"
 
 

@@ -103,9 +103,10 @@ def _made_of(where: Place, listed: Manifest, entries: list[SealedSegment]) -> in
 def plan(where: Place) -> Compressed:
     """Return what of an archive could be compressed; nothing of it is by then. Only reads."""
     with state.opened(where) as found:
-        segments = () if found.manifest is None else found.manifest.segments
-        plain = [entry.segment.span.size for entry in segments if _is_plain(entry)]
-    return Compressed(where, len(plain), sum(plain))
+        listed = found.manifest
+        wanted = [] if listed is None else [each for each in listed.segments if _is_plain(each)]
+        files = [_file_size(where, listed, entry) for entry in wanted if listed is not None]
+    return Compressed(where, len(files), sum(files))
 
 
 def compress(
@@ -160,6 +161,14 @@ def _is_plain(entry: SealedSegment) -> bool:
 
 def _size(entry: SealedSegment) -> int:
     return entry.segment.span.size
+
+
+def _file_size(where: Place, listed: Manifest, entry: SealedSegment) -> int:
+    """Return how many bytes a segment's file has, with its header; without it, if that is gone."""
+    try:
+        return (where.archive / transaction.file_of(listed, entry)).stat().st_size
+    except OSError:
+        return _size(entry)
 
 
 def _batch(wanted: list[SealedSegment], room: int | None) -> list[SealedSegment]:

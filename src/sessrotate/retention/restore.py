@@ -188,15 +188,14 @@ def prepare(where: Place, wanted: Wanted = ALL) -> WayBack:
         in_trash, gone = pruned(found, listed) if retired is None else ((), ())
         is_here = away is not None or not found.is_archived
         is_wanted = wanted.whole and is_here
-        is_cut = found.cut is not None or (listed is not None and listed.is_cut)
-        whole = _whole(found, listed) if is_wanted and not gone and not is_cut else None
+        whole = _whole(found, listed) if is_wanted and not gone and not found.cuts else None
         size = found.live.size() if found.live is not None and not found.is_gone else 0
         return WayBack(
             where,
             retired=retired,
             pruned=wanted.of(in_trash),
             lost=wanted.of(gone),
-            is_cut=is_wanted and is_cut,
+            is_cut=is_wanted and bool(found.cuts),
             away=away,
             whole=whole,
             unused=_unused(found) if whole is not None and away is None else None,

@@ -158,7 +158,12 @@ def of_manifest(folder: Path, listing: frozenset[str], listed: manifest.Manifest
         tuple(parts),
         listed.source_bytes,
         listed.source_digest,
-        (*missing(parts), *pruned(parts), *cuts(parts), *_leftovers(listed, listing, parts)),
+        (
+            *missing(parts),
+            *pruned(parts),
+            *cuts([part.segment for part in parts if part.segment is not None]),
+            *_leftovers(listed, listing, parts),
+        ),
         listed.client,
     )
 

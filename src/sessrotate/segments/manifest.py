@@ -48,11 +48,6 @@ class Manifest:
     segments: tuple[SealedSegment, ...]
     is_rebuilt: bool = False
 
-    @property
-    def is_cut(self) -> bool:
-        """Whether its client cut something out before it was archived."""
-        return any(entry.segment.is_cut for entry in self.segments)
-
 
 def dump(manifest: Manifest) -> bytes:
     """Return the manifest as the bytes of its file: JSON, with each segment on its own line."""

@@ -18,7 +18,7 @@ from sessrotate.system import inside
 from sessrotate.system.digest import Tally
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from sessrotate.clients.protocol import Client
@@ -226,9 +226,8 @@ def cut_out(index: int, kept: int, since: str | None, until: str | None) -> Prob
     )
 
 
-def cuts(parts: Iterable[SegmentFile]) -> Iterator[Problem]:
-    """Yield a problem for each segment that is there and that its client cut."""
-    segments = [part.segment for part in parts if part.segment is not None]
+def cuts(segments: Sequence[Segment]) -> Iterator[Problem]:
+    """Yield a problem for each segment that its client cut."""
     for before, segment, following in zip(
         segments, segments[1:], [*segments[2:], None], strict=False
     ):
