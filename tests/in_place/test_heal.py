@@ -20,6 +20,8 @@ from support.homes import Home, refused, silent, snapshot
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from sessrotate.model import Codec
+
 
 def of(number: int) -> str:
     """Return the uuid of a row."""
@@ -322,6 +324,9 @@ def test_a_full_disk_leaves_the_session_as_it_was(
 
 PLAIN: Final = boundary(20)
 LARGE: Final = linked(19, 5, pad="x" * 6_000_000)
+PRESERVING: Final = boundary(
+    6, compactMetadata={"preservedSegment": {"headUuid": of(1), "anchorUuid": of(7)}}
+)
 CROSSING: Final = (
     *FIRST,
     *SECOND,
@@ -348,16 +353,58 @@ def test_a_branch_that_clients_had_lost_before_is_not_brought_back(
     assert not [*doctor.findings()]
 
 
-def test_what_is_rewound_to_later_is_brought_back_and_no_more(
+@pytest.mark.parametrize("codec", ["plain", "zstd"])
+@pytest.mark.parametrize(
+    ("first", "compaction", "is_lost"),
+    [
+        pytest.param(FIRST, SECOND[0], False, id="small"),
+        pytest.param((*FIRST, LARGE), SECOND[0], True, id="over 5 MiB, with what is archived"),
+        pytest.param(FIRST, PRESERVING, True, id="plain behind one that preserved rows"),
+    ],
+)
+def test_what_clients_would_not_load_of_the_whole_file_is_not_brought_back_either(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    first: tuple[bytes, ...],
+    compaction: bytes,
+    is_lost: bool,
+    codec: Codec,
+) -> None:
+    whole = b"".join((*first, compaction, *SECOND[1:], *THIRD))
+    home = homes.home(tmp_path, monkeypatch, whole)
+    home.rotate(codec=codec)
+    home.append(REWOUND)
+    assert rewound.may_be(home.live)
+    assert bool(findings("rewound")) != is_lost
+    before = home.live.read_bytes()
+    assert (home.rotate(codec=codec).plan.live is None) == is_lost
+    assert (home.live.read_bytes() == before) == is_lost
+    assert home.stitched() == whole + REWOUND
+
+
+@pytest.mark.parametrize("is_large", [False, True])
+def test_a_later_rotation_knows_how_large_the_whole_file_would_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_large: bool
+) -> None:
+    large = (LARGE,) if is_large else ()
+    home = homes.home(tmp_path, monkeypatch, b"".join((*FIRST, *large, *SECOND)))
+    home.rotate()
+    home.append(b"".join((*THIRD, linked(11, 8), linked(12, 11))))
+    done = home.rotate()
+    carried = {linked(8, 7), linked(7, 6)} & {*lines(home)}
+    assert done.plan.segments
+    assert bool(carried) != is_large
+
+
+def test_what_an_old_client_goes_back_to_in_a_large_session_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    home = homes.home(tmp_path, monkeypatch, b"".join(CROSSING))
+    large = linked(5, 4, pad="x" * 6_000_000)
+    rows = (*FIRST[:-1], large, *SECOND, boundary(9, version="2.0.28"), THIRD[1])
+    old = b"".join(rows)
+    home = homes.home(tmp_path, monkeypatch, old)
     home.rotate()
-    home.append(linked(24, 8) + linked(25, 24))
-    assert rewound.may_be(home.live)
-    assert home.rotate().plan.heals
-    found = lines(home)
-    assert [*SECOND[1:]] == [line for line in found if line in SECOND[1:]]
-    assert not {*FIRST[1:]} & {*found}
-    assert home.stitched() == b"".join(CROSSING) + linked(24, 8) + linked(25, 24)
-    assert home.rotate().plan.live is None
+    home.append(REWOUND)
+    refused(home, "clients from 2.1.80 on have lost that branch")
+    (said,) = findings("rewound")
+    assert "have lost that branch. `sessrotate restore" in said.detail

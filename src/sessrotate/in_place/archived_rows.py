@@ -6,9 +6,12 @@ count as well, as long as they are there.
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from sessrotate.clients.claude import loading
+from sessrotate.clients.claude.loading import Archived
 from sessrotate.errors import DamagedError
 from sessrotate.model import Span
 from sessrotate.segments import sealed_file
@@ -23,7 +26,36 @@ if TYPE_CHECKING:
     from sessrotate.system.source import Source
 
 
-def older(found: State, archived: Sequence[SealedSegment]) -> Iterator[tuple[int, Source | None]]:
+def archived(found: State, listed: Sequence[SealedSegment], *, is_cut: bool) -> Archived:
+    """Return what of the archive would be in the live file if it had not been rotated.
+
+    What its client cut out (`is_cut`: since the last rotation) and all before would not.
+    """
+    gap = max((at for at, each in enumerate(listed) if each.segment.is_cut), default=0)
+    there = () if is_cut else listed[gap:]
+    return Archived(
+        sum(each.segment.span.size for each in there),
+        partial(_older, found, listed),
+        partial(_says, found, there),
+    )
+
+
+def _says(found: State, archived: Sequence[SealedSegment]) -> bool:
+    """Tell whether a compaction in the archive says what it preserved, as far as it is there."""
+    for entry in reversed(archived):
+        if entry.segment.boundary is None:
+            continue
+        with sealed_file.sealed(found.place.archive, found.place.session, entry) as source:
+            if source is None:
+                continue
+            start = source.size() - entry.segment.span.size
+            line = Span(start, source.line_end(start, source.size()))
+            if loading.says_at(source, line):
+                return True
+    return False
+
+
+def _older(found: State, archived: Sequence[SealedSegment]) -> Iterator[tuple[int, Source | None]]:
     """Yield the sealed segments, the newest first; None for one that cannot be looked into."""
     for entry in reversed(archived):
         with sealed_file.sealed(found.place.archive, found.place.session, entry) as source:

@@ -42,10 +42,14 @@ def problem(where: Place) -> str | None:
         return None
     with suppress(SessrotateError):  # that is said of the session by those who look at its archive
         planned = operations.plan_session(where, lambda *_: nullcontext(lambda _done: None)).plan
-        if planned.live is not None and planned.live.reaches_back:
-            return (
-                "Somebody went back, in a client that ran, to a message that was archived, and a "
-                "resume lacks what came before it: `sessrotate rotate "
-                f"{printable(where.session)}` puts that back."
-            )
+        if planned.live is None or not planned.live.reaches_back:
+            return None
+        name = printable(where.session)
+        puts = f"`sessrotate rotate {name}` puts that back."
+        if planned.live.refusals:
+            puts = f"{planned.live.refusals[0]} `sessrotate restore {name}` gives the whole file."
+        return (
+            "Somebody went back, in a client that ran, to a message that was archived, and a "
+            f"resume lacks what came before it: {puts}"
+        )
     return None

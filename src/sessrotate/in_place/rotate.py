@@ -148,11 +148,14 @@ def prepare(
         contract, lacks, refusals = None, None, list[str]()
         last = scanned.boundaries[-1].offset if scanned.boundaries else 0
         if last > prefix or (heal and archived and last == prefix):
-            starts = [boundary.offset for boundary in scanned.boundaries]
-            older = partial(archived_rows.older, found, archived)
-            judged = found.judged if prefix else 0
             contract = claude_contract.plan(
-                source, starts, scanned.end, older, judged=judged, progress=second
+                source,
+                [boundary.offset for boundary in scanned.boundaries],
+                scanned.end,
+                archived_rows.archived(found, archived, is_cut=is_cut),
+                prefix=prefix,
+                judged=found.judged if prefix else 0,
+                progress=second,
             )
             _check_unshifted(source, scanned.boundaries[-1], scanned.end)
             if last == prefix and (contract.hidden is not None or not contract.reaches_back):

@@ -93,8 +93,12 @@ OTHERS: Final = (
     ClientVersion("2.1.80", preserves=False, like="2.1.112"),
     ClientVersion("2.1.200", preserves=True, like="2.1.330"),
     ClientVersion("2.1.260", preserves=True, like="2.1.330"),
+    ClientVersion("2.1.332", preserves=True, like="2.1.330"),
 )
-"""Those that `scripts/check-client --all` runs: each writes or reads something as no other does."""
+"""Those that write and judge sessions of any shape, and that `scripts/check-client --all` runs.
+
+Each writes or reads something as no other does; the last is the newest.
+"""
 
 
 def version(number: str) -> ClientVersion:

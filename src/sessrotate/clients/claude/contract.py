@@ -10,7 +10,6 @@ request could differ, the plan says why and must not be carried out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from sys import getsizeof
@@ -32,6 +31,7 @@ from sessrotate.clients.claude.carried_rows import (
     TRANSCRIPT,
     preserved,
 )
+from sessrotate.clients.claude.loading import NOTHING
 from sessrotate.clients.claude.opening import opening
 from sessrotate.clients.claude.rows import Compaction, compaction_of, seconds
 from sessrotate.clients.claude.survey import Survey
@@ -39,24 +39,15 @@ from sessrotate.model import Span
 from sessrotate.parsing import json_line, lines
 
 if TYPE_CHECKING:
-    from sessrotate.clients.claude.loading import Loaded
+    from collections.abc import Callable, Iterator, Sequence
+
+    from sessrotate.clients.claude.loading import Archived, Loaded
     from sessrotate.clients.claude.rows import Link, Name
     from sessrotate.clients.claude.tail import Tail
     from sessrotate.system.source import Source
 
 _TOLD: Final = 4 * 1024 * 1024
 """Bytes between two reports of progress."""
-
-_PRESERVING: Final[json_line.Shape] = {
-    "compactMetadata": {
-        "preservedMessages": {"anchorUuid": None},
-        "preservedSegment": {"anchorUuid": None},
-    }
-}
-
-Older = Callable[[], "Iterator[tuple[int, Source | None]]"]
-"""Gives the sealed segments of a session and their numbers, the newest first; None for one that
-cannot be looked into. Each is open until the next is asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,21 +73,24 @@ def plan(
     source: Source,
     boundaries: Sequence[int],
     end: int,
-    older: Older = lambda: iter(()),
+    archived: Archived = NOTHING,
     *,
+    prefix: int = 0,
     judged: int = 0,
     progress: Callable[[int], None] = lambda _done: None,
 ) -> LivePlan:
     """Return what a resume needs of the session `source` up to `end`, cut at its last boundary.
 
-    `boundaries` is where the lines of its compactions begin, in bytes; `older` is what is archived
-    of it. The rows before offset `judged` were there at the last rotation: what they continue, and
-    is not in the file, clients do not load, so that nobody looks for it. Reads the tail once,
-    history forwards once, and backwards only as far as the last row that is needed: mostly that is
-    not as far as the archive. `progress` is told how many bytes are done, on the way forwards.
+    `boundaries` is where the lines of its compactions begin, in bytes; the first `prefix` bytes
+    were put there by a rotation. The rows before offset `judged` were there at the last one: what
+    they continue, and is not in the file, clients do not load, so that nobody looks for it. Reads
+    the tail once, history forwards once, and backwards only as far as the last row that is needed:
+    mostly that is not as far as the archive. `progress` is told how many bytes are done, on the way
+    forwards.
     """
     try:
-        return Planner(source, boundaries, end, judged).plan(older, progress)
+        planner = Planner(source, boundaries, end, archived, prefix=prefix, judged=judged)
+        return planner.plan(progress)
     except RefusedError as refusal:
         return LivePlan(boundaries[-1], (), (str(refusal),))
 
@@ -105,12 +99,21 @@ class Planner:
     """One session, and what is known of it."""
 
     def __init__(
-        self, source: Source, boundaries: Sequence[int], end: int, judged: int = 0
+        self,
+        source: Source,
+        boundaries: Sequence[int],
+        end: int,
+        archived: Archived = NOTHING,
+        *,
+        prefix: int = 0,
+        judged: int = 0,
     ) -> None:
         self._source: Final = source
         self._survey: Final = Survey(source, lines.WINDOW)
         *self._earlier, self._cut = boundaries
         self._end: Final = end
+        self._archived: Final = archived
+        self._size: Final = archived.size + end - prefix  # of the file, had it not been rotated
         self._judged: Final = min(max(judged, self._cut), end)
         self._room: Final = Room()
         if source.line_end(self._cut, end) >= end:
@@ -121,13 +124,13 @@ class Planner:
         self._is_old: Final = loading.is_old(self._compaction.version)
         self._tail: Final = tail.read(self._survey, self._behind, self._room.take)
 
-    def plan(self, older: Older, progress: Callable[[int], None]) -> LivePlan:
+    def plan(self, progress: Callable[[int], None]) -> LivePlan:
         """Return the plan; raise RefusedError if there can be none."""
         loaded = self._loaded(has_all=True)
-        search, before = self._search(loaded, older, progress)
+        search, before = self._search(loaded, progress)
         if self._says and not self._has_all(search):
             loaded = self._loaded(has_all=False)
-            search, before = self._search(loaded, older, progress)
+            search, before = self._search(loaded, progress)
         found, first = dict(search.found), []
         if (began := opening(self._source, (*self._earlier, self._cut)[0])) is not None:
             # In front even of what comes back from the archive; needed as a row, it is that row.
@@ -160,23 +163,20 @@ class Planner:
 
     @cached_property
     def _said_before(self) -> bool:
-        return any(map(self._says_at, self._earlier))
+        if any(map(self._says_at, self._earlier)):
+            return True
+        # What is archived is asked only where it matters: by a row that goes back.
+        return bool(self._tail.parents) and self._archived.says()
 
     def _says_at(self, start: int) -> bool:
-        """Tell whether an older compaction says what it preserved, however long its record is."""
-        line = Span(start, self._source.line_end(start, self._end))
-        found = json_line.values(self._source.pieces(line), line.size, _PRESERVING) or {}
-        metadata = found.get("compactMetadata")
-        return isinstance(metadata, dict) and any(
-            isinstance(value, dict) for value in metadata.values()
-        )
+        return loading.says_at(self._source, Span(start, self._source.line_end(start, self._end)))
 
     def _loaded(self, *, has_all: bool) -> Loaded:
         return loading.loaded(
             says=self._says,
             has_all=has_all,
-            said_before=not self._says and self._said_before,
-            size=self._end,
+            said_before=not self._says and self._size <= loading.SMALL_FILE and self._said_before,
+            size=self._size,
         )
 
     def _has_all(self, search: Search) -> bool:
@@ -188,12 +188,10 @@ class Planner:
         heads = search.needed.walked.values()
         return bool(heads) and all(head in search.found for head in heads)
 
-    def _search(
-        self, loaded: Loaded, older: Older, progress: Callable[[int], None]
-    ) -> tuple[Search, _Before]:
+    def _search(self, loaded: Loaded, progress: Callable[[int], None]) -> tuple[Search, _Before]:
         """Find what is needed in the live file, and what is not there in the archive."""
         needed = preserved(self._compaction)
-        if loaded != "nothing":
+        if loaded != "nothing" or self._is_old:
             needed.chained |= self._tail.parents
         needed.has_ancestors = loaded == "everything" or self._is_old
         answers = self._tail.answers if loaded == "everything" else None
@@ -205,7 +203,7 @@ class Planner:
             if not before.look_through(self._source, self._survey, self._cut):
                 break
         search.give_up(self._judged_orphans(search))
-        search.look_further(older)
+        search.look_further(self._archived.segments)
         return search, before
 
     def _judged_orphans(self, search: Search) -> set[str]:
@@ -231,7 +229,8 @@ class Planner:
         crossing = behind.parents
         if before.copies:
             crossing = tail.crossing(self._survey, self._behind, before.copies)
-        if self._is_old and loaded == "nothing" and crossing & before.continued:
+        is_archived = any(entry.segment is not None for entry in search.found.values())
+        if self._is_old and loaded == "nothing" and (crossing & before.continued or is_archived):
             yield (
                 "A row after the last compaction continues one from before it, and clients from "
                 "2.1.80 on have lost that branch."

@@ -17,14 +17,17 @@ does counts only where that client wrote the compaction.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
+from sessrotate.parsing import json_line
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from sessrotate.clients.claude.rows import Compaction
-    from sessrotate.model import Boundary, Scan
+    from sessrotate.model import Boundary, Scan, Span
+    from sessrotate.system.source import Source
 
 Loaded = Literal["everything", "preserved", "nothing"]
 
@@ -36,6 +39,31 @@ _FIRST: Final = (2, 1, 80)
 
 _BY_PLACE: Final = (2, 1, 112)
 """The first version seen that goes on behind the last compaction, whatever the rows' times say."""
+
+
+_SAYS: Final[json_line.Shape] = {
+    "compactMetadata": {
+        "preservedMessages": {"anchorUuid": None},
+        "preservedSegment": {"anchorUuid": None},
+    }
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Archived:
+    """What is archived of a session, and would be in the file if it had not been rotated.
+
+    `size` is its bytes. `segments` gives the sealed segments and their numbers, the newest first;
+    None for one that cannot be looked into; each is open until the next is asked for. `says` tells
+    whether one of its compactions says what it preserved.
+    """
+
+    size: int = 0
+    segments: Callable[[], Iterator[tuple[int, Source | None]]] = lambda: iter(())
+    says: Callable[[], bool] = lambda: False
+
+
+NOTHING: Final = Archived()
 
 
 def loaded(*, says: bool, has_all: bool, said_before: bool, size: int) -> Loaded:
@@ -72,6 +100,15 @@ def says(compaction: Compaction) -> bool:
     metadata = compaction.compact_metadata
     return metadata is not None and (
         metadata.preserved_messages is not None or metadata.preserved_segment is not None
+    )
+
+
+def says_at(source: Source, line: Span) -> bool:
+    """Tell whether a compaction says what it preserved, however long its record is."""
+    found = json_line.values(source.pieces(line), line.size, _SAYS) or {}
+    metadata = found.get("compactMetadata")
+    return isinstance(metadata, dict) and any(
+        isinstance(value, dict) for value in metadata.values()
     )
 
 
