@@ -42,6 +42,10 @@ ARCHIVED_NOTE: Final = "archived.json"
 RESTORED_NOTE: Final = "restored.json"
 """In the archive of a restored session: whose it was, and when it went to the trash."""
 
+KEPT: Final = "before-cleanup"
+"""Beside a live file, in the folder of the session's name: where Claude Code keeps what it trimmed
+(2.1.332, told to)."""
+
 PARTIAL: Final = ".partial"
 """The end of the name of an unfinished file."""
 

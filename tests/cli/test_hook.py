@@ -45,6 +45,7 @@ from support.command_line import (
 from support.homes import Home, snapshot
 from support.limits import UNPRIVILEGED, limited
 from support.processes import needs_proc, opened, until, workers
+from support.trimming import keep
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -184,6 +185,18 @@ def test_a_small_session_that_goes_on_from_an_archived_row_is_healed_when_it_end
     idle(home)
     assert archived in home.live.read_bytes()
     assert home.stitched() == before
+    assert not note(home).exists()
+
+
+@needs_proc
+def test_a_small_session_that_its_client_trimmed_is_put_together_when_it_ends(home: Home) -> None:
+    before = home.live.read_bytes()
+    keep(home.live)
+    home.append(row(900))
+    assert call(home, document(home), "hook", "--min-gain", "1M") == Ended(0, "", "")
+    idle(home)
+    assert home.stitched() == before + row(900)
+    assert home.archived()
     assert not note(home).exists()
 
 

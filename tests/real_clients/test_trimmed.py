@@ -1,4 +1,4 @@
-"""A rotated session that its own client trims: it goes on behind a gap, and is resumed the same.
+"""A session that its own client trims: put together where that kept the old file, or with a gap.
 
 Rule: the client is told to trim by its environment, as the Agent SDK's users do (2.1.287 and
 later). What it sends of the file that it left is what it must send of that file once it is rotated.
@@ -12,7 +12,9 @@ import pytest
 
 from support.real_clients.client import Client, version
 from support.real_clients.judge import compare
-from support.real_clients.rotating import rotate, run
+from support.real_clients.required import cannot_test
+from support.real_clients.rotating import rotate, run, stitched
+from support.real_clients.writes import difference, recorded, unrecorded
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from support.real_clients.mock_api import MockApi
 
 TRIMS: Final = {"CLAUDE_CODE_TRANSCRIPT_LOCAL_GC": "1"}
+KEEPS: Final = {"CLAUDE_CODE_TRANSCRIPT_LOCAL_GC": "keep"}
 
 LARGE: Final = "Three. " + "x" * 5_600_000
 """A prompt that makes the file so large that a compaction trims it: from 5 MiB on."""
@@ -49,3 +52,31 @@ def test_a_rotated_session_that_its_client_trims_goes_on_behind_a_gap(
     again = run(client, "stitch", "--allow-gaps", session)
     assert (again.code, again.out) == (0, history.out)
     assert run(client, "verify", session).code == 1
+
+
+@pytest.mark.parametrize("is_rotated", [False, True], ids=["never rotated", "rotated"])
+@pytest.mark.parametrize("trims", [1, 3])
+def test_what_its_client_kept_is_every_byte_that_it_wrote_and_is_resumed_the_same(
+    tmp_path: Path, api: MockApi, trims: int, *, is_rotated: bool
+) -> None:
+    if (reason := unrecorded()) is not None:
+        cannot_test(f"NO BYTE OF A CLIENT WAS RECORDED: {reason}")
+    client = Client(version("2.1.332"), tmp_path / "home", api)
+    written = recorded(client)
+    session = client.converse(["One.", "Two."])[0].session
+    live = client.session_file(session)
+    if is_rotated:
+        client.compact(session)
+        assert rotate(client, live).code == 0
+    for number in range(trims):
+        prompts = [f"{LARGE} {number}", "/compact", f"Four {number}."]
+        client.converse(prompts, resume=session, environment=KEEPS)
+        assert live.stat().st_size < 1_000_000
+    request = client.resume_request(live)
+    assert run(client, "doctor").code == 1
+    ended = run(client, "rotate", session)
+    assert (ended.code, "together that Claude Code had trimmed" in ended.out) == (0, True), ended
+    assert difference(written.of(live), stitched(client, live)) is None
+    assert not compare(client.resume_request(live), request)
+    assert (run(client, "verify", session).code, run(client, "doctor").code) == (0, 0)
+    assert live.stat().st_size < 1_000_000

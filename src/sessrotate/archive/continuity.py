@@ -140,7 +140,7 @@ def problem(
     header = found.header
     kind = _kind(found, found.live, listed, reason)
     if kind == "changed" and is_cut:
-        kind = None if begun is None else "cut"
+        kind = None if begun is None or begun.moves_nothing else "cut"
     if kind is None:
         return None
     row = MISFITS[kind]

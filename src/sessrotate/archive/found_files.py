@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 
 from sessrotate import fs, names
 from sessrotate.archive import archived_file, continued, intent
+from sessrotate.clients.claude import trim
 from sessrotate.errors import DamagedError, printable, storage
 from sessrotate.segments import live_header, load, manifest
 from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
     from contextlib import ExitStack
+    from pathlib import Path
 
     from sessrotate.archive.intent import Intent, Late
     from sessrotate.archive.late_lines import Residue
@@ -42,6 +44,8 @@ class FoundFiles:
     intent: Intent | None
     manifest: Manifest | None
     is_gone: bool
+    kept: tuple[Path, ...]
+    """Files that its client kept when it trimmed the session, and that are to be put together."""
 
     @property
     def is_archived(self) -> bool:
@@ -163,6 +167,7 @@ def look(
         intent=doing,
         manifest=_parsed(listed, header),
         is_gone=is_gone,
+        kept=() if is_gone else tuple(trim.replaced(place.live, place.session)),
     )
     for told in (found.manifest, found.intent.manifest if found.intent else None):
         if told is not None and (

@@ -100,7 +100,8 @@ class Intent:
     """One rotation or restoration, or what is left of it: the insertion of late lines.
 
     A rotation seals the segments of `manifest` from number `first` on, which are in the pack
-    until then, or none if it only brings rows back; `manifest` is what the archive's will be. A
+    until then, or none if it only brings rows back, or what its client trimmed; `manifest` is what
+    the archive's will be, and has no segments where there is to be none. A
     restoration ends with no archive, and `manifest` is what it was. Behind either, `late` lines may
     be left; "late" says that nothing else is, and "insert" that a live file with them is to take
     the place of the one without. `is_restored`: that was behind a restoration, so the archive still
@@ -118,6 +119,16 @@ class Intent:
     def ends_restored(self) -> bool:
         """Whether the archive goes at the end: this is a restoration, or follows one."""
         return self.operation == "restore" or self.is_restored
+
+    @property
+    def moves_nothing(self) -> bool:
+        """Whether nothing of the history goes to the archive, or comes from it."""
+        return self.operation == "rotate" and self.first == len(self.manifest.segments)
+
+    @property
+    def listed(self) -> Manifest | None:
+        """What the archive's manifest is, or will be; None where there is to be no archive."""
+        return self.manifest if self.manifest.segments else None
 
     @property
     def finished_by(self) -> str:
@@ -186,7 +197,7 @@ def parse(data: bytes) -> Intent:
                 batch=None if found["batch"] is None else _batch(found["batch"]),
             ),
             first=_number(found["first"]),
-            manifest=manifest.parse(data[len(first) :]),
+            manifest=manifest.parse(data[len(first) :], may_be_empty=True),
             late=None if found["late"] is None else _late(found["late"]),
             is_restored=found["restored"],
         )

@@ -21,6 +21,7 @@ from sessrotate.archive import (
     history,
     recovery_table,
     signs,
+    trimmed,
 )
 from sessrotate.archive import restored as restorations
 from sessrotate.archive.found_files import FoundFiles
@@ -88,7 +89,8 @@ class State(FoundFiles):
     @property
     def is_rotated(self) -> bool:
         """Whether anything but the live file belongs to the history, or once did."""
-        return self.is_archived or any((self.header, self.manifest, self.intent, self.trashed))
+        is_parted = any((self.header, self.manifest, self.intent, self.trashed, self.kept))
+        return self.is_archived or is_parted
 
     @property
     def prefix(self) -> int:
@@ -112,11 +114,11 @@ class State(FoundFiles):
     @property
     def cuts(self) -> tuple[Problem, ...]:
         """A problem for each segment that the client cut: the archived ones, then a live one."""
-        if self.listed is None:
-            return ()
-        segments = [entry.segment for entry in self.listed.segments]
+        segments = [entry.segment for entry in self.listed.segments] if self.listed else []
         archived = tuple(segment_set.cuts(segments))
-        if self.cut_at is None:
+        if self.kept:
+            return (*archived, trimmed.told(self.kept, self.place.session))
+        if self.cut_at is None or not segments:
             return archived
         kept, before = self.cut_at.offset - self.prefix, segments[-1]
         until = self.cut_at.timestamp
@@ -184,6 +186,7 @@ def _judged(found: FoundFiles) -> State:
         intent=found.intent,
         manifest=found.manifest,
         is_gone=found.is_gone,
+        kept=found.kept,
         match=match,
         drafted=drafted,
         sign=sign,
@@ -196,7 +199,7 @@ def _judged(found: FoundFiles) -> State:
         pending=pending,
         late_at=_late_at(found, pending),
         residue=rest,
-        cut_at=cut_at if begun is None else None,
+        cut_at=cut_at if begun is None or begun.moves_nothing else None,
         problem=found_files.problem_of_late(found, pending, rest, is_pack_known=is_pack_known)
         or told
         or continuity.problem(
@@ -221,13 +224,13 @@ def _listed(found: FoundFiles, *, was_swapped: bool) -> Manifest | None:
     begun = found.intent
     if begun is not None and was_swapped:
         if begun.operation == "rotate":
-            return signs.as_sealed(found, begun)
+            return signs.as_sealed(found, begun) if begun.listed is not None else None
         if begun.operation == "restore":
             return None
     if begun is not None and begun.is_restored and found.header is None:
         return None
     if begun is not None and begun.operation in {"late", "insert"}:
-        return found.manifest or begun.manifest  # which is the same, if that one was not lost
+        return found.manifest or begun.listed  # which is the same, if that one was not lost
     return found.manifest
 
 

@@ -101,9 +101,10 @@ def _show(where: Place, planned: operations.Rotated, seconds: float) -> None:
     """Show a plan; `seconds` is how long it took to make."""
     if planned.recovered.sentence:
         streams.write(render_in_place.to_recover(planned.recovered) + "\n")
-    streams.write(render_in_place.heading(planned.plan) + "\n")
-    segments = (*planned.plan.segments, planned.plan.newest)
-    streams.write_lines(segment_table.table(segments, streams.canvas()))
+    if not planned.together:  # else it is another file that will be cut
+        streams.write(render_in_place.heading(planned.plan) + "\n")
+        segments = (*planned.plan.segments, planned.plan.newest)
+        streams.write_lines(segment_table.table(segments, streams.canvas()))
     if planned.refusal is None:
         room = fs.free_bytes(where.config)
         streams.write_lines(render_in_place.would(planned, seconds, room))

@@ -133,7 +133,15 @@ def _headed(path: Path) -> Finding | None:
 
 def _headless(path: Path) -> Finding | None:
     told = strangers.no_session(path)
-    return None if told is None else Finding("", str(path), "stranger", told)
+    if told is not None:
+        return Finding("", str(path), "stranger", told)
+    where = place.of(path)
+    trimmed = None if where is None or where.archive.exists() else cut.kept(where)
+    return (
+        None
+        if where is None or trimmed is None
+        else Finding(where.session, str(path), "cut", trimmed)
+    )
 
 
 def _settings() -> Iterator[Finding]:

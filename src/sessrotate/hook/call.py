@@ -108,7 +108,8 @@ def read(fd: int) -> bytes:
 def wanted(data: bytes, least: int) -> Job | None:
     """Return what a call with this input asks for, if there may be something to do; else None.
 
-    The session has at least `least` bytes, or was rotated, so that it may have to be healed.
+    The session has at least `least` bytes; or was rotated, so that it may have to be healed; or
+    its client trimmed it, and kept what is to be put together.
     """
     try:
         found: Any = json.loads(data)
@@ -125,7 +126,8 @@ def wanted(data: bytes, least: int) -> Job | None:
             status = os.lstat(path)
         if not stat.S_ISREG(status.st_mode):
             return None
-        if status.st_size < least and (awaits or not _is_rotated(path)):
+        is_small = status.st_size < least and not _was_trimmed(path)
+        if is_small and (awaits or not _is_rotated(path)):
             return None
     except (ValueError, TypeError, KeyError, RecursionError, OSError):
         return None
@@ -168,15 +170,19 @@ def _is_rotated(path: str) -> bool:
         return file.read(len(names.ROTATED)) == names.ROTATED
 
 
+def _was_trimmed(path: str) -> bool:
+    return (Path(path).with_suffix("") / names.KEPT).is_dir()
+
+
 def rotate(job: Job, least: int) -> None:
     """Rotate a session if that gains `least` bytes; if that fails, leave a note for `doctor`.
 
-    One of less than `least` bytes is only healed. Without the compaction that the client has
-    announced, nothing is done.
+    One of less than `least` bytes is only healed, or put together. Without the compaction that the
+    client has announced, nothing is done.
     """
     from sessrotate.archive import place  # noqa: PLC0415 - as above
     from sessrotate.hook import compaction, notes  # noqa: PLC0415 - as above
-    from sessrotate.in_place import operations, rewound  # noqa: PLC0415 - as above
+    from sessrotate.in_place import operations, put_together, rewound  # noqa: PLC0415 - as above
 
     where = job.where
     if job.problem is not None:
@@ -188,7 +194,9 @@ def rotate(job: Job, least: int) -> None:
         if done is None or done.is_repeated_if_rotated:
             return  # in the second case, the end of the session is the better moment
     with suppress(OSError):
-        if where.live.stat().st_size < least and not rewound.may_be(where.live):
+        is_small = where.live.stat().st_size < least
+        is_due = put_together.is_due(where.live, where.session)
+        if is_small and not is_due and not rewound.may_be(where.live):
             return
     where = place.home(where)  # a rotation brings its archive, and the note with it, there
     with suppress(OSError, RefusedError):  # on a full disk, try all the same

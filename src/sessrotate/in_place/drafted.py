@@ -85,6 +85,8 @@ def _is_ours(found: State, begun: Intent, draft: Source) -> bool:
             is_at(draft, part.segment.span.start, Mark(part.segment.span.size, part.digest))
             for part in begun.manifest.segments
         )
+    if swap.new.size == swap.prefix:
+        return is_at(draft, 0, swap.new)
     head = live_header.parse(first_line(draft), found.place.session)
     carried = None if head is None else Mark(head.carried_bytes, head.carried_digest)
     return is_at(draft, 0, swap.new) and bool(carried and is_at(draft, swap.new.size, carried))

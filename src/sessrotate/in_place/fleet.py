@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from sessrotate.archive import copies, place
 from sessrotate.clients.claude import client as claude
-from sessrotate.in_place import rewound, room
+from sessrotate.in_place import put_together, rewound, room
 from sessrotate.in_place.operations import RestoredError
 from sessrotate.in_place.outcome import Outcome, each, failure
 from sessrotate.system import in_use
@@ -33,12 +33,19 @@ def sessions(least: int, *, or_rewound: bool = False) -> list[tuple[Place, int]]
 
     With `or_rewound`, smaller ones too that may need rows of their archives.
     """
-    return _found(lambda path, size: size >= least or (or_rewound and rewound.may_be(path)))
+    return _found(lambda path, size: size >= least or (or_rewound and _is_to_heal(path)))
 
 
 def rewound_sessions() -> list[tuple[Place, int]]:
-    """Return those that may need rows of their archives, and their sizes, largest first."""
-    return _found(lambda path, _size: rewound.may_be(path))
+    """Return those that may need rows of their archives, and their sizes, largest first.
+
+    So do those that their client trimmed, of what it kept.
+    """
+    return _found(lambda path, _size: _is_to_heal(path))
+
+
+def _is_to_heal(path: Path) -> bool:
+    return put_together.is_due(path, path.stem) or rewound.may_be(path)
 
 
 def _found(is_wanted: Callable[[Path, int], bool]) -> list[tuple[Place, int]]:
@@ -93,6 +100,8 @@ def rotate(
         planned = done.seconds is None
         after = done.plan.bytes_after if planned else live_size(where, before)
         detail = "rows came back from its archive" if done.plan.heals else ""
+        if done.together:
+            before, detail = before + done.together, "put together what its client trimmed"
         gained, disk = (done.disk.gain, done.disk.before) if done.disk is not None else (0, 0)
         if planned:
             short = room.short(where.config, after, "the new live file", sum(to_come))
@@ -118,6 +127,8 @@ def _left(where: Place, done: operations.Rotated, size: int) -> Outcome | None:
     if done.refusal is not None:
         return failure(where, done.refusal)
     lacks = done.plan.lacks
+    if done.together:
+        return None
     if done.plan.live is None and lacks is not None:
         gone = f"A resume lacks rows that may have been in segment {lacks:,}, which is gone."
         return Outcome(where, "nothing to do", size=size, detail=gone)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from sessrotate.archive import place
 from sessrotate.clients.claude import client as claude
+from sessrotate.clients.claude import trim
 from sessrotate.system import disk_use
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from sessrotate.archive.place import Place
     from sessrotate.archive.state import State
+    from sessrotate.in_place.put_together import Kept
     from sessrotate.in_place.rotate import RotationPlan
     from sessrotate.model import Codec, Span
     from sessrotate.system.source import Source
@@ -52,8 +54,9 @@ class DiskUse:
 
 
 def measured(where: Place) -> int:
-    """Return how many bytes of the disk a session and its archive take."""
-    return disk_use.of(where.live, where.archive)
+    """Return how many bytes of the disk a session, its archive and what its client kept take."""
+    kept = trim.replaced(where.live, where.session)
+    return disk_use.of(where.live, where.archive, *kept)
 
 
 def measured_all() -> int:
@@ -90,6 +93,15 @@ def of_finishing(found: State) -> int:
     ]
     stored = _stored(pack, spans, new[-1].codec) if spans else 0
     return disk_use.of(found.place.pack) - stored
+
+
+def of_kept(kept: Kept) -> int:
+    """Return about how many bytes the disk gains by a rotation, of what a client kept.
+
+    Each of its files has most of the one before once more. Reads samples.
+    """
+    files = sum(disk_use.allocated(os.fstat(source.fd)) for source, _ in kept.parts)
+    return files - sum(_stored(source, [span], "zstd") for source, span in kept.parts)
 
 
 def _stored(source: Source, spans: Sequence[Span], codec: Codec) -> int:

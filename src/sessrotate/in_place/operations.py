@@ -6,7 +6,7 @@ with before anything new begins.
 
 from __future__ import annotations
 
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ from sessrotate.in_place import (
     aside,
     gain,
     homecoming,
+    put_together,
     rebuild_manifest,
     recover,
     restore,
@@ -60,7 +61,8 @@ class Rotated:
 
     `seconds` is how long a client would have had to wait, None if nothing was done: there was
     nothing to cut, too little to gain, or the `refusal`. `pending` says why the history is not
-    sealed yet. `disk` is what the session takes of the disk, None where nothing was, or is to be,
+    sealed yet. `together` is how many bytes were, or are to be, put together first that its client
+    had trimmed. `disk` is what the session takes of the disk, None where nothing was, or is to be,
     done. `gains_too_little`: less than was wanted.
     """
 
@@ -71,6 +73,7 @@ class Rotated:
     pending: str | None = None
     disk: DiskUse | None = None
     gains_too_little: bool = False
+    together: int = 0
 
 
 def plan_session(
@@ -93,8 +96,10 @@ def plan_session(
             copies.check_owner(where)
         where = place.home(where) if adopt else where
     _check_wanted(where, by_itself=by_itself)
-    with storage("read the session"), state.opened(where) as there:
+    with storage("read the session"), state.opened(where) as there, ExitStack() as stack:
         _check_here(there)
+        kept = put_together.look(there, stack)
+        together, gained = (0, 0) if kept is None else (kept.size, gain.of_kept(kept))
         recovery = replace(recover.plan(there), gained=gain.of_finishing(there))
         found = rebuild_manifest.as_if(there) if recovery.deed == "rebuild" else there
         size = found.live.size() if found.live is not None else 0
@@ -104,13 +109,13 @@ def plan_session(
             rotate.check(planned, where, live=live)
         except RequestError as error:
             return Rotated(planned, recovery, refusal=error)
-        if found.live is None or planned.live is None:
+        if found.live is None or (planned.live is None and not together):
             return Rotated(planned, recovery)
         before = gain.measured(where)
-        after = before - gain.expected(planned, found.live)
+        after = before - gained - gain.expected(planned, found.live)
     disk = DiskUse(before, after, is_estimated=True)
-    too_little = _is_too_little(planned, disk.gain, least)
-    return Rotated(planned, recovery, disk=disk, gains_too_little=too_little)
+    too_little = not together and _is_too_little(planned, disk.gain, least)
+    return Rotated(planned, recovery, disk=disk, gains_too_little=too_little, together=together)
 
 
 def rotate_session(
@@ -137,19 +142,22 @@ def rotate_session(
     with homecoming.alone(where, wait, adopt=adopt) as home:
         recovered = _recover(home, wait, progress)
         _check_wanted(home, by_itself=by_itself)
+        before = gain.measured(home)
+        with progress("Putting together", 0) as writing:
+            together = put_together.put_together(home, wait, writing, live=live)
         with state.opened(home) as found:
             _check_here(found)
             size = found.live.size() if found.live is not None else 0
             with progress("Reading", size) as reading:
                 planned = rotate.prepare(found, reading, codec=codec, adopt=adopt)
             if planned.live is None and not planned.refusals:
-                return Rotated(planned, recovered)
+                return Rotated(planned, recovered, together=together)
             try:
                 rotate.check(planned, home, wait, live=live)
                 # Without a limit, no samples are read.
-                if least and _is_too_little(planned, gain.expected(planned, found.live), least):
+                wanted = 0 if together else least
+                if wanted and _is_too_little(planned, gain.expected(planned, found.live), wanted):
                     return Rotated(planned, recovered, gains_too_little=True)
-                before = gain.measured(home)
                 with storage("rotate the session"):
                     retire.forget(home)
                 with (
@@ -164,7 +172,7 @@ def rotate_session(
                 ):
                     seconds = rotate.execute(planned, found, wait, checking, live=live)
             except RequestError as error:
-                return Rotated(planned, recovered, refusal=error)
+                return Rotated(planned, recovered, refusal=error, together=together)
         moved = sum(segment.span.size for segment in planned.segments)
         try:
             with _after_the_swap(home), progress("Sealing", moved) as sealing:
@@ -173,7 +181,7 @@ def rotate_session(
         except NotQuietError as error:
             pending = str(error)
         disk = DiskUse(before, gain.measured(home))
-        return Rotated(planned, recovered, seconds, pending=pending, disk=disk)
+        return Rotated(planned, recovered, seconds, pending=pending, disk=disk, together=together)
 
 
 def restore_session(where: Place, wait: float, progress: Progress) -> RestorePlan | None:

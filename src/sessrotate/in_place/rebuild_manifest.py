@@ -90,8 +90,8 @@ def as_if(found: State) -> State:
 
 def from_intent(found: State, begun: Intent) -> None:
     """Write the manifest that a merge of late lines knows, if the archive has none to read."""
-    if found.manifest is None:
-        _replace(found, manifest.dump(begun.manifest))
+    if found.manifest is None and begun.listed is not None:
+        _replace(found, manifest.dump(begun.listed))
 
 
 def _replace(found: State, data: bytes) -> None:

@@ -76,6 +76,8 @@ def prepare(found: State) -> RestorePlan | None:
             "Some of the history was pruned: `restore` brings back first what is still in the "
             "trash."
         )
+    if found.kept:
+        raise RefusedError(found.cuts[-1].detail)
     if found.cuts:
         raise RefusedError("Its client cut a part of the history out: it cannot be whole again.")
     if found.live is not None and not found.is_archived:  # or that was asked when it went

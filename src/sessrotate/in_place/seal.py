@@ -246,6 +246,8 @@ def _seal(
     """
     place, folder = found.place, found.place.archive
     was = None if found.pack is None else found.pack.identity()
+    if begun.listed is None:  # a session that was never rotated was put together
+        return _close(found, quiet, was)
     listed = signs.as_sealed(found, begun)
     new = listed.segments[begun.first :]
     pending = [entry for entry in new if entry.segment.index not in found.sealed]

@@ -42,6 +42,7 @@ def as_json(done: Rotated, path: Path, *, dry_run: bool) -> Iterator[str]:
         "opaque_lines": plan.opaque_lines,
         "archived_segments": len(plan.archived),
         "live": _live(plan),
+        "put_together_bytes": done.together,
     }
     if done.disk is not None:
         document["disk"] = {
@@ -106,6 +107,9 @@ def heading(plan: RotationPlan) -> str:
 def would(planned: Rotated, seconds: float, room: int | None) -> list[str]:
     """Return the sentences of a dry run; `seconds` is how long the reading took."""
     plan = planned.plan
+    if planned.together:
+        kept = f"Claude Code trimmed this session, and kept {size(planned.together)} of it: that"
+        return [f"{kept} is put together first, and moved to the archive.", *_on_disk(planned)]
     if plan.live is None:
         return [nothing(plan)]
     change = f"from {size(plan.end)} to {size(plan.bytes_after)}"
@@ -194,21 +198,27 @@ def nothing(plan: RotationPlan) -> str:
 
 def done(rotated: Rotated) -> list[str]:
     """Return the sentences that follow a rotation."""
-    plan = rotated.plan
+    plan, together = rotated.plan, _together(rotated)
     if plan.live is None:
-        return [nothing(plan)]
+        return [*together, nothing(plan)]
     change = f"from {size(plan.end)} to {size(plan.bytes_after)}"
     pending = [] if rotated.pending is None else [f"Not sealed yet: {rotated.pending}"]
     if plan.heals:
         return [f"Put {_returned(plan)}, which went {change}. {_REWOUND}", *pending]
     moved = f"Moved {_moved(plan)} of {printable(plan.session)} to the archive"
     return [
+        *together,
         f"{moved}; the live file went {change}.",
         *_on_disk(rotated),
         *_carried(plan),
         *pending,
         *_plain(plan),
     ]
+
+
+def _together(rotated: Rotated) -> Iterator[str]:
+    if rotated.together:
+        yield f"Put {size(rotated.together)} together that Claude Code had trimmed, and kept."
 
 
 def _plain(plan: RotationPlan) -> Iterator[str]:

@@ -187,7 +187,8 @@ def prepare(where: Place, wanted: Wanted = ALL) -> WayBack:
         listed = found.listed if retired is None else restored.manifest_of(retired)
         in_trash, gone = pruned(found, listed) if retired is None else ((), ())
         is_here = away is not None or not found.is_archived
-        is_wanted = wanted.whole and is_here
+        if (is_wanted := wanted.whole and is_here) and found.kept:
+            raise RefusedError(found.cuts[-1].detail)
         whole = _whole(found, listed) if is_wanted and not gone and not found.cuts else None
         size = found.live.size() if found.live is not None and not found.is_gone else 0
         return WayBack(

@@ -93,10 +93,11 @@ def _segment_line(manifest: Manifest, sealed: SealedSegment) -> bytes:
     return json.dumps(entry).encode()
 
 
-def parse(data: bytes) -> Manifest:
+def parse(data: bytes, *, may_be_empty: bool = False) -> Manifest:
     """Return the manifest that these bytes are; raise DamagedError if they are none of ours.
 
-    It is read line by line, so that a hostile one costs no more memory than it has bytes.
+    One without segments is none, unless it `may_be_empty`. It is read line by line, so that a
+    hostile one costs no more memory than it has bytes.
     """
     lines = BytesIO(data)
     first = lines.readline(_MAX_LINE)
@@ -111,11 +112,14 @@ def parse(data: bytes) -> Manifest:
         is_ours, end = first == _head_line(manifest), b",\n"
         while is_ours and end == b",\n":
             line = lines.readline(_MAX_LINE)
+            if line == b"\n" and may_be_empty and not segments:
+                break
             end = b",\n" if line.endswith(b",\n") else b"\n"
             segments.append(_sealed(json.loads(line.removesuffix(end))))
             is_ours = line == _segment_line(manifest, segments[-1]) + end
         manifest = replace(manifest, segments=tuple(segments))
-        if is_ours and b"\n" + lines.read() == _END and _is_sound(manifest):
+        is_any = bool(manifest.segments) or may_be_empty
+        if is_ours and is_any and b"\n" + lines.read() == _END and _is_sound(manifest):
             return manifest
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         pass
@@ -155,4 +159,4 @@ def _is_sound(manifest: Manifest) -> bool:
         position = span.end
     is_whole = position == manifest.source_bytes and is_count(position)
     is_proved = manifest.source_digest is None or is_digest(manifest.source_digest)
-    return bool(manifest.segments) and is_whole and is_proved
+    return is_whole and is_proved

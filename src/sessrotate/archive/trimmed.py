@@ -1,0 +1,162 @@
+"""Where a session file that its client trimmed goes on from the file that was there before.
+
+Promise: two files, of one session → where in the newer one the bytes begin that the older one does
+not have; or nothing, if that cannot be told for certain.
+
+Rule: two answers that know nothing of each other have to be the same. The client's own rule says
+what it leaves of the older file (`clients.claude.trim`). And the lines of both files are compared,
+whatever they are. Only reads; memory is bounded by the number of lines.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from sessrotate.clients.claude import client as claude
+from sessrotate.clients.claude import trim
+from sessrotate.clients.claude.rows import turn_of
+from sessrotate.errors import printable
+from sessrotate.model import Span
+from sessrotate.parsing.lines import LONG, WINDOW, Window
+from sessrotate.segments import scan
+from sessrotate.segments.segment_set import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from sessrotate.system.source import Source
+
+    Line = tuple[Span, bytes]
+    """Where a line stands, with its newline, and its digest."""
+
+_MOST: Final = 10_000
+"""Settings from before a compaction, or lines that came to the older file late, at most."""
+
+_CR: Final = 0x0D
+
+_LONGEST: Final = 1 << 20
+
+
+def goes_on_at(old: Source, new: Source) -> int | None:
+    """Return where in `new`, in bytes, what stands there begins that `old` does not have.
+
+    `old` is all that its file has, and more lines may have come to it than the client saw. None if
+    `new` was not made of it, or that cannot be told.
+    """
+    end = old.size()
+    if not end or old.read_at(end - 1, 1) != b"\n":
+        return None
+    boundaries = [found.offset for found in scan.scan(old, claude, lambda _done: None).boundaries]
+    compared = _compared(old, new, boundaries[-1]) if boundaries else None
+    if compared is None:
+        return None
+    at, seen = compared
+    left = trim.left(old, boundaries, seen)
+    return at if left is not None and _begins_with(new, old, left) == at else None
+
+
+def told(kept: Sequence[Path], session: str) -> Problem:
+    """Return what to say of a session of which its client kept what it trimmed."""
+    files = f"{len(kept):,} file{'' if len(kept) == 1 else 's'}"
+    return Problem(
+        "cut",
+        f"Claude Code trimmed this session, and kept what was there in {files} in "
+        f"{printable(str(kept[0].parent))}: `sessrotate rotate {printable(session)}` puts it "
+        "together.",
+    )
+
+
+def _begins_with(new: Source, old: Source, spans: list[Span]) -> int | None:
+    """Return how many bytes these parts of `old` have, if `new` begins with them."""
+    at, size = 0, sum(span.size for span in spans)
+    if size > new.size():
+        return None
+    for span in spans:
+        for piece in old.pieces(span):
+            if new.read_at(at, len(piece)) != piece:
+                return None
+            at += len(piece)
+    return at
+
+
+def _compared(old: Source, new: Source, cut: int) -> tuple[int, int] | None:
+    """Return how many bytes of `new` are copies of `old`, and how many of that the client had seen.
+
+    `cut` is where the last compaction of `old` begins.
+    """
+    before, behind = _lines(old, Span(0, cut)), _lines(old, Span(cut, old.size()))
+    _, compaction = next(behind)
+    copies = _lines(new, Span(0, new.size()))
+    for _, line in copies:
+        if line == compaction:
+            break
+        if not any(line == each for _, each in before):  # in their order
+            return None
+    else:
+        return None
+    skipped: set[bytes] = set()
+    at = seen = 0
+    copy = next(copies, None)
+    for span, line in behind:
+        is_dropped = copy is not None and copy[1] != line and _is_superseded(old, span)
+        if is_dropped:
+            continue
+        while copy is not None and copy[1] != line and not seen and len(skipped) < _MOST:
+            skipped.add(copy[1])  # settings from before it
+            copy = next(copies, None)
+        if copy is None or copy[1] != line:
+            is_late = seen and _are_late(old, span.start, new, at)
+            return (at, span.start) if is_late and _are_in(old, cut, skipped) else None
+        at, seen = copy[0].end, span.end
+        copy = next(copies, None)
+    return (at, old.size()) if seen and _are_in(old, cut, skipped) else None
+
+
+def _are_in(old: Source, cut: int, lines: set[bytes]) -> bool:
+    """Tell whether all these lines stand before the last compaction."""
+    missing = set(lines)
+    for _, line in _lines(old, Span(0, cut)) if missing else ():
+        missing.discard(line)
+    return not missing
+
+
+def _are_late(old: Source, start: int, new: Source, at: int) -> bool:
+    """Tell whether none of the lines of `old` from `start` on stands in `new` behind `at`."""
+    late = {line for _, line in islice(_lines(old, Span(start, old.size())), _MOST + 1)}
+    rest = _lines(new, Span(at, new.size()))
+    return len(late) <= _MOST and not any(line in late for _, line in rest)
+
+
+def _is_superseded(source: Source, span: Span) -> bool:
+    row = turn_of(source.read_at(span.start, span.size)) if span.size <= _LONGEST else None
+    return row is not None and row.type in trim.SUPERSEDED
+
+
+def _lines(source: Source, span: Span) -> Iterator[Line]:
+    """Yield the lines of a span that are not empty; NULs before and a CR behind do not count.
+
+    The client leaves those out.
+    """
+    window = Window(source, WINDOW)
+    for start, end, at in window.forward(span):
+        found = blake2b(digest_size=16)
+        if at == LONG:
+            last = end - (source.read_at(end - 1, 1) == b"\r")
+            is_text = False
+            for piece in source.pieces(Span(start, last)):
+                data = piece if is_text else piece.lstrip(b"\0")
+                is_text = bool(data)
+                found.update(data)
+        else:
+            line = window.view[at : at + end - start]
+            if not line[0] or line[-1] == _CR:
+                text = bytes(line).removesuffix(b"\r").lstrip(b"\0")
+                if not text:
+                    continue
+                found.update(text)
+            else:
+                found.update(line)
+        yield Span(start, min(end + 1, span.end)), found.digest()

@@ -1,0 +1,214 @@
+"""Putting a session together that its client trimmed, from the files that the client kept.
+
+Claude Code 2.1.332, told to `keep`, gives the file a second name before it puts a smaller one in
+its place. The history is the first such file, of each later one what the one before does not have,
+and so of the live file. That takes the live file's place, and can be rotated like any other.
+
+Rule: the swap is a rotation's that moves nothing to the archive, and only behind it the kept files
+go. Where it cannot be told for certain how files follow one another, all of them stay as they are.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from sessrotate import fs
+from sessrotate.archive import state, trimmed
+from sessrotate.archive.intent import Intent, Mark, Swap
+from sessrotate.clients.claude import client as claude
+from sessrotate.clients.claude import trim
+from sessrotate.errors import RefusedError, printable, storage
+from sessrotate.in_place import room, seal, swap
+from sessrotate.in_place.obstacles import obstacles
+from sessrotate.model import Span
+from sessrotate.segments.manifest import Manifest
+from sessrotate.system import in_use
+from sessrotate.system.digest import Fingerprint
+from sessrotate.system.source import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from sessrotate.archive.place import Place
+    from sessrotate.archive.state import State
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What was kept of a session, and how its live file goes on from it.
+
+    `parts` are the kept files, the oldest first, and which bytes of each are history that those
+    before do not have. Those of the live file begin at `at`; None if it has the others, too.
+    """
+
+    parts: tuple[tuple[Source, Span], ...]
+    live: Source
+    at: int | None
+
+    @property
+    def size(self) -> int:
+        """How many bytes of history the kept files have."""
+        return sum(span.size for _, span in self.parts)
+
+
+def is_due(live: Path, session: str) -> bool:
+    """Tell whether a client kept anything of this session: cheap, and asked of every one."""
+    return bool(trim.replaced(live, session))
+
+
+def look(found: State, stack: ExitStack) -> Kept | None:
+    """Return what was kept of a session; None if nothing was.
+
+    The files are open until `stack` is closed. Raises RefusedError if they do not follow one
+    another, or the live file does not go on from the last.
+    """
+    paths = trim.replaced(found.place.live, found.place.session)
+    if not paths or found.live is None or found.is_archived:
+        return None
+    files: list[Source] = []
+    for path in paths:
+        source = stack.enter_context(Source.inside(path.parent, path.name))
+        source.freeze()
+        known = (found.live, *files)
+        if not any(source.identity().is_same_file(each.identity()) for each in known):
+            files.append(source)
+    starts = [0]
+    for old, new in pairwise(files):
+        starts.append(_follows(old, new, found.place))
+    parts = tuple(
+        (source, Span(start, source.size())) for source, start in zip(files, starts, strict=True)
+    )
+    if _has_all(found.live, parts):
+        return Kept(parts, found.live, None)
+    return Kept(parts, found.live, _follows(files[-1], found.live, found.place))
+
+
+def _follows(old: Source, new: Source, place: Place) -> int:
+    at = trimmed.goes_on_at(old, new)
+    if at is None:
+        raise RefusedError(
+            f"{printable(str(old.path))} was kept when Claude Code trimmed the session, and "
+            f"{printable(str(new.path))} does not go on from it for certain: nothing is changed, "
+            f"and both are whole. Move the first away, then `sessrotate rotate "
+            f"{printable(place.session)}` goes on without it."
+        )
+    return at
+
+
+def _has_all(live: Source, parts: Sequence[tuple[Source, Span]]) -> bool:
+    """Tell whether the live file begins with all that was kept: it was put together before."""
+    if live.size() < sum(span.size for _, span in parts):
+        return False
+    at = 0
+    for source, span in parts:
+        for piece in source.pieces(span):
+            if live.read_at(at, len(piece)) != piece:
+                return False
+            at += len(piece)
+    return True
+
+
+def put_together(
+    place: Place, wait: float, progress: Callable[[int], None], *, live: bool = False
+) -> int:
+    """Put what was kept of a session into its live file; return how many bytes that is.
+
+    0 if nothing was kept. The session's lock is held, and nothing else is under way in it. `wait`
+    and `live` are as in `rotate.check`; `progress` is told how many bytes are written. Raises
+    RefusedError as `look` does, or if the live file must not be replaced; InUseError if somebody
+    uses the session; NotQuietError if the rest has to wait; StorageError as the system reports.
+    """
+    if not is_due(place.live, place.session):
+        return 0
+    with storage("read the session"), ExitStack() as stack, state.opened(place) as found:
+        kept = look(found, stack)
+        if kept is None:
+            return 0
+        paths = [(source.path, fs.same_as(os.fstat(source.fd))) for source, _ in kept.parts]
+        if kept.at is not None:
+            _swap(found, kept, wait, progress, live=live)
+    with storage("put the session together"):
+        if kept.at is not None:
+            seal.finish(place, wait, lambda _done: None)
+            fs.remove_folder(place.archive)  # of a session that was never rotated
+        # The newest first, each for good: those that are left are what the live file begins with.
+        for path, is_it in reversed(paths):
+            if is_it(path):
+                fs.remove_files(path.parent, [path.name])  # its folder is the client's
+    return kept.size
+
+
+def _swap(
+    found: State,
+    kept: Kept,
+    wait: float,
+    progress: Callable[[int], None],
+    *,
+    live: bool,
+) -> None:
+    place, old = found.place, kept.live
+    was = old.identity()
+    if reasons := [*obstacles(place, old, 0)]:
+        raise RefusedError(" ".join(reasons))
+    if found.problem is not None:
+        raise RefusedError(found.problem)
+    if not live:
+        in_use.check_unused(place, was, wait=wait)
+    with (
+        room.told(
+            "put the session together",
+            place.archive,
+            lambda: kept.size + was.size - (kept.at or 0),
+            "the whole live file",
+        ),
+        storage("put the session together"),
+        swap.undone_unless_swapped(place, old),
+    ):
+        fs.create_folder(place.archive)
+        with fs.Draft(place.draft) as draft:
+            begun = _write(found, kept, draft, progress)
+            swap.begin(place, old, begun)
+            swap.swap(place, old, draft, begun, was=was, wait=wait)
+
+
+def _write(found: State, kept: Kept, draft: fs.Draft, progress: Callable[[int], None]) -> Intent:
+    """Write the new live file, on the disk when this returns; return what is going to happen."""
+    old, at = kept.live, kept.at or 0
+    whole, tail = Fingerprint(), Fingerprint()
+    for source, span in kept.parts:
+        for piece in source.pieces(span):
+            whole.update(piece)
+            draft.append(piece)
+            progress(draft.size)
+    for piece in old.pieces(Span(at, old.size())):
+        tail.update(piece)
+        draft.append(piece)
+    draft.become_like(old.fd)
+    draft.take_times(old.fd)
+    draft.sync()
+    manifest = found.listed or Manifest(found.place.session, claude.NAME, "numbered", 0, None, ())
+    return Intent(
+        operation="rotate",
+        swap=Swap(
+            # Both may begin with the same header and rows: the new one is told by all of it.
+            old=_mark(old, at),
+            new=Mark(kept.size, whole.digest),
+            cut=at,
+            prefix=kept.size,
+            tail=Mark(old.size() - at, tail.digest),
+        ),
+        first=len(manifest.segments),
+        manifest=manifest,
+    )
+
+
+def _mark(source: Source, size: int) -> Mark:
+    found = Fingerprint()
+    for piece in source.pieces(Span(0, size)):
+        found.update(piece)
+    return Mark(size, found.digest)
