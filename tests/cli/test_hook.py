@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 import sessrotate
+from sessrotate import names
 from sessrotate.clients.common import BOM
 from sessrotate.errors import InUseError
 from sessrotate.fs import exact
@@ -45,7 +46,7 @@ from support.command_line import (
 from support.homes import Home, snapshot
 from support.limits import UNPRIVILEGED, limited
 from support.processes import needs_proc, opened, until, workers
-from support.trimming import keep
+from support.trimming import keep, trimmed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -198,6 +199,31 @@ def test_a_small_session_that_its_client_trimmed_is_put_together_when_it_ends(ho
     assert home.stitched() == before + row(900)
     assert home.archived()
     assert not note(home).exists()
+
+
+@needs_proc
+@pytest.mark.parametrize(
+    ("told", "is_kept"), [("1", True), ("true", True), ("keep", False), ("0", False)]
+)
+def test_what_its_client_is_about_to_trim_is_kept_at_once(
+    home: Home, told: str, *, is_kept: bool
+) -> None:
+    before = home.live.read_bytes()
+    program = ("env", f"CLAUDE_CODE_TRANSCRIPT_LOCAL_GC={told}", COMMAND)
+    assert call(home, compacting(home), program=program) == Ended(0, "", "")
+    folder = home.live.with_suffix("") / names.KEPT
+    there = [*folder.glob("*")] if folder.exists() else []
+    assert [path.samefile(home.live) for path in there] == [True] * is_kept
+    written = boundary(900) + row(901, isCompactSummary=True)
+    home.append(written)
+    if is_kept:
+        draft = home.live.with_name("draft")
+        draft.write_bytes(trimmed(home.live.read_bytes()))
+        draft.rename(home.live)
+    idle(home)
+    assert home.stitched() == before + written
+    assert not note(home).exists()
+    assert not [path for path in folder.glob("*") if not path.samefile(home.live)]
 
 
 def compacting(home: Home, **changes: Any) -> bytes:

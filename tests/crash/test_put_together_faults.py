@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from sessrotate.clients.claude import trim
 from sessrotate.errors import SessrotateError
 from support.crash.changes import Faults
 from support.crash.disk import Image
@@ -27,7 +28,7 @@ from support.trimming import keep
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-NAMES: Final = ("never rotated", "rotated")
+NAMES: Final = ("never rotated", "rotated", "not trimmed yet")
 
 MORE: Final = tuple(
     row(cut) + b"\n" + compaction(cut) + row(cut * 10) + b"\n" for cut in (17, 18, 19)
@@ -50,7 +51,12 @@ def trimmed(name: str) -> Image:
             found.rotate()
         for more in MORE:
             found.append(more)
-            keep(found.where.live)
+            if name != "not trimmed yet":
+                keep(found.where.live)
+        if name == "not trimmed yet":
+            path = trim.new_name(found.where.live, found.where.session)
+            path.parent.mkdir(parents=True)
+            path.hardlink_to(found.where.live)
         found.append(row(20) + b"\n")
         return found.image()
 
@@ -64,7 +70,10 @@ def check(image: Image) -> None:
         run(found)
         assert found.stitched() == HISTORY
         folder = found.where.live.with_suffix("") / "before-cleanup"
-        folder.rmdir()  # the client's, and nothing is in it
+        for path in folder.iterdir():
+            assert path.samefile(found.where.live)
+            path.unlink()
+        folder.rmdir()  # the client's, and nothing else is in it
         folder.parent.rmdir()
         found.check_clean()
 
@@ -89,7 +98,7 @@ def after_power_losses(name: str) -> Iterator[Image]:
                 yield image
 
 
-@pytest.mark.parametrize("name", in_gate(NAMES, ["rotated"], "scale"))
+@pytest.mark.parametrize("name", in_gate(NAMES, ["rotated", "not trimmed yet"], "scale"))
 def test_a_power_loss_at_any_moment_loses_nothing(name: str) -> None:
     number = 0
     for image in after_power_losses(name):

@@ -18,6 +18,7 @@ from sessrotate.archive import trimmed as archive_trimmed
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.claude import trim
 from sessrotate.errors import InUseError, RefusedError, StorageError
+from sessrotate.retention import archive
 from sessrotate.segments import scan
 from sessrotate.system.source import Source
 from support import command_line, homes
@@ -61,7 +62,7 @@ def whole(home: Home, expected: bytes) -> None:
     """Check that a session is whole, and that nothing is left to be done."""
     assert home.stitched() == expected
     assert not home.problems()
-    assert not kept(home)
+    assert not [path for path in kept(home) if not path.samefile(home.live)]
     assert not [*doctor.findings()]
 
 
@@ -168,6 +169,62 @@ def test_doctor_and_readers_name_what_is_to_be_put_together(home: Home) -> None:
     whole(home, DATA)
 
 
+def test_a_name_that_is_there_for_the_trim_is_in_nobodys_way(home: Home) -> None:
+    link(home)
+    assert home.stitched() == DATA
+    assert not home.problems()
+    done = home.rotate()
+    assert (done.together, done.pending) == (0, None)
+    (name,) = kept(home)
+    assert name.samefile(home.live)  # what took the place of a kept file is kept, too
+    home.append(said(90, 95))
+    home.rotate()
+    assert [path.samefile(home.live) for path in kept(home)] == [True]
+    home.restore()
+    assert home.live.read_bytes() == DATA + said(90, 95)
+
+
+def test_what_is_put_away_has_no_name_left_where_it_was(home: Home) -> None:
+    link(home)
+    archive.archive(home.where, 1)
+    assert called("verify", ID).code == 0
+    assert called("restore", ID).code == 0
+    assert home.live.read_bytes() == DATA
+    assert not kept(home)
+
+
+def test_what_a_client_trims_while_it_is_rotated_is_put_together_and_not_set_aside(
+    home: Home,
+) -> None:
+    link(home)
+
+    def trim_now() -> None:
+        draft = home.live.with_name("draft")
+        draft.write_bytes(trimmed(home.live.read_bytes()))
+        draft.rename(home.live)
+
+    real = fs.take_place
+
+    def meanwhile(*given: Any) -> None:
+        trim_now()
+        real(*given)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fs, "take_place", meanwhile)
+        with pytest.raises(InUseError):
+            home.rotate()
+    assert not (home.config / "sessrotate" / "aside").exists()
+    home.rotate()
+    assert home.stitched() == DATA
+
+
+def link(home: Home) -> None:
+    """Do what the hook does where a client may trim."""
+    name = trim.new_name(home.live, ID)
+    name.parent.mkdir(parents=True)
+    name.hardlink_to(home.live)
+
+
 @pytest.mark.parametrize("is_rotated", [False, True])
 def test_without_leases_it_takes_some_runs_and_nothing_is_lost(
     home: Home, monkeypatch: pytest.MonkeyPatch, *, is_rotated: bool
@@ -186,7 +243,7 @@ def test_without_leases_it_takes_some_runs_and_nothing_is_lost(
         home.age()
     expected = DATA + said(90, 95) + row(99)
     assert home.stitched() == expected
-    assert not kept(home)
+    assert all(path.samefile(home.live) for path in kept(home))
     assert home.live.stat().st_size < len(expected)
 
 
@@ -213,7 +270,7 @@ def test_a_line_that_a_client_writes_at_any_moment_of_it_is_there(
                 home.rotate()
         home.rotate()
         assert home.stitched() == DATA + said(90, 95) + row(99) * any(wrote)
-        assert not kept(home)
+        assert all(path.samefile(home.live) for path in kept(home))
         if not meanwhile.happened:
             break
     assert at > 40

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from support.processes import idle, needs_proc
 from support.real_clients.client import Client, version
 from support.real_clients.judge import compare
 from support.real_clients.required import cannot_test
@@ -80,3 +81,31 @@ def test_what_its_client_kept_is_every_byte_that_it_wrote_and_is_resumed_the_sam
     assert not compare(client.resume_request(live), request)
     assert (run(client, "verify", session).code, run(client, "doctor").code) == (0, 0)
     assert live.stat().st_size < 1_000_000
+
+
+@needs_proc
+@pytest.mark.parametrize("number", ["2.1.287", "2.1.330", "2.1.332"])
+def test_what_its_client_would_have_lost_the_hook_keeps_and_it_is_every_byte(
+    tmp_path: Path, api: MockApi, number: str
+) -> None:
+    if (reason := unrecorded()) is not None:
+        cannot_test(f"NO BYTE OF A CLIENT WAS RECORDED: {reason}")
+    client = Client(version(number), tmp_path / "home", api)
+    written = recorded(client)
+    assert run(client, "hook", "install").code == 0
+    prompts = [
+        text
+        for turn in range(2)
+        for text in (f"{LARGE} {turn}", "/compact", f"Four {turn}.", "/compact", f"Five {turn}.")
+    ]
+    session = client.converse(["One.", *prompts], environment=TRIMS)[0].session
+    idle(client.config)
+    live = client.session_file(session)
+    ended = run(client, "doctor")
+    assert (ended.code, run(client, "verify", session).code) == (0, 0), ended.out[-3000:]
+    assert live.stat().st_size < 1_000_000
+    assert difference(written.of(live), stitched(client, live)) is None
+    whole = tmp_path / live.name
+    whole.write_bytes(written.of(live))
+    assert not compare(client.resume_request(live), client.resume_request(whole))
+    assert not [*client.config.glob("sessrotate/hook/*/*"), *client.config.glob("sessrotate/aside")]

@@ -291,7 +291,7 @@ def crashed(deed: Callable[[], object], at: str) -> None:
     crash = Crash(1)
     with pytest.MonkeyPatch.context() as patch:
 
-        def stop(*_: object) -> None:
+        def stop(*_: object, **__: object) -> None:
             crash.install(patch)
             crash.met()
 

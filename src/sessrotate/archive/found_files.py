@@ -17,6 +17,7 @@ from sessrotate.segments import live_header, load, manifest
 from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from contextlib import ExitStack
     from pathlib import Path
 
@@ -83,10 +84,11 @@ def has_other_name(place: Place, pack: Source) -> bool:
 
     A rotation refuses a live file that has one. So it is a backup's, or somebody put another file
     there, of which lines would get into the session. A kill in the middle of a swap leaves it the
-    draft's name, which is ours.
+    draft's name, which is ours; as is one for a client that trims the file.
     """
     status = os.fstat(pack.fd)
-    return status.st_nlink > 1 + fs.same_as(status)(place.draft)
+    ours = len(trim.names_of(place.live, place.session, status))
+    return status.st_nlink > 1 + ours + fs.same_as(status)(place.draft)
 
 
 def other_name(place: Place) -> str:
@@ -167,7 +169,7 @@ def look(
         intent=doing,
         manifest=_parsed(listed, header),
         is_gone=is_gone,
-        kept=() if is_gone else tuple(trim.replaced(place.live, place.session)),
+        kept=() if is_gone else tuple(_kept(place, pack)),
     )
     for told in (found.manifest, found.intent.manifest if found.intent else None):
         if told is not None and (
@@ -176,6 +178,14 @@ def look(
             folder = printable(str(place.archive))
             raise DamagedError(f"{folder} is not the archive of {printable(place.session)}.")
     return found
+
+
+def _kept(place: Place, pack: Source | None) -> Iterator[Path]:
+    """Yield what a client kept, without a second name that the replaced file still has."""
+    status = None if pack is None else os.fstat(pack.fd)
+    for path in trim.replaced(place.live, place.session):
+        if status is None or not fs.same_as(status)(path):
+            yield path
 
 
 def _parsed(listed: bytes | None, header: LiveHeader | None) -> Manifest | None:

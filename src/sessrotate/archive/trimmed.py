@@ -63,7 +63,7 @@ def told(kept: Sequence[Path], session: str) -> Problem:
     files = f"{len(kept):,} file{'' if len(kept) == 1 else 's'}"
     return Problem(
         "cut",
-        f"Claude Code trimmed this session, and kept what was there in {files} in "
+        f"Claude Code trimmed this session, and what was there is kept in {files} in "
         f"{printable(str(kept[0].parent))}: `sessrotate rotate {printable(session)}` puts it "
         "together.",
     )

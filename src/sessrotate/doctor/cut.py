@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 _KEEPS: Final = (
     "That is CLAUDE_CODE_TRANSCRIPT_LOCAL_GC=1 in the environment of Claude Code (2.1.287 and "
-    "later): unset it, or set it to `keep` (2.1.332 and later), which leaves the old file in a "
-    "folder beside the session."
+    "later): install the hook with `sessrotate setup`, which keeps the old file; or unset it, or "
+    "set it to `keep` (2.1.332 and later), with which the client keeps it."
 )
 
 

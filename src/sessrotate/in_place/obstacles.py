@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from sessrotate import fs, names, platforms
 from sessrotate.archive.place import holds_something
 from sessrotate.clients.claude import client as claude
+from sessrotate.clients.claude import trim
 from sessrotate.errors import printable
 from sessrotate.segments.scan import MAX_BOUNDARIES
 
@@ -29,9 +30,13 @@ _LARGEST: Final = 4096
 
 
 def obstacles(place: Place, source: Source, given: int) -> Iterator[str]:
-    """Yield the reasons; the live file is open as `source`, and we gave it `given` more names."""
+    """Yield the reasons; the live file is open as `source`, and we gave it `given` more names.
+
+    One that is for a client that trims the file is none of them.
+    """
     name = printable(str(place.live))
     status = os.fstat(source.fd)
+    given += len(trim.names_of(place.live, place.session, status))
     if claude.named(place.live.name) == "copy" and not holds_something(place.archive):
         yield f"{name} is called like a copy, and no client lists it: give it a name of its own."
     if place.live.is_symlink():

@@ -173,7 +173,7 @@ def _swap(
         with fs.Draft(place.draft) as draft:
             begun = _write(found, kept, draft, progress)
             swap.begin(place, old, begun)
-            swap.swap(place, old, draft, begun, was=was, wait=wait)
+            swap.swap(place, old, draft, begun, was=was, wait=wait, keeps=True)
 
 
 def _write(found: State, kept: Kept, draft: fs.Draft, progress: Callable[[int], None]) -> Intent:

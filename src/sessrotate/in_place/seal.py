@@ -12,6 +12,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -20,6 +21,7 @@ from sessrotate.archive import signs, state
 from sessrotate.archive.intent import Batch, Mark
 from sessrotate.archive.late_lines import is_at
 from sessrotate.archive.waiting import packs
+from sessrotate.clients.claude import trim
 from sessrotate.errors import DamagedError, InUseError, printable
 from sessrotate.in_place import merge_late, retire, sealed_copies, waiting
 from sessrotate.in_place.sealed_copies import Sealing
@@ -77,6 +79,7 @@ def finish(place: Place, wait: float, progress: Callable[[int], None]) -> None:
     many bytes are sealed. Raises NotQuietError if there still is one, DamagedError if the pack is
     not what was planned, OSError as the system reports. Nothing is lost by any of them.
     """
+    _forget_names(place)
     while True:
         quiet = _bring_over(place, wait)
         is_done = True
@@ -97,6 +100,13 @@ def finish(place: Place, wait: float, progress: Callable[[int], None]) -> None:
                 return
         except InUseError as error:
             raise NotQuietError(str(error)) from error
+
+
+def _forget_names(place: Place) -> None:
+    """Take the name from the replaced file that it had for a client that might have trimmed it."""
+    with suppress(FileNotFoundError):
+        for path in trim.names_of(place.live, place.session, place.pack.lstat()):
+            fs.remove_files(path.parent, [path.name])
 
 
 def _close(found: State, quiet: _Quiet, was: FileIdentity | None = None) -> bool:

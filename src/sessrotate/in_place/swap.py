@@ -22,6 +22,7 @@ from sessrotate import fs, names
 from sessrotate.archive import intent as intents
 from sessrotate.archive.intent import Batch, Intent, Mark
 from sessrotate.archive.late_lines import common, is_at
+from sessrotate.clients.claude import trim
 from sessrotate.errors import InUseError, RefusedError, SessrotateError, printable
 from sessrotate.in_place import aside, drafted
 from sessrotate.in_place.obstacles import elsewhere
@@ -80,15 +81,17 @@ def swap(
     *,
     was: FileIdentity,
     wait: float,
+    keeps: bool = False,
 ) -> float:
     """Let the draft take the live file's place, with all that has been written meanwhile.
 
-    Returns for how many seconds a client may have had to wait. `was` is what the old file was
-    when it was planned, `wait` how many seconds to wait for a moment without a writer. Raises
-    InUseError if there is none or the file is not what was planned any more, OSError as the system
-    reports.
+    With `keeps`, or if the old file has one, it gets a second name, for a client that may trim it:
+    at once, before anybody can open it where there are leases. Returns for how many seconds a
+    client may have had to wait. `was` is what the old file was when it was planned, `wait` how many
+    seconds to wait for a moment without a writer. Raises InUseError if there is none or the file is
+    not what was planned any more, OSError as the system reports.
     """
-    return _Swap(place, old, draft, intent).run(was, wait)
+    return _Swap(place, old, draft, intent).run(was, wait, keeps=keeps)
 
 
 class _Swap:
@@ -98,7 +101,7 @@ class _Swap:
         self._batch: Batch | None = None
         old.thaw()
 
-    def run(self, was: FileIdentity, wait: float) -> float:
+    def run(self, was: FileIdentity, wait: float, *, keeps: bool) -> float:
         self._catch_up()
         self._journal()
         answer = in_use.lease_from_writers(self._old, wait)
@@ -119,6 +122,7 @@ class _Swap:
             fs.take_place(self._place.draft, self._place.live, is_it)
         except fs.ReplacedError as error:
             raise self._replaced(error) from None
+        self._keep_name(keeps=keeps)
         if answer == "taken":
             with suppress(OSError):  # what is left to do is found again, and done, by sealing
                 self._drain()
@@ -126,6 +130,12 @@ class _Swap:
         else:
             lease.settled(self._old.fd, answer)
         return time.monotonic() - begun
+
+    def _keep_name(self, *, keeps: bool) -> None:
+        live, session = self._place.live, self._place.session
+        if keeps or trim.names_of(live, session, os.fstat(self._old.fd)):
+            with suppress(OSError):  # where the file system has no second names
+                fs.add_name(live, trim.new_name(live, session))
 
     def _replaced(self, error: fs.ReplacedError) -> InUseError:
         """Return the error that another program has just saved the live file.
@@ -283,6 +293,8 @@ def _kept(place: Place, old: Source) -> Path | None:
     """
     if not _is_file(place.pack, old) or _is_file(place.live, old):
         return None
+    if trim.names_of(place.live, place.session, os.fstat(old.fd)):
+        return None  # its client trimmed it, and it is to be put together
     with ExitStack() as stack:
         live = None
         with suppress(SessrotateError):  # gone, or a link

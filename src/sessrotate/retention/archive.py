@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from sessrotate import fs, names, platforms, units
 from sessrotate.archive import archived_file, copies, place, state
-from sessrotate.clients.claude import agents, cleanup, preview
+from sessrotate.clients.claude import agents, cleanup, preview, trim
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.preview import EDGE, edges_of
 from sessrotate.errors import (
@@ -195,6 +195,8 @@ def _move_all(where: Place, wait: float) -> tuple[int, Note]:
         source, items = _checked(found, wait)
         source.thaw()
         here = source.identity()
+        for path in trim.names_of(where.live, where.session, os.fstat(source.fd)):
+            fs.remove_files(path.parent, [path.name])  # it goes where no client trims it
         freed = _bytes(where, items)
         try:
             fs.create_folder(where.archive)

@@ -10,7 +10,10 @@ Memory grows with the number of lines that outlive the compaction, not with the 
 
 from __future__ import annotations
 
+import os
 import re
+import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import names
@@ -47,15 +50,44 @@ _VOID: Final = CLEARED - {HEADER_TYPE}  # a type that no client knows stays
 
 
 def replaced(live: Path, session: str) -> list[Path]:
-    """Return the files that a client kept when it trimmed this session, the oldest first.
+    """Return the files that were kept when a client trimmed this session, the oldest first.
 
-    Its own clean-up deletes them with the session.
+    A second name of the live file itself is none yet. The client's own clean-up deletes all of
+    them with the session.
     """
+    with suppress(OSError):
+        itself = live.lstat()
+        return [path for path in _kept(live, session) if not _is(path, itself)]
+    return _kept(live, session)
+
+
+def names_of(live: Path, session: str, status: os.stat_result) -> list[Path]:
+    """Return which of the names for kept files the file with this status has.
+
+    Our hook gives one to a live file that its client may trim.
+    """
+    return [path for path in _kept(live, session) if _is(path, status)]
+
+
+def new_name(live: Path, session: str) -> Path:
+    """Return a name under which this live file is to be kept, and that nothing has."""
+    name = f"{time.time_ns() // 10**6}-{os.urandom(4).hex()}.jsonl.replaced"
+    return live.parent / session / names.KEPT / name
+
+
+def _kept(live: Path, session: str) -> list[Path]:
     folder = live.parent / session / names.KEPT
     found = ((_KEPT.fullmatch(name), name) for name in names_in(folder))
     return [
         folder / name for _, name in sorted((int(match[1]), name) for match, name in found if match)
     ]
+
+
+def _is(path: Path, status: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(path.lstat(), status)
+    except OSError:
+        return False
 
 
 def left(source: Source, boundaries: Sequence[int], end: int) -> list[Span] | None:
