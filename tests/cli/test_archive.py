@@ -113,6 +113,16 @@ def test_what_is_told_before_is_what_the_disk_gains(
     assert float(mib) * 2**20 == pytest.approx(gained, rel=0.2)
 
 
+def test_many_small_files_beside_a_session_take_a_block_each(home: Home) -> None:
+    folder = home.live.with_suffix("") / "tool-results"
+    folder.mkdir(parents=True)
+    for number in range(100):
+        (folder / f"{number}.txt").write_text("a result")
+    planned = called("archive", "-n", "--json", ID).document()["disk_bytes_gained"]
+    done = called("archive", "--json", ID).document()["disk_bytes_gained"]
+    assert abs(planned - done) <= 10 * 4096
+
+
 def test_json_says_what_became_of_each(home: Home) -> None:
     before = disk_use.of(home.config)
     document = called("archive", "--json", ID).document()

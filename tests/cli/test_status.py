@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from sessrotate.clients.claude import client as claude
+from sessrotate.in_place import operations
+from sessrotate.in_place.room import NoRoomError
 from sessrotate.job.run_log import LastRun
 from sessrotate.render import status as render_status
 from sessrotate.status import Status
@@ -19,6 +21,8 @@ from support.homes import Home, snapshot
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from sessrotate.archive.place import Place
 
 DATA = command_line.session(boundaries=6, rows=20, padding=30_000)
 
@@ -133,8 +137,8 @@ def test_what_a_full_disk_has_no_room_for_is_no_gain(
     assert "Failing    2 sessions (" in said
     dry = called("tidy", "-n")
     assert dry.code == 74
-    assert "Make room for 1 more, then try again." in dry.err
-    assert "Tidying frees" not in dry.out
+    assert re.search(r"Make room for [\d,]+ more, then try again\.", dry.err)
+    assert dry.out.startswith("Nothing can be tidied now: ")
 
 
 def test_what_the_sessions_before_it_free_is_room_for_the_next(
@@ -145,6 +149,36 @@ def test_what_the_sessions_before_it_free_is_room_for_the_next(
     monkeypatch.setattr("sessrotate.fs.free_bytes", lambda _folder: need)
     assert "Failing" not in called().out
     assert called("tidy", "-n").code == 0
+
+
+def test_a_session_that_needs_the_room_of_later_ones_is_rotated_after_them(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beside(home, command_line.session(boundaries=6, rows=10, padding=30_000))
+    need = called("rotate", "-n", "--json", command_line.ID).document()["live"]["bytes_after"]
+    with monkeypatch.context() as patch:
+        patch.setattr("sessrotate.fs.free_bytes", lambda _folder: need - 1)
+        assert "Failing" not in called().out
+        assert called("tidy", "-n").code == 0
+    real, tried = operations.rotate_session, list[str]()
+
+    def full_at_first(where: Place, *given: Any, **how: Any) -> operations.Rotated:
+        tried.append(where.session)
+        if len(tried) == 1:
+            raise NoRoomError("The disk has no room for it.")
+        return real(where, *given, **how)
+
+    monkeypatch.setattr(operations, "rotate_session", full_at_first)
+    assert called("tidy", "-y").code == 0
+    assert [tried[0], *sorted({*tried})] == [command_line.ID, *sorted({*tried})]
+    assert tried.count(command_line.ID) == 2
+
+
+def test_what_tidying_failed_for_is_in_the_last_run(home: Home) -> None:
+    beside(home, DATA)
+    os.link(home.live, home.live.with_name("a backup"))
+    assert called("tidy", "-y").code == 77
+    assert f"ended with 77, failed for 1 session ({command_line.ID})" in called().out
 
 
 def test_a_run_that_failed_says_for_which_sessions(home: Home) -> None:

@@ -71,7 +71,7 @@ def command(
         streams.write_lines(render_tidy.plan(planned))
         if not streams.confirmed():
             return
-    done = _with_passed_over(_done(settings, scope, plan, quiet=quiet), plan)
+    done = _with_those_in_use(_done(settings, scope, plan, quiet=quiet), plan)
     _tell(Tidied(done, before, gain.measured_all(), planned.free, need, _free()), as_json=as_json)
     if done.unlogged is not None:
         streams.warn(done.unlogged)
@@ -86,30 +86,33 @@ def _named(sessions: Sequence[str]) -> frozenset[Place] | None:
 
 
 def _done(settings: Settings, scope: Scope, planned: Report, *, quiet: bool) -> Report:
-    """Carry out what was shown, and nothing for sessions that were not."""
+    """Carry out what was shown, and nothing for sessions that were not.
+
+    What would fail is tried, too: the others may make room for it, and the log has it then.
+    """
     chosen = {
         outcome.where
         for stage in planned.stages
         for outcome in stage.outcomes
-        if outcome.where is not None and outcome.result == "planned"
+        if outcome.where is not None and outcome.result in {"planned", "failed"}
     }
     scope = replace(scope, only=frozenset(chosen))
     return run.execute(settings, time.time(), progress(quiet=quiet), scope, command="tidy")
 
 
-def _with_passed_over(done: Report, planned: Report) -> Report:
-    """Return what was done, and with it what the plan had passed over already."""
+def _with_those_in_use(done: Report, planned: Report) -> Report:
+    """Return what was done, and with it the sessions that the plan had found in use."""
     stages = [
         replace(
-            stage, outcomes=(*stage.outcomes, *(each for each in was.outcomes if _is_left(each)))
+            stage, outcomes=(*stage.outcomes, *(each for each in was.outcomes if _is_used(each)))
         )
         for stage, was in zip(done.stages, planned.stages, strict=True)
     ]
     return replace(done, stages=tuple(stages))
 
 
-def _is_left(outcome: Outcome) -> bool:
-    return outcome.result in {"in use", "failed"}
+def _is_used(outcome: Outcome) -> bool:
+    return outcome.result == "in use"
 
 
 def _tell(tidied: Tidied, *, as_json: bool) -> None:

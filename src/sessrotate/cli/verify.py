@@ -105,6 +105,7 @@ def _summary(holder: Holder, size: int) -> str:
             pruned = sum(each.pruned is not None for each in listed)
             many = common.count(len(listed) - pruned, "archived segment")
             live = "the live file is gone" if holder.is_gone else "the live file"
+            live = "the rest, put away" if holder.is_archived else live
             return f"{many} and {live}, {common.size(size)}: {_whole(pruned)}"
         case SegmentSet():
             pruned = sum(each.pruned is not None for each in holder.parts)

@@ -14,16 +14,19 @@ from sessrotate.clients.claude import client as claude
 from sessrotate.in_place import put_together, rewound, room
 from sessrotate.in_place.operations import RestoredError
 from sessrotate.in_place.outcome import Outcome, each, failure
+from sessrotate.in_place.room import NoRoomError
 from sessrotate.system import in_use
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from sessrotate.archive.place import Place
     from sessrotate.in_place import operations
     from sessrotate.in_place.outcome import Result
 
+
+_NEEDED: Final = "the new live file, or the largest segment compressed"
 
 _MIB: Final = 1 << 20
 
@@ -81,8 +84,8 @@ def rotate(
 ) -> Iterator[Outcome]:
     """Rotate sessions by `action`, and yield what became of each; sizes are of the live files.
 
-    Sessions that a client says it runs are passed over, unless `live`. In a plan, one for which
-    the disk has no room fails, as it would.
+    Sessions that a client says it runs are passed over, unless `live`. One for which the disk has
+    no room is tried again when the others have freed some. In a plan it fails, as it would.
     """
     sizes = dict(wanted)
     to_come: list[int] = []  # bytes of the disk that those before it are to gain, in a plan
@@ -104,7 +107,7 @@ def rotate(
             before, detail = before + done.together, "put together what its client trimmed"
         gained, disk = (done.disk.gain, done.disk.before) if done.disk is not None else (0, 0)
         if planned:
-            short = room.short(where.config, after, "the new live file", sum(to_come))
+            short = room.short(where.config, done.needs, _NEEDED, sum(to_come))
             if short is not None:
                 return failure(where, short)
             to_come.append(max(0, gained))
@@ -114,12 +117,29 @@ def rotate(
             where, result, before - after, after, gained, detail, disk=disk, segments=numbers
         )
 
-    for outcome in each(sizes, act, "rotate the session"):
-        if outcome.error is None or outcome.where is None:
+    for outcome in _twice_if_cramped(sizes, act):
+        yield _told(outcome, sizes)
+
+
+def _twice_if_cramped(
+    wanted: Iterable[Place], act: Callable[[Place], Outcome]
+) -> Iterator[Outcome]:
+    """Do something to each session, and once more to those for which there was no room."""
+    cramped: list[Place] = []
+    for outcome in each(wanted, act, "rotate the session"):
+        if outcome.where is not None and isinstance(outcome.error, NoRoomError):
+            cramped.append(outcome.where)
+        else:
             yield outcome
-        else:  # the swap may be done all the same
-            after = live_size(outcome.where, sizes[outcome.where])
-            yield replace(outcome, freed=sizes[outcome.where] - after, size=after)
+    yield from each(cramped, act, "rotate the session")
+
+
+def _told(outcome: Outcome, sizes: dict[Place, int]) -> Outcome:
+    """Return what became of a session; where it failed, the swap may be done all the same."""
+    if outcome.error is None or outcome.where is None:
+        return outcome
+    after = live_size(outcome.where, sizes[outcome.where])
+    return replace(outcome, freed=sizes[outcome.where] - after, size=after)
 
 
 def _left(where: Place, done: operations.Rotated, size: int) -> Outcome | None:

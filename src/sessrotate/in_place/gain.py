@@ -10,6 +10,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from sessrotate import fs
 from sessrotate.archive import place
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.claude import trim
@@ -31,6 +32,9 @@ WORTH: Final = 1024 * 1024
 BLOCK: Final = 4096
 """Bytes by which usual file systems allocate; of a file, half of the last one is empty."""
 
+
+_ASIDE: Final = 8 * BLOCK
+"""Bytes that notes, locks and manifests take meanwhile."""
 
 _LISTED: Final = 450
 """Bytes of a segment's line in the manifest, about."""
@@ -74,8 +78,24 @@ def expected(planned: RotationPlan, source: Source | None) -> int:
     spans = [planned.in_live(segment.span) for segment in planned.segments]
     new = 0 if planned.archived else 2 * BLOCK  # the archive's folder and its manifest
     # What the client left out as a hole is written out.
-    live = disk_use.allocated(os.fstat(source.fd)) - _blocks(planned.bytes_after)
+    live = disk_use.allocated(os.fstat(source.fd)) - blocks(planned.bytes_after)
     return live - _stored(source, spans, planned.codec) - new
+
+
+def needed(planned: RotationPlan, source: Source) -> int:
+    """Return about how many bytes have to be free for a rotation, at once.
+
+    First for the new live file. That costs nothing any more once the old one has lost its copy of
+    the tail; then for one segment after the other, compressed, of which each frees its part.
+    """
+    spans = [planned.in_live(segment.span) for segment in planned.segments]
+    largest = max(spans, key=lambda span: span.size, default=None)
+    least = planned.bytes_after + _ASIDE
+    free = fs.free_bytes(place.root())
+    if largest is None or free is None or free >= max(least, largest.size + _ASIDE):
+        return least
+    sealed = _stored(source, [largest], planned.codec)
+    return max(least, planned.carried_bytes + sealed + _ASIDE)
 
 
 def of_finishing(found: State) -> int:
@@ -114,6 +134,6 @@ def _stored(source: Source, spans: Sequence[Span], codec: Codec) -> int:
     return max(stored + len(spans) * BLOCK // 2, len(spans) * BLOCK) + len(spans) * _LISTED
 
 
-def _blocks(size: int) -> int:
+def blocks(size: int) -> int:
     """Return how many bytes of the disk a file of `size` bytes takes."""
     return -(-size // BLOCK) * BLOCK

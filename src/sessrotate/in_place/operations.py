@@ -62,8 +62,9 @@ class Rotated:
     `seconds` is how long a client would have had to wait, None if nothing was done: there was
     nothing to cut, too little to gain, or the `refusal`. `pending` says why the history is not
     sealed yet. `together` is how many bytes were, or are to be, put together first that its client
-    had trimmed. `disk` is what the session takes of the disk, None where nothing was, or is to be,
-    done. `gains_too_little`: less than was wanted.
+    had trimmed. `needs` is about how many bytes a planned one needs free. `disk` is what the
+    session takes of the disk, None where nothing was, or is to be, done. `gains_too_little`: less
+    than was wanted.
     """
 
     plan: RotationPlan
@@ -74,6 +75,7 @@ class Rotated:
     disk: DiskUse | None = None
     gains_too_little: bool = False
     together: int = 0
+    needs: int = 0
 
 
 def plan_session(
@@ -113,9 +115,17 @@ def plan_session(
             return Rotated(planned, recovery)
         before = gain.measured(where)
         after = before - gained - gain.expected(planned, found.live)
+        needs = together + gain.needed(planned, found.live)
     disk = DiskUse(before, after, is_estimated=True)
     too_little = not together and _is_too_little(planned, disk.gain, least)
-    return Rotated(planned, recovery, disk=disk, gains_too_little=too_little, together=together)
+    return Rotated(
+        planned,
+        recovery,
+        disk=disk,
+        gains_too_little=too_little,
+        together=together,
+        needs=needs,
+    )
 
 
 def rotate_session(

@@ -21,6 +21,10 @@ _FREES: Final = (
 )
 
 
+class NoRoomError(StorageError):
+    """The disk has no room for it now."""
+
+
 @contextmanager
 def told(doing: str, folder: Path, needed: Callable[[], int], what: str) -> Iterator[None]:
     """Say of a StorageError of a full disk how much room is missing.
@@ -41,13 +45,13 @@ def told(doing: str, folder: Path, needed: Callable[[], int], what: str) -> Iter
         free, missing = fs.free_bytes(folder), ""
         if free is not None and free < needs:
             missing = f", and {free:,} are free: make room for {needs - free:,} more"
-        raise StorageError(
+        raise NoRoomError(
             f"Cannot {doing}: {cause.strerror}. "
             f"It needs about {needs:,} bytes for {what}{missing}, then try again. {_FREES}"
         ) from cause
 
 
-def short(folder: Path, needs: int, what: str, to_come: int = 0) -> StorageError | None:
+def short(folder: Path, needs: int, what: str, to_come: int = 0) -> NoRoomError | None:
     """Return what to say of a plan that needs more bytes for `what` than the disk has, else None.
 
     `to_come` is how many bytes the disk of `folder` gains before.
@@ -56,7 +60,7 @@ def short(folder: Path, needs: int, what: str, to_come: int = 0) -> StorageError
     if free is None or free + to_come >= needs:
         return None
     missing = needs - free - to_come
-    return StorageError(
+    return NoRoomError(
         f"The disk has no room for it: {needs:,} bytes for {what}, and {free:,} are free. "
         f"Make room for {missing:,} more, then try again. {_FREES}"
     )

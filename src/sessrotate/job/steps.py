@@ -175,7 +175,8 @@ def _compressed_away(job: Job, where: Place, gained: int) -> Outcome:
     """Compress a session that was put away when the disk had no room for that."""
     if job.dry_run:
         detail = "put away, and not compressed yet"
-        return Outcome(where, "planned", gained, gained=gained, detail=detail)
+        disk = archive.measured(where)
+        return Outcome(where, "planned", gained, gained=gained, detail=detail, disk=disk)
     before = archive.measured(where)
     with job.progress("Compressing", 0) as compressing:
         archive.archive(where, job.wait, compressing)

@@ -119,8 +119,7 @@ def would(planned: Rotated, seconds: float, room: int | None) -> list[str]:
     copied = sum(part.span.size for part in plan.segments if part.index or plan.prefix)
     takes = 2 * seconds + (copied + plan.bytes_after) / _COPIED_PER_SECOND
     needs = f"Takes about {_duration(takes)} and up to {size(plan.room)} of free space meanwhile"
-    least = plan.room if plan.codec == "plain" else plan.bytes_after  # compressed, nobody knows
-    short = "; that is not enough to finish" if room is not None and room < least else ""
+    short = "; that is not enough to finish" if room is not None and room < planned.needs else ""
     free = "" if room is None else f"; {size(room)} are free{short}"
     return [
         f"{cut}, and the live file goes {change}.",

@@ -82,7 +82,11 @@ _CHANGED: Final[tuple[Result, ...]] = ("planned", "done")
 def plan(tidied: Tidied) -> Iterator[str]:
     """Yield what would be done: what, how much the disk gains, what stays, how to undo it."""
     if not tidied.changes:
-        yield f"Nothing to tidy: {_used(tidied.before)}, and no rotation of one would be worth it."
+        if any(each.result == "failed" for _, each in tidied.outcomes):
+            yield f"Nothing can be tidied now: {_used(tidied.before)}."
+        else:
+            used = _used(tidied.before)
+            yield f"Nothing to tidy: {used}, and no rotation of one would be worth it."
         yield from _left(tidied)
         return
     yield f"Tidying frees about {size(max(0, tidied.gained))} of the disk."
@@ -125,10 +129,15 @@ def done(tidied: Tidied) -> Iterator[str]:
         is_undone = tidied.report.unlogged is None and any(
             stage.step.name in _UNDONE and stage.count("done") for stage in tidied.report.stages
         )
-        undo = " `sessrotate restore --last-run` undoes that." if is_undone else ""
+        but = ", but for what was recovered" if _recovers(tidied) else ""
+        undo = f" `sessrotate restore --last-run` undoes that{but}." if is_undone else ""
         yield f"{text[0].upper()}{text[1:]}.{undo}"
     yield from _short(tidied)
     yield from _left(tidied)
+
+
+def _recovers(tidied: Tidied) -> bool:
+    return any(stage.step.name == "recover" for stage, _ in tidied.changes)
 
 
 def _used(taken: int) -> str:

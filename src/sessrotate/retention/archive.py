@@ -31,8 +31,7 @@ from sessrotate.errors import (
     printable,
     storage,
 )
-from sessrotate.in_place import homecoming, recover, room
-from sessrotate.in_place.gain import BLOCK
+from sessrotate.in_place import gain, homecoming, recover, room
 from sessrotate.in_place.obstacles import disk, disk_of, elsewhere, obstacles
 from sessrotate.model import Span
 from sessrotate.retention import archive_files, transaction
@@ -119,9 +118,11 @@ def expected(where: Place) -> tuple[int, int]:
         return 0, 0
     with storage("look at the session"), Source.itself(where.live) as source:
         size = source.size()
-        made = round(moved * estimate.compressed(source, [Span(0, size)]) / max(1, size))
-        taken = disk_use.of(*(where.live.parent / name for name in items))
-    return moved, taken - (-(-made // BLOCK) + _NEW) * BLOCK
+        share = estimate.compressed(source, [Span(0, size)]) / max(1, size)
+        paths = [where.live.parent / name for name in items]
+        made = sum(gain.blocks(round(share * each)) for each in archive_files.sizes(paths))
+        taken = disk_use.of(*paths)
+    return moved, taken - made - _NEW * gain.BLOCK
 
 
 def measured(where: Place) -> int:

@@ -74,11 +74,16 @@ def files(top: Path) -> Iterator[Entry]:
 
 def size(path: Path) -> int:
     """Return the bytes of a file, or of all files below a folder; 0 if there is nothing."""
-    if not os.path.lexists(path):
-        return 0
-    if path.is_dir():
-        return sum(entry.status.st_size for entry in files(path))
-    return path.lstat().st_size
+    return sum(sizes([path]))
+
+
+def sizes(paths: Iterable[Path]) -> Iterator[int]:
+    """Yield the bytes of each file, those below folders too; nothing of what is not there."""
+    for path in paths:
+        if path.is_dir():
+            yield from (entry.status.st_size for entry in files(path))
+        elif os.path.lexists(path):
+            yield path.lstat().st_size
 
 
 def write_note(place: Place, note: Note) -> None:
