@@ -18,6 +18,7 @@ from sessrotate.archive import trimmed as archive_trimmed
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.claude import trim
 from sessrotate.errors import InUseError, RefusedError, StorageError
+from sessrotate.in_place import seal
 from sessrotate.retention import archive
 from sessrotate.segments import scan
 from sessrotate.system.source import Source
@@ -96,6 +97,27 @@ def test_the_file_of_a_trim_that_came_too_late_for_a_line_gives_it(home: Home) -
     home.append(row(91))
     home.rotate()
     whole(home, DATA + row(90) + row(91))
+
+
+def test_a_kept_file_that_somebody_writes_to_at_last_stays(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = keep(home.live)
+    real = seal.finish
+
+    def finish(*given: Any) -> None:
+        with path.open("ab") as late:
+            late.write(row(90))
+        real(*given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(seal, "finish", finish)
+        home.rotate()
+    assert path.read_bytes().endswith(row(90))
+    with pytest.raises(RefusedError, match="does not go on from it for certain"):
+        home.rotate()
+    path.rename(home.config / "away")
+    assert home.stitched() == DATA
 
 
 def test_what_is_there_already_only_goes(home: Home) -> None:

@@ -10,7 +10,6 @@ go. Where it cannot be told for certain how files follow one another, all of the
 
 from __future__ import annotations
 
-import os
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import pairwise
@@ -21,7 +20,7 @@ from sessrotate.archive import state, trimmed
 from sessrotate.archive.intent import Intent, Mark, Swap
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.claude import trim
-from sessrotate.errors import RefusedError, printable, storage
+from sessrotate.errors import RefusedError, SessrotateError, printable, storage
 from sessrotate.in_place import room, seal, swap
 from sessrotate.in_place.obstacles import obstacles
 from sessrotate.model import Span
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
 
     from sessrotate.archive.place import Place
     from sessrotate.archive.state import State
+    from sessrotate.model import FileIdentity
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ def put_together(
         kept = look(found, stack)
         if kept is None:
             return 0
-        paths = [(source.path, fs.same_as(os.fstat(source.fd))) for source, _ in kept.parts]
+        files = [(source.path, source.identity()) for source, _ in kept.parts]
         if kept.at is not None:
             _swap(found, kept, wait, progress, live=live)
     with storage("put the session together"):
@@ -137,10 +137,20 @@ def put_together(
             seal.finish(place, wait, lambda _done: None)
             fs.remove_folder(place.archive)  # of a session that was never rotated
         # The newest first, each for good: those that are left are what the live file begins with.
-        for path, is_it in reversed(paths):
-            if is_it(path):
-                fs.remove_files(path.parent, [path.name])  # its folder is the client's
+        # One that somebody wrote to since stays, and all before it.
+        for path, was in reversed(files):
+            if not _is_unchanged(path, was):
+                break
+            fs.remove_files(path.parent, [path.name])  # its folder is the client's
     return kept.size
+
+
+def _is_unchanged(path: Path, was: FileIdentity) -> bool:
+    try:
+        with Source.inside(path.parent, path.name) as source:
+            return source.identity() == was
+    except SessrotateError:
+        return False
 
 
 def _swap(
