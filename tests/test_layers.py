@@ -30,13 +30,13 @@ PACKAGES: Final = {
     "in_place": "find archive segments clients parsing system fs",
     "reading": "find archive segments clients parsing system",
     "retention": "in_place find archive segments clients parsing system fs",
-    "reports": "retention.archive retention.compress in_place.gain in_place.rotate reading find "
-    "archive segments clients parsing system",
+    "reports": "retention.archive retention.compress in_place.gain in_place.room in_place.rotate "
+    "reading find archive segments clients parsing system",
     "hook": "in_place find archive segments clients parsing system fs",
     "job": "retention in_place find archive segments clients parsing system fs",
     "doctor": "hook job reports retention in_place find archive segments clients system",
     "automation": "hook job system",
-    "status": "hook job reports in_place archive clients",
+    "status": "hook job reports in_place archive clients system",
     "render": "automation status job retention reports in_place reading archive segments "
     "clients parsing",
     "export": "render reading clients parsing",

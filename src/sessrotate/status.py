@@ -8,21 +8,31 @@ Rule: what cannot be read counts nothing here: `doctor` and `tidy` say what is w
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from sessrotate.archive import restored
+from sessrotate import units
+from sessrotate.archive import place, restored
 from sessrotate.clients.claude import cleanup
-from sessrotate.errors import SessrotateError
+from sessrotate.errors import INTERRUPTED, SessrotateError
 from sessrotate.hook import installation
-from sessrotate.job import run, run_log, schedule
+from sessrotate.job import journal, run, run_log, schedule
+from sessrotate.job.run_log import LastRun
 from sessrotate.reports import on_disk
+from sessrotate.system import locks
 
 if TYPE_CHECKING:
     from sessrotate.in_place.operations import Progress
     from sessrotate.job.config.parse import Settings
-    from sessrotate.job.run_log import LastRun
     from sessrotate.reports.on_disk import OnDisk
+
+
+_LOGGED: Final = frozenset({"tidy", "run"})
+"""Commands whose runs are in the log."""
+
+_ROUNDED: Final = 1.0
+"""Seconds by which the times of the log and of the journal may be cut."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +82,14 @@ def _has_hook() -> bool:
 
 
 def _last() -> LastRun | None:
-    try:
-        return run_log.last()
-    except SessrotateError:
-        return None
+    """Return the last run; one that was killed is in no log, and the journal has what it did."""
+    logged = noted = None
+    with suppress(SessrotateError):
+        logged = run_log.last()
+    with suppress(SessrotateError):
+        noted = journal.last()
+    if noted is None or noted.command not in _LOGGED or locks.is_held(place.run_lock()):
+        return logged  # or a run goes on, and may end well
+    at = units.seconds(noted.at) or 0.0
+    ended = 0.0 if logged is None else (units.seconds(logged.at) or 0.0) + logged.seconds
+    return LastRun(noted.at, INTERRUPTED) if at > ended + _ROUNDED else logged

@@ -591,3 +591,23 @@ def test_rotated_or_not_list_and_archive_go_by_the_same_row(home: Home) -> None:
         assert ids("--older-than", older) == wanted
         told = called("archive", "--older-than", older, "--dry-run")
         assert (ID[:8] in told.out) is bool(wanted), told
+
+
+@pytest.mark.parametrize("padding", [20, 30_000], ids=["all of it in sight", "long"])
+def test_a_session_that_was_copied_under_another_name_is_called_the_same_once_it_is_rotated(
+    home: Home, padding: int
+) -> None:
+    copied = home.live.with_name(f"{OTHER}.jsonl")
+    copied.write_bytes(command_line.session(boundaries=3, rows=9, padding=padding))
+    home.live.unlink()
+
+    def seen() -> dict[str, Any]:
+        (found,) = listed()
+        return {name: found[name] for name in ("title", "started", "ended", "branch", "project")}
+
+    before = seen()
+    assert before["title"]
+    assert called("rotate", OTHER).code == 0
+    assert seen() == before
+    told = called("archive", "--older-than", "1m", "--dry-run", "--json").document()
+    assert [each["session"] for each in told["sessions"]] == [OTHER]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -9,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from sessrotate.archive import place
 from sessrotate.clients.claude import client as claude
-from sessrotate.in_place import operations
+from sessrotate.in_place import operations, seal
 from sessrotate.in_place.room import NoRoomError
 from sessrotate.job.run_log import LastRun
 from sessrotate.render import status as render_status
 from sessrotate.status import Status
+from sessrotate.system import locks, user_folders
 from support import command_line, homes
 from support.command_line import called, on_terminal
 from support.homes import Home, snapshot
@@ -172,6 +175,61 @@ def test_a_session_that_needs_the_room_of_later_ones_is_rotated_after_them(
     assert called("tidy", "-y").code == 0
     assert [tried[0], *sorted({*tried})] == [command_line.ID, *sorted({*tried})]
     assert tried.count(command_line.ID) == 2
+
+
+def test_what_was_interrupted_and_has_no_room_to_be_finished_is_no_gain(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(seal, "finish", killed)
+        with pytest.raises(KeyboardInterrupt):
+            home.rotate(codec="zstd")
+    assert re.search(r"To gain    about [34]\.\d MiB from 1 session", called().out)
+    monkeypatch.setattr("sessrotate.fs.free_bytes", lambda _folder: 4096)
+    said, dry = called().out, called("tidy", "-n")
+    assert f"To gain    nothing\n{said.splitlines()[2]}\nFailing    1 session (" in said
+    assert dry.code == 74
+    assert "bytes for the largest segment that is left, compressed, and 4,096 are" in dry.err
+
+
+def test_a_report_says_what_the_disk_has_no_room_for(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beside(home, DATA)
+    assert "no room" not in called("report", command_line.ID).out + called("report", "--all").out
+    monkeypatch.setattr("sessrotate.fs.free_bytes", lambda _folder: 1000)
+    lacks = called("report", command_line.ID, "--json").document()["room_missing_bytes"]
+    told = re.search(r"Make room for ([\d,]+) more", called("tidy", "-n", command_line.ID).err)
+    assert told is not None
+    assert lacks == int(told[1].replace(",", ""))
+    said = called("report", command_line.ID).out
+    assert re.search(r"no room for that: free [\d.]+ KiB more first", said)
+    said = called("report", "--all").out
+    assert "The disk has no room for 2 of them now: `sessrotate tidy -n`" in said
+
+
+@pytest.mark.usefixtures("home")
+def test_a_run_that_was_killed_was_no_run_that_went_well() -> None:
+    assert called("tidy", "--yes").code == 0
+    assert called().out.splitlines()[4].endswith(", done")
+    user_folders.log_file().unlink()
+    assert "interrupted: `sessrotate tidy` goes on" in called().out
+    locking = locks.only_run(place.run_lock())
+    with locking:
+        assert "so far" in called().out
+
+
+def test_a_file_with_two_names_among_the_sessions_is_on_the_disk_once(home: Home) -> None:
+    def listed() -> list[int]:
+        return [each["disk_bytes"] for each in json.loads(called("list", "--json").out)]
+
+    before = listed()
+    os.link(home.live, home.live.with_name("b0000000-0000-4000-a000-00000000000b.jsonl"))
+    assert len(listed()) == len(before) + 1
+    assert sum(listed()) == sum(before)
 
 
 def test_what_tidying_failed_for_is_in_the_last_run(home: Home) -> None:

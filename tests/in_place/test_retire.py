@@ -124,7 +124,7 @@ def test_the_room_is_named_before_anything_is_written(
     shown = called("restore", ID, "--dry-run")
     assert shown.code == 74
     assert "keeps its own bytes" in shown.out
-    assert f"needs {len(DATA):,} bytes" in shown.err
+    assert f"no room for it: {len(DATA):,} bytes for the whole history" in shown.err
     assert_one_sentence(called("restore", ID), 74)
     assert snapshot(home.config) == before
 

@@ -133,7 +133,7 @@ def test_a_disk_without_room_for_the_live_file_is_said_with_what_is_missing(smal
         r"sessrotate: Cannot rotate the session: No space left on device\. It needs about ([\d,]+) "
         r"bytes for the new live file, and ([\d,]+) are free: make room for ([\d,]+) more, then "
         r"try again\. A smaller session needs less, and `sessrotate prune --all --empty-trash "
-        r"--grace 0` frees what is in the trash\.\n",
+        r"--grace 0` empties the trash\.\n",
         ended.err,
     )
     assert found is not None, ended.err

@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 
     from sessrotate.in_place.outcome import Outcome
     from sessrotate.job.config.parse import Settings
+    from sessrotate.job.job import Job
     from sessrotate.job.run import Report
-    from sessrotate.job.steps import Job, Step
+    from sessrotate.job.steps import Step
 
 DATA: Final = command_line.session(boundaries=4)
 NOW: Final = 1_800_000_000.0

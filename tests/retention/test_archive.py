@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import json
 import os
+import random
+import re
 import threading
 import time
 from contextlib import suppress
@@ -426,8 +428,9 @@ def test_a_live_file_begun_anew_is_noticed_by_everybody(home: Home) -> None:
         home.stitched()
     with pytest.raises(RefusedError, match="appeared while"):
         archive.archive(home.where, 1)
-    with pytest.raises(RefusedError, match="sessrotate restore"):
+    with pytest.raises(RefusedError, match=r"appeared while .* rename it, and `restore` brings"):
         home.rotate(adopt=True)
+    assert "appeared while" in command_line.called("tidy", "-n", ID).err
     assert archive.wanted(0, None, THEN * 2) == [place.of_live(home.live.parent / f"{OTHER}.jsonl")]
 
 
@@ -705,11 +708,60 @@ def test_what_a_full_disk_left_plain_is_seen_and_compressed_by_the_next_run(home
         with pytest.raises(StorageError):
             archive.archive(home.where, 1)
     assert "put away, and not compressed yet" in command_line.called("run", "--dry-run").out
+    (finding,) = doctor.findings()
+    assert finding.kind == "interrupted"
+    assert f"is not compressed yet: `sessrotate archive {ID}` does that" in finding.detail
+    assert f"`sessrotate archive {ID}` compresses it" in command_line.called("compress", ID).err
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fs, "free_bytes", lambda _folder: 7)
+        for words in (("archive", "-n", ID), ("tidy", "-n"), ("run", "-n")):
+            planned = command_line.called(*words)
+            assert planned.code == 74
+            assert re.search(r"for the compressed live file, and 7 are free", planned.err)
     assert f"{ID}.jsonl" in away(home)
     assert "KiB freed on disk" in command_line.called("run").out
     assert f"{ID}.jsonl.zst" in away(home)
     assert home.stitched() == data
     assert "Nothing to do." in command_line.called("run").out
+
+
+def test_a_plan_of_archiving_counts_the_room_that_those_before_it_free(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noise = random.Random(1).randbytes(150_000).hex()
+    home.append(row(95, pad=noise))
+    small = home.live.with_name("b0000000-0000-4000-a000-00000000000b.jsonl")
+    command_line.write(small, row(96, pad="p" * 900_000))
+    need = 200_000  # the noise needs more, and the other frees it
+
+    def sizes(words: list[str]) -> list[str]:
+        found = command_line.called("archive", "-n", "--json", *words).document()
+        return [each["result"] for each in found["sessions"]]
+
+    monkeypatch.setattr(fs, "free_bytes", lambda _folder: need // 2)
+    assert sizes([ID, small.stem]) == ["failed", "planned"]
+    assert sizes([small.stem, ID]) == ["planned", "planned"]
+
+
+def test_of_sessions_to_be_unpacked_only_those_are_planned_for_which_there_is_room(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home.append(row(95, pad="p" * 300_000))
+    small = home.live.with_name("b0000000-0000-4000-a000-00000000000b.jsonl")
+    command_line.write(small, row(96, pad="p" * 300_000))
+    assert command_line.called("archive", "-y", ID, small.stem).code == 0
+
+    def planned(*words: str) -> command_line.Ended:
+        return command_line.called("restore", "-n", *words)
+
+    monkeypatch.setattr(fs, "free_bytes", lambda _folder: 290_000)
+    assert planned(small.stem).code == 74
+    assert "for what is unpacked, and 290,000 are free" in planned(small.stem).err
+    monkeypatch.setattr(fs, "free_bytes", lambda _folder: 400_000)
+    assert planned(small.stem).code == 0
+    assert planned(small.stem, ID).code == 74
+    monkeypatch.setattr(fs, "free_bytes", lambda _folder: 50_000_000)
+    assert planned(small.stem, ID).code == 0
 
 
 def test_a_full_disk_leaves_the_plain_files_and_the_next_run_compresses(home: Home) -> None:
@@ -731,7 +783,7 @@ def test_a_full_disk_leaves_the_plain_files_and_the_next_run_compresses(home: Ho
     assert f"{ID}.jsonl.zst" in away(home)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fs, "free_bytes", lambda _path: 1000)
-        unchanged(home, StorageError, "1,000 are free: nothing was changed", away=True)
+        unchanged(home, StorageError, "what is unpacked, and 1,000 are free", away=True)
     unarchive.unarchive(home.where, 1)
     assert whole(home) == before
 

@@ -148,10 +148,10 @@ def test_what_somebody_is_at_work_on_is_not_called_interrupted(
         with pytest.raises(Killed):
             home.rotate()
     with locks.alone(home.where, 0):
-        assert locks.is_held(home.where)
+        assert locks.is_held(home.where.lock)
         assert called("verify", ID).code == 0
         assert called("doctor").code == 0
-    assert not locks.is_held(home.where)
+    assert not locks.is_held(home.where.lock)
     ended = called("verify", ID)
     assert (ended.code, "was interrupted" in ended.out) == (1, True)
     assert called("doctor").code == 1

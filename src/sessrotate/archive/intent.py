@@ -20,6 +20,8 @@ from sessrotate.segments.header import is_count
 from sessrotate.system.digest import Fingerprint, is_digest
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from sessrotate.segments.manifest import Manifest
 
 FORMAT: Final = 1
@@ -46,9 +48,16 @@ class Mark:
     @classmethod
     def of(cls, data: bytes) -> Mark:
         """Return the mark of these bytes."""
-        fingerprint = Fingerprint()
-        fingerprint.update(data)
-        return cls(len(data), fingerprint.digest)
+        return cls.of_pieces([data])
+
+    @classmethod
+    def of_pieces(cls, pieces: Iterable[bytes | memoryview]) -> Mark:
+        """Return the mark of bytes that come in pieces, each valid until the next."""
+        fingerprint, size = Fingerprint(), 0
+        for piece in pieces:
+            fingerprint.update(piece)
+            size += len(piece)
+        return cls(size, fingerprint.digest)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,12 +13,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from sessrotate.archive.intent import HEAD
+from sessrotate.archive.intent import HEAD, Mark
 from sessrotate.model import Span
-from sessrotate.system.digest import Fingerprint
 
 if TYPE_CHECKING:
-    from sessrotate.archive.intent import Mark, Swap
+    from collections.abc import Iterable
+
+    from sessrotate.archive.intent import Swap
     from sessrotate.system.source import Source
 
 _PIECE: Final = 256 * 1024
@@ -112,10 +113,20 @@ def is_at(source: Source, offset: int, mark: Mark) -> bool:
     """Tell whether the bytes of a mark stand at this offset."""
     if source.size() < offset + mark.size:
         return False
-    found = Fingerprint()
-    for piece in source.pieces(Span(offset, offset + mark.size)):
-        found.update(piece)
-    return found.digest == mark.digest
+    return Mark.of_pieces(source.pieces(Span(offset, offset + mark.size))) == mark
+
+
+def begins_with(source: Source, parts: Iterable[tuple[Source, Span]]) -> bool:
+    """Tell whether a file begins with these parts of others, one behind the other."""
+    at, size = 0, source.size()
+    for other, span in parts:
+        if size - at < span.size or other.size() < span.end:
+            return False
+        for piece in other.pieces(span):
+            if source.read_at(at, len(piece)) != piece:
+                return False
+            at += len(piece)
+    return True
 
 
 def _common_lines(pack: Source, start: int, live: Source, other: int) -> int:

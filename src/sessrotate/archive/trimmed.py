@@ -14,6 +14,7 @@ from hashlib import blake2b
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
+from sessrotate.archive import late_lines
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.claude import trim
 from sessrotate.clients.claude.rows import turn_of
@@ -55,7 +56,9 @@ def goes_on_at(old: Source, new: Source) -> int | None:
         return None
     at, seen = compared
     left = trim.left(old, boundaries, seen)
-    return at if left is not None and _begins_with(new, old, left) == at else None
+    if left is None or sum(span.size for span in left) != at:
+        return None
+    return at if late_lines.begins_with(new, [(old, span) for span in left]) else None
 
 
 def told(kept: Sequence[Path], session: str) -> Problem:
@@ -67,19 +70,6 @@ def told(kept: Sequence[Path], session: str) -> Problem:
         f"{printable(str(kept[0].parent))}: `sessrotate rotate {printable(session)}` puts it "
         "together.",
     )
-
-
-def _begins_with(new: Source, old: Source, spans: list[Span]) -> int | None:
-    """Return how many bytes these parts of `old` have, if `new` begins with them."""
-    at, size = 0, sum(span.size for span in spans)
-    if size > new.size():
-        return None
-    for span in spans:
-        for piece in old.pieces(span):
-            if new.read_at(at, len(piece)) != piece:
-                return None
-            at += len(piece)
-    return at
 
 
 def _compared(old: Source, new: Source, cut: int) -> tuple[int, int] | None:

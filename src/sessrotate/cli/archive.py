@@ -12,14 +12,14 @@ from sessrotate import find, names
 from sessrotate.cli import streams
 from sessrotate.cli.options import DryRun, Json, ManySessions, Quiet, Wait, Yes, aged, one_of
 from sessrotate.errors import WrongUsageError, printable
-from sessrotate.in_place import outcome
+from sessrotate.in_place import outcome, room
 from sessrotate.in_place.outcome import Outcome, each
 from sessrotate.job import journal
 from sessrotate.render import archive as render_archive
 from sessrotate.retention import archive, compress
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from sessrotate.archive.place import Place
 
@@ -69,7 +69,7 @@ def command(
         return
     name = "archive" if older_than is None else "archive --older-than"
     kept = journal.begin(name, is_kept=is_bulk and not dry_run)
-    became = each(wanted, _planned if dry_run else act, "archive the session")
+    became = _plans(wanted) if dry_run else each(wanted, act, "archive the session")
     outcomes = [*kept.noting("archive", became)]
     streams.complain_of(kept.failure)
     if as_json:
@@ -81,12 +81,21 @@ def command(
     raise typer.Exit(outcome.exit_code(outcomes, in_use_counts=bool(sessions)))
 
 
-def _planned(where: Place) -> Outcome:
-    moved, gained = archive.expected(where)
-    disk = archive.measured(where)
-    if not moved and (gained := archive.left_plain(where)) <= 0:
-        return _nothing(where)
-    return Outcome(where, "planned", moved, archive.stored(where), gained=gained, disk=disk)
+def _plans(wanted: Sequence[Place]) -> Iterator[Outcome]:
+    """Yield what would become of each session; the room that those before it free counts."""
+    to_come = 0
+
+    def plan(where: Place) -> Outcome:
+        nonlocal to_come
+        expected, disk = archive.expected(where), archive.measured(where)
+        if not (expected.moved or expected.gained):
+            return _nothing(where)
+        room.check(where.config, expected.need, to_come)
+        to_come += max(0, expected.gained)
+        size = max(0, (expected.moved or archive.stored(where)) - max(0, expected.gained))
+        return Outcome(where, "planned", expected.moved, size, gained=expected.gained, disk=disk)
+
+    return each(wanted, plan, "archive the session")
 
 
 def _nothing(where: Place) -> Outcome:
@@ -98,6 +107,5 @@ def _is_agreed(wanted: Sequence[Place], *, as_json: bool) -> bool:
     """Show a person what would be done, and ask."""
     if as_json:
         raise WrongUsageError("Cannot ask with --json: pass --yes, or preview with --dry-run.")
-    shown = [*each(wanted, _planned, "archive the session")]
-    streams.write(render_archive.outcomes(shown, dry_run=True))
+    streams.write(render_archive.outcomes([*_plans(wanted)], dry_run=True))
     return streams.confirmed()

@@ -10,11 +10,11 @@ import typer
 from sessrotate.cli import archives, streams
 from sessrotate.cli.options import DryRun, Every, Json, ManySessions, Quiet, Wait, whole
 from sessrotate.errors import DamagedError, SessrotateError
-from sessrotate.in_place import gain
+from sessrotate.in_place import gain, room
 from sessrotate.in_place.outcome import Outcome
 from sessrotate.job import journal
 from sessrotate.render import archive as render_archive
-from sessrotate.retention import compress
+from sessrotate.retention import archive, compress
 from sessrotate.system import zstd
 
 
@@ -44,7 +44,9 @@ def command(
         try:
             planned = compress.plan(where)
             if dry_run:
-                done.append(replace(planned, gained=compress.expected(where)[1]))
+                expected = compress.expected(where)
+                room.check(where.archive, expected.need, sum(each.gained for each in done))
+                done.append(replace(planned, gained=expected.gained))
             else:
                 with streams.progress("Compressing", planned.before, quiet=quiet) as progress:
                     before = gain.measured(where)
@@ -57,6 +59,8 @@ def command(
             errors += [DamagedError(problem) for problem in done[-1].problems]
             if not as_json and (done[-1].segments or not every):  # of all, most need nothing
                 streams.write(render_archive.compressed(done[-1], dry_run=dry_run))
+            if archive.left_plain(where).gained:
+                streams.message(render_archive.left_plain(where.session))
     if as_json:
         streams.write(render_archive.compressed_json(done, dry_run=dry_run))
     elif every and (done or not errors):

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from sessrotate.in_place.outcome import Outcome
     from sessrotate.job.journal import Run
     from sessrotate.job.last_run import Undo
-    from sessrotate.retention.restore import Wanted, WayBack
+    from sessrotate.retention.restore import Wanted
+    from sessrotate.retention.way_back import WayBack
 
 
 def command(
@@ -213,7 +214,7 @@ def _planned(undo: Undo, how: _How, plans: dict[Place, WayBack], *, is_named: bo
         plan = _prepared(where, wanted, how)
         if plan.refusal is not None and is_named:
             raise plan.refusal
-        restore.check_room(plan)
+        restore.check_room(plan, sum(each.takes for each in plans.values()))
         plans[where] = plan
         return _with(plan.outcome("planned"), undo.said)
 

@@ -17,7 +17,7 @@ from sessrotate.errors import WrongUsageError
 from sessrotate.in_place import gain
 from sessrotate.job import run
 from sessrotate.job.config import file as config_file
-from sessrotate.job.steps import Scope
+from sessrotate.job.job import Scope
 from sessrotate.render import run as render_run
 from sessrotate.render import tidy as render_tidy
 from sessrotate.render.tidy import Tidied

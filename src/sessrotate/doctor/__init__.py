@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 
 from sessrotate import names
 from sessrotate.archive import (
-    archived_file,
     archiveless,
     continued,
     copies,
@@ -28,17 +27,16 @@ from sessrotate.archive import (
     state,
 )
 from sessrotate.clients.claude import client as claude
-from sessrotate.doctor import cut, gone, strangers
+from sessrotate.doctor import cut, gone, put_away, strangers
 from sessrotate.doctor.settings import Setting, settings
 from sessrotate.errors import (
     DamagedError,
-    RequestError,
     SessrotateError,
     WrongUsageError,
     printable,
 )
 from sessrotate.hook import installation, notes
-from sessrotate.in_place import aside, clock_check, recover, rewound, swap, waiting
+from sessrotate.in_place import aside, clock_check, recover, rewound, waiting
 from sessrotate.in_place.obstacles import disk
 from sessrotate.job import run_log, schedule
 from sessrotate.job.config import file as config_file
@@ -241,7 +239,7 @@ def _look(where: Place) -> Iterator[tuple[str, str]]:
 def _standing(where: Place, found: State) -> Iterator[tuple[str, str]]:
     todo, session = recover.plan(found), printable(where.session)
     if todo.sentence:
-        if locks.is_held(where):
+        if locks.is_held(where.lock):
             return  # nothing is interrupted: somebody is at work on it
         command = "rotate" if found.intent is None else found.intent.finished_by
         now = f"To do that now: `sessrotate {command} {session}`."
@@ -305,24 +303,11 @@ def _sealed(where: Place) -> Iterator[tuple[str, str]]:
 
 def _away(found: State) -> Iterator[tuple[str, str]]:
     """Yield what is wrong with an archived session."""
-    where, note = found.place, archived_file.note(found.place)
-    name = printable(where.session)
-    is_half = note is None or note.standing != "archived"
-    try:
-        archived_file.check_single(where) if is_half else archived_file.check_away(where)
-    except RequestError as error:
-        yield "doubled", str(error)
-        return
-    if is_half or any(map(swap.is_leftover, found.listing)):
-        yield (
-            "interrupted",
-            (
-                "Archiving was interrupted: finish with `sessrotate archive "
-                f"{name}`, or undo it with `sessrotate restore {name}`."
-            ),
-        )
+    told = put_away.told(found)
+    if told is not None:
+        yield told
     else:
-        yield from _sealed(where)
+        yield from _sealed(found.place)
 
 
 def _obstacles() -> Iterator[Finding]:

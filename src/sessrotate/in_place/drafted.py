@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from sessrotate import names, platforms
 from sessrotate.archive.continued import first_line
 from sessrotate.archive.intent import Mark
-from sessrotate.archive.late_lines import is_at
+from sessrotate.archive.late_lines import begins_with, is_at
 from sessrotate.model import Span
 from sessrotate.segments import live_header
 from sessrotate.system import lease
@@ -65,12 +65,7 @@ def is_superfluous(live: Source | None, pack: Source) -> bool:
 
 def is_beginning(one: Source | None, other: Source, size: int) -> bool:
     """Tell whether both files have so many bytes, and begin with the same."""
-    if one is None or min(one.size(), other.size()) < size:
-        return False
-    span = Span(0, size)
-    return all(
-        here == there for here, there in zip(one.pieces(span), other.pieces(span), strict=True)
-    )
+    return one is not None and begins_with(other, [(one, Span(0, size))])
 
 
 def _is_ours(found: State, begun: Intent, draft: Source) -> bool:

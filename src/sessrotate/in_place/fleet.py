@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from sessrotate.in_place.outcome import Result
 
 
-_NEEDED: Final = "the new live file, or the largest segment compressed"
-
 _MIB: Final = 1 << 20
 
 
@@ -80,15 +78,20 @@ def leads(wanted: list[tuple[Place, int]]) -> dict[Place, str]:
 
 
 def rotate(
-    wanted: list[tuple[Place, int]], action: Callable[[Place], operations.Rotated], *, live: bool
+    wanted: list[tuple[Place, int]],
+    action: Callable[[Place], operations.Rotated],
+    *,
+    live: bool,
+    to_come: int = 0,
 ) -> Iterator[Outcome]:
     """Rotate sessions by `action`, and yield what became of each; sizes are of the live files.
 
     Sessions that a client says it runs are passed over, unless `live`. One for which the disk has
-    no room is tried again when the others have freed some. In a plan it fails, as it would.
+    no room is tried again when the others have freed some. In a plan it fails, as it would;
+    `to_come` is how many bytes the disk is to gain before.
     """
     sizes = dict(wanted)
-    to_come: list[int] = []  # bytes of the disk that those before it are to gain, in a plan
+    gains = [to_come]  # bytes of the disk that are to be gained before it, in a plan
 
     def act(where: Place) -> Outcome:
         before = sizes[where]
@@ -107,10 +110,8 @@ def rotate(
             before, detail = before + done.together, "put together what its client trimmed"
         gained, disk = (done.disk.gain, done.disk.before) if done.disk is not None else (0, 0)
         if planned:
-            short = room.short(where.config, done.needs, _NEEDED, sum(to_come))
-            if short is not None:
-                return failure(where, short)
-            to_come.append(max(0, gained))
+            room.check(where.config, done.need, sum(gains))
+            gains.append(max(0, gained))
         result: Result = "planned" if planned else "done"
         numbers = tuple(segment.index for segment in done.plan.segments)
         return Outcome(

@@ -14,6 +14,7 @@ from sessrotate import fs
 from sessrotate.archive import place
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.claude import trim
+from sessrotate.in_place.room import NOTHING, Need
 from sessrotate.system import disk_use
 
 if TYPE_CHECKING:
@@ -38,6 +39,18 @@ _ASIDE: Final = 8 * BLOCK
 
 _LISTED: Final = 450
 """Bytes of a segment's line in the manifest, about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What a plan says of the disk, in bytes: what is moved or freed, and about what it gains.
+
+    `need` is what has to be free before.
+    """
+
+    moved: int = 0
+    gained: int = 0
+    need: Need = NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,37 +95,44 @@ def expected(planned: RotationPlan, source: Source | None) -> int:
     return live - _stored(source, spans, planned.codec) - new
 
 
-def needed(planned: RotationPlan, source: Source) -> int:
-    """Return about how many bytes have to be free for a rotation, at once.
+def needed(planned: RotationPlan, source: Source) -> Need:
+    """Return about what has to be free for a rotation, at once.
 
     First for the new live file. That costs nothing any more once the old one has lost its copy of
     the tail; then for one segment after the other, compressed, of which each frees its part.
     """
+    what = "the new live file, or the largest segment compressed"
     spans = [planned.in_live(segment.span) for segment in planned.segments]
     largest = max(spans, key=lambda span: span.size, default=None)
     least = planned.bytes_after + _ASIDE
     free = fs.free_bytes(place.root())
     if largest is None or free is None or free >= max(least, largest.size + _ASIDE):
-        return least
+        return Need(least, what)
     sealed = _stored(source, [largest], planned.codec)
-    return max(least, planned.carried_bytes + sealed + _ASIDE)
+    return Need(max(least, planned.carried_bytes + sealed + _ASIDE), what)
 
 
-def of_finishing(found: State) -> int:
-    """Return about how many bytes the disk gains when an interrupted rotation is finished.
+def of_finishing(found: State) -> Forecast:
+    """Return about what the disk gains when an interrupted rotation is finished.
 
-    What it replaced goes, and what of that is not sealed yet takes its place in the archive. Reads
-    samples. 0 where nothing was replaced, or by a restoration.
+    What it replaced goes, and what of that is not sealed yet takes its place in the archive, one
+    segment after the other. Reads samples. Nothing where nothing was replaced, or by a restoration.
     """
     begun, pack = found.intent, found.pack
     if begun is None or pack is None or begun.operation != "rotate" or found.deed != "finish":
-        return 0
+        return Forecast()
     new = begun.manifest.segments[begun.first :]
     spans = [
         begun.in_pack(each.segment.span) for each in new if each.segment.index not in found.sealed
     ]
-    stored = _stored(pack, spans, new[-1].codec) if spans else 0
-    return disk_use.of(found.place.pack) - stored
+    if not spans:
+        return Forecast(gained=disk_use.of(found.place.pack))
+    codec = new[-1].codec
+    largest = _stored(pack, [max(spans, key=lambda span: span.size)], codec)
+    return Forecast(
+        gained=disk_use.of(found.place.pack) - _stored(pack, spans, codec),
+        need=Need(largest + _ASIDE, "the largest segment that is left, compressed"),
+    )
 
 
 def of_kept(kept: Kept) -> int:

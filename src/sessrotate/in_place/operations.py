@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from sessrotate.archive import copies, found_files, place, restored, state
+from sessrotate.archive import archived_file, copies, found_files, place, restored, state
 from sessrotate.errors import (
     DamagedError,
     RefusedError,
@@ -34,6 +34,7 @@ from sessrotate.in_place import (
     seal,
 )
 from sessrotate.in_place.gain import DiskUse
+from sessrotate.in_place.room import NOTHING, Need
 from sessrotate.in_place.seal import NotQuietError
 
 if TYPE_CHECKING:
@@ -62,9 +63,9 @@ class Rotated:
     `seconds` is how long a client would have had to wait, None if nothing was done: there was
     nothing to cut, too little to gain, or the `refusal`. `pending` says why the history is not
     sealed yet. `together` is how many bytes were, or are to be, put together first that its client
-    had trimmed. `needs` is about how many bytes a planned one needs free. `disk` is what the
-    session takes of the disk, None where nothing was, or is to be, done. `gains_too_little`: less
-    than was wanted.
+    had trimmed. `need` is what has to be free for a planned one. `disk` is what the session takes
+    of the disk, None where nothing was, or is to be, done. `gains_too_little`: less than was
+    wanted.
     """
 
     plan: RotationPlan
@@ -75,7 +76,7 @@ class Rotated:
     disk: DiskUse | None = None
     gains_too_little: bool = False
     together: int = 0
-    needs: int = 0
+    need: Need = NOTHING
 
 
 def plan_session(
@@ -102,7 +103,8 @@ def plan_session(
         _check_here(there)
         kept = put_together.look(there, stack)
         together, gained = (0, 0) if kept is None else (kept.size, gain.of_kept(kept))
-        recovery = replace(recover.plan(there), gained=gain.of_finishing(there))
+        finishing = gain.of_finishing(there)
+        recovery = replace(recover.plan(there), gained=finishing.gained)
         found = rebuild_manifest.as_if(there) if recovery.deed == "rebuild" else there
         size = found.live.size() if found.live is not None else 0
         with progress("Reading", size) as reading:
@@ -115,7 +117,9 @@ def plan_session(
             return Rotated(planned, recovery)
         before = gain.measured(where)
         after = before - gained - gain.expected(planned, found.live)
-        needs = together + gain.needed(planned, found.live)
+        need = gain.needed(planned, found.live)
+        need = replace(need, size=together + need.size)
+        need = max(need, finishing.need, key=lambda each: each.size)
     disk = DiskUse(before, after, is_estimated=True)
     too_little = not together and _is_too_little(planned, disk.gain, least)
     return Rotated(
@@ -124,7 +128,7 @@ def plan_session(
         disk=disk,
         gains_too_little=too_little,
         together=together,
-        needs=needs,
+        need=need,
     )
 
 
@@ -175,8 +179,7 @@ def rotate_session(
                     room.told(
                         "rotate the session",
                         home.archive,
-                        lambda: planned.bytes_after,
-                        "the new live file",
+                        lambda: Need(planned.bytes_after, "the new live file"),
                     ),
                     progress("Checking", planned.end) as checking,
                 ):
@@ -257,6 +260,7 @@ def _check_wanted(where: Place, *, by_itself: bool) -> None:
 def _check_here(found: State) -> None:
     """Raise RefusedError if the session is archived: nothing of it is where its client looks."""
     if found.is_archived:
+        archived_file.check_single(found.place)
         name = printable(found.place.session)
         raise RefusedError(f"{name} is archived: put it back with `sessrotate restore {name}`.")
     copies.check_unmoved(found.place)

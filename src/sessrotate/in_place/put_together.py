@@ -16,13 +16,14 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from sessrotate import fs
-from sessrotate.archive import state, trimmed
+from sessrotate.archive import late_lines, state, trimmed
 from sessrotate.archive.intent import Intent, Mark, Swap
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.claude import trim
 from sessrotate.errors import RefusedError, SessrotateError, printable, storage
 from sessrotate.in_place import room, seal, swap
 from sessrotate.in_place.obstacles import obstacles
+from sessrotate.in_place.room import Need
 from sessrotate.model import Span
 from sessrotate.segments.manifest import Manifest
 from sessrotate.system import in_use
@@ -30,7 +31,7 @@ from sessrotate.system.digest import Fingerprint
 from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from pathlib import Path
 
     from sessrotate.archive.place import Place
@@ -83,7 +84,7 @@ def look(found: State, stack: ExitStack) -> Kept | None:
     parts = tuple(
         (source, Span(start, source.size())) for source, start in zip(files, starts, strict=True)
     )
-    if _has_all(found.live, parts):
+    if late_lines.begins_with(found.live, parts):
         return Kept(parts, found.live, None)
     return Kept(parts, found.live, _follows(files[-1], found.live, found.place))
 
@@ -98,19 +99,6 @@ def _follows(old: Source, new: Source, place: Place) -> int:
             f"{printable(place.session)}` goes on without it."
         )
     return at
-
-
-def _has_all(live: Source, parts: Sequence[tuple[Source, Span]]) -> bool:
-    """Tell whether the live file begins with all that was kept: it was put together before."""
-    if live.size() < sum(span.size for _, span in parts):
-        return False
-    at = 0
-    for source, span in parts:
-        for piece in source.pieces(span):
-            if live.read_at(at, len(piece)) != piece:
-                return False
-            at += len(piece)
-    return True
 
 
 def put_together(
@@ -173,8 +161,7 @@ def _swap(
         room.told(
             "put the session together",
             place.archive,
-            lambda: kept.size + was.size - (kept.at or 0),
-            "the whole live file",
+            lambda: Need(kept.size + was.size - (kept.at or 0), "the whole live file"),
         ),
         storage("put the session together"),
         swap.undone_unless_swapped(place, old),
@@ -206,7 +193,7 @@ def _write(found: State, kept: Kept, draft: fs.Draft, progress: Callable[[int], 
         operation="rotate",
         swap=Swap(
             # Both may begin with the same header and rows: the new one is told by all of it.
-            old=_mark(old, at),
+            old=Mark.of_pieces(old.pieces(Span(0, at))),
             new=Mark(kept.size, whole.digest),
             cut=at,
             prefix=kept.size,
@@ -215,10 +202,3 @@ def _write(found: State, kept: Kept, draft: fs.Draft, progress: Callable[[int], 
         first=len(manifest.segments),
         manifest=manifest,
     )
-
-
-def _mark(source: Source, size: int) -> Mark:
-    found = Fingerprint()
-    for piece in source.pieces(Span(0, size)):
-        found.update(piece)
-    return Mark(size, found.digest)

@@ -18,12 +18,12 @@ from sessrotate.errors import (
     DamagedError,
     InUseError,
     RefusedError,
-    StorageError,
     printable,
     storage,
 )
-from sessrotate.in_place import swap
+from sessrotate.in_place import room, swap
 from sessrotate.in_place.obstacles import obstacles
+from sessrotate.in_place.room import Need
 from sessrotate.model import Span
 from sessrotate.segments import load
 from sessrotate.segments.segment_set import HARMLESS, body
@@ -43,14 +43,17 @@ if TYPE_CHECKING:
 class RestorePlan:
     """A whole restoration, decided and not yet done.
 
-    `tail` is what the live file has, in bytes, None if it is gone; `pending`, when it was carried
-    out, why the archive is still there, None if it is not.
+    `place` is the session's. `tail` is what the live file has, in bytes, None if it is gone; `free`
+    is what the disk has, None if nobody can tell. `pending`, when it was carried out, is why the
+    archive is still there, None if it is not.
     """
+
+    place: Place
 
     manifest: Manifest
     prefix: int
     tail: int | None
-    room: int | None
+    free: int | None
     pending: str | None = None
 
     @property
@@ -60,6 +63,11 @@ class RestorePlan:
         The archive keeps its own until the trash is emptied.
         """
         return self.manifest.source_bytes + (self.tail or 0)
+
+    @property
+    def need(self) -> Need:
+        """What has to be free."""
+        return Need(self.size, "the whole history, since the archive keeps its own in the trash")
 
 
 def prepare(found: State) -> RestorePlan | None:
@@ -85,17 +93,8 @@ def prepare(found: State) -> RestorePlan | None:
         if reasons:
             raise RefusedError(" ".join(reasons))
     tail = found.live.size() - found.prefix if found.live is not None else None
-    return RestorePlan(found.listed, found.prefix, tail, fs.free_bytes(found.place.archive))
-
-
-def check_room(planned: RestorePlan) -> None:
-    """Raise StorageError if the disk has no room for the whole history."""
-    if planned.room is not None and planned.room < planned.size:
-        raise StorageError(
-            f"The history needs {planned.size:,} bytes, since the archive keeps its own in the "
-            f"trash, and {planned.room:,} are free: nothing was changed. Make room for "
-            f"{planned.size - planned.room:,} more, then try again."
-        )
+    free = fs.free_bytes(found.place.config)
+    return RestorePlan(found.place, found.listed, found.prefix, tail, free)
 
 
 def execute(
@@ -106,7 +105,7 @@ def execute(
     Raises as `rotate.execute` does, and DamagedError if the archive is not what it was.
     """
     place = found.place
-    check_room(planned)
+    room.check(place.config, planned.need)
     with storage("restore the session"):
         if found.live is None:
             _bring_back(planned, found, progress)

@@ -6,6 +6,7 @@ Rule: only what failed for want of room is said anew; every other error goes thr
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import fs
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _FREES: Final = (
-    "A smaller session needs less, and `sessrotate prune --all --empty-trash --grace 0` frees "
-    "what is in the trash."
+    "A smaller session needs less, and `sessrotate prune --all --empty-trash --grace 0` empties "
+    "the trash."
 )
 
 
@@ -25,12 +26,23 @@ class NoRoomError(StorageError):
     """The disk has no room for it now."""
 
 
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a step takes of the disk before it frees any: about `size` bytes, for `what`."""
+
+    size: int = 0
+    what: str = ""
+
+
+NOTHING: Final = Need()
+
+
 @contextmanager
-def told(doing: str, folder: Path, needed: Callable[[], int], what: str) -> Iterator[None]:
+def told(doing: str, folder: Path, needed: Callable[[], Need]) -> Iterator[None]:
     """Say of a StorageError of a full disk how much room is missing.
 
-    `doing` completes "Cannot …". `needed` returns how many bytes it takes on the disk of `folder`,
-    for `what`, and is asked only then; where that cannot be told either, the error stays.
+    `doing` completes "Cannot …". `needed` returns what it takes on the disk of `folder`, and is
+    asked only then; where that cannot be told either, the error stays.
     """
     try:
         yield
@@ -39,28 +51,33 @@ def told(doing: str, folder: Path, needed: Callable[[], int], what: str) -> Iter
         if not is_full(cause):
             raise
         try:
-            needs = needed()
+            need = needed()
         except (SessrotateError, OSError):
             raise error from cause
         free, missing = fs.free_bytes(folder), ""
-        if free is not None and free < needs:
-            missing = f", and {free:,} are free: make room for {needs - free:,} more"
+        if free is not None and free < need.size:
+            missing = f", and {free:,} are free: make room for {need.size - free:,} more"
         raise NoRoomError(
             f"Cannot {doing}: {cause.strerror}. "
-            f"It needs about {needs:,} bytes for {what}{missing}, then try again. {_FREES}"
+            f"It needs about {need.size:,} bytes for {need.what}{missing}, then try again. {_FREES}"
         ) from cause
 
 
-def short(folder: Path, needs: int, what: str, to_come: int = 0) -> NoRoomError | None:
-    """Return what to say of a plan that needs more bytes for `what` than the disk has, else None.
+def check(folder: Path, need: Need, to_come: int = 0) -> None:
+    """Raise NoRoomError of a plan that needs more than the disk of `folder` has free.
 
-    `to_come` is how many bytes the disk of `folder` gains before.
+    `to_come` is how many bytes that gains before.
     """
+    missing = lacking(folder, need, to_come)
+    if missing:
+        raise NoRoomError(
+            f"The disk has no room for it: {need.size:,} bytes for {need.what}, and "
+            f"{need.size - to_come - missing:,} are free. Make room for {missing:,} more, then try "
+            f"again. {_FREES}"
+        )
+
+
+def lacking(folder: Path, need: Need, to_come: int = 0) -> int:
+    """Return how many bytes the disk of `folder` lacks; 0 if none, or nobody can tell."""
     free = fs.free_bytes(folder)
-    if free is None or free + to_come >= needs:
-        return None
-    missing = needs - free - to_come
-    return NoRoomError(
-        f"The disk has no room for it: {needs:,} bytes for {what}, and {free:,} are free. "
-        f"Make room for {missing:,} more, then try again. {_FREES}"
-    )
+    return 0 if free is None else max(0, need.size - free - to_come)

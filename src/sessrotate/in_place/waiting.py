@@ -17,7 +17,6 @@ from sessrotate import fs, names
 from sessrotate.archive import own, state, waiting
 from sessrotate.archive.clock_record import stamp
 from sessrotate.archive.intent import NO_SWAP, Batch, Mark
-from sessrotate.archive.late_file import Counted
 from sessrotate.archive.late_lines import is_at, residue
 from sessrotate.archive.waiting import NOTE, Note
 from sessrotate.errors import printable
@@ -72,7 +71,7 @@ def keep(found: State, was: FileIdentity) -> bool:
     pack = found.pack
     if pack is None or (found.residue.span.size and found.pending is None):
         return False
-    mark = _mark(pack, pack.size())
+    mark = Mark.of_pieces(pack.pieces(Span(0, pack.size())))
     if pack.identity() != was or was.size != mark.size:
         return False
     if _has_name(found.place, was):  # a power loss may leave both names of a rename
@@ -179,7 +178,9 @@ def _brought_over(place: Place, path: Path, note: Note) -> Note | None:
             end = pack.line_start(min(pack.size(), start + _AT_ONCE), start)
             end = end if end > start else pack.line_start(pack.size(), start)
             if end <= start:
-                note = Note(_mark(pack, reached), note.since, here.modified_ns)
+                note = Note(
+                    Mark.of_pieces(pack.pieces(Span(0, reached))), note.since, here.modified_ns
+                )
                 _write(path, note)
                 return note
             if size and not is_rest and live.read_at(size - 1, 1) != b"\n":
@@ -187,7 +188,7 @@ def _brought_over(place: Place, path: Path, note: Note) -> Note | None:
             data = pack.read_at(start, end - start)
             _write(path, replace(note, batch=Batch(Span(start, end), size)))
             fs.append(place.live, data)
-            note = Note(_mark(pack, end), note.since, here.modified_ns)
+            note = Note(Mark.of_pieces(pack.pieces(Span(0, end))), note.since, here.modified_ns)
         _write(path, note)
 
 
@@ -210,13 +211,6 @@ def _whole(pack: Source, start: int, live: Source, size: int) -> tuple[int, bool
     if size >= len(half) and live.read_at(size - len(half), len(half)) == half:
         return start, True
     return line, False
-
-
-def _mark(pack: Source, size: int) -> Mark:
-    counted = Counted(pack.pieces(Span(0, size)))
-    for _ in counted:
-        pass
-    return counted.mark
 
 
 def _write(path: Path, note: Note) -> None:

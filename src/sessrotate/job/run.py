@@ -17,7 +17,8 @@ from sessrotate.archive import place
 from sessrotate.errors import INTERRUPTED, SessrotateError, StorageError, storage
 from sessrotate.in_place import clock_check, outcome
 from sessrotate.job import journal, run_log
-from sessrotate.job.steps import EVERYTHING, STEPS, Job, Scope, Step
+from sessrotate.job.job import EVERYTHING, Job, Scope
+from sessrotate.job.steps import STEPS, Step
 from sessrotate.system import locks, ownership, user_folders
 
 if TYPE_CHECKING:

@@ -25,11 +25,15 @@ MOST_BYTES: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class LastRun:
-    """When the newest run began (ISO 8601, UTC), its exit code, and the sessions that failed."""
+    """When the newest run began (ISO 8601, UTC), its exit code, and the sessions that failed.
+
+    `seconds` is how long it took.
+    """
 
     at: str
     code: int
     failed: tuple[str, ...] = ()
+    seconds: float = 0.0
 
 
 def add(record: Mapping[str, Any]) -> None:
@@ -94,8 +98,9 @@ def last() -> LastRun | None:
             found: Any = json.loads(line)
             at, code, failures = found["at"], found["code"], found.get("failures", [])
             failed = dict.fromkeys(str(each["session"]) for each in failures)
+            seconds = float(found.get("seconds", 0.0))
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             continue
         if isinstance(at, str) and isinstance(code, int):
-            return LastRun(at, code, tuple(filter(None, failed)))
+            return LastRun(at, code, tuple(filter(None, failed)), seconds)
     return None

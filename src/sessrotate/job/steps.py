@@ -6,20 +6,22 @@ and changes nothing.
 
 To add a step, write one row: its names, which settings turn it on, and a deed. Where a step works
 session by session, `_each` makes the deed from three functions: one lists the sessions, one returns
-what would be done, in bytes (0 for nothing to do), with what the disk gains by it, and one does it
-and returns its bytes; that gain is measured.
+what would be done (nothing moved is nothing to do) with what the disk gains and needs, and one does
+it and returns its bytes; that gain is measured.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from sessrotate.archive import place, restored, state, waiting
+from sessrotate.archive import restored, state, waiting
 from sessrotate.errors import DamagedError, storage
 from sessrotate.in_place import fleet, gain, operations, recover
+from sessrotate.in_place.gain import Forecast
 from sessrotate.in_place.outcome import Outcome, each
+from sessrotate.job.job import Job
 from sessrotate.retention import archive, policy, prune, transaction, trash
 
 if TYPE_CHECKING:
@@ -29,60 +31,8 @@ if TYPE_CHECKING:
     from sessrotate.archive.place import Place
     from sessrotate.job.config.parse import Settings
     from sessrotate.model import SealedSegment
-    from sessrotate.retention.prune import PrunePlan
 
-    Deed = Callable[["Job"], Iterator[Outcome]]
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """What somebody wants of a run: `only` these sessions, None for all; `need` bytes of the disk.
-
-    Once that much is gained nothing more is done. None is as much as can be had.
-    """
-
-    only: frozenset[Place] | None = None
-    need: int | None = None
-
-
-EVERYTHING: Final = Scope()
-
-
-@dataclass(slots=True)
-class Job:
-    """What the steps of one run share; `now` is in seconds since 1970, `wait` in seconds.
-
-    `doubt` is why the clock is not believed, so that nothing goes by age; empty if it is.
-    The steps fill in `failed`, the sessions that later steps leave alone, `rotating`, what a dry
-    run would rotate, of which later steps find less, `planned`, the plan of the pruning, and
-    `gained`, how many bytes the disk has more, or will have.
-    """
-
-    settings: Settings
-    now: float
-    wait: float
-    progress: operations.Progress
-    dry_run: bool
-    doubt: str = ""
-    scope: Scope = EVERYTHING
-    failed: set[Place] = field(default_factory=set)
-    rotating: dict[Place, Outcome] = field(default_factory=dict)
-    planned: PrunePlan | None = None
-    gained: int = 0
-
-    @property
-    def has_enough(self) -> bool:
-        """Whether the disk has gained what somebody needs."""
-        return self.scope.need is not None and self.gained >= self.scope.need
-
-    def wants(self, where: Place) -> bool:
-        """Tell whether a session is one of those that are wanted and did not fail."""
-        only = self.scope.only
-        return where not in self.failed and (only is None or where in only)
-
-    def archives(self) -> list[Place]:
-        """Return the archives of sessions that are wanted and did not fail."""
-        return [where for where in place.archives() if self.wants(where)]
+    Deed = Callable[[Job], Iterator[Outcome]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +51,7 @@ class Step:
 
 def _each(
     which: Callable[[Job], list[Place]],
-    would: Callable[[Job, Place], tuple[int, int]],
+    would: Callable[[Job, Place], Forecast],
     does: Callable[[Job, Place], int],
     detail: str,
     measured: Callable[[Place], int] = gain.measured,
@@ -114,14 +64,14 @@ def _each(
     def act(job: Job, where: Place) -> Outcome:
         disk = measured(where)
         if job.dry_run:
-            freed, gained = would(job, where)
-        else:
-            freed = does(job, where)
-            gained = disk - measured(where)
+            expected = would(job, where)
+            if not expected.moved:
+                return Outcome(where, "nothing to do")
+            return job.would(where, expected, disk)
+        freed = does(job, where)
+        gained = disk - measured(where)
         if not freed:
             return Outcome(where, "nothing to do")
-        if job.dry_run:
-            return Outcome(where, "planned", freed, gained=gained, disk=disk)
         return Outcome(where, "done", freed, gained=gained, detail=detail, disk=disk)
 
     def deed(job: Job) -> Iterator[Outcome]:
@@ -141,20 +91,20 @@ def _recover(job: Job) -> Iterator[Outcome]:
 
 def _recovered(job: Job, where: Place) -> Outcome:
     """Finish or undo what an interrupted run left in one archive."""
-    if gained := archive.left_plain(where):
-        return _compressed_away(job, where, gained)
+    left_plain = archive.left_plain(where)
+    if left_plain.gained:
+        return _compressed_away(job, where, left_plain)
     with state.opened(where) as found:
         todo = recover.plan(found)
         listed, listing = found.manifest, found.listing
-        expected = gain.of_finishing(found) if job.dry_run else 0
+        expected = gain.of_finishing(found) if job.dry_run else Forecast()
     left = listed and transaction.unsettled(listed, listing, transaction.in_trash(where))
     waits = sum(each.size for each in waiting.packs(where))
     if not todo.sentence and not left and (job.dry_run or not waits):
         return Outcome(where, "nothing to do")
     if job.dry_run:
         said = todo.sentence or str(left)
-        disk = gain.measured(where)
-        return Outcome(where, "planned", gained=expected, detail=said, disk=disk)
+        return job.would(where, expected, gain.measured(where), said)
     disk = gain.measured(where)
     if todo.sentence or waits:
         todo = operations.recover_session(where, job.wait, job.progress)
@@ -171,12 +121,12 @@ def _recovered(job: Job, where: Place) -> Outcome:
     return Outcome(where, "done", freed, gained=gained, detail=past, disk=disk)
 
 
-def _compressed_away(job: Job, where: Place, gained: int) -> Outcome:
+def _compressed_away(job: Job, where: Place, expected: Forecast) -> Outcome:
     """Compress a session that was put away when the disk had no room for that."""
     if job.dry_run:
+        expected = replace(expected, moved=expected.gained)
         detail = "put away, and not compressed yet"
-        disk = archive.measured(where)
-        return Outcome(where, "planned", gained, gained=gained, detail=detail, disk=disk)
+        return job.would(where, expected, archive.measured(where), detail)
     before = archive.measured(where)
     with job.progress("Compressing", 0) as compressing:
         archive.archive(where, job.wait, compressing)
@@ -211,7 +161,7 @@ def _rotated(job: Job, found: list[tuple[Place, int]], least: int = 0) -> Iterat
             where, job.wait, shown, live=live, by_itself=True, least=least
         )
 
-    for outcome in fleet.rotate(wanted, action, live=live):
+    for outcome in fleet.rotate(wanted, action, live=live, to_come=job.gained):
         if outcome.result == "planned" and outcome.where is not None:
             job.rotating[outcome.where] = outcome
         yield outcome
@@ -233,9 +183,9 @@ def _plain(job: Job, where: Place) -> int:
     )
 
 
-def _compressible(job: Job, where: Place) -> tuple[int, int]:
+def _compressible(job: Job, where: Place) -> Forecast:
     if not _plain(job, where):
-        return 0, 0
+        return Forecast()
     from sessrotate.retention import compress  # noqa: PLC0415 - zstd, loaded only if needed
 
     return compress.expected(where, partial(_is_old, job))
@@ -261,13 +211,16 @@ def _due_for_archive(job: Job) -> list[Place]:
     return [where for where in found if job.wants(where)]
 
 
-def _archivable(job: Job, where: Place) -> tuple[int, int]:
-    """Return what archiving would move, and about what it would gain, behind a rotation."""
-    moved, gained = archive.expected(where)
-    rotated = job.rotating.get(where)
+def _archivable(job: Job, where: Place) -> Forecast:
+    """Return what archiving would move, gain and need, behind a rotation."""
+    expected, rotated = archive.expected(where), job.rotating.get(where)
     if rotated is None:
-        return moved, gained
-    return max(moved - rotated.freed, 1), max(gained - rotated.gained, 0)
+        return expected
+    return Forecast(
+        max(expected.moved - rotated.freed, 1),
+        max(expected.gained - rotated.gained, 0),
+        replace(expected.need, size=min(expected.need.size, rotated.size)),
+    )
 
 
 def _archive(job: Job, where: Place) -> int:
@@ -292,9 +245,9 @@ def _trashes(job: Job) -> list[Place]:
     return [*dict.fromkeys([*job.archives(), *there])]
 
 
-def _due(job: Job, where: Place) -> tuple[int, int]:
+def _due(job: Job, where: Place) -> Forecast:
     due = trash.due(where, job.settings.trash.grace or 0.0, job.now)
-    return due.bytes, due.disk
+    return Forecast(due.bytes, due.disk)
 
 
 def _empty(job: Job, where: Place) -> int:

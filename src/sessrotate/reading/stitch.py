@@ -164,7 +164,7 @@ def _verify_state(found: State, progress: Progress) -> list[Problem]:
         return [Problem("live", reason)]
     segments, history, done, problems = pieces.archived(found), found.history(), 0, []
     is_begun = found.intent is not None or found.pack is not None
-    if is_begun and not locks.is_held(found.place):  # else it is at work just now
+    if is_begun and not locks.is_held(found.place.lock):  # else it is at work just now
         command = "rotate" if found.intent is None else found.intent.finished_by
         finishes = f"`sessrotate {command} {printable(found.place.session)}` finishes it."
         problems.append(Problem("leftover", f"A run was interrupted: {finishes}"))

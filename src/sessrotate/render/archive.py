@@ -82,6 +82,12 @@ def compressed(done: Compressed, *, dry_run: bool = False) -> str:
     return f"{name}: {_compressed([done], dry_run=dry_run)}\n"
 
 
+def left_plain(session: str) -> str:
+    """Say who compresses a session that was put away, and left plain."""
+    name = printable(session)
+    return f"{name} was put away whole: `sessrotate archive {name}` compresses it."
+
+
 def compressed_sum(done: Sequence[Compressed], *, dry_run: bool = False) -> str:
     """Return what became of all archives together."""
     some = [entry for entry in done if entry.segments]

@@ -119,7 +119,9 @@ def would(planned: Rotated, seconds: float, room: int | None) -> list[str]:
     copied = sum(part.span.size for part in plan.segments if part.index or plan.prefix)
     takes = 2 * seconds + (copied + plan.bytes_after) / _COPIED_PER_SECOND
     needs = f"Takes about {_duration(takes)} and up to {size(plan.room)} of free space meanwhile"
-    short = "; that is not enough to finish" if room is not None and room < planned.needs else ""
+    short = (
+        "; that is not enough to finish" if room is not None and room < planned.need.size else ""
+    )
     free = "" if room is None else f"; {size(room)} are free{short}"
     return [
         f"{cut}, and the live file goes {change}.",
@@ -280,7 +282,7 @@ def restored(session: str, plan: RestorePlan | None, *, dry_run: bool) -> str:
         return f"Nothing to restore: {name} has no archive."
     what = f"{count(len(plan.manifest.segments), 'segment')} ({size(plan.manifest.source_bytes)})"
     if dry_run:
-        free = "" if plan.room is None else f"; {size(plan.room)} are free"
+        free = "" if plan.free is None else f"; {size(plan.free)} are free"
         return (
             f"Would put {what} of {name} back: the live file would have {size(plan.size)}, and "
             "the archive would go to the trash, where it keeps its own bytes. Needs "

@@ -173,6 +173,8 @@ def _advice(report: SessionReport, canvas: Canvas) -> Iterator[str]:
         before = f"{size(report.would_free)} come before the last compaction"
         yield f"{tail}; {before}. To cut it into segments:"
     yield canvas.paint("bold", f"  {safe_text.line(report.command)}")
+    if report.room_missing:
+        yield f"The disk has no room for that: free {size(report.room_missing)} more first."
     yield from _to_tidy(report, canvas)
 
 
@@ -293,6 +295,9 @@ def _worth(report: MachineReport, canvas: Canvas) -> Iterator[str]:
     many = count(len(report.worth), "session")
     yield f"Rotating {many} would free about {freed} on disk. To do that:"
     yield canvas.paint("bold", "  sessrotate tidy")
+    if cramped := sum(each.room_missing > 0 for each in report.worth):
+        which = "it" if len(report.worth) == 1 else f"{cramped:,} of them"
+        yield f"The disk has no room for {which} now: `sessrotate tidy -n` says how much it lacks."
     if report.to_tidy:
         yield f"{_LEFT} frees about {_besides(report)} besides."
 

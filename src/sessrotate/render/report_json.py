@@ -85,6 +85,7 @@ def _summary(report: SessionReport) -> dict[str, Any]:
         "live_tail_bytes": report.live_tail,
         "would_free_bytes": report.would_free,
         "would_free_reason": report.kept,
+        "room_missing_bytes": report.room_missing,
         "tidying_frees_bytes": report.to_tidy,
         "command": report.command,
     }

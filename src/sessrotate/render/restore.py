@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sessrotate.archive.place import Place
     from sessrotate.in_place.outcome import Outcome
     from sessrotate.job.journal import Run
-    from sessrotate.retention.restore import WayBack
+    from sessrotate.retention.way_back import WayBack
 
 _COLUMNS: Final = ("session", "live file", "then", "result")
 _DAY: Final = 86_400.0
@@ -39,7 +39,7 @@ def sentences(plan: WayBack, *, dry_run: bool, is_short: bool = False) -> Iterat
         yield f"{verb} {count(len(plan.pruned), 'segment')} of {name} back from the trash."
     if plan.away is not None:
         verb, where = "Would put" if dry_run else "Put", printable(str(plan.where.live))
-        yield f"{verb} {name} back: {size(plan.away)} in {where}."
+        yield f"{verb} {name} back: {size(plan.away.size)} in {where}."
     if plan.whole is not None:
         yield in_place.restored(plan.where.session, plan.whole, dry_run=dry_run)
     if plan.unused is not None:
@@ -114,7 +114,7 @@ def total(found: Sequence[Outcome]) -> str:
     changed = [entry for entry in found if entry.result in {"planned", "done"}]
     grown = size(max(0, -sum(entry.freed for entry in changed)))
     now = "comes" if len(changed) == 1 else "come"
-    verb = now if any(entry.result == "planned" for entry in changed) else "came"
+    verb = "came" if any(entry.result == "done" for entry in changed) else now
     many = f"{len(changed):,} of {count(len(found), 'session')}"
     return f"{many} {verb} back: {grown} into the client's folder."
 

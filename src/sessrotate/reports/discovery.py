@@ -7,6 +7,7 @@ transcript is no session: its size is added to its session's.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -21,7 +22,7 @@ from sessrotate.reports.archive_summary import NOTHING
 from sessrotate.reports.in_parallel import mapped
 from sessrotate.reports.session_info import SessionInfo
 from sessrotate.segments import compressed_session, live_header
-from sessrotate.system import in_use
+from sessrotate.system import disk_use, in_use
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -67,15 +68,31 @@ def sessions(*, hidden: bool = False, unread: Unread = ignored) -> Iterator[Foun
     the copies of session files that no client goes on with.
     """
     folders: dict[str, None] = {}
+    files: set[tuple[int, int]] = set()
     for client in clients.clients():
         found = _in_projects(unread) if client is claude else _elsewhere(client, folders, unread)
         for session in found:
             if session.sight.folder is not None:
                 folders[session.sight.folder] = None
             if hidden or session.sight.standing == "session":
-                yield session
+                yield _counted(session, files)
         if hidden:
             yield from _copies(client, folders, unread)
+
+
+def _counted(found: FoundSession, files: set[tuple[int, int]]) -> FoundSession:
+    """Return a session; a live file that is one of the `files` before it takes nothing more.
+
+    That is one with a second name in a client's folder.
+    """
+    if found.file is None or found.file not in files:
+        files.update([] if found.file is None else [found.file])
+        return found
+    with suppress(OSError):
+        taken = disk_use.allocated(found.info.path.stat())
+        info = replace(found.info, disk_bytes=max(0, found.info.disk_bytes - taken))
+        return replace(found, info=info)
+    return found
 
 
 def running(found: Iterable[FoundSession]) -> set[str]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from sessrotate.archive import place, state
 from sessrotate.errors import SessrotateError, storage
 from sessrotate.in_place import gain, rotate
+from sessrotate.in_place.gain import Forecast
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 
 def planned(
     found: State, progress: Callable[[int], None]
-) -> tuple[RotationPlan, Source, int] | None:
-    """Return the plan of a rotation, the live file, and about how many bytes that gains the disk.
+) -> tuple[RotationPlan, Source, Forecast] | None:
+    """Return the plan of a rotation, the live file, and about what that gains the disk.
 
     None if no plan can be made now: that needs a live file that continues its archive, and no
     unfinished operation. `progress` is told how many bytes of the live file were read.
@@ -34,8 +35,10 @@ def planned(
     if found.intent is not None or found.pack is not None or found.problem is not None:
         return None
     plan = rotate.prepare(found, progress, heal=False)  # which would free nothing
-    gains = 0 if plan.refusals else max(0, gain.expected(plan, found.live))
-    return plan, found.live, gains
+    if plan.refusals or plan.live is None:
+        return plan, found.live, Forecast()
+    gained, need = max(0, gain.expected(plan, found.live)), gain.needed(plan, found.live)
+    return plan, found.live, Forecast(gained=gained, need=need)
 
 
 def to_tidy(found: State) -> int:
@@ -46,16 +49,16 @@ def to_tidy(found: State) -> int:
     """
     listed = found.manifest
     plain = listed and any(each.codec == "plain" and not each.pruned for each in listed.segments)
-    gains = gain.of_finishing(found)
+    gains = gain.of_finishing(found).gained
     if plain:
         from sessrotate.retention import compress  # noqa: PLC0415 - zstd, loaded only if needed
 
         with suppress(SessrotateError):
-            gains += compress.expected(found.place)[1]
+            gains += compress.expected(found.place).gained
     elif found.is_archived:
         from sessrotate.retention import archive  # noqa: PLC0415 - few sessions are put away
 
-        gains += archive.left_plain(found.place)
+        gains += archive.left_plain(found.place).gained
     return max(0, gains)
 
 
@@ -69,4 +72,4 @@ def of(path: Path) -> int | None:
         return 0
     with storage("read the session"), state.opened(where) as found:
         told = planned(found, lambda _done: None)
-        return None if told is None else told[2]
+        return None if told is None else told[2].gained

@@ -96,10 +96,10 @@ class SessionReport:
     the project, where the client ran; None if no record says. `is_running`: a client says that it
     is running the session. `would_free` is about how many bytes of the disk a rotation would free
     (of a file outside of its client's folder, what stands before the last compaction), and `kept`
-    the sentence that says why it would not, None if it would. `to_tidy` is about how many bytes of
-    the disk `tidy` frees besides: by finishing what was interrupted, and by compressing what is
-    archived and plain. `growth` has the days in order: exact
-    with `contents`, and otherwise spread evenly over the time of each segment.
+    the sentence that says why it would not, None if it would. `room_missing` is how many bytes more
+    have to be free before. `to_tidy` is about how many bytes of the disk `tidy` frees besides: by
+    finishing what was interrupted, and by compressing what is archived and plain. `growth` has the
+    days in order: exact with `contents`, and otherwise spread evenly over the time of each segment.
     """
 
     id: str
@@ -115,6 +115,7 @@ class SessionReport:
     kept: str | None
     growth: tuple[Day, ...]
     contents: Contents | None = None
+    room_missing: int = 0
     to_tidy: int = 0
 
     @property

@@ -15,6 +15,7 @@ from sessrotate import clients
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.preview import EDGE
 from sessrotate.errors import DamagedError, StorageError
+from sessrotate.in_place import room
 from sessrotate.model import Span
 from sessrotate.parsing.lines import count
 from sessrotate.reading import pieces
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from sessrotate.archive.place import Place
     from sessrotate.archive.state import State
     from sessrotate.clients.preview import Sight
+    from sessrotate.in_place.gain import Forecast
     from sessrotate.in_place.rotate import RotationPlan
     from sessrotate.model import Segment
     from sessrotate.reading.open_segments import SegmentInfo
@@ -58,13 +60,13 @@ def of_plan(
     source: Source,
     planned: RotationPlan,
     seen: Seen,
-    frees: int,
+    expected: Forecast,
     *,
     is_counted: bool,
 ) -> SessionReport:
     """Return what the plan of a rotation says; `source` is the session's live file.
 
-    `frees` is about how many bytes of the disk the rotation would free.
+    `expected` is what the rotation would gain the disk, and need of it.
 
     With `is_counted`, the lines of the live file are counted.
     """
@@ -85,8 +87,9 @@ def of_plan(
         client=claude.NAME,
         path=found.place.live,
         live_bytes=planned.end,
-        frees=frees,
+        frees=expected.gained,
         kept=kept,
+        lacks=room.lacking(found.place.config, expected.need),
     )
 
 
@@ -137,6 +140,7 @@ def _report(
     live_bytes: int | None,
     frees: int,
     kept: str | None,
+    lacks: int = 0,
 ) -> SessionReport:
     """Return a report; `frees` is what a rotation would free unless the session is `kept`."""
     how = ["rotate", *(["--live"] if is_running else []), session]
@@ -151,6 +155,7 @@ def _report(
         live_bytes=live_bytes,
         segments=tuple(rows),
         would_free=frees if kept is None else 0,
+        room_missing=lacks if kept is None else 0,
         command=shlex.join(["sessrotate", *words]) if kept is None else None,
         kept=kept,
         growth=growth.spread(rows),

@@ -111,8 +111,8 @@ def _in_place(
         told = expected_gain.planned(found, progress)
         if told is None:
             return None, to_tidy
-        plan, live, frees = told
-        report = segment_rows.of_plan(found, live, plan, seen, frees, is_counted=is_counted)
+        plan, live, expected = told
+        report = segment_rows.of_plan(found, live, plan, seen, expected, is_counted=is_counted)
         return report, to_tidy
 
 

@@ -32,7 +32,9 @@ from sessrotate.errors import (
     storage,
 )
 from sessrotate.in_place import gain, homecoming, recover, room
+from sessrotate.in_place.gain import Forecast
 from sessrotate.in_place.obstacles import disk, disk_of, elsewhere, obstacles
+from sessrotate.in_place.room import Need
 from sessrotate.model import Span
 from sessrotate.retention import archive_files, transaction
 from sessrotate.retention.unarchive import bring_back, listing
@@ -75,8 +77,7 @@ def archive(where: Place, wait: float, progress: Callable[[int], None] = lambda 
                 room.told(
                     "compress the session",
                     home.archive,
-                    lambda: _live_file_compressed(home),
-                    "the compressed live file",
+                    lambda: _need(_live_file_compressed(home)),
                 ),
                 storage("compress the session"),
             ):
@@ -108,21 +109,30 @@ def _to_move(where: Place) -> Collection[str]:
         return _checked(found)[1]
 
 
-def expected(where: Place) -> tuple[int, int]:
-    """Return what `plan` does, and about how many bytes the disk would gain. Raises as it does."""
+def expected(where: Place) -> Forecast:
+    """Return what `archive` would move, and what the disk would gain. Raises as `plan` does.
+
+    What is archived already is compressed, if that was left.
+    """
     from sessrotate.segments import estimate  # noqa: PLC0415 - zstd, wanted only here
 
     items = _to_move(where)
     moved = _bytes(where, items)
     if not moved:
-        return 0, 0
+        return left_plain(where)
     with storage("look at the session"), Source.itself(where.live) as source:
         size = source.size()
-        share = estimate.compressed(source, [Span(0, size)]) / max(1, size)
+        made = estimate.compressed(source, [Span(0, size)])
+        share = made / max(1, size)
         paths = [where.live.parent / name for name in items]
-        made = sum(gain.blocks(round(share * each)) for each in archive_files.sizes(paths))
-        taken = disk_use.of(*paths)
-    return moved, taken - made - _NEW * gain.BLOCK
+        after = sum(gain.blocks(round(share * each)) for each in archive_files.sizes(paths))
+        gained = disk_use.of(*paths) - after - _NEW * gain.BLOCK
+    return Forecast(moved, gained, _need(made))
+
+
+def _need(made: int) -> Need:
+    """Return what has to be free to compress an archived live file to so many bytes."""
+    return Need(made + _NEW * gain.BLOCK, "the compressed live file")
 
 
 def measured(where: Place) -> int:
@@ -268,18 +278,19 @@ def wanted(older_than: float | None, before_cleanup: float | None, now: float) -
     return begun + due
 
 
-def left_plain(where: Place) -> int:
-    """Return about how many bytes the disk gains if what an archiving left plain is compressed.
+def left_plain(where: Place) -> Forecast:
+    """Return about what the disk gains if what an archiving left plain is compressed.
 
-    A full disk stops it there. 0 where nothing is left so.
+    A full disk stops it there. Nothing where nothing is left so.
     """
     with suppress(SessrotateError, OSError):
         note = archived_file.note(where)
         if note is not None and note.standing == "archived" and archive_files.is_due(where, note):
             size = (archive_files.folder(where) / where.live.name).stat().st_size
-            gained = size - _live_file_compressed(where)
-            return gained if gained > size // 20 else 0  # what cannot be made smaller stays
-    return 0
+            made = _live_file_compressed(where)
+            if size - made > size // 20:  # what cannot be made smaller stays
+                return Forecast(gained=size - made, need=_need(made))
+    return Forecast()
 
 
 def _live_file_compressed(where: Place) -> int:

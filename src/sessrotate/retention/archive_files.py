@@ -23,7 +23,8 @@ from sessrotate.archive.archived_note import CompressedFile, Note
 from sessrotate.errors import DamagedError, SessrotateError, StorageError, printable
 from sessrotate.fs import replacing
 from sessrotate.fs.replacing import Replacement
-from sessrotate.in_place import waiting
+from sessrotate.in_place import room, waiting
+from sessrotate.in_place.room import Need
 from sessrotate.model import Span
 from sessrotate.system import lease, zstd
 from sessrotate.system.digest import Fingerprint
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
 
 LEAST: Final = 64 * 1024
 """Bytes from which on a file beside the live file is compressed."""
+
+UNPACKED: Final = "what is unpacked"
+"""What restoring it needs room for."""
 
 _NEVER: Final = 1 << 62
 
@@ -303,12 +307,7 @@ def decompress(place: Place, note: Note, progress: Callable[[int], None]) -> Non
             f"{printable(str(folder(place)))} any more: put it back there. If it is lost, put an "
             "empty file of that name there, and the rest comes back."
         )
-    room, needed = fs.free_bytes(place.archive), sum(entry.size for entry in pending)
-    if room is not None and room < needed:
-        raise StorageError(
-            f"The session needs {needed:,} bytes and {room:,} are free: nothing was changed. "
-            "Free some space, then try again."
-        )
+    room.check(place.config, Need(sum(entry.size for entry in pending), UNPACKED))
     done = 0
 
     def write(entry: CompressedFile, draft: fs.Draft) -> CompressedFile:

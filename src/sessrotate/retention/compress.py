@@ -20,6 +20,8 @@ from sessrotate.errors import DamagedError, StorageError, storage
 from sessrotate.fs import replacing
 from sessrotate.fs.replacing import Replacement
 from sessrotate.in_place import room
+from sessrotate.in_place.gain import Forecast
+from sessrotate.in_place.room import Need
 from sessrotate.model import Span
 from sessrotate.retention import transaction
 from sessrotate.segments import compressed, estimate, load, manifest
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
 
 _MOST: Final = 2048
 """Segments of a batch."""
+
+_NEXT: Final = "the next segment, compressed"
 
 _PLENTY: Final = 4 * replacing.BATCH
 """Free bytes below which each batch is one segment, so that its room is free for the next."""
@@ -69,10 +73,11 @@ class _Made:
 
 def expected(
     where: Place, chosen: Callable[[SealedSegment], bool] = lambda _entry: True
-) -> tuple[int, int]:
+) -> Forecast:
     """Return how many bytes `compress` would compress, and about how many the disk would gain.
 
-    Reads samples. Raises StorageError.
+    Of a disk that is almost full, one segment after the other takes room. Reads samples. Raises
+    StorageError.
     """
     with state.opened(where) as found:
         listed = found.manifest
@@ -83,12 +88,14 @@ def expected(
         ]
         total = sum(map(_size, wanted))
         if listed is None or not total:
-            return total, 0
+            return Forecast(total)
         # The last ones, so that the first, which may be like no other, is one of many.
         sampled = [*next(replacing.batches(wanted[::-1], _size, estimate.MOST, _MOST), [])]
         made = _made_of(where, listed, sampled)
         taken = sum(map(_size, sampled))
-        return total, total - round(total * made / taken) if taken else 0
+        share = made / taken if taken else 1.0
+        largest = round(share * max(map(_size, wanted)))
+        return Forecast(total, total - round(total * share), Need(largest, _NEXT))
 
 
 def _made_of(where: Place, listed: Manifest, entries: list[SealedSegment]) -> int:
@@ -98,6 +105,10 @@ def _made_of(where: Place, listed: Manifest, entries: list[SealedSegment]) -> in
         with Source.inside(where.archive, transaction.file_of(listed, entry)) as source:
             made += estimate.compressed(source, [Span(0, source.size())])
     return made
+
+
+def _need(where: Place, listed: Manifest, entries: list[SealedSegment]) -> Need:
+    return Need(_made_of(where, listed, entries), _NEXT)
 
 
 def plan(where: Place) -> Compressed:
@@ -139,8 +150,7 @@ def compress(
                 room.told(
                     "compress the archive",
                     where.archive,
-                    partial(_made_of, where, listed, batch[:1]),
-                    "the next segment, compressed",
+                    partial(_need, where, listed, batch[:1]),
                 ),
                 storage("compress the archive"),
             ):

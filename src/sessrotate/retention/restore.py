@@ -24,24 +24,21 @@ from sessrotate.errors import (
     InUseError,
     RefusedError,
     SessrotateError,
-    StorageError,
     printable,
     storage,
 )
-from sessrotate.in_place import operations, rebuild_manifest, retire
+from sessrotate.in_place import operations, rebuild_manifest, retire, room
 from sessrotate.in_place import restore as whole_again
-from sessrotate.in_place.outcome import Outcome
 from sessrotate.retention import transaction, trash, unarchive
+from sessrotate.retention.way_back import WayBack
 from sessrotate.system import in_use
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from sessrotate.archive.place import Place
-    from sessrotate.archive.restored import Trashed
     from sessrotate.archive.state import State
     from sessrotate.in_place.operations import Progress
-    from sessrotate.in_place.outcome import Result
     from sessrotate.in_place.restore import RestorePlan
     from sessrotate.segments.manifest import Manifest
 
@@ -71,99 +68,6 @@ ALL: Final = Wanted()
 
 SHORT: Final = Wanted(whole=False)
 """All of it, but the live file stays as short as it is."""
-
-
-@dataclass(frozen=True, slots=True)
-class WayBack:
-    """What brings a session back, decided and not yet done.
-
-    * `retired`: the archive in the trash of restored sessions that the live file goes on from,
-      which is to be its archive again; None if there is none.
-    * `pruned`: the numbers of the segments that come back from the archive's trash; `lost` are
-      those that were freed for good, because of which the session stays rotated; as it does where
-      its client cut a part of the history out (`is_cut`).
-    * `away`: how many bytes come back from having been put away, None if none were.
-    * `whole`: the plan for the live file, None if it stays as it is.
-    * `unused`: for how many seconds the live file has not been used, if the client's clean-up
-      deletes such a file; None if it does not, or the file is new.
-    * `before`, `after`: bytes of the live file.
-    """
-
-    where: Place
-    retired: Trashed | None = None
-    pruned: tuple[int, ...] = ()
-    lost: tuple[int, ...] = ()
-    is_cut: bool = False
-    away: int | None = None
-    whole: RestorePlan | None = None
-    unused: float | None = None
-    before: int = 0
-    after: int = 0
-
-    @property
-    def is_anything(self) -> bool:
-        """Whether anything is to be done."""
-        return self.away is not None or any((self.retired, self.pruned, self.whole))
-
-    @property
-    def parts(self) -> tuple[object, ...]:
-        """What must be the same when it is done as when it was shown."""
-        digests = self.whole and tuple(entry.digest for entry in self.whole.manifest.segments)
-        return self.retired, self.pruned, self.lost, self.away is not None, digests
-
-    def words(self) -> str:
-        """Return what that is in a few words, as the detail of an outcome."""
-        parts = []
-        if self.retired is not None and self.whole is None:
-            parts.append("its archive back from the trash")
-        if self.pruned:
-            parts.append(f"{_segments(len(self.pruned))} back from the trash")
-        if self.away is not None:
-            parts.append("back where its client looks")
-        if self.whole is not None:
-            there = _segments(len(self.whole.manifest.segments))
-            parts.append(f"whole, {there} back in the live file")
-            if self.whole.tail is None:
-                parts.append("what came after the last rotation is gone with the old live file")
-            if self.unused is not None:
-                parts.append("it counts as used now, or its client would delete it")
-            if self.whole.pending is not None:
-                parts.append(f"its archive goes to the trash later: {self.whole.pending}")
-        return "; ".join(filter(None, [*parts, self.missing]))
-
-    @property
-    def missing(self) -> str:
-        """What keeps the session from being whole, in a few words; empty where nothing does."""
-        said = []
-        if self.lost:
-            listed = ", ".join(f"{number:,}" for number in self.lost[:5])
-            more = f"{listed} and {len(self.lost) - 5:,} more" if self.lost[5:] else listed
-            said.append(f"segment{'s' if self.lost[1:] else ''} {more} left the trash for good")
-        if self.is_cut:
-            said.append("its client cut a part of the history out")
-        return ", and ".join(said)
-
-    @property
-    def refusal(self) -> RefusedError | None:
-        """Why nothing can come back although something is gone; None if it can, or is not."""
-        if self.is_anything or not self.missing:
-            return None
-        name = printable(self.where.session)
-        return RefusedError(
-            f"{name} cannot be whole again: {self.missing}. `sessrotate export --allow-gaps "
-            f"{name}` gives everything else."
-        )
-
-    def outcome(self, result: Result) -> Outcome:
-        """Return what became of the session, or would."""
-        if not self.is_anything:
-            return Outcome(self.where, "nothing to do", size=self.after, detail=self.words())
-        grown = self.before - self.after
-        return Outcome(self.where, result, grown, self.after, detail=self.words())
-
-
-def _segments(number: int) -> str:
-    return f"{number:,} segment{'' if number == 1 else 's'}"
 
 
 # ── deciding ─────────────────────────────────────────────────────────────────────────────────
@@ -313,8 +217,9 @@ def execute(
             trash.undelete(where, wait, planned.pruned)
         done = replace(done, pruned=planned.pruned)
     if planned.away is not None:
-        with _after(done), progress("Unpacking", planned.away) as unpacking:
-            away = unarchive.unarchive(where, wait, unpacking, touch=touch)
+        with _after(done), progress("Unpacking", planned.away.size) as unpacking:
+            size = unarchive.unarchive(where, wait, unpacking, touch=touch)
+        away = replace(planned.away, size=size)
         planned = replace(planned, away=away)
         done = replace(done, away=away)
     if whole is not None:
@@ -326,17 +231,12 @@ def execute(
     return replace(planned, whole=whole)
 
 
-def check_room(planned: WayBack) -> None:
-    """Raise StorageError unless the disk has room for the whole history and what is unpacked."""
-    if planned.whole is None:
-        return
-    whole_again.check_room(planned.whole)
-    room, needed = planned.whole.room, planned.whole.size + (planned.away or 0)
-    if room is not None and room < needed:
-        raise StorageError(
-            f"The session needs {needed:,} bytes to be unpacked and made whole, and {room:,} are "
-            "free: nothing was changed. With --keep-rotated it takes less."
-        )
+def check_room(planned: WayBack, taken: int = 0) -> None:
+    """Raise NoRoomError unless the disk has room for the whole history and what is unpacked.
+
+    `taken` is how many bytes others take before.
+    """
+    room.check(planned.where.config, planned.need, -taken)
 
 
 @contextmanager

@@ -8,6 +8,7 @@ clients clean up files that belong to no live file (2.1.330).
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import fs, names
@@ -63,8 +64,21 @@ def unarchive(
     return size
 
 
-def plan(where: Place) -> int | None:
-    """Return how many bytes `unarchive` would put back, None if the session is not archived.
+@dataclass(frozen=True, slots=True)
+class Away:
+    """What was put away of a session, in bytes: all of it, and what of that is compressed.
+
+    `packed` is what the compressed files take, and `unpacked` what they hold, for which there has
+    to be room before they go.
+    """
+
+    size: int
+    packed: int = 0
+    unpacked: int = 0
+
+
+def plan(where: Place) -> Away | None:
+    """Return what `unarchive` would put back, None if the session is not archived.
 
     Changes nothing. Raises as it does.
     """
@@ -77,14 +91,11 @@ def plan(where: Place) -> int | None:
         there = {
             entry.file: entry.status for entry in archive_files.files(archive_files.folder(where))
         }
-        return sum(
-            status.st_size
-            if file not in plain
-            else 0
-            if plain[file].file in there
-            else plain[file].size
-            for file, status in there.items()
-        )
+        pending = {file for file in there if file in plain and plain[file].file not in there}
+        unpacked = sum(plain[file].size for file in pending)
+        others = sum(status.st_size for file, status in there.items() if file not in plain)
+        packed = sum(there[file].st_size for file in pending)
+        return Away(others + unpacked, packed, unpacked)
 
 
 def bring_back(where: Place, *, keeps: bool = False) -> Path | None:

@@ -54,15 +54,15 @@ def alone(place: Lockable, wait: float) -> Iterator[None]:
         yield
 
 
-def is_held(place: Lockable) -> bool:
-    """Tell whether a process is known to hold a session's lock; only Linux tells (proc_locks(5)).
+def is_held(file: Path) -> bool:
+    """Tell whether a process is known to hold the lock of a file; only Linux tells (proc_locks(5)).
 
     Nothing is locked for it: whoever wants the lock meanwhile gets it.
     """
     if platforms.HERE.open_files != "proc":
         return False
     try:
-        end = f":{place.lock.stat().st_ino}"
+        end = f":{file.stat().st_ino}"
         held = Path("/proc/locks").read_text().splitlines()
     except OSError:
         return False

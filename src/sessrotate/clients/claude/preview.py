@@ -11,7 +11,7 @@ from io import BytesIO
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from sessrotate import units
+from sessrotate import names, units
 from sessrotate.clients.claude.rows import is_foreign, origin_of, shown_of
 from sessrotate.clients.claude.titles import WARM_UP, prompt, title
 from sessrotate.clients.common import BOM, iso_time
@@ -58,10 +58,12 @@ def _whose(session: str | None, *edges: bytes) -> str | None:
     """Return the session, None if no row in sight can be its own: any row counts then.
 
     That is a file that was given another name. Else another session's rows never count, also where
-    the own ones say nothing: they may be out of sight.
+    the own ones say nothing: they may be out of sight. Our header is no row, and has its file's
+    name.
     """
     name = (session or "").encode("utf-8", "surrogateescape")
-    return session if session and any(name in edge for edge in edges) else None
+    rows = (edge.partition(b"\n")[2] if edge.startswith(names.ROTATED) else edge for edge in edges)
+    return session if session and any(name in each for each in rows) else None
 
 
 def uuids(head: bytes, tail: bytes) -> frozenset[str]:
@@ -77,7 +79,7 @@ def follows(head: bytes) -> str | None:
     return _said(rows(origin_of, head, is_whole=False), None, ("parent_uuid",)).get("parent_uuid")
 
 
-def _said(seen: Iterable[Origin], whose: str | None, names: tuple[str, ...]) -> dict[str, str]:
+def _said(seen: Iterable[Origin], whose: str | None, fields: tuple[str, ...]) -> dict[str, str]:
     """Return what is first said of each name by a row that is not another session's.
 
     The first uuid is anyone's: it tells what a file is a copy of.
@@ -85,14 +87,14 @@ def _said(seen: Iterable[Origin], whose: str | None, names: tuple[str, ...]) -> 
     found: dict[str, str] = {}
     for row in seen:
         is_other = is_foreign(row.session_id, whose)
-        for name in names:
+        for name in fields:
             if name not in found and (not is_other or name == "uuid"):
                 value = getattr(row, name)
                 if name == "timestamp":
                     value = iso_time(value)
                 if isinstance(value, str):
                     found[name] = value if name != "timestamp" else units.in_utc(value)
-        if len(found) == len(names):
+        if len(found) == len(fields):
             break
     return found
 

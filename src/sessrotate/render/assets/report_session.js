@@ -51,6 +51,7 @@ const advice = (session) => {
     isInPlace(session) ? make("p", {}, `A rotation moves ${size(session.live_bytes - session.live_tail_bytes)} to the archive, and compresses it: that frees about `, freed, " on disk. The live tail of ", left, " stays.")
       : make("p", {}, freed, " stand before the last compaction, ", left, " from it on. This cuts the file into segments:"),
     command(session.command),
+    ...(session.room_missing_bytes ? [make("p", {}, `The disk has no room for that: free ${size(session.room_missing_bytes)} more first.`)] : []),
     ...tidying(session),
   ];
 };

@@ -1,0 +1,40 @@
+"""What to say of a session that was put away, and is not as `archive` leaves one.
+
+Rule: only looks, and reads samples of what was left plain.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sessrotate.archive import archived_file
+from sessrotate.errors import RequestError, printable
+from sessrotate.in_place import swap
+from sessrotate.retention import archive
+
+if TYPE_CHECKING:
+    from sessrotate.archive.state import State
+
+
+def told(found: State) -> tuple[str, str] | None:
+    """Return the kind of finding and its sentence; None if it is as it should be.
+
+    Raises DamagedError if what was put away is lost.
+    """
+    where, note = found.place, archived_file.note(found.place)
+    name = printable(where.session)
+    is_half = note is None or note.standing != "archived"
+    try:
+        archived_file.check_single(where) if is_half else archived_file.check_away(where)
+    except RequestError as error:
+        return "doubled", str(error)
+    if is_half or any(map(swap.is_leftover, found.listing)):
+        return "interrupted", (
+            "Archiving was interrupted: finish with `sessrotate archive "
+            f"{name}`, or undo it with `sessrotate restore {name}`."
+        )
+    if archive.left_plain(where).gained:
+        return "interrupted", (
+            f"It was put away, and is not compressed yet: `sessrotate archive {name}` does that."
+        )
+    return None

@@ -1,0 +1,81 @@
+"""One run of `sessrotate run`: what somebody wants of it, and what its steps tell each other.
+
+Rule: a plan counts what each step leaves to the next: less to move, and more of the disk.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from sessrotate.archive import place
+from sessrotate.in_place import room
+from sessrotate.in_place.outcome import Outcome
+
+if TYPE_CHECKING:
+    from sessrotate.archive.place import Place
+    from sessrotate.in_place.gain import Forecast
+    from sessrotate.in_place.operations import Progress
+    from sessrotate.job.config.parse import Settings
+    from sessrotate.retention.prune import PrunePlan
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What somebody wants of a run: `only` these sessions, None for all; `need` bytes of the disk.
+
+    Once that much is gained nothing more is done. None is as much as can be had.
+    """
+
+    only: frozenset[Place] | None = None
+    need: int | None = None
+
+
+EVERYTHING: Final = Scope()
+
+
+@dataclass(slots=True)
+class Job:
+    """What the steps of one run share; `now` is in seconds since 1970, `wait` in seconds.
+
+    `doubt` is why the clock is not believed, so that nothing goes by age; empty if it is.
+    The steps fill in `failed`, the sessions that later steps leave alone, `rotating`, what a dry
+    run would rotate, of which later steps find less, `planned`, the plan of the pruning, and
+    `gained`, how many bytes the disk has more, or will have.
+    """
+
+    settings: Settings
+    now: float
+    wait: float
+    progress: Progress
+    dry_run: bool
+    doubt: str = ""
+    scope: Scope = EVERYTHING
+    failed: set[Place] = field(default_factory=set)
+    rotating: dict[Place, Outcome] = field(default_factory=dict)
+    planned: PrunePlan | None = None
+    gained: int = 0
+
+    @property
+    def has_enough(self) -> bool:
+        """Whether the disk has gained what somebody needs."""
+        return self.scope.need is not None and self.gained >= self.scope.need
+
+    def wants(self, where: Place) -> bool:
+        """Tell whether a session is one of those that are wanted and did not fail."""
+        only = self.scope.only
+        return where not in self.failed and (only is None or where in only)
+
+    def archives(self) -> list[Place]:
+        """Return the archives of sessions that are wanted and did not fail."""
+        return [where for where in place.archives() if self.wants(where)]
+
+    def would(self, where: Place, expected: Forecast, disk: int, detail: str = "") -> Outcome:
+        """Return the outcome of a plan for a session that takes so many bytes of the `disk`.
+
+        Raises NoRoomError if it needs more than is free by then.
+        """
+        room.check(where.config, expected.need, self.gained)
+        return Outcome(
+            where, "planned", expected.moved, gained=expected.gained, detail=detail, disk=disk
+        )
