@@ -168,6 +168,20 @@ def test_a_branch_is_refused_that_only_newer_clients_have_lost(
     assert plan(tmp_path, message("a"), old, message("d", "boundary"))[0].refusals == ()
 
 
+def test_a_branch_goes_along_with_a_compaction_for_which_newer_clients_lose_it_again(
+    tmp_path: Path,
+) -> None:
+    first = {**listed("x"), "uuid": "first"}
+    old = {**compaction(), "version": "2.0.28"}
+    # What the row continues goes back to the compaction that preserved rows.
+    rows = [message("x"), first, message("a", "first"), old, message("d", "a")]
+    made, carried = plan(tmp_path, *rows)
+    assert (made.refusals, [each["uuid"] for each in carried]) == ((), ["first", "a"])
+    # Here it does not, and newer clients would load it from the shorter file.
+    made, _ = plan(tmp_path, message("x"), first, message("a"), old, message("d", "a"))
+    assert "have lost that branch" in made.refusals[0]
+
+
 def test_old_clients_go_on_from_the_newest_row_wherever_it_stands(tmp_path: Path) -> None:
     rows = [message("a", timestamp="2026-01-02T00:00:00.000Z"), compaction()]
     behind = message("d", "boundary", timestamp="2026-01-01T00:00:00.000Z")

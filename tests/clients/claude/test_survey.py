@@ -397,7 +397,8 @@ class SlowPlan:
         self.is_old, self.is_by_time = number < [2, 1, 80], number < [2, 1, 112]
         starts = {start for start in oracle.boundaries(data) if start < cut}
         self.first = min({*starts, cut})
-        self.said_before = any(says(row) for start, _, row in self.history if start in starts)
+        self.saying = {start for start, _, row in self.history if start in starts and says(row)}
+        self.said_before = bool(self.saying)
         self.is_large = len(data) > loading.SMALL_FILE
         self.loaded = ""
         self.found = self.search(self.expected(has_all=True))
@@ -421,7 +422,7 @@ class SlowPlan:
     def search(self, loaded: str) -> dict[str, tuple[int, str]]:
         """Return the needed rows by uuid, each with its number and the reason."""
         self.loaded = loaded
-        self.chain = set() if loaded == "nothing" else set(self.parents)
+        self.chain = set() if loaded == "nothing" and not self.is_old else set(self.parents)
         self.walked = set(self.walk)
         self.answers = {answer(row) for row in self.behind} - {None}
         self.musts = self.listed | self.walked | self.chain
@@ -500,7 +501,9 @@ class SlowPlan:
         crossing = self.outside([row for row in self.behind if text(row, "uuid") not in copies])
         before_it = [row for _, _, row in self.history if (row or {}).get("type") in TRANSCRIPT]
         is_there = not crossing.isdisjoint(text(row, "uuid") for row in before_it)
-        if self.is_old and self.loaded == "nothing" and is_there:
+        along = {self.history[number][0] for number, _ in self.found.values()}
+        is_lost_again = not along.isdisjoint(self.saying)
+        if self.is_old and self.loaded == "nothing" and is_there and not is_lost_again:
             yield (
                 "A row after the last compaction continues one from before it, and clients from "
                 "2.1.80 on have lost that branch."
@@ -620,7 +623,7 @@ def is_prompt(row: dict[str, Any]) -> bool:
     if row.get("type") != "user" or any(row.get(name) is True for name in odd):
         return False
     message = row.get("message")
-    content = message.get("content") if isinstance(message, dict) else None
+    content = message.get("content") if isinstance(message, dict) else message
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
     said = [
         block["text"].strip()

@@ -178,9 +178,12 @@ def gone_back_before_a_preserving_and_a_plain_compaction(session: Session) -> No
     session.ask_again(session.answer("Before, question 0."))
 
 
-@_refused("2.0.28", because="clients from 2.1.80 on have lost that branch")
+@_case
 def gone_back_between_a_preserving_and_a_plain_compaction(session: Session) -> None:
-    """The same, where the branch is from between the two."""
+    """The same, where the branch is from between the two.
+
+    It goes along with the first of the two, so that newer clients lose it all the same.
+    """
     session.plain()
     session.preserve([session.answer("Before, question 1.")], session.boundaries[0])
     _branch(session)
@@ -340,7 +343,7 @@ def rows_at_the_end_behind_a_turn_that_was_not_written_down_as_the_last(session:
     rows_at_the_end_that_a_preserving_compaction_left_out(session)
 
 
-@_refused("2.0.28", "2.1.112", "2.1.330", because="both before and after the last compaction")
+@_refused("2.0.28", "2.1.112", "2.1.330", because="is a copy of an earlier one")
 def an_older_compaction_again_behind_the_last(session: Session) -> None:
     """2.1.112 writes old boundaries again; here behind the last one, which preserved rows."""
     session.preserve([session.answer("Between, question 1.")])

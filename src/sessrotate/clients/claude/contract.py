@@ -230,7 +230,8 @@ class Planner:
         if before.copies:
             crossing = tail.crossing(self._survey, self._behind, before.copies)
         is_archived = any(entry.segment is not None for entry in search.found.values())
-        if self._is_old and loaded == "nothing" and (crossing & before.continued or is_archived):
+        is_lost = bool(crossing & before.continued) or is_archived
+        if self._is_old and loaded == "nothing" and is_lost and not self._says_again(search):
             yield (
                 "A row after the last compaction continues one from before it, and clients from "
                 "2.1.80 on have lost that branch."
@@ -253,6 +254,14 @@ class Planner:
             is_apart = tail.is_told_apart(self._survey, self._behind, copies, listed, carried)
             if not is_apart or crossing - search.found.keys():
                 yield f"{len(copies):,} rows stand both before and after the last compaction."
+
+    def _says_again(self, search: Search) -> bool:
+        """Tell whether a compaction goes along that says what it preserved.
+
+        Of what goes along with it newer clients load as little as of the whole.
+        """
+        here = {entry.span.start for entry in search.found.values() if entry.segment is None}
+        return any(start in here and self._says_at(start) for start in self._earlier)
 
     def _are_told_by_place(self, loaded: Loaded) -> bool:
         """Tell whether clients drop a row by where it stands for the first time."""
