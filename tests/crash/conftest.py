@@ -18,6 +18,7 @@ def _nobody_to_wait_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look for no writers among the processes, and grant late ones no time: there are none."""
     monkeypatch.setattr("sessrotate.system.in_use.writers", lambda _file: iter(()))
     monkeypatch.setattr("sessrotate.system.lease.GRACE", 0)
+    monkeypatch.setattr("sessrotate.in_place.overtaken.MOMENT", 0)
     # Drafts are synced side by side, in any order: here in that in which they were written.
     monkeypatch.setattr("sessrotate.fs.replacing._SYNCED", 1)
     monkeypatch.setattr("sessrotate.segments.compressed.workers", lambda _: 1)

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import errno
 import os
+from contextlib import suppress
 from functools import cache, partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
 from sessrotate.clients.claude import trim
 from sessrotate.errors import SessrotateError
-from support.crash.changes import Faults
+from sessrotate.in_place import operations
+from support import homes
+from support.crash.changes import Before, Faults, Killed
 from support.crash.disk import Image
 from support.crash.judging import seen_of
 from support.crash.power import recorded
@@ -24,9 +27,10 @@ from support.crash.simulator import Disk
 from support.lines import row
 from support.tiers import in_gate
 from support.trimming import keep
+from support.trimming import trimmed as without
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 NAMES: Final = ("never rotated", "rotated", "not trimmed yet")
 
@@ -129,3 +133,102 @@ def test_any_call_may_fail(name: str, fault: tuple[int, bool]) -> None:
             image = found.image()
         check(image)
     assert at > 30
+
+
+@pytest.mark.parametrize("is_rotated", [False, True], ids=["never rotated", "rotated"])
+def test_a_trim_that_was_checked_before_and_done_at_any_call_of_a_rotation_loses_nothing(
+    *, is_rotated: bool
+) -> None:
+    """The client compares the live file with what it read, and then puts its own there.
+
+    That takes it less than the moment that it gets after the swap; when history is sealed by then,
+    nothing is touched any more.
+    """
+    at, whole = 0, dict[str, list[bool]]()
+    while True:
+        at += 1
+        with laid_out(trimmed("not trimmed yet")) as found:
+            if is_rotated:
+                run(found)
+                found.append(row(27) + b"\n" + compaction(27) + row(270) + b"\n")
+            expected = found.stitched() + LATE
+            client = Overtaking(found, at)
+            with client.installed(), suppress(SessrotateError):
+                rotate(found)
+            if client.count < at:
+                break
+            with suppress(SessrotateError):
+                rotate(found)
+                rotate(found)
+            before, history = "exchange" not in client.names, b""
+            with suppress(SessrotateError):
+                history = found.stitched()
+            there = b"".join(path.read_bytes() for path in found.root.rglob("*") if path.is_file())
+            assert all(line in there for line in expected.splitlines(keepends=True))
+            whole.setdefault("before" if before else "after", []).append(history == expected)
+    assert all(whole["before"])
+    assert whole["after"][:3] == [True] * 3, whole
+    assert len(whole["before"]) > 10
+
+
+LATE: Final = row(21) + b"\n"
+
+
+class Overtaking(Before):
+    """A client that has looked at the live file, and puts its own there before call `at`."""
+
+    def __init__(self, found: Session, at: int) -> None:
+        super().__init__(self._put)
+        self._found, self._at = found, at
+        self._draft = found.where.live.with_name("trimmed")
+        self._draft.write_bytes(without(found.where.live.read_bytes()))
+        self.names: list[str] = []
+
+    def call(self, name: str, real: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        if self._draft.exists():
+            self.names.append(name)
+        return super().call(name, real, *args, **kwargs)
+
+    def _put(self) -> None:
+        if self.count == self._at and self._draft.exists():
+            self._draft.rename(self._found.where.live)
+            self._found.append(LATE)
+
+
+def test_a_kill_while_a_swap_is_taken_back_loses_nothing() -> None:
+    with laid_out(trimmed("not trimmed yet")) as found:
+        client = KilledThen(found, 0)
+        with client.installed(), pytest.raises(Killed):
+            rotate(found)
+        states = seen_of(found, finish)
+    assert len(states) > 5
+    for image in states:
+        with laid_out(image) as left:
+            finish(left)
+            assert left.stitched() == HISTORY + LATE
+
+
+class KilledThen(Overtaking):
+    """The same right behind the exchange of the names, and with it the rotator is killed."""
+
+    def call(self, name: str, real: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        done = super().call(name, real, *args, **kwargs)
+        if name == "exchange":
+            self._at = self.count
+            self._put()
+            raise Killed
+        return done
+
+
+def finish(found: Session) -> None:
+    """Rotate until there is nothing more to do: taking back, putting together, rotating."""
+    for _ in range(3):
+        with suppress(SessrotateError):
+            rotate(found)
+
+
+def rotate(found: Session) -> None:
+    """Rotate, whatever is left for a later run."""
+    done = operations.rotate_session(found.where, 0.2, homes.silent, codec="plain")
+    if done.refusal is not None:
+        raise done.refusal

@@ -18,7 +18,7 @@ from sessrotate.archive import trimmed as archive_trimmed
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.claude import trim
 from sessrotate.errors import InUseError, RefusedError, StorageError
-from sessrotate.in_place import seal
+from sessrotate.in_place import overtaken, seal
 from sessrotate.retention import archive
 from sessrotate.segments import scan
 from sessrotate.system.source import Source
@@ -88,6 +88,21 @@ def test_a_trimmed_session_is_whole_again_and_rotated(
     assert done.together > 0
     whole(home, expected)
     assert home.rotate().together == 0
+
+
+def test_a_session_that_is_trimmed_at_the_compaction_it_was_rotated_at_is_whole_again(
+    home: Home,
+) -> None:
+    """2.1.287 trims a session of any size, once it has trimmed it."""
+    home.rotate()
+    home.append(MODE + row(90))
+    keep(home.live)
+    home.append(row(99))
+    (finding,) = doctor.findings()
+    assert finding.kind == "cut"
+    assert "puts it together" in called("read", "--history", ID).err
+    home.rotate()
+    whole(home, DATA + MODE + row(90) + row(99))
 
 
 def test_the_file_of_a_trim_that_came_too_late_for_a_line_gives_it(home: Home) -> None:
@@ -277,6 +292,7 @@ def _noted(noted: list[bool], deed: Callable[[], bool]) -> None:
 def test_a_line_that_a_client_writes_at_any_moment_of_it_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_rotated: bool
 ) -> None:
+    monkeypatch.setattr(overtaken, "MOMENT", 0)
     for at in count(1):
         home = homes.home(tmp_path / str(at), monkeypatch, DATA)
         if is_rotated:

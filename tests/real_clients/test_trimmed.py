@@ -77,7 +77,8 @@ def test_what_its_client_kept_is_every_byte_that_it_wrote_and_is_resumed_the_sam
     assert run(client, "doctor").code == 1
     ended = run(client, "rotate", session)
     assert (ended.code, "together that Claude Code had trimmed" in ended.out) == (0, True), ended
-    assert difference(written.of(live), stitched(client, live)) is None
+    history = stitched(client, live)
+    assert difference(written.of(live, history), history) is None
     assert not compare(client.resume_request(live), request)
     assert (run(client, "verify", session).code, run(client, "doctor").code) == (0, 0)
     assert live.stat().st_size < 1_000_000
@@ -104,7 +105,8 @@ def test_what_its_client_would_have_lost_the_hook_keeps_and_it_is_every_byte(
     ended = run(client, "doctor")
     assert (ended.code, run(client, "verify", session).code) == (0, 0), ended.out[-3000:]
     assert live.stat().st_size < 1_000_000
-    assert difference(written.of(live), stitched(client, live)) is None
+    history = stitched(client, live)
+    assert difference(written.of(live, history), history) is None
     whole = tmp_path / live.name
     whole.write_bytes(written.of(live))
     assert not compare(client.resume_request(live), client.resume_request(whole))

@@ -9,6 +9,7 @@ whose type no client knows. The last setting of each kind moves behind the compa
 from __future__ import annotations
 
 import json
+import time
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
@@ -33,7 +34,7 @@ VOID: Final = {
     "file-history-snapshot",
     "file-history-delta",
 }
-_NUMBERS: Final = count(1_790_000_000_000)
+_NUMBERS: Final = count()
 
 
 def trimmed(data: bytes) -> bytes:
@@ -79,12 +80,17 @@ def trimmed(data: bytes) -> bytes:
     return b"".join([*before, lines[at], *moved, *behind])
 
 
+def kept_name(live: Path) -> Path:
+    """Return a name that a client gives what it keeps of a live file."""
+    folder = live.with_suffix("") / "before-cleanup"
+    return folder / f"{time.time_ns() // 1_000_000:013}-{next(_NUMBERS):08x}.jsonl.replaced"
+
+
 def keep(live: Path) -> Path:
     """Trim a live file as a client does that is told to keep what was there; return that."""
     data = live.read_bytes()
-    folder = live.with_suffix("") / "before-cleanup"
-    folder.mkdir(0o700, parents=True, exist_ok=True)
-    kept = folder / f"{next(_NUMBERS)}-{len(data):08x}.jsonl.replaced"
+    kept = kept_name(live)
+    kept.parent.mkdir(0o700, parents=True, exist_ok=True)
     draft = live.with_name(f"{live.name}.compact.tmp.00000000")
     draft.write_bytes(trimmed(data))
     kept.hardlink_to(live)

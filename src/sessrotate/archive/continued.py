@@ -99,13 +99,14 @@ def misfit(header: LiveHeader, live: Source) -> str | None:
     return None
 
 
-def cut_at(header: LiveHeader, live: Source) -> Boundary | None:
+def cut_at(header: LiveHeader, live: Source, *, is_kept: bool = False) -> Boundary | None:
     """Return the compaction at which a client cut a `misfit`; None if it did not do that.
 
     From 2.1.287 on a client may (`CLAUDE_CODE_TRANSCRIPT_LOCAL_GC`): it keeps our header, of what
     stood before its last compaction what a resume needs, and all behind it. So the compaction that
     the header tells of is not in the file any more, and another one is. Behind the very lines that
-    were carried along, that would be the same compaction, edited.
+    were carried along, that would be the same compaction, edited. Where what it trimmed was kept
+    (`is_kept`), it may be the same one: 2.1.287 trims what was rotated at it.
     """
     begin = len(live_header.line(header))
     if header.carried_bytes and is_at(
@@ -113,7 +114,7 @@ def cut_at(header: LiveHeader, live: Source) -> Boundary | None:
     ):
         return None
     found = scan.scan(live, claude, lambda _done: None).boundaries
-    for boundary in found:
+    for boundary in () if is_kept else found:
         line = Span(boundary.offset, live.line_end(boundary.offset, live.size()) + 1)
         if is_at(live, line.start, Mark(line.size, header.boundary_digest)):
             return None

@@ -217,7 +217,7 @@ def _cut_at(found: FoundFiles, listed: Manifest | None) -> Boundary | None:
     header, live = found.header, found.live
     if header is None or live is None or listed is None or not continued.ends_at(listed, header):
         return None
-    return continued.cut_at(header, live)
+    return continued.cut_at(header, live, is_kept=bool(found.kept))
 
 
 def _listed(found: FoundFiles, *, was_swapped: bool) -> Manifest | None:

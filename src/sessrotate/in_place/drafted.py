@@ -41,7 +41,7 @@ def judged(found: State) -> Drafted:
     with Source.inside(found.place.archive, names.DRAFT) as draft:
         # Somebody may have found it under the live file's name, and write to it only now.
         is_free = lease.write(draft.fd) != "busy"
-        return "new" if is_free and _is_ours(found, found.intent, draft) else "stranger"
+        return "new" if is_free and is_new(found, found.intent, draft) else "stranger"
 
 
 def is_plain(found: State) -> bool:
@@ -68,7 +68,7 @@ def is_beginning(one: Source | None, other: Source, size: int) -> bool:
     return one is not None and begins_with(other, [(one, Span(0, size))])
 
 
-def _is_ours(found: State, begun: Intent, draft: Source) -> bool:
+def is_new(found: State, begun: Intent, draft: Source) -> bool:
     """Tell whether a file holds all that the new one of a swap did, and nothing else."""
     swap, size = begun.swap, draft.size()
     if size != swap.prefix + swap.tail.size or not is_at(draft, swap.prefix, swap.tail):

@@ -19,6 +19,7 @@ from sessrotate.in_place import (
     drafted,
     gain,
     merge_late,
+    overtaken,
     rebuild_manifest,
     seal,
     swap,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from sessrotate.archive.intent import Intent
     from sessrotate.archive.place import Place
     from sessrotate.archive.recovery_table import Row
     from sessrotate.archive.state import State
@@ -60,37 +62,21 @@ class Recovery:
     gained: int = 0
 
 
+_OVERTAKEN: Final = Recovery(
+    "undo",
+    "Claude Code trimmed the session at the moment when it was replaced: the next run puts it "
+    "together.",
+    "Undid a rotation: Claude Code trimmed the session at the moment when it was replaced.",
+)
+
+
 def plan(found: State) -> Recovery:
     """Return what is to be done with what was found.
 
     Raises DamagedError if that cannot be told.
     """
     if found.intent is not None:
-        what, name = _WHAT[found.intent.operation], printable(str(found.place.live))
-        row, kept = _decided(found)
-        if row.deed == "put back":
-            return Recovery(
-                "put back",
-                f"A {what} was interrupted while another program saved {name}: the next run puts "
-                "the saved file back.",
-                f"Put {name} back as another program had saved it.",
-            )
-        if row.deed == "refuse":
-            raise DamagedError(
-                f"A {what} was interrupted, and {name} is neither the file from before nor the "
-                "new one: nothing is touched. "
-                f"{printable(str(found.place.archive))} has both."
-            )
-        if row.standing != "after" and found.place.pack not in kept:
-            _check_superfluous(found)
-        if row.deed == "undo":
-            return replace(_undo(what), kept=kept)
-        return Recovery(
-            "take back" if row.deed == "take back" else "finish",
-            f"A {what} was interrupted: the next run finishes it.",
-            f"Finished a {what} that was interrupted.",
-            kept,
-        )
+        return _of_intent(found, found.intent)
     leftovers = [name for name in found.listing if swap.is_leftover(name)]
     if not leftovers and rebuild_manifest.is_lost(found):
         return Recovery(
@@ -102,6 +88,42 @@ def plan(found: State) -> Recovery:
         return Recovery("nothing")
     _check_superfluous(found)
     return _undo("run")
+
+
+def _of_intent(found: State, begun: Intent) -> Recovery:
+    """Return what is to be done with an interrupted rotation or restoration."""
+    what, name = _WHAT[begun.operation], printable(str(found.place.live))
+    row, kept = _decided(found)
+    if row.deed == "put back":
+        return Recovery(
+            "put back",
+            f"A {what} was interrupted while another program saved {name}: the next run puts "
+            "the saved file back.",
+            f"Put {name} back as another program had saved it.",
+        )
+    if row.deed == "refuse":
+        return _refused(found, what)
+    if row.standing != "after" and found.place.pack not in kept:
+        _check_superfluous(found)
+    if row.deed == "undo":
+        return replace(_undo(what), kept=kept)
+    return Recovery(
+        "take back" if row.deed == "take back" else "finish",
+        f"A {what} was interrupted: the next run finishes it.",
+        f"Finished a {what} that was interrupted.",
+        kept,
+    )
+
+
+def _refused(found: State, what: str) -> Recovery:
+    """Return what to do where no row tells; raise DamagedError if nobody can."""
+    if overtaken.is_overtaken(found):
+        return _OVERTAKEN
+    raise DamagedError(
+        f"A {what} was interrupted, and {printable(str(found.place.live))} is neither the file "
+        f"from before nor the new one: nothing is touched. {printable(str(found.place.archive))} "
+        "has both."
+    )
 
 
 def _decided(found: State) -> tuple[Row, tuple[Path, ...]]:
@@ -143,6 +165,8 @@ def recover(place: Place, wait: float, progress: Callable[[int], None]) -> Recov
 
     Raises as `plan` and `seal.finish` do.
     """
+    if overtaken.was_taken_back(place):
+        return _OVERTAKEN
     said = [*_put_back(place)]
     with state.opened(place) as found:
         todo = plan(found)

@@ -23,7 +23,7 @@ from sessrotate.archive.late_lines import is_at
 from sessrotate.archive.waiting import packs
 from sessrotate.clients.claude import trim
 from sessrotate.errors import DamagedError, InUseError, printable
-from sessrotate.in_place import merge_late, retire, sealed_copies, waiting
+from sessrotate.in_place import merge_late, overtaken, retire, sealed_copies, waiting
 from sessrotate.in_place.sealed_copies import Sealing
 from sessrotate.in_place.swap import write_intent
 from sessrotate.model import Span
@@ -63,6 +63,10 @@ _UNKNOWN: Final = (
     "This file system cannot tell whether a process still writes to the replaced file."
 )
 _LATER: Final = f"{_UNKNOWN} A run a minute or more from now does the rest."
+_OVERTAKEN: Final = (
+    "Claude Code trimmed the session at the moment when it was replaced. Nothing is lost: the next "
+    "run puts it together."
+)
 _IN_A_DAY: Final = (
     f"{_UNKNOWN} It is kept until it has been quiet for a day; a run after that does the rest."
 )
@@ -79,6 +83,8 @@ def finish(place: Place, wait: float, progress: Callable[[int], None]) -> None:
     many bytes are sealed. Raises NotQuietError if there still is one, DamagedError if the pack is
     not what was planned, OSError as the system reports. Nothing is lost by any of them.
     """
+    if overtaken.was_taken_back(place):
+        raise NotQuietError(_OVERTAKEN)
     _forget_names(place)
     while True:
         quiet = _bring_over(place, wait)

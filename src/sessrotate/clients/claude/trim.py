@@ -61,6 +61,11 @@ def replaced(live: Path, session: str) -> list[Path]:
     return _kept(live, session)
 
 
+def may_be_trimmed(live: Path, session: str) -> bool:
+    """Tell whether anything is kept of this session, be it only a name for the next trim."""
+    return bool(_kept(live, session))
+
+
 def names_of(live: Path, session: str, status: os.stat_result) -> list[Path]:
     """Return which of the names for kept files the file with this status has.
 
@@ -69,9 +74,14 @@ def names_of(live: Path, session: str, status: os.stat_result) -> list[Path]:
     return [path for path in _kept(live, session) if _is(path, status)]
 
 
-def new_name(live: Path, session: str) -> Path:
-    """Return a name under which this live file is to be kept, and that nothing has."""
-    name = f"{time.time_ns() // 10**6}-{os.urandom(4).hex()}.jsonl.replaced"
+def new_name(live: Path, session: str, at_ns: int | None = None) -> Path:
+    """Return a name under which this live file is to be kept, and that nothing has.
+
+    What is kept is put together in the order of names: `at_ns` is how old the file is, in
+    nanoseconds since 1970, where it is not the live file any more.
+    """
+    at = (at_ns or time.time_ns()) // 10**6
+    name = f"{at}-{os.urandom(4).hex()}.jsonl.replaced"
     return live.parent / session / names.KEPT / name
 
 
