@@ -30,8 +30,8 @@ PACKAGES: Final = {
     "in_place": "find archive segments clients parsing system fs",
     "reading": "find archive segments clients parsing system",
     "retention": "in_place find archive segments clients parsing system fs",
-    "reports": "retention.archive retention.compress in_place.gain in_place.room in_place.rotate "
-    "reading find archive segments clients parsing system",
+    "reports": "retention.left_plain retention.compress in_place.gain in_place.room "
+    "in_place.rotate reading find archive segments clients parsing system",
     "hook": "in_place find archive segments clients parsing system fs",
     "job": "retention in_place find archive segments clients parsing system fs",
     "doctor": "hook job reports retention in_place find archive segments clients system",

@@ -192,7 +192,7 @@ def test_what_was_interrupted_and_has_no_room_to_be_finished_is_no_gain(
     said, dry = called().out, called("tidy", "-n")
     assert f"To gain    nothing\n{said.splitlines()[2]}\nFailing    1 session (" in said
     assert dry.code == 74
-    assert "bytes for the largest segment that is left, compressed, and 4,096 are" in dry.err
+    assert "bytes for the next segment, compressed, and 4,096 are free" in dry.err
 
 
 def test_a_report_says_what_the_disk_has_no_room_for(

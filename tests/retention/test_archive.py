@@ -717,7 +717,7 @@ def test_what_a_full_disk_left_plain_is_seen_and_compressed_by_the_next_run(home
         for words in (("archive", "-n", ID), ("tidy", "-n"), ("run", "-n")):
             planned = command_line.called(*words)
             assert planned.code == 74
-            assert re.search(r"for the compressed live file, and 7 are free", planned.err)
+            assert re.search(r"for the compressed session, and 7 are free", planned.err)
     assert f"{ID}.jsonl" in away(home)
     assert "KiB freed on disk" in command_line.called("run").out
     assert f"{ID}.jsonl.zst" in away(home)
@@ -775,7 +775,7 @@ def test_a_full_disk_leaves_the_plain_files_and_the_next_run_compresses(home: Ho
         patch.setattr(fs, "free_bytes", lambda _folder: 7)
         with pytest.raises(StorageError, match="nothing is lost: run `archive` again") as caught:
             archive.archive(home.where, 1)
-    assert "bytes for the compressed live file, and 7 are free: make room" in str(caught.value)
+    assert "bytes for the compressed session, and 7 are free: make room" in str(caught.value)
     assert f"{ID}.jsonl" in away(home)
     assert not [name for name in home.archived() if name.endswith(".partial")]
     assert home.stitched() == DATA

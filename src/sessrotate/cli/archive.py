@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,12 +15,13 @@ from sessrotate.cli.options import DryRun, Json, ManySessions, Quiet, Wait, Yes,
 from sessrotate.errors import WrongUsageError, printable
 from sessrotate.in_place import outcome, room
 from sessrotate.in_place.outcome import Outcome, each
+from sessrotate.in_place.room import NoRoomError
 from sessrotate.job import journal
 from sessrotate.render import archive as render_archive
 from sessrotate.retention import archive, compress
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from sessrotate.archive.place import Place
 
@@ -54,15 +56,8 @@ def command(
     def act(where: Place) -> Outcome:
         if len(wanted) > 1 and not quiet and not as_json:
             streams.message(f"{next(number)} of {len(wanted)}: {printable(where.session)}")
-        before = archive.measured(where)
         with streams.progress("Compressing", 0, quiet=quiet) as progress:
-            freed = archive.archive(where, wait, progress)
-            if (where.archive / names.MANIFEST).exists():  # segments that were sealed before
-                compress.compress(where, wait, progress)
-        gained = before - archive.measured(where)
-        if not (freed or gained):
-            return _nothing(where)
-        return Outcome(where, "done", freed, archive.stored(where), gained, disk=before)
+            return _archived(where, wait, progress)
 
     is_bulk = older_than is not None or len(wanted) > 1
     if is_bulk and wanted and not (dry_run or yes or _is_agreed(wanted, as_json=as_json)):
@@ -81,6 +76,21 @@ def command(
     raise typer.Exit(outcome.exit_code(outcomes, in_use_counts=bool(sessions)))
 
 
+def _archived(where: Place, wait: float, progress: Callable[[int], None]) -> Outcome:
+    """Archive one session, and return what became of it."""
+    before = archive.measured(where)
+    try:
+        freed = archive.archive(where, wait, progress)
+    except archive.NotCompressedError as error:
+        return replace(outcome.failure(where, error), freed=error.moved)
+    if (where.archive / names.MANIFEST).exists():  # segments that were sealed before
+        compress.compress(where, wait, progress)
+    gained = before - archive.measured(where)
+    if not (freed or gained):
+        return _nothing(where)
+    return Outcome(where, "done", freed, archive.stored(where), gained, disk=before)
+
+
 def _plans(wanted: Sequence[Place]) -> Iterator[Outcome]:
     """Yield what would become of each session; the room that those before it free counts."""
     to_come = 0
@@ -90,7 +100,10 @@ def _plans(wanted: Sequence[Place]) -> Iterator[Outcome]:
         expected, disk = archive.expected(where), archive.measured(where)
         if not (expected.moved or expected.gained):
             return _nothing(where)
-        room.check(where.config, expected.need, to_come)
+        try:
+            room.check(where.config, expected.need, to_come)
+        except NoRoomError as error:  # it is moved, and stays plain
+            return replace(outcome.failure(where, error), freed=expected.moved)
         to_come += max(0, expected.gained)
         size = max(0, (expected.moved or archive.stored(where)) - max(0, expected.gained))
         return Outcome(where, "planned", expected.moved, size, gained=expected.gained, disk=disk)

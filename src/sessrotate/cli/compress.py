@@ -14,7 +14,7 @@ from sessrotate.in_place import gain, room
 from sessrotate.in_place.outcome import Outcome
 from sessrotate.job import journal
 from sessrotate.render import archive as render_archive
-from sessrotate.retention import archive, compress
+from sessrotate.retention import compress, left_plain
 from sessrotate.system import zstd
 
 
@@ -59,7 +59,7 @@ def command(
             errors += [DamagedError(problem) for problem in done[-1].problems]
             if not as_json and (done[-1].segments or not every):  # of all, most need nothing
                 streams.write(render_archive.compressed(done[-1], dry_run=dry_run))
-            if archive.left_plain(where).gained:
+            if left_plain.of(where).gained:
                 streams.message(render_archive.left_plain(where.session))
     if as_json:
         streams.write(render_archive.compressed_json(done, dry_run=dry_run))

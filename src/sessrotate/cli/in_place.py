@@ -11,7 +11,7 @@ import typer
 from sessrotate import find, fs
 from sessrotate.cli import streams
 from sessrotate.errors import printable
-from sessrotate.in_place import fleet, gain, operations, outcome
+from sessrotate.in_place import fleet, gain, operations, outcome, room
 from sessrotate.job import journal
 from sessrotate.render import in_place as render_in_place
 from sessrotate.render import segment_table
@@ -78,6 +78,8 @@ def _run_one(path: Path, options: Options) -> None:
         streams.write_lines(render_in_place.done(done))
     if done.refusal is not None:
         raise done.refusal
+    if options.dry_run and done.disk is not None:
+        room.check(where.config, done.need)
 
 
 def _rotated(
@@ -106,8 +108,8 @@ def _show(where: Place, planned: operations.Rotated, seconds: float) -> None:
         segments = (*planned.plan.segments, planned.plan.newest)
         streams.write_lines(segment_table.table(segments, streams.canvas()))
     if planned.refusal is None:
-        room = fs.free_bytes(where.config)
-        streams.write_lines(render_in_place.would(planned, seconds, room))
+        free = fs.free_bytes(where.config)
+        streams.write_lines(render_in_place.would(planned, seconds, free))
 
 
 def progress(*, quiet: bool, lead: str = "") -> operations.Progress:

@@ -131,6 +131,7 @@ def command(
     _tell(render_prune.strangers(dues))
     trashed, freed = shown.trashed, shown.due
     disk = trash.measured(trashes) if shown.is_due else 0
+    found += _failing(planned, dry_run=dry_run)
     is_going = not dry_run
     if is_going and shown.is_anything and not yes:
         is_going = streams.confirmed(render_prune.intent(shown, "Will"))
@@ -177,6 +178,12 @@ def _shown(planned: PrunePlan | None, dues: list[Due] | None, grace: float | Non
     if grace == 0 and planned is not None:  # in the trash by then
         disk, is_due = disk + planned.disk_trashed, is_due or planned.count > 0
     return render_prune.Shown(planned, disk, is_due)
+
+
+def _failing(planned: PrunePlan | None, *, dry_run: bool) -> list[Outcome]:
+    """Return what would fail of a plan that is only shown."""
+    expected = planned.expected() if planned is not None and dry_run else ()
+    return [each for each in expected if each.error is not None]
 
 
 def _accept(wanted: list[Place], wait: float, *, every: bool, dry_run: bool) -> None:

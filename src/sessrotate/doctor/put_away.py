@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from sessrotate.archive import archived_file
 from sessrotate.errors import RequestError, printable
 from sessrotate.in_place import swap
-from sessrotate.retention import archive
+from sessrotate.retention import left_plain
 
 if TYPE_CHECKING:
     from sessrotate.archive.state import State
@@ -33,7 +33,7 @@ def told(found: State) -> tuple[str, str] | None:
             "Archiving was interrupted: finish with `sessrotate archive "
             f"{name}`, or undo it with `sessrotate restore {name}`."
         )
-    if archive.left_plain(where).gained:
+    if left_plain.of(where).gained:
         return "interrupted", (
             f"It was put away, and is not compressed yet: `sessrotate archive {name}` does that."
         )

@@ -18,7 +18,7 @@ from sessrotate.in_place.room import NOTHING, Need
 from sessrotate.system import disk_use
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from sessrotate.archive.place import Place
     from sessrotate.archive.state import State
@@ -34,7 +34,7 @@ BLOCK: Final = 4096
 """Bytes by which usual file systems allocate; of a file, half of the last one is empty."""
 
 
-_ASIDE: Final = 8 * BLOCK
+ASIDE: Final = 8 * BLOCK
 """Bytes that notes, locks and manifests take meanwhile."""
 
 _LISTED: Final = 450
@@ -101,15 +101,29 @@ def needed(planned: RotationPlan, source: Source) -> Need:
     First for the new live file. That costs nothing any more once the old one has lost its copy of
     the tail; then for one segment after the other, compressed, of which each frees its part.
     """
-    what = "the new live file, or the largest segment compressed"
+    what = "the new live file, or the next segment compressed"
     spans = [planned.in_live(segment.span) for segment in planned.segments]
-    largest = max(spans, key=lambda span: span.size, default=None)
-    least = planned.bytes_after + _ASIDE
+    least = planned.bytes_after + ASIDE
     free = fs.free_bytes(place.root())
-    if largest is None or free is None or free >= max(least, largest.size + _ASIDE):
-        return Need(least, what)
-    sealed = _stored(source, [largest], planned.codec)
-    return Need(max(least, planned.carried_bytes + sealed + _ASIDE), what)
+    if not spans or free is None or free >= least + max(span.size for span in spans):
+        return Need(least, what)  # without a sample
+    sealing = _sealing(source, spans, planned.codec)
+    return Need(max(least, planned.carried_bytes + sealing + ASIDE), what)
+
+
+def peak(steps: Iterable[tuple[int, int]]) -> int:
+    """Return how many bytes have to be free for steps that each take some, and then free some."""
+    most = gained = 0
+    for takes, frees in steps:
+        most = max(most, takes - gained)
+        gained += frees - takes
+    return most
+
+
+def _sealing(source: Source, spans: Sequence[Span], codec: Codec) -> int:
+    """Return about how many bytes have to be free to seal these parts of a file, the last first."""
+    share = _stored(source, spans, codec) / max(1, sum(span.size for span in spans))
+    return peak((round(share * span.size), span.size) for span in reversed(spans))
 
 
 def of_finishing(found: State) -> Forecast:
@@ -119,19 +133,21 @@ def of_finishing(found: State) -> Forecast:
     segment after the other. Reads samples. Nothing where nothing was replaced, or by a restoration.
     """
     begun, pack = found.intent, found.pack
-    if begun is None or pack is None or begun.operation != "rotate" or found.deed != "finish":
+    if begun is None or found.deed != "finish":
         return Forecast()
+    rest = Need(ASIDE, "what is left to be done")
+    if pack is None or begun.operation != "rotate":
+        return Forecast(need=rest)
     new = begun.manifest.segments[begun.first :]
     spans = [
         begun.in_pack(each.segment.span) for each in new if each.segment.index not in found.sealed
     ]
     if not spans:
-        return Forecast(gained=disk_use.of(found.place.pack))
+        return Forecast(gained=disk_use.of(found.place.pack), need=rest)
     codec = new[-1].codec
-    largest = _stored(pack, [max(spans, key=lambda span: span.size)], codec)
     return Forecast(
         gained=disk_use.of(found.place.pack) - _stored(pack, spans, codec),
-        need=Need(largest + _ASIDE, "the largest segment that is left, compressed"),
+        need=Need(_sealing(pack, spans, codec) + ASIDE, "the next segment, compressed"),
     )
 
 

@@ -105,6 +105,10 @@ def plan_session(
         together, gained = (0, 0) if kept is None else (kept.size, gain.of_kept(kept))
         finishing = gain.of_finishing(there)
         recovery = replace(recover.plan(there), gained=finishing.gained)
+        if there.intent is not None and there.intent.operation == "restore" and recovery.sentence:
+            command = f"sessrotate restore {printable(where.session)}"
+            how = RestoredError if by_itself else RefusedError
+            raise how(f"{recovery.sentence} `{command}` does that now.")
         found = rebuild_manifest.as_if(there) if recovery.deed == "rebuild" else there
         size = found.live.size() if found.live is not None else 0
         with progress("Reading", size) as reading:
@@ -172,8 +176,6 @@ def rotate_session(
                 wanted = 0 if together else least
                 if wanted and _is_too_little(planned, gain.expected(planned, found.live), wanted):
                     return Rotated(planned, recovered, gains_too_little=True)
-                with storage("rotate the session"):
-                    retire.forget(home)
                 with (
                     _aside(home, planned),
                     room.told(
@@ -184,11 +186,12 @@ def rotate_session(
                     progress("Checking", planned.end) as checking,
                 ):
                     seconds = rotate.execute(planned, found, wait, checking, live=live)
+                    retire.forget(home)
             except RequestError as error:
                 return Rotated(planned, recovered, refusal=error, together=together)
         moved = sum(segment.span.size for segment in planned.segments)
         try:
-            with _after_the_swap(home), progress("Sealing", moved) as sealing:
+            with _after_the_swap(home), _told_of_room(home), progress("Sealing", moved) as sealing:
                 seal.finish(home, wait, sealing)
             pending = None
         except NotQuietError as error:
@@ -280,11 +283,25 @@ def _aside(where: Place, planned: RotationPlan) -> Iterator[None]:
 
 
 def _recover(where: Place, wait: float, progress: Progress) -> Recovery:
-    with storage("finish what an interrupted run began"), progress("Sealing", 0) as sealing:
+    with _told_of_room(where), progress("Sealing", 0) as sealing:
         try:
             return recover.recover(where, wait, sealing)
         except DamagedError as error:
             raise found_files.with_way_out(where, error) from error
+
+
+@contextmanager
+def _told_of_room(where: Place) -> Iterator[None]:
+    """Say of a full disk how much room is missing to finish what is begun."""
+    what = "finish what was begun"
+    with room.told(what, where.config, lambda: _needed_to_finish(where)), storage(what):
+        yield
+
+
+def _needed_to_finish(where: Place) -> Need:
+    with state.opened(where) as found:
+        need = gain.of_finishing(found).need
+    return need if need.size else Need(gain.ASIDE, "what is left to be done")
 
 
 @contextmanager

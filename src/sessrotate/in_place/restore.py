@@ -21,7 +21,7 @@ from sessrotate.errors import (
     printable,
     storage,
 )
-from sessrotate.in_place import room, swap
+from sessrotate.in_place import gain, room, swap
 from sessrotate.in_place.obstacles import obstacles
 from sessrotate.in_place.room import Need
 from sessrotate.model import Span
@@ -67,7 +67,8 @@ class RestorePlan:
     @property
     def need(self) -> Need:
         """What has to be free."""
-        return Need(self.size, "the whole history, since the archive keeps its own in the trash")
+        what = "the whole history, since the archive keeps its own in the trash"
+        return Need(self.size + gain.ASIDE, what)
 
 
 def prepare(found: State) -> RestorePlan | None:

@@ -22,6 +22,10 @@ _FREES: Final = (
 )
 
 
+_LEAST: Final = 64 * 1024
+"""Bytes to make room for at least, where something failed although it seemed to have room."""
+
+
 class NoRoomError(StorageError):
     """The disk has no room for it now."""
 
@@ -55,8 +59,9 @@ def told(doing: str, folder: Path, needed: Callable[[], Need]) -> Iterator[None]
         except (SessrotateError, OSError):
             raise error from cause
         free, missing = fs.free_bytes(folder), ""
-        if free is not None and free < need.size:
-            missing = f", and {free:,} are free: make room for {need.size - free:,} more"
+        if free is not None:
+            lacks = need.size - free if need.size > free else _LEAST
+            missing = f", and {free:,} are free: make room for {lacks:,} more"
         raise NoRoomError(
             f"Cannot {doing}: {cause.strerror}. "
             f"It needs about {need.size:,} bytes for {need.what}{missing}, then try again. {_FREES}"

@@ -16,13 +16,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from sessrotate.archive import restored, state, waiting
+from sessrotate.archive import archived_file, restored, state, waiting
 from sessrotate.errors import DamagedError, storage
 from sessrotate.in_place import fleet, gain, operations, recover
 from sessrotate.in_place.gain import Forecast
-from sessrotate.in_place.outcome import Outcome, each
+from sessrotate.in_place.outcome import Outcome, each, failure
 from sessrotate.job.job import Job
-from sessrotate.retention import archive, policy, prune, transaction, trash
+from sessrotate.retention import archive, left_plain, policy, prune, transaction, trash
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -68,7 +68,10 @@ def _each(
             if not expected.moved:
                 return Outcome(where, "nothing to do")
             return job.would(where, expected, disk)
-        freed = does(job, where)
+        try:
+            freed = does(job, where)
+        except archive.NotCompressedError as error:
+            return replace(failure(where, error), freed=error.moved)
         gained = disk - measured(where)
         if not freed:
             return Outcome(where, "nothing to do")
@@ -91,9 +94,10 @@ def _recover(job: Job) -> Iterator[Outcome]:
 
 def _recovered(job: Job, where: Place) -> Outcome:
     """Finish or undo what an interrupted run left in one archive."""
-    left_plain = archive.left_plain(where)
-    if left_plain.gained:
-        return _compressed_away(job, where, left_plain)
+    archived_file.check_single(where)
+    plain = left_plain.of(where)
+    if plain.gained:
+        return _compressed_away(job, where, plain)
     with state.opened(where) as found:
         todo = recover.plan(found)
         listed, listing = found.manifest, found.listing

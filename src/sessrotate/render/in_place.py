@@ -119,10 +119,7 @@ def would(planned: Rotated, seconds: float, room: int | None) -> list[str]:
     copied = sum(part.span.size for part in plan.segments if part.index or plan.prefix)
     takes = 2 * seconds + (copied + plan.bytes_after) / _COPIED_PER_SECOND
     needs = f"Takes about {_duration(takes)} and up to {size(plan.room)} of free space meanwhile"
-    short = (
-        "; that is not enough to finish" if room is not None and room < planned.need.size else ""
-    )
-    free = "" if room is None else f"; {size(room)} are free{short}"
+    free = "" if room is None else f"; {size(room)} are free"
     return [
         f"{cut}, and the live file goes {change}.",
         *_on_disk(planned),

@@ -27,7 +27,9 @@ _DAY: Final = 86_400.0
 def sentences(plan: WayBack, *, dry_run: bool, is_short: bool = False) -> Iterator[str]:
     """Yield the sentences about one session; `is_short` is whether it is to stay rotated."""
     name = printable(plan.where.session)
-    if not plan.is_anything:
+    if plan.finished:
+        yield plan.finished
+    if not (plan.is_anything or plan.finished):
         yield _nothing(name, is_short=is_short)
         return
     if plan.retired is not None and plan.whole is None:

@@ -56,9 +56,9 @@ def to_tidy(found: State) -> int:
         with suppress(SessrotateError):
             gains += compress.expected(found.place).gained
     elif found.is_archived:
-        from sessrotate.retention import archive  # noqa: PLC0415 - few sessions are put away
+        from sessrotate.retention import left_plain  # noqa: PLC0415 - few sessions are put away
 
-        gains += archive.left_plain(found.place).gained
+        gains += left_plain.of(found.place).gained
     return max(0, gains)
 
 

@@ -34,9 +34,8 @@ from sessrotate.errors import (
 from sessrotate.in_place import gain, homecoming, recover, room
 from sessrotate.in_place.gain import Forecast
 from sessrotate.in_place.obstacles import disk, disk_of, elsewhere, obstacles
-from sessrotate.in_place.room import Need
 from sessrotate.model import Span
-from sessrotate.retention import archive_files, transaction
+from sessrotate.retention import archive_files, left_plain, transaction
 from sessrotate.retention.unarchive import bring_back, listing
 from sessrotate.system import disk_use, in_use, lease
 from sessrotate.system.source import Source
@@ -51,8 +50,12 @@ if TYPE_CHECKING:
     from sessrotate.clients.claude.cleanup import Cleanup
 
 
-_NEW: Final = 3
-"""Blocks of what is new with an archived session: its folders, and the note in one of them."""
+class NotCompressedError(StorageError):
+    """The session is archived, and stays plain; `moved` is how many bytes left its folder."""
+
+    def __init__(self, message: str, moved: int = 0) -> None:
+        super().__init__(message)
+        self.moved: Final = moved
 
 
 def archive(where: Place, wait: float, progress: Callable[[int], None] = lambda _done: None) -> int:
@@ -74,18 +77,15 @@ def archive(where: Place, wait: float, progress: Callable[[int], None] = lambda 
         archived_file.check_away(home)
         try:
             with (
-                room.told(
-                    "compress the session",
-                    home.archive,
-                    lambda: _need(_live_file_compressed(home)),
-                ),
+                room.told("compress the session", home.archive, lambda: left_plain.rest(home).need),
                 storage("compress the session"),
             ):
                 archive_files.compress(home, note, progress)
         except SessrotateError as error:
-            raise StorageError(
+            raise NotCompressedError(
                 f"{error} The session is archived and nothing is lost: run `archive` again to "
-                "compress it."
+                "compress it.",
+                freed,
             ) from error
     return freed
 
@@ -119,20 +119,18 @@ def expected(where: Place) -> Forecast:
     items = _to_move(where)
     moved = _bytes(where, items)
     if not moved:
-        return left_plain(where)
+        return left_plain.of(where)
     with storage("look at the session"), Source.itself(where.live) as source:
         size = source.size()
         made = estimate.compressed(source, [Span(0, size)])
         share = made / max(1, size)
         paths = [where.live.parent / name for name in items]
-        after = sum(gain.blocks(round(share * each)) for each in archive_files.sizes(paths))
-        gained = disk_use.of(*paths) - after - _NEW * gain.BLOCK
-    return Forecast(moved, gained, _need(made))
-
-
-def _need(made: int) -> Need:
-    """Return what has to be free to compress an archived live file to so many bytes."""
-    return Need(made + _NEW * gain.BLOCK, "the compressed live file")
+        sizes = [*archive_files.sizes(paths)]
+        after = sum(gain.blocks(round(share * each)) for each in sizes)
+        gained = disk_use.of(*paths) - after - left_plain.NEW * gain.BLOCK
+    # The live file comes first.
+    others = [each for each in sizes if each >= archive_files.LEAST]
+    return Forecast(moved, gained, left_plain.need([size, *others], share))
 
 
 def measured(where: Place) -> int:
@@ -276,29 +274,6 @@ def wanted(older_than: float | None, before_cleanup: float | None, now: float) -
                 if _is_due(where, older_than, before_cleanup, now, rule):
                     due.append(where)
     return begun + due
-
-
-def left_plain(where: Place) -> Forecast:
-    """Return about what the disk gains if what an archiving left plain is compressed.
-
-    A full disk stops it there. Nothing where nothing is left so.
-    """
-    with suppress(SessrotateError, OSError):
-        note = archived_file.note(where)
-        if note is not None and note.standing == "archived" and archive_files.is_due(where, note):
-            size = (archive_files.folder(where) / where.live.name).stat().st_size
-            made = _live_file_compressed(where)
-            if size - made > size // 20:  # what cannot be made smaller stays
-                return Forecast(gained=size - made, need=_need(made))
-    return Forecast()
-
-
-def _live_file_compressed(where: Place) -> int:
-    """Return about how many bytes the live file of an archived session will have compressed."""
-    from sessrotate.segments import estimate  # noqa: PLC0415 - zstd, wanted only here
-
-    with Source.inside(archive_files.folder(where), where.live.name) as source:
-        return estimate.compressed(source, [Span(0, source.size())])
 
 
 def _is_begun(where: Place) -> bool:

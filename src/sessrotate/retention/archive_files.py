@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 LEAST: Final = 64 * 1024
 """Bytes from which on a file beside the live file is compressed."""
 
+_PLENTY: Final = 4 * replacing.BATCH
+
 UNPACKED: Final = "what is unpacked"
 """What restoring it needs room for."""
 
@@ -104,11 +106,11 @@ def write_standing(place: Place, standing: Standing) -> Note:
 
 def date_all(place: Place, modified_ns: int) -> None:
     """Set when all files were changed last, in nanoseconds since 1970."""
-    for file in _regular(place):
+    for file in regular(place):
         fs.set_time(folder(place) / file, modified_ns)
 
 
-def _regular(place: Place) -> dict[str, os.stat_result]:
+def regular(place: Place) -> dict[str, os.stat_result]:
     """Return the regular files of an archived session, by their paths."""
     return {
         entry.file: entry.status
@@ -126,7 +128,7 @@ def compress(place: Place, note: Note, progress: Callable[[int], None]) -> None:
     The caller holds the session's lock; `progress` is given how many bytes are done. Raises
     OSError as the system reports; files that are not compressed by then stay plain.
     """
-    there, since_ns = _regular(place), _since(note)
+    there, since_ns = regular(place), _since(note)
     if not note.compressed:
         note = _planned(place, note, there)
     done = 0
@@ -146,7 +148,10 @@ def compress(place: Place, note: Note, progress: Callable[[int], None]) -> None:
         write_note(place, note)
 
     pending = [entry for entry in note.compressed if entry.file in there]
-    for batch in replacing.batches(pending, lambda entry: entry.size):
+    free = fs.free_bytes(place.archive)
+    # On a disk that is almost full one after the other, so that its room is free for the next.
+    limit = replacing.BATCH if free is None or free > _PLENTY else 0
+    for batch in replacing.batches(pending, lambda entry: entry.size, limit):
         made = [
             _replacement(place, number, f"{entry.file}{_ZST}", partial(write, entry), entry.file)
             for number, entry in enumerate(batch)
@@ -207,7 +212,7 @@ def _planned(place: Place, note: Note, there: dict[str, os.stat_result]) -> Note
     wanted = (
         CompressedFile(file, status.st_size)
         for file, status in sorted(there.items())
-        if _is_worth_it(place, file, status) and f"{file}{_ZST}" not in there
+        if is_worth_it(place, file, status) and f"{file}{_ZST}" not in there
     )
     compressed = tuple(islice(wanted, archived_note.MOST))
     if not compressed:
@@ -219,7 +224,8 @@ def _planned(place: Place, note: Note, there: dict[str, os.stat_result]) -> Note
     return note
 
 
-def _is_worth_it(place: Place, file: str, status: os.stat_result) -> bool:
+def is_worth_it(place: Place, file: str, status: os.stat_result) -> bool:
+    """Tell whether a file of an archived session is to be compressed."""
     least = 1 if file == place.live.name else LEAST
     return (
         not file.endswith(_ZST)
@@ -293,7 +299,7 @@ def decompress(place: Place, note: Note, progress: Callable[[int], None]) -> Non
 
     Raises DamagedError if a file is missing or has changed, StorageError if there is no room.
     """
-    there = set(_regular(place))
+    there = set(regular(place))
     compressed = {f"{entry.file}{_ZST}": entry for entry in note.compressed}
     pending = [
         entry for file, entry in compressed.items() if entry.file not in there and file in there

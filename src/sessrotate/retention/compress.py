@@ -19,7 +19,7 @@ from sessrotate.archive import archived_file, state
 from sessrotate.errors import DamagedError, StorageError, storage
 from sessrotate.fs import replacing
 from sessrotate.fs.replacing import Replacement
-from sessrotate.in_place import room
+from sessrotate.in_place import gain, room
 from sessrotate.in_place.gain import Forecast
 from sessrotate.in_place.room import Need
 from sessrotate.model import Span
@@ -94,8 +94,8 @@ def expected(
         made = _made_of(where, listed, sampled)
         taken = sum(map(_size, sampled))
         share = made / taken if taken else 1.0
-        largest = round(share * max(map(_size, wanted)))
-        return Forecast(total, total - round(total * share), Need(largest, _NEXT))
+        most = gain.peak((round(share * size), size) for size in map(_size, wanted))
+        return Forecast(total, total - round(total * share), Need(most + gain.ASIDE, _NEXT))
 
 
 def _made_of(where: Place, listed: Manifest, entries: list[SealedSegment]) -> int:

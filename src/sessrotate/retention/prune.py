@@ -21,7 +21,9 @@ from sessrotate.errors import (
     printable,
     storage,
 )
+from sessrotate.in_place import gain, outcome, room
 from sessrotate.in_place.outcome import Outcome, failure
+from sessrotate.in_place.room import Need
 from sessrotate.model import Pruned
 from sessrotate.retention import policy as retention
 from sessrotate.retention import transaction
@@ -98,11 +100,14 @@ class PrunePlan:
 
     def expected(self) -> list[Outcome]:
         """Return what `execute` would yield if nothing changed in the meantime."""
-        return [
-            _outcome(holding, gone, is_done=False)
-            for holding in self.holdings
-            if (gone := self.removed(holding))
-        ]
+        planned = {each.where: self.removed(each) for each in self.holdings}
+        holdings = {each.where: each for each in self.holdings if planned[each.where]}
+
+        def look(where: Place) -> Outcome:
+            room.check(where.config, Need(2 * gain.BLOCK, "the list of segments"))
+            return _outcome(holdings[where], planned[where], is_done=False)
+
+        return [*outcome.each(holdings, look, "prune the archive")]
 
 
 def _outcome(holding: Holding, gone: dict[int, Decision], *, is_done: bool) -> Outcome:

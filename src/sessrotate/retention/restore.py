@@ -27,7 +27,7 @@ from sessrotate.errors import (
     printable,
     storage,
 )
-from sessrotate.in_place import operations, rebuild_manifest, retire, room
+from sessrotate.in_place import operations, rebuild_manifest, recover, retire, room
 from sessrotate.in_place import restore as whole_again
 from sessrotate.retention import transaction, trash, unarchive
 from sessrotate.retention.way_back import WayBack
@@ -106,6 +106,7 @@ def prepare(where: Place, wanted: Wanted = ALL) -> WayBack:
             unused=_unused(found) if whole is not None and away is None else None,
             before=0 if found.is_archived else size,
             after=whole.size if whole is not None else size if is_here else 0,
+            finished="" if away is not None else recover.plan(there).sentence,
         )
 
 
@@ -176,10 +177,11 @@ def restore(
     `wait` and `touch` are as in `execute`. Raises as `prepare` and `execute` do; InUseError if a
     plan was `shown` and another one would be carried out by now.
     """
+    finished = ""
     if archived_file.note(where) is None:  # or `unarchive` does that
-        operations.recover_session(where, wait, progress)
+        finished = operations.recover_session(where, wait, progress).past
         where = place.home(where)
-    planned = prepare(where, wanted)
+    planned = replace(prepare(where, wanted), finished=finished)
     _check_there(planned)
     if shown is not None and planned.parts != shown.parts:
         name = printable(where.session)

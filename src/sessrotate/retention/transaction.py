@@ -99,10 +99,12 @@ def in_trash(where: Place) -> dict[str, int]:
 def check_finished(found: State) -> None:
     """Raise InUseError while a rotation or restoration of the session is not finished."""
     if found.intent is not None or names.PACK in found.listing:
-        name = printable(found.place.session)
+        name, begun = printable(found.place.session), found.intent
+        what = "restoration" if begun is not None and begun.operation == "restore" else "rotation"
+        command = "rotate" if begun is None else begun.finished_by
         raise InUseError(
-            f"A rotation of {name} is unfinished: finish it with `sessrotate rotate "
-            f"{name}`, then try again."
+            f"A {what} of {name} is unfinished: finish it with `sessrotate {command} {name}`, then "
+            "try again."
         )
 
 

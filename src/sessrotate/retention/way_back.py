@@ -35,6 +35,7 @@ class WayBack:
     * `unused`: for how many seconds the live file has not been used, if the client's clean-up
       deletes such a file; None if it does not, or the file is new.
     * `before`, `after`: bytes of the live file.
+    * `finished`: what an interrupted run had begun, and is, or was, finished first.
     """
 
     where: Place
@@ -47,6 +48,7 @@ class WayBack:
     unused: float | None = None
     before: int = 0
     after: int = 0
+    finished: str = ""
 
     @property
     def is_anything(self) -> bool:
@@ -62,7 +64,7 @@ class WayBack:
         if not unpacked:
             return self.whole.need
         what = f"{archive_files.UNPACKED}, and the whole history (less with --keep-rotated)"
-        return Need(self.whole.size + unpacked, what)
+        return Need(self.whole.need.size + unpacked, what)
 
     @property
     def takes(self) -> int:

@@ -1,0 +1,180 @@
+"""On a disk that is almost full a plan fails where the command does, and what was done is known."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from sessrotate import fs
+from sessrotate.in_place import gain, seal
+from support import command_line, homes
+from support.command_line import ID, called, row
+from support.homes import Home, snapshot
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DATA: Final = command_line.session(boundaries=4, rows=20, padding=30_000)
+OTHER: Final = "0therid0-0000-4000-a000-000000000002"
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    return homes.home(tmp_path, monkeypatch, DATA)
+
+
+def full(*_: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def only(patch: pytest.MonkeyPatch, free: int) -> None:
+    patch.setattr(fs, "free_bytes", lambda _folder: free)
+
+
+@pytest.mark.parametrize(
+    ("steps", "most"),
+    [
+        ([], 0),
+        ([(5, 9)], 5),
+        ([(5, 9), (8, 20)], 5),  # the first one frees 4
+        ([(5, 9), (10, 20)], 6),
+        ([(7, 7), (7, 7)], 7),
+    ],
+)
+def test_what_has_to_be_free_counts_what_the_steps_before_have_freed(
+    steps: list[tuple[int, int]], most: int
+) -> None:
+    assert gain.peak(steps) == most
+    for free in range(12):
+        left, is_enough = free, True
+        for takes, frees in steps:
+            is_enough = is_enough and left >= takes
+            left += frees - takes
+        assert is_enough is (free >= most)
+
+
+def test_what_archiving_moved_and_could_not_compress_is_undone_like_the_rest(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = home.live.with_name(f"{OTHER}.jsonl")
+    other.write_bytes(DATA.replace(ID.encode(), OTHER.encode()))
+    with monkeypatch.context() as patch:
+        patch.setattr(fs.Draft, "append", full)
+        ended = called("archive", "-y", ID, OTHER)
+    assert ended.code == 74
+    assert re.search(r"2 sessions; [\d.]+ MiB left the client's folder", ended.out)
+    assert not home.live.exists()
+    assert called("restore", "--last-run", "-y").code == 0
+    assert home.live.read_bytes() == DATA
+    assert other.exists()
+
+
+def test_what_is_beside_an_archived_session_counts_in_what_it_gains_and_needs(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beside = home.live.with_suffix("") / "tool-results" / "x.txt"
+    command_line.write(beside, b"p" * 3_000_000)
+    planned = called("archive", "-n", "--json", ID).document()["disk_bytes_gained"]
+    with monkeypatch.context() as patch:
+        patch.setattr(fs.Draft, "append", full)
+        assert called("archive", ID).code == 74
+    again = called("archive", "-n", "--json", ID).document()["disk_bytes_gained"]
+    assert again == pytest.approx(planned, rel=0.05)
+    assert planned > 5_000_000
+
+
+def test_plain_segments_are_compressed_where_each_frees_room_for_the_next(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home.rotate()
+    only(monkeypatch, 100_000)
+    assert called("compress", "-n", ID).code == 0
+    assert called("tidy", "-n").code == 0
+    only(monkeypatch, 10_000)
+    assert called("compress", "-n", ID).code == 74
+    assert "for the next segment, compressed, and 10,000 are free" in called("tidy", "-n").err
+
+
+@pytest.mark.usefixtures("home")
+def test_a_plan_of_one_rotation_fails_where_the_rotation_would(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    only(monkeypatch, 1000)
+    planned = called("rotate", "-n", ID)
+    assert planned.code == 74
+    assert "Would cut" in planned.out
+    assert "for the new live file, or the next segment compressed, and 1,000 are" in planned.err
+
+
+def test_a_rotation_that_failed_leaves_a_restored_session_as_its_owner_wants_it(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home.rotate()
+    assert called("restore", ID).code == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(fs.Draft, "append", full)
+        assert called("rotate", ID).code == 74
+    assert "1 session that you restored stays whole" in called().out
+    assert called("rotate", ID).code == 0
+    assert "restored" not in called().out
+
+
+@pytest.fixture
+def half(home: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """Return a session whose restoration a full disk has stopped behind the swap."""
+    home.rotate()
+    with monkeypatch.context() as patch:
+        patch.setattr(seal, "finish", full)
+        ended = called("restore", ID)
+    assert ended.code == 74
+    return home
+
+
+def test_an_interrupted_restoration_is_finished_by_the_command_that_everybody_names(
+    half: Home,
+) -> None:
+    for words in (("rotate", "-n", ID), ("archive", "-n", ID), ("doctor",)):
+        ended = called(*words)
+        assert ended.code in {1, 75, 77}, words
+        assert f"sessrotate restore {ID}" in ended.out + ended.err, words
+        assert "adopt" not in ended.out + ended.err
+    dry = called("restore", "-n", ID)
+    assert (dry.code, "the next run finishes it" in dry.out) == (0, True)
+    assert "Nothing to restore" not in dry.out
+    done = called("restore", ID)
+    assert (done.code, done.out) == (0, "Finished a restoration that was interrupted.\n")
+    assert half.live.read_bytes() == DATA
+    assert "Nothing to restore" in called("restore", ID).out
+
+
+@pytest.mark.usefixtures("half")
+def test_a_plan_of_finishing_a_restoration_fails_on_a_full_disk(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert called("tidy", "-n").code == 0
+    only(monkeypatch, 0)
+    assert called("tidy", "-n").code == 74
+
+
+def test_a_plan_of_pruning_fails_on_a_full_disk(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home.rotate()
+    words = ("prune", ID, "--keep-last", "1", "-n")
+    assert called(*words).code == 0
+    only(monkeypatch, 0)
+    before = snapshot(home.config)
+    ended = called(*words)
+    assert (ended.code, "8,192 bytes for the list of segments" in ended.err) == (74, True)
+    assert snapshot(home.config) == before
+
+
+def test_a_second_live_file_of_a_session_that_was_put_away_is_no_tidy_state(home: Home) -> None:
+    assert called("archive", ID).code == 0
+    command_line.write(home.live, row(3))
+    assert "Failing    1 session (" in called().out
+    assert called("tidy", "-n").code == 77
