@@ -182,6 +182,65 @@ def test_a_branch_goes_along_with_a_compaction_for_which_newer_clients_lose_it_a
     assert "have lost that branch" in made.refusals[0]
 
 
+def first(**fields: Any) -> Row:
+    """Return a session's first prompt, which goes along whatever is loaded."""
+    said = {"role": "user", "content": "Hello"}
+    return message("a", message=said, timestamp="2026-01-01T00:00:00.000Z", **fields)
+
+
+@pytest.mark.parametrize(
+    ("behind", "is_refused"),
+    [
+        (message("d", "boundary"), False),
+        (message("d", "a", timestamp="2026-01-02T00:00:00.000Z"), True),
+        (message("d", "x", timestamp="2026-01-02T00:00:00.000Z"), False),
+        # 2.1.112 and later have a row whose parent is nowhere follow one of five seconds before.
+        (message("d", "x", timestamp="2026-01-01T00:00:04.000Z"), True),
+    ],
+)
+def test_the_first_prompt_is_refused_where_clients_would_go_on_from_it_as_they_did_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, behind: Row, *, is_refused: bool
+) -> None:
+    monkeypatch.setattr(loading, "SMALL_FILE", 100)
+    rows = [first(), message("b", "a"), compaction(), behind]
+    made, carried = plan(tmp_path, *rows)
+    assert carried == rows[:1]
+    assert any("may continue the first prompt" in one for one in made.refusals) is is_refused
+
+
+def test_the_first_prompt_is_refused_where_2_1_80_would_take_it_for_the_newest_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loading, "SMALL_FILE", 100)
+    behind = message("d", "boundary", timestamp="2025-12-31T00:00:00.000Z")
+    for version, is_refused in (("2.1.80", True), ("2.1.112", False)):
+        made, _ = plan(tmp_path, first(), {**compaction(), "version": version}, behind)
+        assert any("may continue the first" in one for one in made.refusals) is is_refused
+
+
+def test_a_row_from_before_a_plain_compaction_was_preserved_in_vain_in_a_large_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = {**compaction(), "uuid": "plain"}
+    rows = [message("a"), plain, message("b"), listed("a", "b"), message("c", "boundary")]
+    assert plan(tmp_path, *rows)[0].refusals == ()
+    monkeypatch.setattr(loading, "SMALL_FILE", 100)
+    assert "from before a plain one" in plan(tmp_path, *rows)[0].refusals[0]
+    rows[3] = listed("b")
+    assert plan(tmp_path, *rows)[0].refusals == ()
+
+
+def test_what_is_small_as_a_whole_stays_small_with_our_header(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [message("a"), message("b", "a", pad="p" * 900), compaction(), message("c", "b")]
+    size = len(written(tmp_path / "s.jsonl", list(rows)))
+    for most, is_refused in ((size, True), (size + 1024, False)):
+        monkeypatch.setattr(loading, "SMALL_FILE", most)
+        made, _ = plan(tmp_path, *rows)
+        assert any("would not load all" in one for one in made.refusals) is is_refused
+
+
 def test_old_clients_go_on_from_the_newest_row_wherever_it_stands(tmp_path: Path) -> None:
     rows = [message("a", timestamp="2026-01-02T00:00:00.000Z"), compaction()]
     behind = message("d", "boundary", timestamp="2026-01-01T00:00:00.000Z")

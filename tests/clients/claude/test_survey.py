@@ -399,6 +399,8 @@ class SlowPlan:
         self.first = min({*starts, cut})
         self.saying = {start for start, _, row in self.history if start in starts and says(row)}
         self.said_before = bool(self.saying)
+        self.plain = starts - self.saying
+        self.data, self.cut = data, cut
         self.is_large = len(data) > loading.SMALL_FILE
         self.loaded = ""
         self.found = self.search(self.expected(has_all=True))
@@ -521,6 +523,27 @@ class SlowPlan:
         is_apart = self.is_apart(unlisted) and not crossing - self.found.keys()
         if unlisted and is_by_place and not is_apart:
             yield f"{len(unlisted)} rows stand both before and after the last compaction."
+        yield from self.notices(orphans)
+
+    def notices(self, orphans: set[str]) -> Iterator[str]:
+        """Yield what clients would load of the shorter file, and not of the whole."""
+        number = self.opening()
+        if self.loaded == "nothing" and number is not None:
+            row = self.history[number][2]
+            time, uuid = text(row, "timestamp") or "", text(row, "uuid")
+            is_newer = self.is_by_time and self.newest(self.behind) < time
+            if uuid in self.parents or is_newer or not self.is_near(orphans, time):
+                yield "A row after the last compaction may continue the first prompt, which stays."
+        if self.loaded == "preserved" and self.is_large:
+            since = max(self.plain, default=0)
+            ends = {*self.listed, *self.walk}
+            starts = [self.history[self.found[uuid][0]][0] for uuid in ends & self.found.keys()]
+            if any(start < since for start in starts):
+                yield "The last compaction preserved a row from before a plain one."
+        carried = sum(len(line) + 1 for _, line, _ in self.carried())
+        size = carried + 1024 + len(self.data) - self.cut
+        if self.loaded == "everything" and not self.is_large and size > loading.SMALL_FILE:
+            yield "With what goes along, clients would not load all of the file."
 
     def is_near(self, orphans: set[str], newest_before: str) -> bool:
         before = seconds(newest_before)

@@ -189,6 +189,26 @@ def gone_back_between_a_preserving_and_a_plain_compaction(session: Session) -> N
     _branch(session)
 
 
+@_refused("2.0.28", "2.1.112", "2.1.330", because="may continue the first prompt")
+def gone_back_to_the_first_prompt_in_a_large_file(session: Session) -> None:
+    """The first prompt stays in the shorter file, and clients would go on from it there."""
+    session.plain()
+    session.plain(session.boundaries[0])
+    enlarge(session.answer("Before, question 0."))
+    session.ask_again(session.question("Before, question 0."))
+
+
+@_refused("2.0.28", "2.1.112", "2.1.330", because="from before a plain one")
+def preserved_from_before_a_plain_compaction_in_a_large_file(session: Session) -> None:
+    """Clients read what stands behind the plain one, and then drop all that was preserved."""
+    session.plain(session.boundaries[0])
+    enlarge(session.answer("Before, question 0."))
+    older = session.answer("Before, question 1.")
+    between = session.question("Between, question 1.")
+    between["parentUuid"] = older["uuid"]
+    session.preserve([older, between, session.answer("Between, question 1.")])
+
+
 @_case
 def gone_back_before_two_preserving_compactions(session: Session) -> None:
     """The same, where both preserved rows."""

@@ -10,29 +10,23 @@ request could differ, the plan says why and must not be carried out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from sys import getsizeof
 from typing import TYPE_CHECKING, Final
 
 from sessrotate.clients.claude import loading, tail
 from sessrotate.clients.claude.ancestry import (
-    HISTORY_OF_KEPT,
-    PER_LINE,
     Carried,
     RefusedError,
     Room,
     Search,
 )
+from sessrotate.clients.claude.before_cut import Before
 from sessrotate.clients.claude.carried_rows import (
-    CLEARED,
-    FILE_HISTORY,
-    LAST_WINS,
-    TRANSCRIPT,
     preserved,
 )
 from sessrotate.clients.claude.loading import NOTHING
-from sessrotate.clients.claude.opening import opening
+from sessrotate.clients.claude.opening import Opening, opening
 from sessrotate.clients.claude.rows import Compaction, compaction_of, seconds
 from sessrotate.clients.claude.survey import Survey
 from sessrotate.model import Span
@@ -42,12 +36,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from sessrotate.clients.claude.loading import Archived, Loaded
-    from sessrotate.clients.claude.rows import Link, Name
-    from sessrotate.clients.claude.tail import Tail
     from sessrotate.system.source import Source
 
-_TOLD: Final = 4 * 1024 * 1024
-"""Bytes between two reports of progress."""
+_HEADER: Final = 1024
+"""Bytes that a live file's header has at most, about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,12 +133,12 @@ class Planner:
             for entry in (*before.lines(), *search.history, *found.values())
             if entry not in first
         }
-        return LivePlan(
-            self._cut,
-            (*first, *(carried[order] for order in sorted(carried))),
-            tuple(self.refusals(loaded, search, before)),
-            search.hidden,
-        )
+        lines = (*first, *(carried[order] for order in sorted(carried)))
+        refusals = [*self.refusals(loaded, search, before), *self._notices(loaded, search, began)]
+        size = _HEADER + sum(entry.span.size + 1 for entry in lines) + self._end - self._cut
+        if loaded == "everything" and self._size <= loading.SMALL_FILE < size:
+            refusals.append("With what goes along, clients would not load all of the file.")
+        return LivePlan(self._cut, lines, tuple(refusals), search.hidden)
 
     @property
     def _behind(self) -> Span:
@@ -188,7 +180,7 @@ class Planner:
         heads = search.needed.walked.values()
         return bool(heads) and all(head in search.found for head in heads)
 
-    def _search(self, loaded: Loaded, progress: Callable[[int], None]) -> tuple[Search, _Before]:
+    def _search(self, loaded: Loaded, progress: Callable[[int], None]) -> tuple[Search, Before]:
         """Find what is needed in the live file, and what is not there in the archive."""
         needed = preserved(self._compaction)
         if loaded != "nothing" or self._is_old:
@@ -199,7 +191,7 @@ class Planner:
         while True:
             while search.look_back(self._survey, self._cut) and search.lacks:
                 pass  # what stands below the row that continues it
-            before = _Before(self._tail, search, self._room, progress)
+            before = Before(self._tail, search, self._room, progress)
             if not before.look_through(self._source, self._survey, self._cut):
                 break
         search.give_up(self._judged_orphans(search))
@@ -214,7 +206,7 @@ class Planner:
         since = Span(self._judged, self._end)
         return orphans - tail.read(self._survey, since, self._room.take).parents
 
-    def refusals(self, loaded: Loaded, search: Search, before: _Before) -> Iterator[str]:
+    def refusals(self, loaded: Loaded, search: Search, before: Before) -> Iterator[str]:
         """Yield why a resume might not be the same."""
         behind, copies = self._tail, before.copies - search.needed.listed
         if not behind.is_spoken and loaded != "preserved":
@@ -255,6 +247,24 @@ class Planner:
             if not is_apart or crossing - search.found.keys():
                 yield f"{len(copies):,} rows stand both before and after the last compaction."
 
+    def _notices(self, loaded: Loaded, search: Search, began: Opening | None) -> Iterator[str]:
+        """Yield why clients would load more of the shorter file than they do of the whole."""
+        if loaded == "nothing" and began is not None:
+            time, orphans = began.time or "", self._tail.parents - search.found.keys()
+            is_by_time = loading.goes_by_time(self._compaction.version)
+            is_newer = is_by_time and self._tail.newest < time
+            is_apart = tail.is_near(self._survey, self._behind, orphans, seconds(time))
+            if began.uuid in self._tail.parents or is_newer or not is_apart:
+                yield "A row after the last compaction may continue the first prompt, which stays."
+        if loaded == "preserved" and self._size > loading.SMALL_FILE:
+            # Of a large file clients read what stands behind its last plain compaction.
+            plain = [start for start in self._earlier if not self._says_at(start)]
+            since = max(plain, default=0)
+            wanted = search.needed.required | search.needed.walked.keys()
+            found = [search.found[uuid] for uuid in wanted if uuid in search.found]
+            if any(entry.segment is not None or entry.span.start < since for entry in found):
+                yield "The last compaction preserved a row from before a plain one."
+
     def _says_again(self, search: Search) -> bool:
         """Tell whether a compaction goes along that says what it preserved.
 
@@ -270,80 +280,3 @@ class Planner:
 
 def _order(entry: Carried) -> tuple[bool, int, int]:
     return entry.segment is None, entry.segment or 0, entry.span.start
-
-
-@dataclass(slots=True)
-class _Before:
-    """What one pass over the lines before the cut finds."""
-
-    tail: Tail
-    search: Search
-    room: Room
-    progress: Callable[[int], None]
-    always: list[Carried] = field(default_factory=list)
-    last: dict[tuple[object, ...], Span] = field(default_factory=dict)
-    copies: set[str] = field(default_factory=set)
-    """The rows that stand behind the cut too."""
-    continued: set[str] = field(default_factory=set)
-    """The rows that rows behind the cut continue."""
-    newest: str = ""
-    """The latest time of a row of the conversation."""
-
-    def look_through(self, source: Source, survey: Survey, end: int) -> bool:
-        """Pass over the lines before `end`; return whether they have rows that are needed as well.
-
-        Then what else is needed has to be looked for, and all of this again.
-        """
-        grows = False
-        kept = self.tail.uuids | self.search.found.keys()
-        told = 0
-        for start, to, row in survey.forward(Span(0, end)):
-            if start >= told:
-                self.progress(start)
-                told = start + _TOLD
-            if row is not None and row.type in TRANSCRIPT:
-                # Almost all rows. A uuid that is longer than any name is not in the tail.
-                if row.uuid in self.tail.uuids and row.uuid is not None:
-                    self.copies.add(row.uuid)
-                if row.uuid in self.tail.parents and row.uuid is not None:
-                    self.continued.add(row.uuid)
-                if row.timestamp is not None and row.timestamp > self.newest:
-                    time = None if row.is_sidechain else tail.name(row.timestamp)
-                    self.newest = time or self.newest
-                grows |= self.search.see(source, start, to, row)
-            elif row is not None and (key := _key(row)) is not None:
-                if key not in self.last:
-                    self.room.take(PER_LINE + sum(map(getsizeof, key)))
-                self.last[key] = Span(start, to)
-            elif (reason := _reason(row, kept)) is not None:
-                self.room.take(PER_LINE)
-                self.always.append(Carried(Span(start, to), reason))
-        return grows
-
-    def lines(self) -> Iterator[Carried]:
-        """Yield the metadata lines to carry."""
-        yield from self.always
-        for span in self.last.values():
-            yield Carried(span, "the current setting of its kind (title, mode, …)")
-
-
-def _key(row: Link) -> tuple[object, ...] | None:
-    """Return what the last row is wanted of, or None if every row of its type is."""
-    parts = LAST_WINS.get(row.type or "")
-    return None if parts is None else (row.type, *(_short(part(row)) for part in parts))
-
-
-def _short(value: Name) -> Name:
-    """Return a part of a key; what is longer than a name is none."""
-    if isinstance(value, str):
-        return value if len(value) <= json_line.MAX_TEXT else None
-    return value if value is None or abs(value) < 10**json_line.MAX_DIGITS else None
-
-
-def _reason(row: Link | None, kept: set[str]) -> str | None:
-    """Return why a line is carried of itself, or None if it is not."""
-    if row is None:
-        return "no record, which clients keep"
-    if row.type in FILE_HISTORY:
-        return HISTORY_OF_KEPT if tail.name(row.message_id) in kept else None
-    return None if row.type in CLEARED else "of a type that clients keep"

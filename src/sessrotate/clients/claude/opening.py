@@ -43,10 +43,11 @@ BEGINS: Final = "the session's beginning, by which clients list it and clean up"
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """The line that stays, and the uuid of its row, if that has one."""
+    """The line that stays, and the uuid and the time of its row, if that has them."""
 
     uuid: str | None
     line: Carried
+    time: str | None = None
 
 
 def opening(source: Source, before: int) -> Opening | None:
@@ -69,7 +70,10 @@ def opening(source: Source, before: int) -> Opening | None:
     if chosen is None:
         return None
     row = shown_of(head[chosen.start : chosen.end])
-    return Opening(None if row is None else name(row.uuid), Carried(chosen, BEGINS))
+    line = Carried(chosen, BEGINS)
+    return (
+        Opening(None, line) if row is None else Opening(name(row.uuid), line, name(row.timestamp))
+    )
 
 
 def is_of_desktop(head: bytes, tail: bytes) -> bool:
