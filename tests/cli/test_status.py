@@ -12,12 +12,14 @@ import pytest
 
 from sessrotate.archive import place
 from sessrotate.clients.claude import client as claude
+from sessrotate.clients.claude import trim
 from sessrotate.in_place import operations, seal
 from sessrotate.in_place.room import NoRoomError
 from sessrotate.job.run_log import LastRun
+from sessrotate.render import common as render_common
 from sessrotate.render import status as render_status
 from sessrotate.status import Status
-from sessrotate.system import locks, user_folders
+from sessrotate.system import disk_use, locks, user_folders
 from support import command_line, homes
 from support.command_line import called, on_terminal
 from support.homes import Home, snapshot
@@ -230,6 +232,17 @@ def test_a_file_with_two_names_among_the_sessions_is_on_the_disk_once(home: Home
     os.link(home.live, home.live.with_name("b0000000-0000-4000-a000-00000000000b.jsonl"))
     assert len(listed()) == len(before) + 1
     assert sum(listed()) == sum(before)
+
+
+def test_a_live_file_that_its_client_may_trim_is_on_the_disk_once(home: Home) -> None:
+    kept = trim.new_name(home.live, command_line.ID)
+    kept.parent.mkdir(parents=True)
+    kept.hardlink_to(home.live)
+    (found,) = json.loads(called("list", "--json").out)
+    taken = disk_use.of(home.live, home.live.with_suffix(""))
+    assert found["disk_bytes"] == taken
+    assert found["side_bytes"] == 0
+    assert f"Claude Code {render_common.size(taken)} (" in called().out
 
 
 def test_what_tidying_failed_for_is_in_the_last_run(home: Home) -> None:

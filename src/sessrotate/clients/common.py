@@ -108,10 +108,11 @@ def bytes_in(folder: Path) -> int:
     return room_in(folder)[0]
 
 
-def room_in(folder: Path) -> tuple[int, int]:
+def room_in(folder: Path, but: tuple[int, int] | None = None) -> tuple[int, int]:
     """Return how many bytes a folder and those in it hold, and what all of it takes of the disk.
 
-    Links in it are not followed, and what cannot be read counts for nothing.
+    Links in it are not followed, and what cannot be read counts for nothing; nor does a second name
+    of the file with the device and inode `but`.
     """
     sizes, taken, folders = 0, 0, [str(folder)]
     while folders:
@@ -125,7 +126,8 @@ def room_in(folder: Path) -> tuple[int, int]:
                             folders.append(entry.path)
                         elif not entry.is_dir():
                             status = entry.stat(follow_symlinks=False)
-                            sizes, taken = sizes + status.st_size, taken + allocated(status)
+                            if (status.st_dev, status.st_ino) != but:
+                                sizes, taken = sizes + status.st_size, taken + allocated(status)
     return sizes, taken
 
 

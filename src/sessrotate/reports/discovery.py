@@ -211,7 +211,8 @@ def of_place(where: Place, folder: ProjectFolder, unread: Unread) -> FoundSessio
         seen = replace(seen, title=folder.titles[where.session])
     side, side_disk = folder.agents.get(where.session, (0, 0))
     if where.session in folder.folders:
-        size, taken = room_in(where.live.parent / where.session)
+        # A client that may trim the live file, or our hook, gives it a second name there.
+        size, taken = room_in(where.live.parent / where.session, here.file if here else None)
         side, side_disk = side + size, side_disk + taken
     return _found(
         claude,
