@@ -186,12 +186,12 @@ def rotate_session(
                     progress("Checking", planned.end) as checking,
                 ):
                     seconds = rotate.execute(planned, found, wait, checking, live=live)
-                    retire.forget(home)
             except RequestError as error:
                 return Rotated(planned, recovered, refusal=error, together=together)
         moved = sum(segment.span.size for segment in planned.segments)
         try:
             with _after_the_swap(home), _told_of_room(home), progress("Sealing", moved) as sealing:
+                retire.forget(home)
                 seal.finish(home, wait, sealing)
             pending = None
         except NotQuietError as error:
