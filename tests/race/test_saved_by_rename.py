@@ -6,12 +6,12 @@ before that, the program has overwritten by its next save, as it would have with
 
 from __future__ import annotations
 
-import multiprocessing
 import random
 import shutil
 import time
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -22,9 +22,10 @@ from sessrotate.system import in_use, zstd
 from support import command_line, homes
 from support.command_line import row
 from support.newcomers import needs_exchange, saved
+from support.processes import forked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from multiprocessing.connection import Connection
     from pathlib import Path
 
@@ -41,7 +42,7 @@ PAUSE: Final = 0.003
 WAIT: Final = 0.05
 
 
-def saving(path: Path, orders: Connection, chance: random.Random) -> None:
+def saving(path: Path, chance: random.Random, orders: Connection) -> None:
     """Save as often as told, and tell the last number then, which is in the row at the end."""
     number = FIRST
     while (count := orders.recv()) is not None:
@@ -51,20 +52,6 @@ def saving(path: Path, orders: Connection, chance: random.Random) -> None:
                 saved(path, DATA + row(number))
             time.sleep(chance.uniform(0, PAUSE))
         orders.send(number)
-
-
-@contextmanager
-def saver(path: Path, chance: random.Random) -> Iterator[Connection]:
-    ours, theirs = multiprocessing.Pipe()
-    process = multiprocessing.get_context("fork").Process(
-        target=saving, args=(path, theirs, chance)
-    )
-    process.start()
-    try:
-        yield ours
-    finally:
-        ours.send(None)
-        process.join()
 
 
 def rotate(home: Home) -> None:
@@ -120,7 +107,7 @@ def test_the_last_save_is_never_lost(
     monkeypatch.setattr(in_use, "writers", lambda *_: iter(()))
     tally, chance = Tally(), random.Random(seed)
     home = homes.home(tmp_path, monkeypatch, DATA)
-    with saver(home.live, random.Random(f"saver {seed}")) as orders:
+    with forked(partial(saving, home.live, random.Random(f"saver {seed}"))) as orders:
         while tally.rounds < ROUNDS or (not tally.refused and tally.rounds < 3 * ROUNDS):
             tally.rounds += 1
             if (archives := home.config / "sessrotate").exists():

@@ -7,14 +7,14 @@ remembers every line that it wrote. What it trims has a second name: of its own 
 
 from __future__ import annotations
 
-import multiprocessing
 import random
 import re
 import shutil
 import time
 from collections import Counter
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
@@ -27,6 +27,7 @@ from support import command_line, homes
 from support.abilities import needs_leases
 from support.command_line import boundary, row
 from support.homes import silent
+from support.processes import forked
 from support.trimming import kept_name, trimmed
 
 if TYPE_CHECKING:
@@ -119,26 +120,12 @@ def edges(data: bytes, size: int) -> tuple[bytes, ...]:
     return data[:EDGE], data[middle : middle + EDGE], data[max(0, size - EDGE) : size]
 
 
-def living(path: Path, orders: Connection, chance: random.Random, is_keeping: bool) -> None:
+def living(path: Path, chance: random.Random, is_keeping: bool, orders: Connection) -> None:
     """Live a life for each order, and tell what was written in it."""
-    while orders.recv():
+    while orders.recv() is not None:
         client = Trimmer(path, chance, is_keeping)
         client.live_on()
         orders.send((b"".join(client.written), client.trims))
-
-
-@contextmanager
-def client_of(path: Path, seed: str, *, is_keeping: bool) -> Iterator[Connection]:
-    ours, theirs = multiprocessing.Pipe()
-    process = multiprocessing.get_context("fork").Process(
-        target=living, args=(path, theirs, random.Random(f"client {seed}"), is_keeping)
-    )
-    process.start()
-    try:
-        yield ours
-    finally:
-        ours.send(False)
-        process.join()
 
 
 def said(home: Home, error: Exception) -> str:
@@ -168,7 +155,8 @@ def test_no_line_of_a_client_that_trims_is_lost(
     monkeypatch.setattr(in_use, "clients", lambda *_: iter(()))
     chance, met, trims = random.Random(seed), Counter[str](), 0
     home = homes.home(tmp_path, monkeypatch, DATA)
-    with client_of(home.live, seed, is_keeping=is_keeping) as orders:
+    client = partial(living, home.live, random.Random(f"client {seed}"), is_keeping)
+    with forked(client) as orders:
         for number in range(ROUNDS):
             shutil.rmtree(home.config / "sessrotate", ignore_errors=True)
             shutil.rmtree(home.live.with_suffix(""), ignore_errors=True)

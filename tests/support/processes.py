@@ -5,9 +5,10 @@ Rule: none is ended here, and none is waited for without a deadline.
 
 from __future__ import annotations
 
+import multiprocessing
 import subprocess
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,8 @@ import pytest
 from support.command_line import SECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+    from multiprocessing.connection import Connection
 
 needs_proc = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs /proc")
 
@@ -48,6 +50,19 @@ def opened(pid: int) -> dict[str, str]:
             with suppress(OSError):
                 found[fd.name] = str(fd.readlink())
     return found
+
+
+@contextmanager
+def forked(work: Callable[[Connection], None]) -> Iterator[Connection]:
+    """Yield what leads to a process that works until it is sent None, and is waited for then."""
+    ours, theirs = multiprocessing.Pipe()
+    process = multiprocessing.get_context("fork").Process(target=work, args=(theirs,))
+    process.start()
+    try:
+        yield ours
+    finally:
+        ours.send(None)
+        process.join()
 
 
 def until(condition: Callable[[], object]) -> None:

@@ -108,15 +108,10 @@ def _keep(job: Job) -> None:
     At once, since the client trims 0.1 s after the compaction. Where the file system has no second
     names, nothing is worse than without a hook.
     """
-    from sessrotate import fs  # noqa: PLC0415 - for these sessions only
-    from sessrotate.clients.claude import trim  # noqa: PLC0415 - as above
+    from sessrotate.in_place import second_names  # noqa: PLC0415 - for these sessions only
 
-    live, session = job.where.live, job.where.session
     with suppress(OSError):
-        if not trim.names_of(live, session, live.lstat()):
-            name = trim.new_name(live, session)
-            fs.create_folder(name.parent)
-            fs.add_name(live, name)
+        second_names.give(job.where, job.where.live)
 
 
 def _least(arguments: Sequence[str]) -> int | None:

@@ -18,7 +18,7 @@ from sessrotate import fs
 from sessrotate.archive import state, trimmed
 from sessrotate.clients.claude import trim
 from sessrotate.errors import SessrotateError
-from sessrotate.in_place import drafted, swap
+from sessrotate.in_place import drafted, second_names, swap
 from sessrotate.system import lease
 from sessrotate.system.source import Source
 
@@ -72,11 +72,7 @@ def _take_back(found: State) -> None:
     place, pack, begun = found.place, found.pack, found.intent
     if pack is None or begun is None:
         raise ValueError
-    status = os.fstat(pack.fd)
-    if not trim.names_of(place.live, place.session, status):
-        name = trim.new_name(place.live, place.session, status.st_mtime_ns)
-        fs.create_folder(name.parent)
-        fs.add_name(place.pack, name)
+    second_names.give(place, place.pack, pack.identity().modified_ns)
     for path in trim.replaced(place.live, place.session):
         if _is_new(found, begun, path):
             fs.remove_files(path.parent, [path.name])

@@ -49,7 +49,6 @@ class RestorePlan:
     """
 
     place: Place
-
     manifest: Manifest
     prefix: int
     tail: int | None

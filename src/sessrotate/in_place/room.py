@@ -60,7 +60,7 @@ def told(doing: str, folder: Path, needed: Callable[[], Need]) -> Iterator[None]
             raise error from cause
         free, missing = fs.free_bytes(folder), ""
         if free is not None:
-            lacks = need.size - free if need.size > free else _LEAST
+            lacks = max(0, need.size - free) or _LEAST
             missing = f", and {free:,} are free: make room for {lacks:,} more"
         raise NoRoomError(
             f"Cannot {doing}: {cause.strerror}. "

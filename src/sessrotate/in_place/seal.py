@@ -21,9 +21,8 @@ from sessrotate.archive import signs, state
 from sessrotate.archive.intent import Batch, Mark
 from sessrotate.archive.late_lines import is_at
 from sessrotate.archive.waiting import packs
-from sessrotate.clients.claude import trim
 from sessrotate.errors import DamagedError, InUseError, printable
-from sessrotate.in_place import merge_late, overtaken, retire, sealed_copies, waiting
+from sessrotate.in_place import merge_late, overtaken, retire, sealed_copies, second_names, waiting
 from sessrotate.in_place.sealed_copies import Sealing
 from sessrotate.in_place.swap import write_intent
 from sessrotate.model import Span
@@ -111,8 +110,7 @@ def finish(place: Place, wait: float, progress: Callable[[int], None]) -> None:
 def _forget_names(place: Place) -> None:
     """Take the name from the replaced file that it had for a client that might have trimmed it."""
     with suppress(FileNotFoundError):
-        for path in trim.names_of(place.live, place.session, place.pack.lstat()):
-            fs.remove_files(path.parent, [path.name])
+        second_names.forget(place, place.pack.lstat())
 
 
 def _close(found: State, quiet: _Quiet, was: FileIdentity | None = None) -> bool:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from sessrotate import fs, names, platforms, units
 from sessrotate.archive import archived_file, copies, place, state
-from sessrotate.clients.claude import agents, cleanup, preview, trim
+from sessrotate.clients.claude import agents, cleanup, preview
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.preview import EDGE, edges_of
 from sessrotate.errors import (
@@ -31,7 +31,7 @@ from sessrotate.errors import (
     printable,
     storage,
 )
-from sessrotate.in_place import gain, homecoming, recover, room
+from sessrotate.in_place import gain, homecoming, recover, room, second_names
 from sessrotate.in_place.gain import Forecast
 from sessrotate.in_place.obstacles import disk, disk_of, elsewhere, obstacles
 from sessrotate.model import Span
@@ -204,8 +204,7 @@ def _move_all(where: Place, wait: float) -> tuple[int, Note]:
         source, items = _checked(found, wait)
         source.thaw()
         here = source.identity()
-        for path in trim.names_of(where.live, where.session, os.fstat(source.fd)):
-            fs.remove_files(path.parent, [path.name])  # it goes where no client trims it
+        second_names.forget(where, os.fstat(source.fd))  # it goes where no client trims it
         freed = _bytes(where, items)
         try:
             fs.create_folder(where.archive)
