@@ -224,6 +224,96 @@ def test_an_edited_compaction_is_no_cut(home: Home) -> None:
     assert called("read", ID).code == 74
 
 
+# ── at the compaction that it was rotated at ─────────────────────────────────────────────────
+
+
+TITLE: Final = b'{"type":"custom-title","sessionId":"s","customTitle":"harbour"}\n'
+FIRST: Final = row(555)
+
+
+@pytest.fixture(params=["plain", "zstd"])
+def same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Home:
+    """Make a rotated session that its client trimmed, which was not compacted since (2.1.287)."""
+    made = homes.home(tmp_path, monkeypatch, TITLE + MODE + FIRST + DATA)
+    made.rotate(codec=request.param)
+    made.append(row(90) + row(91))
+    assert body(made).startswith(FIRST)  # the first prompt is carried, and goes with a trim
+    cut(made)
+    return made
+
+
+def own(home: Home) -> bytes:
+    """Return what stands in the live file from its last compaction on."""
+    data = home.live.read_bytes()
+    return data[oracle.boundaries(data)[-1] :]
+
+
+EARLIER: Final = TITLE + MODE + FIRST + b"".join(oracle.bodies(DATA)[:-1])
+
+
+def test_one_that_was_trimmed_at_the_same_compaction_is_whole(same: Home) -> None:
+    assert MODE in own(same)  # the client's copies of settings stand behind the compaction now
+    assert FIRST not in same.live.read_bytes()
+    assert same.problems() == []
+    assert same.stitched() == EARLIER + own(same)
+    assert called("doctor", "--json").document()["findings"] == []
+    for words in (["read"], ["read", "--history"], ["export"], ["report"], ["verify"], ["stitch"]):
+        ended = called(*words, ID)
+        assert (ended.code, "cut" in ended.err) == (0, False), words
+    assert "has not been compacted since the last rotation." in called("report", ID).out
+
+
+def test_it_goes_on_from_there_and_is_restored_whole(same: Home) -> None:
+    same.append(row(95) + boundary(96) + row(97))
+    history = EARLIER + own_from(same, 1)
+    talk = conversation(same)
+    same.rotate()
+    assert same.stitched() == history
+    assert conversation(same) == talk
+    same.restore()
+    assert same.live.read_bytes() == history
+
+
+def own_from(home: Home, back: int) -> bytes:
+    """Return what stands in the live file from one of its compactions on, the last being 0."""
+    data = home.live.read_bytes()
+    return data[oracle.boundaries(data)[-1 - back] :]
+
+
+def test_it_is_put_away_and_comes_back(same: Home) -> None:
+    history = EARLIER + own(same)
+    assert called("archive", ID).code == 0
+    assert called("restore", ID).code == 0
+    assert same.stitched() == history
+
+
+def test_it_can_be_restored_at_once(same: Home) -> None:
+    history = EARLIER + own(same)
+    assert called("restore", ID).code == 0
+    assert same.live.read_bytes() == history
+
+
+def test_a_line_that_is_not_archived_is_never_passed_over(same: Home) -> None:
+    data = same.live.read_bytes()
+    at = data.index(own(same))
+    same.live.write_bytes(data[:at] + row(777) + data[at:])
+    before = snapshot(same.config)
+    for words in (["stitch"], ["read"], ["restore"], ["rotate"]):
+        ended = called(*words, ID)
+        assert ended.code in {74, 77}, words
+        assert "the lines carried along were changed" in ended.err
+    assert snapshot(same.config) == before
+
+
+def test_a_line_whose_segment_cannot_be_read_is_not_passed_over(same: Home) -> None:
+    data = same.live.read_bytes()
+    at = data.index(own(same))
+    same.live.write_bytes(data[:at] + FIRST + data[at:])
+    assert same.stitched() == EARLIER + own(same)
+    next(same.archive.glob(f"{ID}.jsonl*")).unlink()  # segment 0
+    assert called("read", ID).code == 74
+
+
 # ── any sequence ─────────────────────────────────────────────────────────────────────────────
 
 
@@ -248,10 +338,9 @@ class Life:
 
     def cut(self) -> None:
         data = self.home.live.read_bytes()
-        last = boundary_line(data)
-        if self.opened and last != self.opened[-1]:  # else it has nothing to cut
+        if self.opened:
+            self.is_cut = self.is_cut or boundary_line(data) != self.opened[-1]
             self.home.live.write_bytes(trimmed(data))
-            self.is_cut = True
 
     def rotate(self) -> None:
         own = self.own()

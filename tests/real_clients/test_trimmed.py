@@ -28,6 +28,9 @@ KEEPS: Final = {"CLAUDE_CODE_TRANSCRIPT_LOCAL_GC": "keep"}
 LARGE: Final = "Three. " + "x" * 5_600_000
 """A prompt that makes the file so large that a compaction trims it: from 5 MiB on."""
 
+TWENTY_MIB: Final = [f"{number}. " + "x" * 500_000 for number in range(43)]
+"""Prompts after which a client trims without a compaction: larger ones would be compacted first."""
+
 
 @pytest.mark.parametrize("number", ["2.1.287", "2.1.330", "2.1.332"])
 def test_a_rotated_session_that_its_client_trims_goes_on_behind_a_gap(
@@ -111,3 +114,27 @@ def test_what_its_client_would_have_lost_the_hook_keeps_and_it_is_every_byte(
     whole.write_bytes(written.of(live))
     assert not compare(client.resume_request(live), client.resume_request(whole))
     assert not [*client.config.glob("sessrotate/hook/*/*"), *client.config.glob("sessrotate/aside")]
+
+
+def test_a_trim_at_the_compaction_that_it_was_rotated_at_takes_nothing(
+    tmp_path: Path, api: MockApi
+) -> None:
+    client = Client(version("2.1.287"), tmp_path / "home", api)
+    session = client.converse(["One.", "Two."])[0].session
+    client.compact(session)
+    live = client.session_file(session)
+    assert rotate(client, live).code == 0
+    carried = live.read_bytes().splitlines()[1]
+    client.converse(TWENTY_MIB, resume=session, environment=TRIMS)
+    assert carried not in live.read_bytes()  # it was trimmed, and not compacted
+    assert (run(client, "verify", session).code, run(client, "doctor").code) == (0, 0)
+    whole = tmp_path / live.name
+    whole.write_bytes(stitched(client, live))
+    assert all(f"{number}. xxx".encode() in whole.read_bytes() for number in range(43))
+    client.converse(["/compact", "Six."], resume=session)
+    history, request = stitched(client, live), client.resume_request(live)
+    ended = run(client, "rotate", session)
+    assert (ended.code, "Moved 1 segment" in ended.out) == (0, True), ended
+    assert stitched(client, live) == history
+    assert history.startswith(whole.read_bytes())
+    assert not compare(client.resume_request(live), request)

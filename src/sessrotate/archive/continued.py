@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import stat
 from contextlib import suppress
+from dataclasses import dataclass
 from io import FileIO
 from typing import TYPE_CHECKING
 
@@ -50,7 +51,7 @@ def tail_header(path: Path, but: str | None = None) -> LiveHeader | None:
             if misfit(header, source) is None:
                 return header
             # A fork has the header of another session, and none of the lines that belong to it.
-            is_cut = header.root == path.stem and cut_at(header, source) is not None
+            is_cut = header.root == path.stem and cut(header, source) is not None
             return header if is_cut else None
     except (SessrotateError, OSError):
         return None
@@ -99,14 +100,25 @@ def misfit(header: LiveHeader, live: Source) -> str | None:
     return None
 
 
-def cut_at(header: LiveHeader, live: Source, *, is_kept: bool = False) -> Boundary | None:
-    """Return the compaction at which a client cut a `misfit`; None if it did not do that.
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Where a client cut a live file, and whether that is the compaction that it begins with.
+
+    Then (`is_same`) no byte of the history is gone but settings that later ones replace.
+    """
+
+    boundary: Boundary
+    is_same: bool
+
+
+def cut(header: LiveHeader, live: Source) -> Cut | None:
+    """Return where a client cut a `misfit`; None if it did not do that.
 
     From 2.1.287 on a client may (`CLAUDE_CODE_TRANSCRIPT_LOCAL_GC`): it keeps our header, of what
     stood before its last compaction what a resume needs, and all behind it. So the compaction that
-    the header tells of is not in the file any more, and another one is. Behind the very lines that
-    were carried along, that would be the same compaction, edited. Where what it trimmed was kept
-    (`is_kept`), it may be the same one: 2.1.287 trims what was rotated at it.
+    the header tells of is not in the file any more, and another one is. Or it is the same one:
+    2.1.287 trims what was rotated at it. Behind the very lines that were carried along, another
+    one would be the same, edited.
     """
     begin = len(live_header.line(header))
     if header.carried_bytes and is_at(
@@ -114,11 +126,12 @@ def cut_at(header: LiveHeader, live: Source, *, is_kept: bool = False) -> Bounda
     ):
         return None
     found = scan.scan(live, claude, lambda _done: None).boundaries
-    for boundary in () if is_kept else found:
+    behind = [boundary for boundary in found if boundary.offset >= begin]
+    for boundary in behind:
         line = Span(boundary.offset, live.line_end(boundary.offset, live.size()) + 1)
         if is_at(live, line.start, Mark(line.size, header.boundary_digest)):
-            return None
-    return next((boundary for boundary in found if boundary.offset >= begin), None)
+            return Cut(boundary, is_same=True)
+    return Cut(behind[0], is_same=False) if behind else None
 
 
 def ends_at(listed: Manifest, header: LiveHeader) -> bool:

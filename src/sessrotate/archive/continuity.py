@@ -101,7 +101,7 @@ MISFITS: Final[dict[Kind, Misfit]] = {
     ),
     "cut": Misfit(
         "Its client cut {name} before an operation on it was finished.",
-        "`sessrotate rotate {id}` finishes that, and goes on behind the gap.",
+        "`sessrotate rotate {id}` finishes that, and goes on from there.",
     ),
 }
 
@@ -124,8 +124,8 @@ def problem(
     """Return why the live file does not go on from `listed`, and what helps; None if it does.
 
     `reason` is what of it is not what its header says. No live file at all goes on from anything:
-    what is archived is all there is. One that its client cut (`is_cut`) goes on, behind a gap, once
-    nothing else is under way.
+    what is archived is all there is. One that its client cut (`is_cut`) goes on once nothing else
+    is under way.
     """
     if found.live is None:
         return None

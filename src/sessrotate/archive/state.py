@@ -35,11 +35,11 @@ from sessrotate.segments import live_header, segment_set
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from sessrotate.archive.continued import Cut
     from sessrotate.archive.intent import Late
     from sessrotate.archive.place import Place
     from sessrotate.archive.recovery_table import Deed, Drafted, Match, Sign, Standing
     from sessrotate.archive.restored import Trashed
-    from sessrotate.model import Boundary
     from sessrotate.segments.manifest import Manifest
     from sessrotate.segments.segment_set import Problem
 
@@ -64,8 +64,8 @@ class State(FoundFiles):
     * `residue`: what of the pack the live file has yet to get, and has no file of its own.
     * `trashed`: the archive in the trash of restored sessions that the live file goes on from; or
       the longest one there, where there is neither a live file nor an archive any more.
-    * `cut_at`: the compaction at which the client cut the live file since the last rotation, None
-      if it did not. What was in between is gone but for what a resume needs.
+    * `cut`: where the client cut the live file since the last rotation, None if it did not. Unless
+      that is the same compaction, what was in between is gone but for what a resume needs.
     * `problem`: why the live file does not go on from its archive, None if it does. No live file
       at all goes on from anything: what is archived is all there is.
     """
@@ -82,7 +82,7 @@ class State(FoundFiles):
     pending: Late | None
     late_at: int
     residue: Residue
-    cut_at: Boundary | None
+    cut: Cut | None
     problem: str | None
     trashed: Trashed | None
 
@@ -100,16 +100,22 @@ class State(FoundFiles):
         """
         if self.header is None:
             return 0
-        is_cut = self.cut_at is not None
-        return len(live_header.line(self.header)) if is_cut else live_header.prefix(self.header)
+        if self.cut is not None and self.cut.is_same:
+            return self.cut.boundary.offset
+        line, all_of_it = len(live_header.line(self.header)), live_header.prefix(self.header)
+        return line if self.has_gap else all_of_it
+
+    @property
+    def has_gap(self) -> bool:
+        """Whether the client cut out what comes between the archive and the live file."""
+        return self.cut is not None and not self.cut.is_same
 
     @property
     def judged(self) -> int:
         """Up to where a rotation, or its client, has judged which archived rows a resume needs."""
         if self.header is None or self.live is None:
             return 0
-        is_cut = self.cut_at is not None
-        return self.live.size() if is_cut else self.prefix + self.header.judged_bytes
+        return self.live.size() if self.has_gap else self.prefix + self.header.judged_bytes
 
     @property
     def cuts(self) -> tuple[Problem, ...]:
@@ -118,10 +124,10 @@ class State(FoundFiles):
         archived = tuple(segment_set.cuts(segments))
         if self.kept:
             return (*archived, trimmed.told(self.kept, self.place.session))
-        if self.cut_at is None or not segments:
+        if self.cut is None or self.cut.is_same or not segments:
             return archived
-        kept, before = self.cut_at.offset - self.prefix, segments[-1]
-        until = self.cut_at.timestamp
+        kept, before = self.cut.boundary.offset - self.prefix, segments[-1]
+        until = self.cut.boundary.timestamp
         live = segment_set.cut_out(before.index + 1, kept, before.last_timestamp, until)
         return (*archived, live)
 
@@ -172,7 +178,7 @@ def _judged(found: FoundFiles) -> State:
     reason = None
     if found.header is not None and found.live is not None:
         reason = continued.misfit(found.header, found.live)
-    cut_at = None if reason is None else _cut_at(found, listed)
+    cut = None if reason is None else _cut(found, listed)
     is_pack_known = (
         begun is not None and found.pack is not None and (is_at(found.pack, 0, begun.swap.old))
     )
@@ -199,7 +205,7 @@ def _judged(found: FoundFiles) -> State:
         pending=pending,
         late_at=_late_at(found, pending),
         residue=rest,
-        cut_at=cut_at if begun is None or begun.moves_nothing else None,
+        cut=cut if begun is None or begun.moves_nothing else None,
         problem=found_files.problem_of_late(found, pending, rest, is_pack_known=is_pack_known)
         or told
         or continuity.problem(
@@ -207,17 +213,22 @@ def _judged(found: FoundFiles) -> State:
             listed,
             "before" if row is None else row.standing,
             reason,
-            is_cut=cut_at is not None,
+            is_cut=cut is not None,
         ),
         trashed=trashed,
     )
 
 
-def _cut_at(found: FoundFiles, listed: Manifest | None) -> Boundary | None:
+def _cut(found: FoundFiles, listed: Manifest | None) -> Cut | None:
     header, live = found.header, found.live
     if header is None or live is None or listed is None or not continued.ends_at(listed, header):
         return None
-    return continued.cut_at(header, live, is_kept=bool(found.kept))
+    cut = continued.cut(header, live)
+    if cut is None or not cut.is_same or found.kept:
+        return cut
+    # Somebody else may have changed what stands there, and it goes with the next swap.
+    before = Span(len(live_header.line(header)), cut.boundary.offset)
+    return cut if trimmed.are_archived(live, before, found.place, listed) else None
 
 
 def _listed(found: FoundFiles, *, was_swapped: bool) -> Manifest | None:

@@ -1,7 +1,7 @@
 """Where a session file that its client trimmed goes on from the file that was there before.
 
 Promise: two files, of one session → where in the newer one the bytes begin that the older one does
-not have; or nothing, if that cannot be told for certain.
+not have; or nothing, if that cannot be told for certain. And whether lines are all archived.
 
 Rule: two answers that know nothing of each other have to be the same. The client's own rule says
 what it leaves of the older file (`clients.claude.trim`). And the lines of both files are compared,
@@ -10,24 +10,29 @@ whatever they are. Only reads; memory is bounded by the number of lines.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from hashlib import blake2b
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
+from sessrotate import names
 from sessrotate.archive import late_lines
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.claude import trim
 from sessrotate.clients.claude.rows import turn_of
-from sessrotate.errors import printable
+from sessrotate.errors import SessrotateError, printable
 from sessrotate.model import Span
+from sessrotate.parsing import records
 from sessrotate.parsing.lines import LONG, WINDOW, Window
-from sessrotate.segments import scan
+from sessrotate.segments import scan, segment_set
 from sessrotate.segments.segment_set import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from sessrotate.archive.place import Place
+    from sessrotate.segments.manifest import Manifest
     from sessrotate.system.source import Source
 
     Line = tuple[Span, bytes]
@@ -59,6 +64,34 @@ def goes_on_at(old: Source, new: Source) -> int | None:
     if left is None or sum(span.size for span in left) != at:
         return None
     return at if late_lines.begins_with(new, [(old, span) for span in left]) else None
+
+
+def are_archived(live: Source, span: Span, place: Place, listed: Manifest) -> bool:
+    """Tell whether each line of a span of the live file stands in the archive, too.
+
+    Nobody can tell of one that stood in a segment that is freed, or cannot be read.
+    """
+    missing: set[bytes] = set()
+    for line, _, size, _ in records.split(live.pieces(span)):
+        missing.add(_digest(line))
+        if size > records.LONGEST or len(missing) > _MOST:
+            return False
+    for entry in reversed(listed.segments):
+        file = names.segment_file(listed.session, listed.layout, entry.segment.index, entry.codec)
+        file = file if entry.pruned is None else f"{names.TRASH}/{file}"
+        if not missing:
+            break
+        with suppress(SessrotateError, OSError), segment_set.opened(place.archive, file) as stream:
+            pieces = (bytes(data[:size]) for data, size in segment_set.content(stream, entry.codec))
+            missing.difference_update(_digest(line) for line, *_ in records.split(pieces))
+    return not missing
+
+
+def _digest(line: bytes | memoryview) -> bytes:
+    """Return the digest of a line as the client copies it: without NULs before and a CR behind."""
+    if line[:1] == b"\0" or line[-1:] == b"\r":
+        line = bytes(line).removesuffix(b"\r").lstrip(b"\0")
+    return blake2b(line, digest_size=16).digest()
 
 
 def told(kept: Sequence[Path], session: str) -> Problem:

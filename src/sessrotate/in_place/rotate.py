@@ -135,7 +135,7 @@ def prepare(
         scanned = of_conversation(scan.scan(source, claude, first), prefix)
         if not scanned.boundaries:
             clients.client_of(source)
-        is_cut = problem is None and found.cut_at is not None
+        is_cut = problem is None and found.has_gap
         segments = live_body.segments(
             source,
             claude,

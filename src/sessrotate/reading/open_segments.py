@@ -84,7 +84,7 @@ def of_state(found: State) -> list[OpenSegment]:
     loose = [piece for piece in pieces if piece.index is None]
     if found.live is not None and loose and loose[0].where == "live":
         begin = loose[0].span
-        is_cut = found.cut_at is not None
+        is_cut = found.has_gap
         entries = list(of_live(found.live, claude, begin.start, len(bodies), start, is_cut=is_cut))
         for piece in loose[1:]:  # what was written late to the replaced file, then the rest
             if piece.where != "live":
