@@ -5,15 +5,20 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 import pytest
 
 from sessrotate import fs, platforms
 from sessrotate.fs import files
 from support.portable import lack
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 @pytest.fixture(params=["unnamed", "named"])
@@ -116,13 +121,55 @@ def test_free_bytes_are_known_for_a_folder_that_is_not_there_yet(tmp_path: Path)
 
 @pytest.mark.usefixtures("_both_kinds")
 def test_a_scratch_file_has_no_name_and_can_be_read_again(tmp_path: Path) -> None:
-    fd = fs.scratch(tmp_path)
+    fd = fs.scratch(tmp_path, [b"scr", memoryview(b"atch")])
     try:
-        fs.write_all(fd, b"scratch")
         assert os.pread(fd, 100, 0) == b"scratch"
         assert [*tmp_path.iterdir()] == []
     finally:
         os.close(fd)
+
+
+@pytest.mark.parametrize("fills_after", [0, 5, 9])
+def test_a_scratch_file_goes_where_temporary_files_do_if_there_is_no_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fills_after: int
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(other))
+    made: list[Path] = []
+    write = files.write_all
+    unnamed: Callable[[Path], int | None] = vars(files)["_unnamed_file"]
+
+    def limited(fd: int, data: bytes | memoryview) -> None:
+        if len(made) == 1 and (room := fills_after - os.fstat(fd).st_size) < len(data):
+            write(fd, data[:room])
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write(fd, data)
+
+    def noted(folder: Path) -> int | None:
+        made.append(folder)
+        return unnamed(folder)
+
+    monkeypatch.setattr(files, "write_all", limited)
+    monkeypatch.setattr(files, "_unnamed_file", noted)
+    fd = fs.scratch(tmp_path, [b"abcd", b"efgh", b"ijkl"])
+    try:
+        assert os.pread(fd, 100, 0) == b"abcdefghijkl"
+        assert made == [tmp_path, other]
+    finally:
+        os.close(fd)
+
+
+def test_where_no_folder_has_room_for_a_scratch_file_nothing_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_fd: int, _data: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(files, "write_all", full)
+    with pytest.raises(OSError, match="TMPDIR"):
+        fs.scratch(tmp_path, [b"abcd"])
+    assert [*tmp_path.iterdir()] == []
 
 
 def test_a_time_is_set_and_the_other_one_stays(tmp_path: Path) -> None:

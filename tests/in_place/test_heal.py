@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from sessrotate import doctor, fs
+from sessrotate.clients.claude import loading
 from sessrotate.errors import StorageError
 from sessrotate.in_place import fleet, operations, rewound
 from sessrotate.retention import compress, prune, trash
 from sessrotate.retention.policy import Policy
 from sessrotate.segments import sealed_file
 from support import homes
-from support.command_line import boundary, called, row
+from support.command_line import ID, boundary, called, row
 from support.homes import Home, refused, silent, snapshot
 
 if TYPE_CHECKING:
@@ -408,3 +409,41 @@ def test_what_an_old_client_goes_back_to_in_a_large_session_is_refused(
     refused(home, "clients from 2.1.80 on have lost that branch")
     (said,) = findings("rewound")
     assert "have lost that branch. `sessrotate restore" in said.detail
+
+
+# ── what clients would not load of the whole ─────────────────────────────────────────────────
+
+
+@pytest.fixture
+def large(home: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """Have a session count as one of which clients load nothing from before its compaction."""
+    monkeypatch.setattr(loading, "SMALL_FILE", 100)
+    assert lines(home)[0] == FIRST[0]
+    home.append(linked(11, 0) + linked(12, 11))
+    return home
+
+
+def test_the_first_prompt_goes_where_a_resume_would_go_on_from_it(large: Home) -> None:
+    (found,) = findings("rewound")
+    assert "a resume has a prompt too many: `sessrotate rotate" in found.detail
+    planned = called("rotate", "-n", ID)
+    assert (planned.code, "Would take the first prompt of" in planned.out) == (0, True)
+    history = large.stitched()
+    ended = called("rotate", ID)
+    assert ended.out.startswith(f"Took the first prompt of {ID} out of the live file, which went ")
+    assert lines(large) == [*THIRD, linked(11, 0), linked(12, 11)]
+    assert large.stitched() == history
+    assert not large.problems()
+    assert findings("rewound") == []
+    assert "Nothing to cut" in called("rotate", ID).out
+
+
+def test_a_run_takes_it_out_and_only_once(large: Home) -> None:
+    ended = called("run")
+    assert ended.out.startswith("Healed 1 session")
+    assert FIRST[0] not in large.live.read_bytes()
+    before = snapshot(large.archive)
+    assert called("run").out.startswith("Nothing to do")
+    assert snapshot(large.archive) == before
+    called("restore", ID)
+    assert large.live.read_bytes() == HISTORY + linked(11, 0) + linked(12, 11)

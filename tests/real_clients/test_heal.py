@@ -32,6 +32,7 @@ LOST: Final = {
     "gone_back_before_a_plain_compaction_in_a_large_file",
     "gone_back_before_a_preserving_and_a_plain_compaction",
     "gone_back_between_a_preserving_and_a_plain_compaction",
+    "gone_back_to_the_first_prompt_in_a_large_file",
 }
 """Branches that 2.1.80 and later lose in a file that nobody rotated: where the last compaction
 preserved nothing, and another one did or the file is large."""
@@ -87,6 +88,8 @@ def test_a_branch_that_begins_after_a_rotation_is_resumed_as_if_that_had_not_bee
     assert ended.code == 0, ended
     is_needed = name not in LOST and name != "gone_back_after_the_compaction"
     assert ("Put " in ended.out) is is_needed
+    is_misled = name == "gone_back_to_the_first_prompt_in_a_large_file"
+    assert ("Took the first prompt" in ended.out) is is_misled
     check_healed(whole)
 
 

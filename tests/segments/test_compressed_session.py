@@ -6,17 +6,22 @@ import io
 import os
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 import generate_codex
-from sessrotate import find, fs, open_session
+from sessrotate import find, open_session
 from sessrotate.errors import DamagedError, InUseError, RefusedError, StorageError
+from sessrotate.fs import files
 from sessrotate.model import Span
 from sessrotate.reports import discovery
 from sessrotate.segments import compressed_session, load, split
 from sessrotate.system import zstd
 from support import sets
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ID = generate_codex.session_id(7)
 NAME = f"rollout-2026-02-10T08-00-00-{ID}.jsonl.zst"
@@ -102,14 +107,14 @@ def test_one_that_changes_meanwhile_is_not_split(session: Path) -> None:
 def test_a_folder_that_cannot_be_written_to_is_no_obstacle(
     session: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scratch = fs.scratch
+    unnamed: Callable[[Path], int | None] = vars(files)["_unnamed_file"]
 
-    def elsewhere(folder: Path) -> int:
+    def elsewhere(folder: Path) -> int | None:
         if folder == session.parent:
             raise PermissionError
-        return scratch(folder)
+        return unnamed(folder)
 
-    monkeypatch.setattr(fs, "scratch", elsewhere)
+    monkeypatch.setattr(files, "_unnamed_file", elsewhere)
     with compressed_session.opened(session) as source:
         assert b"".join(source.pieces(Span(0, source.size()))) == plain()
 
@@ -118,7 +123,7 @@ def test_no_room_for_what_is_in_it_is_told(session: Path, monkeypatch: pytest.Mo
     def full(_fd: int, _data: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(fs, "write_all", full)
+    monkeypatch.setattr(files, "write_all", full)
     before = open_descriptors()
     with pytest.raises(StorageError, match="decompress the session"):
         compressed_session.opened(session)

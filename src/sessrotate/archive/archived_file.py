@@ -180,14 +180,8 @@ class Compressed(Away):
         with self._lock:
             if self._plain is None:
                 with storage("decompress the session"):
-                    fd = fs.scratch(self.path.parent)
-                    try:
-                        for piece in verified(self._pieces(), self._entry):
-                            fs.write_all(fd, piece)
-                    except BaseException:
-                        os.close(fd)
-                        raise
-                self._plain = fd
+                    pieces = verified(self._pieces(), self._entry)
+                    self._plain = fs.scratch(self.path.parent, pieces)
             return self._plain
 
     def _pieces(self) -> Iterator[bytes]:

@@ -67,7 +67,7 @@ def command(
     Rotated: its live file is whole again, and the archive goes to the trash for 7 days, or what
     the settings say. Pruned: its segments come back from the trash. Put away: it is back where its
     client looks. It counts as used now if it was put away, or its client would delete it. Nothing
-    rotates it again by itself until you rotate it by name.
+    rotates it or puts it away again by itself until you rotate it by name.
 
     One session that you name is restored at once. Several, or --last-run, are shown first, and you
     are asked. What was changed since the last run is left alone, and named.

@@ -11,7 +11,7 @@ from sessrotate.archive import archiveless, continued, place
 from sessrotate.archive.state import State
 from sessrotate.cli import streams
 from sessrotate.cli.options import Every, Json, ManySegments, Quiet, one_of
-from sessrotate.errors import DamagedError, SessrotateError, printable
+from sessrotate.errors import DamagedError, SessrotateError, StorageError, printable
 from sessrotate.reading import holders, stitch
 from sessrotate.render import common
 from sessrotate.segments.segment_set import Problem, SegmentSet
@@ -34,13 +34,14 @@ def command(
     """Check that archived segments are complete and unchanged.
 
     Checks digests, the chain of segments, gaps and leftover files. --all also finds rotated
-    sessions whose archive is missing. The exit code is 0 if all is well, and 1 if there is a
-    problem.
+    sessions whose archive is missing. The exit code is 0 if all is well, 1 if there is a problem,
+    and 74 if the system cannot read something.
     """
     one_of(sources, every, "a SOURCE or pass --all")
     problems: list[dict[str, Any]] = []
+    failures: list[StorageError] = []
     for path in _everything() if every else map(_named, sources or ()):
-        found, summary = _check(path, quiet=quiet, every=every)
+        found, summary = _check(path, failures if every else None, quiet=quiet)
         problems += [
             {"source": str(path), "kind": problem.kind, "detail": problem.detail}
             for problem in found
@@ -50,6 +51,8 @@ def command(
     is_well = all(problem["kind"] == "pruned" for problem in problems)
     if as_json:
         streams.write(common.as_json({"ok": is_well, "problems": problems}))
+    if failures:
+        raise typer.Exit(StorageError.exit_code)
     if not is_well:
         raise typer.Exit(1)
 
@@ -78,10 +81,13 @@ def _is_only_begun(where: Place) -> bool:
         return False  # whoever opens it says why
 
 
-def _check(path: Path, *, quiet: bool, every: bool) -> tuple[list[Problem], str]:
+def _check(
+    path: Path, failures: list[StorageError] | None, *, quiet: bool
+) -> tuple[list[Problem], str]:
     """Return what is wrong with what a path names, and what to say if nothing is.
 
-    Of `every` one, what cannot even be opened is a problem: the others are checked all the same.
+    With `failures`, which get those of the system, an error is told as a problem: the others are
+    checked all the same.
     """
     try:
         with holders.opened(path) as holder:
@@ -92,8 +98,10 @@ def _check(path: Path, *, quiet: bool, every: bool) -> tuple[list[Problem], str]
     except DamagedError as error:
         return [Problem("manifest", str(error))], ""
     except SessrotateError as error:
-        if not every:
+        if failures is None:
             raise
+        if isinstance(error, StorageError):
+            failures.append(error)
         return [Problem("unread", str(error))], ""
 
 

@@ -28,10 +28,15 @@ def told(found: State) -> tuple[str, str] | None:
         archived_file.check_single(where) if is_half else archived_file.check_away(where)
     except RequestError as error:
         return "doubled", str(error)
+    if note is not None and note.standing == "unarchiving":
+        return "interrupted", (
+            f"Bringing it back was interrupted: `sessrotate restore {name}` finishes that, and so "
+            "does the next run."
+        )
     if is_half or any(map(swap.is_leftover, found.listing)):
         return "interrupted", (
-            "Archiving was interrupted: finish with `sessrotate archive "
-            f"{name}`, or undo it with `sessrotate restore {name}`."
+            f"Archiving was interrupted: finish with `sessrotate archive {name}`, as the next run "
+            f"does, or undo it with `sessrotate restore {name}`."
         )
     if left_plain.of(where).gained:
         return "interrupted", (

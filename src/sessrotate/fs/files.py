@@ -19,7 +19,7 @@ from sessrotate.fs import attributes
 from sessrotate.platforms import BINARY, NO_LINK, NO_WAIT, fcntl
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 FILE_MODE: Final = 0o600
 _CREATE: Final = os.O_CREAT | os.O_EXCL | NO_LINK | BINARY
@@ -29,6 +29,10 @@ _NO_FOLDER_SYNC: Final = {errno.EINVAL, errno.EACCES, errno.ENOTSUP}
 
 _NO_UNNAMED: Final = {errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT}
 """What a file system, or an old kernel, answers that knows no unnamed files."""
+
+_FULL: Final = {errno.ENOSPC, errno.EDQUOT}
+
+_PIECE: Final = 1 << 20
 
 _NO_FULL_SYNC: Final = {errno.ENOTSUP, errno.EINVAL, errno.ENOTTY}
 """What a file system of macOS answers that cannot have the disk write its cache."""
@@ -214,8 +218,68 @@ def output(path: Path) -> OutputFile | OutputDevice:
     raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
 
 
-def scratch(folder: Path) -> int:
-    """Open a new file for reading and writing that has no name, and so leaves nothing behind."""
+def scratch(folder: Path, pieces: Iterable[bytes | memoryview]) -> int:
+    """Write bytes to a file that has no name, and so leaves nothing behind; return it, open.
+
+    It is in `folder`, or where that has no room or must not be written to, where the system has
+    temporary files (`TMPDIR`).
+    """
+    places = [folder, *_temporary()]
+    fd = _nameless(places)
+    try:
+        for piece in pieces:
+            size = os.fstat(fd).st_size
+            try:
+                write_all(fd, piece)
+            except OSError as error:
+                if error.errno not in _FULL or not places:
+                    raise
+                full, fd = fd, _nameless(places)
+                _copy(full, size, fd)
+                write_all(fd, piece)
+    except BaseException as error:
+        os.close(fd)
+        if isinstance(error, OSError) and error.errno in _FULL:
+            told = f"{error.strerror}, and none where temporary files go (TMPDIR)"
+            raise OSError(error.errno, told) from error
+        raise
+    return fd
+
+
+def _temporary() -> list[Path]:
+    """Return the folder of temporary files, if there is one that can be written to."""
+    import tempfile  # noqa: PLC0415 - wanted only here, and takes a while
+
+    with contextlib.suppress(FileNotFoundError):
+        return [Path(tempfile.gettempdir())]
+    return []
+
+
+def _nameless(places: list[Path]) -> int:
+    """Open a file without a name in the first of these folders where that can be done.
+
+    Those that were tried are taken off the list.
+    """
+    while True:
+        folder = places.pop(0)
+        try:
+            return _unnamed(folder)
+        except OSError:
+            if not places:
+                raise
+
+
+def _copy(old: int, size: int, new: int) -> None:
+    """Write the first bytes of a file to another one, and close the first."""
+    try:
+        for start in range(0, size, _PIECE):
+            write_all(new, os.pread(old, min(_PIECE, size - start), start))
+    finally:
+        os.close(old)
+
+
+def _unnamed(folder: Path) -> int:
+    """Open a new file for reading and writing that has no name."""
     fd = _unnamed_file(folder)
     if fd is None:
         draft = folder / f"scratch.{os.getpid()}.{threading.get_ident()}.partial"

@@ -14,7 +14,6 @@ from sessrotate.clients.claude import client as claude
 from sessrotate.in_place import put_together, rewound, room
 from sessrotate.in_place.operations import RestoredError
 from sessrotate.in_place.outcome import Outcome, each, failure
-from sessrotate.in_place.room import NoRoomError
 from sessrotate.system import in_use
 
 if TYPE_CHECKING:
@@ -106,6 +105,8 @@ def rotate(
         planned = done.seconds is None
         after = done.plan.bytes_after if planned else live_size(where, before)
         detail = "rows came back from its archive" if done.plan.heals else ""
+        if done.plan.misleads:
+            detail = "its first prompt went to its archive"
         if done.together:
             before, detail = before + done.together, "put together what its client trimmed"
         gained, disk = (done.disk.gain, done.disk.before) if done.disk is not None else (0, 0)
@@ -128,7 +129,7 @@ def _twice_if_cramped(
     """Do something to each session, and once more to those for which there was no room."""
     cramped: list[Place] = []
     for outcome in each(wanted, act, "rotate the session"):
-        if outcome.where is not None and isinstance(outcome.error, NoRoomError):
+        if outcome.where is not None and room.is_cramped(outcome.error):
             cramped.append(outcome.where)
         else:
             yield outcome

@@ -178,11 +178,7 @@ def rotate_session(
                     return Rotated(planned, recovered, gains_too_little=True)
                 with (
                     _aside(home, planned),
-                    room.told(
-                        "rotate the session",
-                        home.archive,
-                        lambda: Need(planned.bytes_after, "the new live file"),
-                    ),
+                    room.told("rotate the session", home.archive, lambda: _needed(planned, found)),
                     progress("Checking", planned.end) as checking,
                 ):
                     seconds = rotate.execute(planned, found, wait, checking, live=live)
@@ -252,11 +248,18 @@ def finish_interrupted(places: Iterable[Place], wait: float, progress: Progress)
                 recover_session(where, wait, progress)
 
 
+def _needed(planned: RotationPlan, found: State) -> Need:
+    """Return about what has to be free for a rotation."""
+    if found.live is None:
+        return Need(planned.bytes_after, "the new live file")
+    return gain.needed(planned, found.live)
+
+
 def _check_wanted(where: Place, *, by_itself: bool) -> None:
     if by_itself and restored.is_marked(where):
         name = printable(where.session)
         raise RestoredError(
-            f"Its owner restored it: it stays whole until `sessrotate rotate {name}`."
+            f"Its owner restored it: it stays as it is until `sessrotate rotate {name}`."
         )
 
 

@@ -49,10 +49,8 @@ def retire(found: State) -> None:
         check(found)
         restored.check_own(where)
         at = datetime.fromtimestamp(clock_record.stamp(), UTC)
-        told = f"{at:%Y-%m-%dT%H:%M:%SZ}"
-        # Nothing may rotate it again before its owner says so, so this comes first.
-        fs.create_folder(where.restored.parent)
-        fs.create_file_at_once(where.restored, told.encode() + b"\n")
+        told = _told(at)
+        mark(where, told)  # nothing may rotate it again before its owner says so, so this is first
         fs.create_file_at_once(
             where.archive / names.RESTORED_NOTE, restored.note(where.session, where.project, told)
         )
@@ -98,7 +96,20 @@ def bring_back(where: Place, wait: float) -> Manifest | None:
             return found.manifest
 
 
+def mark(where: Place, at: str = "") -> None:
+    """Note that its owner restored a session (`at`, by default now): nothing changes it by itself.
+
+    Until `forget`.
+    """
+    fs.create_folder(where.restored.parent)
+    fs.create_file_at_once(where.restored, (at or _told(datetime.now(UTC))).encode() + b"\n")
+
+
+def _told(at: datetime) -> str:
+    return f"{at:%Y-%m-%dT%H:%M:%SZ}"
+
+
 def forget(where: Place) -> None:
-    """Let a session be rotated by itself again."""
+    """Let a session be rotated and put away by itself again."""
     for mark in restored.marks(where):
         fs.remove_files(mark.parent, [mark.name])

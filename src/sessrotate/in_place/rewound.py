@@ -31,7 +31,8 @@ def may_be(path: Path) -> bool:
         with Source.itself(path) as source:
             if continued.misfit(header, source) is not None:
                 return False  # its client cut it, and knows what it needs
-            return dangles(source, live_header.prefix(header) + header.judged_bytes)
+            prefix = live_header.prefix(header)
+            return dangles(source, prefix, prefix + header.judged_bytes)
     except (SessrotateError, OSError):
         return False
 
@@ -42,14 +43,15 @@ def problem(where: Place) -> str | None:
         return None
     with suppress(SessrotateError):  # that is said of the session by those who look at its archive
         planned = operations.plan_session(where, lambda *_: nullcontext(lambda _done: None)).plan
-        if planned.live is None or not planned.live.reaches_back:
+        if planned.live is None or not planned.heals:
             return None
-        name = printable(where.session)
-        puts = f"`sessrotate rotate {name}` puts that back."
+        name, goes = printable(where.session), planned.misleads
+        what = "has a prompt too many" if goes else "lacks what came before it"
+        helps = f"`sessrotate rotate {name}` {'takes that out' if goes else 'puts that back'}."
         if planned.live.refusals:
-            puts = f"{planned.live.refusals[0]} `sessrotate restore {name}` gives the whole file."
+            helps = f"{planned.live.refusals[0]} `sessrotate restore {name}` gives the whole file."
         return (
-            "Somebody went back, in a client that ran, to a message that was archived, and a "
-            f"resume lacks what came before it: {puts}"
+            "Somebody went back, in a client that ran, to a message from before the rotation, and "
+            f"a resume {what}: {helps}"
         )
     return None

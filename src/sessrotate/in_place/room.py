@@ -30,6 +30,11 @@ class NoRoomError(StorageError):
     """The disk has no room for it now."""
 
 
+def is_cramped(error: BaseException | None) -> bool:
+    """Tell whether something failed only because the disk has no room for it now."""
+    return any(isinstance(each, NoRoomError) for each in (error, error and error.__cause__))
+
+
 @dataclass(frozen=True, slots=True)
 class Need:
     """What a step takes of the disk before it frees any: about `size` bytes, for `what`."""

@@ -71,8 +71,13 @@ class RotationPlan:
 
     @property
     def heals(self) -> bool:
-        """Whether rows come back from the archive, and none goes there."""
+        """Whether rows come back from the archive, or the first prompt goes, and nothing else."""
         return self.live is not None and not self.segments
+
+    @property
+    def misleads(self) -> bool:
+        """Whether that is the first prompt, from which clients would go on."""
+        return self.heals and self.live is not None and self.live.misleads
 
     @property
     def since(self) -> str:
@@ -158,7 +163,8 @@ def prepare(
                 progress=second,
             )
             _check_unshifted(source, scanned.boundaries[-1], scanned.end)
-            if last == prefix and (contract.hidden is not None or not contract.reaches_back):
+            changes = contract.reaches_back or contract.misleads
+            if last == prefix and (contract.hidden is not None or not changes):
                 lacks, contract = contract.hidden, None
     if contract is not None:
         refusals += obstacles(found.place, source, int(found.pack is not None))

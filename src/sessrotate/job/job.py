@@ -39,7 +39,7 @@ class Job:
     """What the steps of one run share; `now` is in seconds since 1970, `wait` in seconds.
 
     `doubt` is why the clock is not believed, so that nothing goes by age; empty if it is.
-    The steps fill in `failed`, the sessions that later steps leave alone, `rotating`, what a dry
+    The steps fill in `left`, the sessions that later steps leave alone, `rotating`, what a dry
     run would rotate, of which later steps find less, `planned`, the plan of the pruning, and
     `gained`, how many bytes the disk has more, or will have.
     """
@@ -51,7 +51,7 @@ class Job:
     dry_run: bool
     doubt: str = ""
     scope: Scope = EVERYTHING
-    failed: set[Place] = field(default_factory=set)
+    left: set[Place] = field(default_factory=set)
     rotating: dict[Place, Outcome] = field(default_factory=dict)
     planned: PrunePlan | None = None
     gained: int = 0
@@ -64,7 +64,7 @@ class Job:
     def wants(self, where: Place) -> bool:
         """Tell whether a session is one of those that are wanted and did not fail."""
         only = self.scope.only
-        return where not in self.failed and (only is None or where in only)
+        return where not in self.left and (only is None or where in only)
 
     def archives(self) -> list[Place]:
         """Return the archives of sessions that are wanted and did not fail."""

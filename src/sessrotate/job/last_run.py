@@ -84,7 +84,8 @@ def _undo(where: Place | None, done: Sequence[Entry]) -> Undo:
     if not actions - STAYS.keys():
         return _left(where, *stays)
     try:
-        changed = _changed(done[-1].then, journal.standing(where))
+        now = journal.standing(where)
+        changed = _changed(done[-1].then, now)
     except SessrotateError as error:
         return Undo(where, left=failure(where, error))
     if changed and archiveless.place_of(where.live) is not None:
@@ -93,7 +94,9 @@ def _undo(where: Place | None, done: Sequence[Entry]) -> Undo:
         )
         return Undo(where, left=failure(where, DamagedError(lost)))
     if changed:
-        return _left(where, f"{changed} since: left alone, `sessrotate restore {name}` by its name")
+        by_name = f", `sessrotate restore {name}` by its name"
+        is_any = now.is_away or now.segments
+        return _left(where, f"{changed} since: left alone{by_name if is_any else ''}")
     pruned = (entry.segments for entry in done if entry.action == "prune")
     wanted = Wanted(
         away="archive" in actions,

@@ -10,15 +10,16 @@ import time
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate import __version__
 from sessrotate.archive import place
 from sessrotate.errors import INTERRUPTED, SessrotateError, StorageError, storage
-from sessrotate.in_place import clock_check, outcome
+from sessrotate.in_place import clock_check, outcome, room
 from sessrotate.job import journal, run_log
 from sessrotate.job.job import EVERYTHING, Job, Scope
-from sessrotate.job.steps import STEPS, Step
+from sessrotate.job.steps import STEPS, Step, recovered
 from sessrotate.system import locks, ownership, user_folders
 
 if TYPE_CHECKING:
@@ -87,9 +88,10 @@ def plan(settings: Settings, now: float, progress: Progress, scope: Scope = EVER
     """Return what a run would do now; change nothing. `now` is in seconds since 1970."""
     doubt = _clock(settings, now).doubt
     job = Job(settings, now, WAIT, progress, dry_run=True, doubt=doubt, scope=scope)
+    unkept = journal.begin("run", is_kept=False)
     return Report(
         dry_run=True,
-        stages=tuple(_stages(job, journal.begin("run", is_kept=False))),
+        stages=tuple(_retried([*_stages(job, unkept)], job, unkept)),
         planned=job.planned,
         doubt=doubt,
     )
@@ -118,6 +120,7 @@ def execute(
         try:
             for stage in _stages(job, kept):
                 stages.append(stage)  # noqa: PERF402 - an interrupt logs those that are done
+            stages[:] = _retried(stages, job, kept)
         except BaseException as ending:
             if not isinstance(ending, Exception):
                 _log(now, time.monotonic() - begun, INTERRUPTED, stages)
@@ -144,6 +147,19 @@ def _stages(job: Job, kept: Journal) -> Iterator[Stage]:
         is_done = is_on and not job.has_enough
         outcomes = kept.noting(step.name, _outcomes(step, job)) if is_done else ()
         yield Stage(step, is_on, tuple(outcomes))
+
+
+def _retried(stages: list[Stage], job: Job, kept: Journal) -> list[Stage]:
+    """Recover once more what there was no room for, when the other steps have freed some."""
+    first, *others = stages
+    cramped = [each.where for each in first.outcomes if each.where and room.is_cramped(each.error)]
+    if not cramped or not job.gained or job.has_enough:
+        return stages
+    job.left -= {*cramped}
+    again = replace(first.step, deed=partial(recovered, places=cramped))
+    rest = (each for each in first.outcomes if each.where not in cramped)
+    outcomes = (*rest, *kept.noting(first.step.name, _outcomes(again, job)))
+    return [replace(first, outcomes=outcomes), *others]
 
 
 def _outcomes(step: Step, job: Job) -> Iterator[Outcome]:

@@ -22,10 +22,18 @@ from sessrotate.in_place import fleet, gain, operations, recover
 from sessrotate.in_place.gain import Forecast
 from sessrotate.in_place.outcome import Outcome, each, failure
 from sessrotate.job.job import Job
-from sessrotate.retention import archive, left_plain, policy, prune, transaction, trash
+from sessrotate.retention import (
+    archive,
+    left_plain,
+    policy,
+    prune,
+    transaction,
+    trash,
+    unarchive,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from contextlib import AbstractContextManager
 
     from sessrotate.archive.place import Place
@@ -85,9 +93,17 @@ def _each(
 
 
 def _recover(job: Job) -> Iterator[Outcome]:
-    for outcome in each(job.archives(), partial(_recovered, job), "look at the archive"):
+    return recovered(job, job.archives())
+
+
+def recovered(job: Job, places: Iterable[Place]) -> Iterator[Outcome]:
+    """Finish or undo what interrupted runs left in these archives, and yield what became of them.
+
+    Later steps leave those alone for which that failed.
+    """
+    for outcome in each(places, partial(_recovered, job), "look at the archive"):
         if outcome.where is not None and outcome.error is not None:
-            job.failed.add(outcome.where)
+            job.left.add(outcome.where)
         if outcome.result != "nothing to do":
             yield outcome
 
@@ -95,6 +111,10 @@ def _recover(job: Job) -> Iterator[Outcome]:
 def _recovered(job: Job, where: Place) -> Outcome:
     """Finish or undo what an interrupted run left in one archive."""
     archived_file.check_single(where)
+    note = archived_file.note(where)
+    if note is not None and note.standing != "archived":
+        job.left.add(where)
+        return _moved_away(job, where) if note.standing == "archiving" else _moved_back(job, where)
     plain = left_plain.of(where)
     if plain.gained:
         return _compressed_away(job, where, plain)
@@ -123,6 +143,28 @@ def _recovered(job: Job, where: Place) -> Outcome:
         return Outcome(where, "nothing to do")
     gained = disk - gain.measured(where)
     return Outcome(where, "done", freed, gained=gained, detail=past, disk=disk)
+
+
+def _moved_away(job: Job, where: Place) -> Outcome:
+    """Finish putting a session away that was interrupted."""
+    if job.dry_run:
+        said = "putting it away was interrupted"
+        return job.would(where, archive.expected(where), archive.measured(where), said)
+    before = archive.measured(where)
+    freed = _archive(job, where)
+    gained = before - archive.measured(where)
+    said = "Finished putting it away, which was interrupted."
+    return Outcome(where, "done", freed, gained=gained, detail=said, disk=before)
+
+
+def _moved_back(job: Job, where: Place) -> Outcome:
+    """Finish bringing a session back that was interrupted."""
+    if job.dry_run:
+        said = "bringing it back was interrupted"
+        return job.would(where, Forecast(), archive.measured(where), said)
+    with job.progress("Unpacking", 0) as unpacking:
+        unarchive.unarchive(where, job.wait, unpacking)
+    return Outcome(where, "done", detail="Finished bringing it back, which was interrupted.")
 
 
 def _compressed_away(job: Job, where: Place, expected: Forecast) -> Outcome:

@@ -114,7 +114,7 @@ def would(planned: Rotated, seconds: float, room: int | None) -> list[str]:
         return [nothing(plan)]
     change = f"from {size(plan.end)} to {size(plan.bytes_after)}"
     if plan.heals:
-        return [f"Would put {_returned(plan)}, which goes {change}. {_REWOUND}"]
+        return [f"Would {_healed(plan, 'put', 'take')}, which goes {change}. {_why(plan)}"]
     cut = f"Would cut at byte {plan.live.cut:,}: {_moved(plan)} to the archive"
     copied = sum(part.span.size for part in plan.segments if part.index or plan.prefix)
     takes = 2 * seconds + (copied + plan.bytes_after) / _COPIED_PER_SECOND
@@ -156,11 +156,24 @@ _REWOUND: Final = (
 )
 
 
-def _returned(plan: RotationPlan) -> str:
-    lines = [entry for entry in plan.live.carried if entry.segment is not None] if plan.live else []
-    total = sum(entry.span.size + 1 for entry in lines)
-    many = f"{count(len(lines), 'line')} ({size(total)})"
-    return f"{many} of {printable(plan.session)} back from the archive into the live file"
+_MISLED: Final = (
+    "Somebody went back, in a client that ran, to where a resume would go on from it: of a session "
+    "as large as this one was, clients do not load it any more."
+)
+
+
+def _healed(plan: RotationPlan, put: str, take: str) -> str:
+    """Return what a healing does, beginning with one of these verbs."""
+    name, lines = printable(plan.session), plan.live.carried if plan.live else ()
+    if plan.misleads:
+        return f"{take} the first prompt of {name} out of the live file"
+    back = [entry for entry in lines if entry.segment is not None]
+    many = f"{count(len(back), 'line')} ({size(sum(entry.span.size + 1 for entry in back))})"
+    return f"{put} {many} of {name} back from the archive into the live file"
+
+
+def _why(plan: RotationPlan) -> str:
+    return _MISLED if plan.misleads else _REWOUND
 
 
 def _moved(plan: RotationPlan) -> str:
@@ -202,7 +215,7 @@ def done(rotated: Rotated) -> list[str]:
     change = f"from {size(plan.end)} to {size(plan.bytes_after)}"
     pending = [] if rotated.pending is None else [f"Not sealed yet: {rotated.pending}"]
     if plan.heals:
-        return [f"Put {_returned(plan)}, which went {change}. {_REWOUND}", *pending]
+        return [f"{_healed(plan, 'Put', 'Took')}, which went {change}. {_why(plan)}", *pending]
     moved = f"Moved {_moved(plan)} of {printable(plan.session)} to the archive"
     return [
         *together,

@@ -84,6 +84,8 @@ def plan(tidied: Tidied) -> Iterator[str]:
     if not tidied.changes:
         if any(each.result == "failed" for _, each in tidied.outcomes):
             yield f"Nothing can be tidied now: {_used(tidied.before)}."
+        elif _kept(tidied) or any(each.result == "in use" for _, each in tidied.outcomes):
+            yield f"Nothing to tidy now: {_used(tidied.before)}."
         else:
             used = _used(tidied.before)
             yield f"Nothing to tidy: {used}, and no rotation of one would be worth it."
@@ -184,9 +186,14 @@ def _left(tidied: Tidied) -> Iterator[str]:
             "`sessrotate rotate SESSION --live`."
         )
 
-    kept = [each for _, each in tidied.outcomes if each.result == "nothing to do" and each.detail]
-    for each in [each for each in kept if not each.is_usual][:_KEPT]:
+    for each in _kept(tidied)[:_KEPT]:
         yield f"{printable(each.session)} is left as it is. {each.detail}"
+
+
+def _kept(tidied: Tidied) -> list[Outcome]:
+    """Return the outcomes of sessions that stay as they are for a reason of their own."""
+    kept = [each for _, each in tidied.outcomes if each.result == "nothing to do" and each.detail]
+    return [each for each in kept if not each.is_usual]
 
 
 def as_json(tidied: Tidied) -> str:

@@ -19,6 +19,7 @@ from sessrotate.reports import discovery, growth, session_report
 from sessrotate.reports.counting import Counts
 from sessrotate.reports.in_parallel import mapped, taken
 from sessrotate.reports.model import MachineReport, Total, UnreadSession
+from sessrotate.system import in_use
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator
@@ -121,7 +122,8 @@ def _reports(
 
     What is counted is counted in this process, and takes long.
     """
-    running = discovery.running(listed)
+    written = in_use.written({each.file for each in listed if each.file is not None})
+    running = discovery.running(listed) | {each.info.id for each in listed if each.file in written}
     done = [*accumulate((size([each], kinds=counts is not None) for each in listed), initial=0)]
     if counts is None:  # no progress within a session: most take milliseconds
         reports = mapped(

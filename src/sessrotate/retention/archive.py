@@ -18,7 +18,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import fs, names, platforms, units
-from sessrotate.archive import archived_file, copies, place, state
+from sessrotate.archive import archived_file, copies, place, restored, state
 from sessrotate.clients.claude import agents, cleanup, preview
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.preview import EDGE, edges_of
@@ -34,7 +34,6 @@ from sessrotate.errors import (
 from sessrotate.in_place import gain, homecoming, recover, room, second_names
 from sessrotate.in_place.gain import Forecast
 from sessrotate.in_place.obstacles import disk, disk_of, elsewhere, obstacles
-from sessrotate.model import Span
 from sessrotate.retention import archive_files, left_plain, transaction
 from sessrotate.retention.unarchive import bring_back, listing
 from sessrotate.system import disk_use, in_use, lease
@@ -72,7 +71,11 @@ def archive(where: Place, wait: float, progress: Callable[[int], None] = lambda 
         note = archived_file.note(home)
         freed = 0
         if note is None or note.standing != "archived":
-            freed, note = _move_all(home, wait)
+            with (
+                room.told("archive the session", home.archive, lambda: expected(home).need),
+                storage("archive the session"),
+            ):
+                freed, note = _move_all(home, wait)
         archive_files.folder(home)
         archived_file.check_away(home)
         try:
@@ -114,23 +117,24 @@ def expected(where: Place) -> Forecast:
 
     What is archived already is compressed, if that was left.
     """
-    from sessrotate.segments import estimate  # noqa: PLC0415 - zstd, wanted only here
-
     items = _to_move(where)
     moved = _bytes(where, items)
     if not moved:
         return left_plain.of(where)
-    with storage("look at the session"), Source.itself(where.live) as source:
-        size = source.size()
-        made = estimate.compressed(source, [Span(0, size)])
-        share = made / max(1, size)
+    with storage("look at the session"):
         paths = [where.live.parent / name for name in items]
-        sizes = [*archive_files.sizes(paths)]
-        after = sum(gain.blocks(round(share * each)) for each in sizes)
-        gained = disk_use.of(*paths) - after - left_plain.NEW * gain.BLOCK
-    # The live file comes first.
-    others = [each for each in sizes if each >= archive_files.LEAST]
-    return Forecast(moved, gained, left_plain.need([size, *others], share))
+        files = archive_files.sizes(paths)
+        wanted = {
+            path: size
+            for path, size in files.items()
+            if path == where.live or size >= archive_files.LEAST
+        }
+        after = files | left_plain.compressed(wanted)
+        gained = disk_use.of(*paths) - sum(map(gain.blocks, after.values()))
+        # The live file comes first.
+        first = sorted(wanted, key=lambda path: path != where.live)
+        need = left_plain.need((wanted[path], after[path]) for path in first)
+        return Forecast(moved, gained - left_plain.NEW * gain.BLOCK, need)
 
 
 def measured(where: Place) -> int:
@@ -257,16 +261,19 @@ def wanted(older_than: float | None, before_cleanup: float | None, now: float) -
 
     These are sessions whose last record is older than `older_than` seconds, and those that their
     client would delete within `before_cleanup` seconds from `now` (seconds since 1970). Sessions
-    that a client runs and empty files are left out.
+    that a client runs, those that their owner restored, and empty files are left out.
     """
     begun = [where for where in place.archives() if _is_begun(where)]
     rule = cleanup.in_force()
+    marked = {where.session for where in restored.marked()}
     due = []
     for path in claude.sessions():
         where = place.of(path)
         if where is None or archived_file.away(where) is not None:
             continue
         if copies.of_copy(path) is not None:
+            continue
+        if where.session in marked and restored.is_marked(where):
             continue
         if where not in begun and not any(in_use.clients(where)):
             with suppress(SessrotateError, OSError):

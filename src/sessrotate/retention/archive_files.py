@@ -80,16 +80,18 @@ def files(top: Path) -> Iterator[Entry]:
 
 def size(path: Path) -> int:
     """Return the bytes of a file, or of all files below a folder; 0 if there is nothing."""
-    return sum(sizes([path]))
+    return sum(sizes([path]).values())
 
 
-def sizes(paths: Iterable[Path]) -> Iterator[int]:
-    """Yield the bytes of each file, those below folders too; nothing of what is not there."""
+def sizes(paths: Iterable[Path]) -> dict[Path, int]:
+    """Return the bytes of each file, those below folders too; nothing of what is not there."""
+    found: dict[Path, int] = {}
     for path in paths:
         if path.is_dir():
-            yield from (entry.status.st_size for entry in files(path))
+            found |= {path / entry.file: entry.status.st_size for entry in files(path)}
         elif os.path.lexists(path):
-            yield path.lstat().st_size
+            found[path] = path.lstat().st_size
+    return found
 
 
 def write_note(place: Place, note: Note) -> None:
@@ -132,10 +134,13 @@ def compress(place: Place, note: Note, progress: Callable[[int], None]) -> None:
     if not note.compressed:
         note = _planned(place, note, there)
     done = 0
+    useless = set[str]()
 
     def write(entry: CompressedFile, draft: fs.Draft) -> CompressedFile | None:
         nonlocal done
         compressed = _compressed(folder(place), entry, since_ns, draft)
+        if compressed is None and draft.size >= entry.size:
+            useless.add(entry.file)
         done += entry.size
         progress(done)
         return compressed
@@ -157,6 +162,9 @@ def compress(place: Place, note: Note, progress: Callable[[int], None]) -> None:
             for number, entry in enumerate(batch)
         ]
         replacing.replace_files(made, record)
+    if useless:  # else each call would try them again, and need room for that
+        compressed = tuple(entry for entry in note.compressed if entry.file not in useless)
+        write_note(place, replace(note, compressed=compressed))
     _set_times(place, note)
 
 
@@ -174,19 +182,18 @@ def _replacement(
 
 
 def is_due(place: Place, note: Note) -> bool:
-    """Tell whether the live file of an archived session was left plain, and need not be any more.
+    """Tell whether a file of an archived session was left plain, and need not be any more.
 
     A lease proves that nobody writes to it; where there are none, it must be quiet for a day.
     """
-    entry = next((each for each in note.compressed if each.file == place.live.name), None)
-    # Nothing is noted where even that had no room.
-    if (entry is None and note.compressed) or (entry is not None and entry.digest is not None):
-        return False
-    try:
-        with Source.inside(folder(place), place.live.name) as source:
-            return source.size() >= LEAST and _asked(source, _since(note), is_dry=True) != "busy"
-    except (SessrotateError, OSError):
-        return False
+    left = [entry.file for entry in note.compressed if entry.digest is None]
+    if not note.compressed:  # even that had no room
+        left = [place.live.name]
+    for file in left:
+        with suppress(SessrotateError, OSError), Source.inside(folder(place), file) as source:
+            if source.size() >= LEAST and _asked(source, _since(note), is_dry=True) != "busy":
+                return True
+    return False
 
 
 def _asked(source: Source, since_ns: int, *, is_dry: bool = False) -> lease.Answer:

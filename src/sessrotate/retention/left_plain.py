@@ -19,13 +19,21 @@ from sessrotate.retention import archive_files
 from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
 
     from sessrotate.archive.archived_note import Note
     from sessrotate.archive.place import Place
 
 NEW: Final = 3
 """Blocks of what is new with an archived session: its folders, and the note in one of them."""
+
+
+_SAMPLED: Final = 8
+"""Files of a session that are sampled at most, the largest."""
+
+_LARGE: Final = 1024 * 1024
+"""Bytes of a file from which on it may be one of them; one always is."""
 
 
 def of(where: Place) -> Forecast:
@@ -36,31 +44,45 @@ def of(where: Place) -> Forecast:
     with suppress(SessrotateError, OSError):
         note = archived_file.note(where)
         if note is not None and note.standing == "archived" and archive_files.is_due(where, note):
-            size = (archive_files.folder(where) / where.live.name).stat().st_size
             expected = rest(where)
-            if expected.gained > size // 20:  # what cannot be made smaller stays
+            if expected.gained > sum(_left(where, note).values()) // 20:  # else it cannot shrink
                 return expected
     return Forecast()
 
 
 def rest(where: Place) -> Forecast:
     """Return about what compressing what is left plain of an archived session gains and needs."""
+    note = archived_file.note(where)
+    if note is None:
+        return Forecast()
+    top = archive_files.folder(where)
+    files = {top / file: size for file, size in _left(where, note).items()}
+    after = compressed(files)
+    gained = sum(files.values()) - sum(after.values())
+    return Forecast(gained=gained, need=need((size, after[path]) for path, size in files.items()))
+
+
+def compressed(files: Mapping[Path, int]) -> dict[Path, int]:
+    """Return about how many bytes each file has compressed, given those that it has.
+
+    The largest are sampled, and the others shrink like those together.
+    """
     from sessrotate.segments import estimate  # noqa: PLC0415 - zstd, wanted only here
 
-    note = archived_file.note(where)
-    files = {} if note is None else _left(where, note)
-    if not files:
-        return Forecast()
-    largest = max(files, key=lambda file: files[file])
-    with Source.inside(archive_files.folder(where), largest) as source:
-        share = estimate.compressed(source, [Span(0, source.size())]) / max(1, source.size())
-    total = sum(files.values())
-    return Forecast(gained=total - round(share * total), need=need(files.values(), share))
+    largest = sorted(files, key=lambda path: -files[path])[:_SAMPLED]
+    sampled = {}
+    for number, path in enumerate(largest):
+        if number and files[path] < _LARGE:
+            break
+        with Source.itself(path) as source:
+            sampled[path] = min(files[path], estimate.compressed(source, [Span(0, source.size())]))
+    share = sum(sampled.values()) / max(1, sum(files[path] for path in sampled))
+    return {path: sampled.get(path, round(share * size)) for path, size in files.items()}
 
 
-def need(sizes: Iterable[int], share: float) -> Need:
-    """Return what has to be free to compress files one after the other to that share of them."""
-    most = gain.peak((gain.blocks(round(share * each)), gain.blocks(each)) for each in sizes)
+def need(sizes: Iterable[tuple[int, int]]) -> Need:
+    """Return what has to be free to compress files one after the other: bytes before, and after."""
+    most = gain.peak((gain.blocks(after), gain.blocks(before)) for before, after in sizes)
     return Need(most + NEW * gain.BLOCK, "the compressed session")
 
 

@@ -219,6 +219,8 @@ def execute(
             trash.undelete(where, wait, planned.pruned)
         done = replace(done, pruned=planned.pruned)
     if planned.away is not None:
+        with _after(done), storage("restore the session"):
+            retire.mark(where)  # or a rule might put it away again at once
         with _after(done), progress("Unpacking", planned.away.size) as unpacking:
             size = unarchive.unarchive(where, wait, unpacking, touch=touch)
         away = replace(planned.away, size=size)

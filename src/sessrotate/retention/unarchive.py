@@ -50,7 +50,7 @@ def unarchive(
             raise RefusedError(f"{printable(where.session)} is not archived.")
         _check_free(where, note)
         archive_files.decompress(where, note, progress)
-        size = archive_files.size(archive_files.folder(where))
+        size = archive_files.size(archive_files.folder(where)) + _here(where, note)
         if touch is not None:
             archive_files.date_all(where, int(touch * 1e9))
         if note.standing != "unarchiving":
@@ -95,7 +95,16 @@ def plan(where: Place) -> Away | None:
         unpacked = sum(plain[file].size for file in pending)
         others = sum(status.st_size for file, status in there.items() if file not in plain)
         packed = sum(there[file].st_size for file in pending)
-        return Away(others + unpacked, packed, unpacked)
+        return Away(others + unpacked + _here(where, note), packed, unpacked)
+
+
+def _here(where: Place, note: Note) -> int:
+    """Return how many bytes of what is put back an interrupted run had left, or put, in place."""
+    if note.standing == "archived":
+        return 0
+    beside = agents.beside(where.live, where.session)
+    paths = [where.live, *(where.live.parent / name for name in beside)]
+    return sum(archive_files.sizes(paths).values())
 
 
 def bring_back(where: Place, *, keeps: bool = False) -> Path | None:

@@ -9,11 +9,9 @@ closed, by whatever.
 from __future__ import annotations
 
 import os
-import tempfile
 from contextlib import ExitStack
 from dataclasses import replace
 from io import FileIO
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import clients, fs, names
@@ -23,6 +21,7 @@ from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
     from sessrotate.model import FileIdentity
 
@@ -69,12 +68,12 @@ class CompressedSession(Source):
         self._was = super().identity()
         with ExitStack() as failed:
             failed.callback(os.close, self._compressed)
-            self._fd = _scratch(path.parent)
-            failed.callback(os.close, self._fd)
-            with FileIO(self._compressed, "rb", closefd=False) as stream:
-                for buffer, size in content(stream, "zstd"):
-                    with memoryview(buffer) as view, storage("decompress the session"):
-                        fs.write_all(self._fd, view[:size])
+            with (
+                FileIO(self._compressed, "rb", closefd=False) as stream,
+                storage("decompress the session"),
+            ):
+                pieces = (memoryview(data)[:size] for data, size in content(stream, "zstd"))
+                self._fd = fs.scratch(path.parent, pieces)
             failed.pop_all()
 
     def __exit__(self, *_: object) -> None:
@@ -101,21 +100,11 @@ class ComposedSession(Source):
         Raises what `pieces` does, and StorageError if there is no room.
         """
         with ExitStack() as failed:
-            fd = _scratch(folder)
+            with storage("put the session together"):
+                fd = fs.scratch(folder, pieces)
             failed.callback(os.close, fd)
-            for piece in pieces:
-                with storage("put the session together"):
-                    fs.write_all(fd, piece)
             super().__init__(path, fd)
             failed.pop_all()
 
     def check_unreplaced(self) -> None:
         """Do nothing: nobody else has what was put together."""
-
-
-def _scratch(folder: Path) -> int:
-    with storage("decompress the session"):
-        try:
-            return fs.scratch(folder)
-        except OSError:  # not to be written to
-            return fs.scratch(Path(tempfile.gettempdir()))

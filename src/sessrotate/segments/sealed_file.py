@@ -8,7 +8,7 @@ Nothing else in the archive is touched.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import FileIO
 from typing import TYPE_CHECKING
 
@@ -45,9 +45,12 @@ def sealed(folder: Path, session: str, entry: SealedSegment) -> Iterator[Source 
         with Source(folder / file, fd) as source:
             yield source if _is_whole(source, entry) else None
     else:
-        with FileIO(fd, "rb") as stream, Source(folder / file, fs.scratch(folder)) as source:
-            is_read = _decompressed(stream, source.fd)
-            yield source if is_read and _is_whole(source, entry) else None
+        scratch = _decompressed(fd, folder)
+        if scratch is None:
+            yield None
+            return
+        with Source(folder / file, scratch) as source:
+            yield source if _is_whole(source, entry) else None
 
 
 def _is_whole(source: Source, entry: SealedSegment) -> bool:
@@ -60,11 +63,9 @@ def _is_whole(source: Source, entry: SealedSegment) -> bool:
     return found.digest == entry.digest
 
 
-def _decompressed(stream: FileIO, scratch: int) -> bool:
-    try:
-        for buffer, size in content(stream, "zstd"):
-            with memoryview(buffer) as view:
-                fs.write_all(scratch, view[:size])
-    except DamagedError:
-        return False
-    return True
+def _decompressed(fd: int, folder: Path) -> int | None:
+    """Return an open file without a name of what a compressed one holds; None if it is damaged."""
+    with FileIO(fd, "rb") as stream, suppress(DamagedError):
+        pieces = (memoryview(data)[:size] for data, size in content(stream, "zstd"))
+        return fs.scratch(folder, pieces)
+    return None

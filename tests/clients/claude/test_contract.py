@@ -189,7 +189,7 @@ def first(**fields: Any) -> Row:
 
 
 @pytest.mark.parametrize(
-    ("behind", "is_refused"),
+    ("behind", "misleads"),
     [
         (message("d", "boundary"), False),
         (message("d", "a", timestamp="2026-01-02T00:00:00.000Z"), True),
@@ -198,24 +198,42 @@ def first(**fields: Any) -> Row:
         (message("d", "x", timestamp="2026-01-01T00:00:04.000Z"), True),
     ],
 )
-def test_the_first_prompt_is_refused_where_clients_would_go_on_from_it_as_they_did_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, behind: Row, *, is_refused: bool
+def test_the_first_prompt_goes_where_clients_would_go_on_from_it_as_they_did_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, behind: Row, *, misleads: bool
 ) -> None:
     monkeypatch.setattr(loading, "SMALL_FILE", 100)
     rows = [first(), message("b", "a"), compaction(), behind]
     made, carried = plan(tmp_path, *rows)
-    assert carried == rows[:1]
-    assert any("may continue the first prompt" in one for one in made.refusals) is is_refused
+    assert (made.misleads, made.refusals) == (misleads, ())
+    assert carried == ([] if misleads else rows[:1])
+    # The clean-up spares this one by its first row.
+    began = first(entrypoint="claude-desktop")
+    line = json.dumps(began, separators=(",", ":")).encode()
+    made, carried = plan(tmp_path, line, *rows[1:])
+    assert (made.misleads, carried) == (False, [began])
+    assert any("may continue the first" in one for one in made.refusals) is misleads
 
 
-def test_the_first_prompt_is_refused_where_2_1_80_would_take_it_for_the_newest_row(
+def test_the_first_prompt_goes_where_2_1_80_would_take_it_for_the_newest_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(loading, "SMALL_FILE", 100)
     behind = message("d", "boundary", timestamp="2025-12-31T00:00:00.000Z")
-    for version, is_refused in (("2.1.80", True), ("2.1.112", False)):
+    for version, misleads in (("2.1.80", True), ("2.1.112", False)):
         made, _ = plan(tmp_path, first(), {**compaction(), "version": version}, behind)
-        assert any("may continue the first" in one for one in made.refusals) is is_refused
+        assert made.misleads is misleads
+
+
+def test_a_copy_of_an_archived_row_from_which_nothing_goes_on_keeps_the_first_prompt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loading, "SMALL_FILE", 100)
+    copied = message("c", "b", timestamp="2026-01-01T00:00:04.000Z")
+    rows = [first(), message("b", "a"), copied, compaction()]
+    made, carried = plan(tmp_path, *rows, message("d", "boundary"), copied, message("e", "d"))
+    assert (made.misleads, made.refusals, carried) == (False, (), rows[:1])
+    made, carried = plan(tmp_path, *rows, message("d", "boundary"), copied, message("e", "c"))
+    assert (made.misleads, carried) == (True, [])
 
 
 def test_a_row_from_before_a_plain_compaction_was_preserved_in_vain_in_a_large_file(

@@ -523,17 +523,23 @@ class SlowPlan:
         is_apart = self.is_apart(unlisted) and not crossing - self.found.keys()
         if unlisted and is_by_place and not is_apart:
             yield f"{len(unlisted)} rows stand both before and after the last compaction."
-        yield from self.notices(orphans)
+        yield from self.notices()
 
-    def notices(self, orphans: set[str]) -> Iterator[str]:
+    def misleads(self) -> bool:
+        """Tell whether clients would go on from the first prompt, and not in the whole file."""
+        number = self.beginning()
+        if self.loaded != "nothing" or number is None:
+            return False
+        copies = self.copies()
+        others = [row for row in self.behind if text(row, "uuid") not in copies]
+        parents = self.outside(others) if copies and self.is_apart(copies) else self.parents
+        row = self.history[number][2]
+        time, uuid = text(row, "timestamp") or "", text(row, "uuid")
+        is_newer = self.is_by_time and self.newest(self.behind) < time
+        return uuid in parents or is_newer or not self.is_near(parents - self.found.keys(), time)
+
+    def notices(self) -> Iterator[str]:
         """Yield what clients would load of the shorter file, and not of the whole."""
-        number = self.opening()
-        if self.loaded == "nothing" and number is not None:
-            row = self.history[number][2]
-            time, uuid = text(row, "timestamp") or "", text(row, "uuid")
-            is_newer = self.is_by_time and self.newest(self.behind) < time
-            if uuid in self.parents or is_newer or not self.is_near(orphans, time):
-                yield "A row after the last compaction may continue the first prompt, which stays."
         if self.loaded == "preserved" and self.is_large:
             since = max(self.plain, default=0)
             ends = {*self.listed, *self.walk}
@@ -586,6 +592,10 @@ class SlowPlan:
         return leaf not in unlisted and not mine & others
 
     def opening(self) -> int | None:
+        """Return the number of the line that stays to show how the session began."""
+        return None if self.misleads() else self.beginning()
+
+    def beginning(self) -> int | None:
         """Return the number of the line that shows how the session began: its row's last copy."""
         number = self.first_prompt()
         uuid = None if number is None else text(self.history[number][2], "uuid")

@@ -189,9 +189,9 @@ def gone_back_between_a_preserving_and_a_plain_compaction(session: Session) -> N
     _branch(session)
 
 
-@_refused("2.0.28", "2.1.112", "2.1.330", because="may continue the first prompt")
+@_refused("2.0.28", because="have lost that branch")
 def gone_back_to_the_first_prompt_in_a_large_file(session: Session) -> None:
-    """The first prompt stays in the shorter file, and clients would go on from it there."""
+    """The first prompt cannot stay in the shorter file: clients would go on from it there."""
     session.plain()
     session.plain(session.boundaries[0])
     enlarge(session.answer("Before, question 0."))

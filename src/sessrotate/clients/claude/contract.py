@@ -48,12 +48,14 @@ class LivePlan:
 
     With `refusals` it must not be carried out: a resume might not be the same. `hidden` is the
     number of the sealed segment that may have a row which is needed, and cannot be looked into.
+    `misleads` is whether the first prompt does not stay, since clients would go on from it.
     """
 
     cut: int
     carried: tuple[Carried, ...]
     refusals: tuple[str, ...]
     hidden: int | None = None
+    misleads: bool = False
 
     @property
     def reaches_back(self) -> bool:
@@ -124,7 +126,9 @@ class Planner:
             loaded = self._loaded(has_all=False)
             search, before = self._search(loaded, progress)
         found, first = dict(search.found), []
-        if (began := opening(self._source, (*self._earlier, self._cut)[0])) is not None:
+        began = opening(self._source, (*self._earlier, self._cut)[0])
+        misleads = began is not None and self._misleads(loaded, search, before, began)
+        if began is not None and (began.is_spared or not misleads):
             # In front even of what comes back from the archive; needed as a row, it is that row.
             line = began.line
             first = [line if began.uuid is None else found.pop(began.uuid, line)]
@@ -134,11 +138,14 @@ class Planner:
             if entry not in first
         }
         lines = (*first, *(carried[order] for order in sorted(carried)))
-        refusals = [*self.refusals(loaded, search, before), *self._notices(loaded, search, began)]
+        refusals = [*self.refusals(loaded, search, before), *self._notices(loaded, search)]
+        if misleads and first:
+            refusals.append("A row behind the last compaction may continue the first, which stays.")
         size = _HEADER + sum(entry.span.size + 1 for entry in lines) + self._end - self._cut
         if loaded == "everything" and self._size <= loading.SMALL_FILE < size:
             refusals.append("With what goes along, clients would not load all of the file.")
-        return LivePlan(self._cut, lines, tuple(refusals), search.hidden)
+        goes = misleads and not first
+        return LivePlan(self._cut, lines, tuple(refusals), search.hidden, misleads=goes)
 
     @property
     def _behind(self) -> Span:
@@ -247,15 +254,23 @@ class Planner:
             if not is_apart or crossing - search.found.keys():
                 yield f"{len(copies):,} rows stand both before and after the last compaction."
 
-    def _notices(self, loaded: Loaded, search: Search, began: Opening | None) -> Iterator[str]:
+    def _misleads(self, loaded: Loaded, search: Search, before: Before, began: Opening) -> bool:
+        """Tell whether clients would go on from a session's first row, and not in the whole file.
+
+        Copies of rows from before the compaction do not count if no turn goes on from them.
+        """
+        if loaded != "nothing":
+            return False
+        parents, copies = self._tail.parents, before.copies
+        if copies and tail.is_told_apart(self._survey, self._behind, copies, set(), search.answers):
+            parents = tail.crossing(self._survey, self._behind, copies)
+        time, orphans = began.time or "", parents - search.found.keys()
+        is_newer = loading.goes_by_time(self._compaction.version) and self._tail.newest < time
+        is_apart = tail.is_near(self._survey, self._behind, orphans, seconds(time))
+        return began.uuid in parents or is_newer or not is_apart
+
+    def _notices(self, loaded: Loaded, search: Search) -> Iterator[str]:
         """Yield why clients would load more of the shorter file than they do of the whole."""
-        if loaded == "nothing" and began is not None:
-            time, orphans = began.time or "", self._tail.parents - search.found.keys()
-            is_by_time = loading.goes_by_time(self._compaction.version)
-            is_newer = is_by_time and self._tail.newest < time
-            is_apart = tail.is_near(self._survey, self._behind, orphans, seconds(time))
-            if began.uuid in self._tail.parents or is_newer or not is_apart:
-                yield "A row after the last compaction may continue the first prompt, which stays."
         if loaded == "preserved" and self._size > loading.SMALL_FILE:
             # Of a large file clients read what stands behind its last plain compaction.
             plain = [start for start in self._earlier if not self._says_at(start)]

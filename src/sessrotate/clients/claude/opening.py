@@ -43,11 +43,15 @@ BEGINS: Final = "the session's beginning, by which clients list it and clean up"
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """The line that stays, and the uuid and the time of its row, if that has them."""
+    """The line that stays, and the uuid and the time of its row, if that has them.
+
+    `is_spared`: the clean-up spares the session by it.
+    """
 
     uuid: str | None
     line: Carried
     time: str | None = None
+    is_spared: bool = False
 
 
 def opening(source: Source, before: int) -> Opening | None:
@@ -59,7 +63,8 @@ def opening(source: Source, before: int) -> Opening | None:
     head = source.read_at(0, min(before, EDGE))
     lines = _lines(head)
     chosen = _small_prompt(head, lines)
-    if _is_spared(head, Span(0, len(head))) and not (chosen and _is_spared(head, chosen)):
+    is_spared = _is_spared(head, Span(0, len(head)))
+    if is_spared and not (chosen and _is_spared(head, chosen)):
         told = (span for span in lines if _is_spared(head, span) and span.size <= _IN_REACH)
         chosen = min(told, key=lambda span: span.size, default=None)
         if chosen is None:
@@ -70,10 +75,8 @@ def opening(source: Source, before: int) -> Opening | None:
     if chosen is None:
         return None
     row = shown_of(head[chosen.start : chosen.end])
-    line = Carried(chosen, BEGINS)
-    return (
-        Opening(None, line) if row is None else Opening(name(row.uuid), line, name(row.timestamp))
-    )
+    uuid, time = (None, None) if row is None else (name(row.uuid), name(row.timestamp))
+    return Opening(uuid, Carried(chosen, BEGINS), time, is_spared=is_spared)
 
 
 def is_of_desktop(head: bytes, tail: bytes) -> bool:
