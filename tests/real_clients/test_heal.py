@@ -33,6 +33,7 @@ LOST: Final = {
     "gone_back_before_a_preserving_and_a_plain_compaction",
     "gone_back_between_a_preserving_and_a_plain_compaction",
     "gone_back_to_the_first_prompt_in_a_large_file",
+    "gone_back_before_a_plain_and_a_preserving_compaction_in_a_large_file",
 }
 """Branches that 2.1.80 and later lose in a file that nobody rotated: where the last compaction
 preserved nothing, and another one did or the file is large."""

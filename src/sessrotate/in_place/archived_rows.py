@@ -36,23 +36,24 @@ def archived(found: State, listed: Sequence[SealedSegment], *, is_cut: bool) -> 
     return Archived(
         sum(each.segment.span.size for each in there),
         partial(_older, found, listed),
-        partial(_says, found, there),
+        lambda: any(says for _, says in _said(found, there)),
+        lambda: next((index for index, says in _said(found, there) if not says), 0),
     )
 
 
-def _says(found: State, archived: Sequence[SealedSegment]) -> bool:
-    """Tell whether a compaction in the archive says what it preserved, as far as it is there."""
+def _said(found: State, archived: Sequence[SealedSegment]) -> Iterator[tuple[int, bool]]:
+    """Yield the numbers of segments, the newest first, and if their compactions say what they kept.
+
+    Those that cannot be looked into are passed over.
+    """
     for entry in reversed(archived):
         if entry.segment.boundary is None:
             continue
         with sealed_file.sealed(found.place.archive, found.place.session, entry) as source:
-            if source is None:
-                continue
-            start = source.size() - entry.segment.span.size
-            line = Span(start, source.line_end(start, source.size()))
-            if loading.says_at(source, line):
-                return True
-    return False
+            if source is not None:
+                start = source.size() - entry.segment.span.size
+                line = Span(start, source.line_end(start, source.size()))
+                yield entry.segment.index, loading.says_at(source, line)
 
 
 def _older(found: State, archived: Sequence[SealedSegment]) -> Iterator[tuple[int, Source | None]]:

@@ -105,7 +105,7 @@ def rotate(
         planned = done.seconds is None
         after = done.plan.bytes_after if planned else live_size(where, before)
         detail = "rows came back from its archive" if done.plan.heals else ""
-        if done.plan.misleads:
+        if done.plan.live is not None and done.plan.heals and done.plan.live.misleads:
             detail = "its first prompt went to its archive"
         if done.together:
             before, detail = before + done.together, "put together what its client trimmed"

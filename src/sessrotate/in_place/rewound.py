@@ -45,7 +45,7 @@ def problem(where: Place) -> str | None:
         planned = operations.plan_session(where, lambda *_: nullcontext(lambda _done: None)).plan
         if planned.live is None or not planned.heals:
             return None
-        name, goes = printable(where.session), planned.misleads
+        name, goes = printable(where.session), planned.live.misleads
         what = "has a prompt too many" if goes else "lacks what came before it"
         helps = f"`sessrotate rotate {name}` {'takes that out' if goes else 'puts that back'}."
         if planned.live.refusals:

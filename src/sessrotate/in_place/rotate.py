@@ -2,7 +2,7 @@
 
 Rule: what a resume needs stays where the client looks, everything else goes to the archive, and
 until the swap nothing is touched but our own new files. `prepare()` says all that will be done, and
-what speaks against it; a dry run shows the same plan.
+what speaks against it.
 """
 
 from __future__ import annotations
@@ -71,13 +71,8 @@ class RotationPlan:
 
     @property
     def heals(self) -> bool:
-        """Whether rows come back from the archive, or the first prompt goes, and nothing else."""
+        """Whether rows come back from the archive, or the first prompt goes there."""
         return self.live is not None and not self.segments
-
-    @property
-    def misleads(self) -> bool:
-        """Whether that is the first prompt, from which clients would go on."""
-        return self.heals and self.live is not None and self.live.misleads
 
     @property
     def since(self) -> str:
@@ -163,8 +158,8 @@ def prepare(
                 progress=second,
             )
             _check_unshifted(source, scanned.boundaries[-1], scanned.end)
-            changes = contract.reaches_back or contract.misleads
-            if last == prefix and (contract.hidden is not None or not changes):
+            heals = contract.reaches_back or contract.misleads
+            if last == prefix and (contract.hidden is not None or not heals):
                 lacks, contract = contract.hidden, None
     if contract is not None:
         refusals += obstacles(found.place, source, int(found.pack is not None))
@@ -193,7 +188,7 @@ def prepare(
 
 
 def _halved(progress: Callable[[int], None], before: int, done: int) -> None:
-    progress((before + done) // 2)  # it is read twice, from the disk and then row by row
+    progress((before + done) // 2)  # it is read twice
 
 
 def _copied(archived: tuple[SealedSegment, ...], segments: tuple[Segment, ...]) -> Iterator[str]:
@@ -214,8 +209,7 @@ def _source(found: State) -> Source:
 def _check_unshifted(source: Source, boundary: Boundary | None, end: int) -> None:
     """Raise InUseError if what was read before a compaction is not where it was.
 
-    A client that takes a message back from before it (`removeMessageByUuid`, 2.0.76 and later)
-    moves all that follows, and nothing moves it back.
+    A client that takes a message back from before it (2.0.76 and later) moves all that follows.
     """
     if boundary is None:
         return

@@ -165,7 +165,7 @@ _MISLED: Final = (
 def _healed(plan: RotationPlan, put: str, take: str) -> str:
     """Return what a healing does, beginning with one of these verbs."""
     name, lines = printable(plan.session), plan.live.carried if plan.live else ()
-    if plan.misleads:
+    if plan.live is not None and plan.live.misleads:
         return f"{take} the first prompt of {name} out of the live file"
     back = [entry for entry in lines if entry.segment is not None]
     many = f"{count(len(back), 'line')} ({size(sum(entry.span.size + 1 for entry in back))})"
@@ -173,7 +173,7 @@ def _healed(plan: RotationPlan, put: str, take: str) -> str:
 
 
 def _why(plan: RotationPlan) -> str:
-    return _MISLED if plan.misleads else _REWOUND
+    return _MISLED if plan.live is not None and plan.live.misleads else _REWOUND
 
 
 def _moved(plan: RotationPlan) -> str:

@@ -248,6 +248,45 @@ def test_a_row_from_before_a_plain_compaction_was_preserved_in_vain_in_a_large_f
     assert plan(tmp_path, *rows)[0].refusals == ()
 
 
+@pytest.mark.parametrize("version", ["2.1.330", "2.0.28"])
+def test_what_stands_before_a_plain_compaction_of_a_large_file_is_gone_back_to_in_vain(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
+    plain = {**compaction(), "uuid": "plain"}
+    newest = {**listed("b"), "version": version}
+    rows = [message("a"), plain, message("b"), newest, message("c", "boundary")]
+    back = message("d", "a", timestamp="2026-01-02T00:00:00.000Z")
+    _, carried = plan(tmp_path, *rows, back)
+    assert [each["uuid"] for each in carried] == ["a", "b"]
+    monkeypatch.setattr(loading, "SMALL_FILE", 100)
+    made, carried = plan(tmp_path, *rows, back)
+    if version == "2.1.330":
+        assert ([each["uuid"] for each in carried], made.refusals) == (["b"], ())
+    else:  # which loads it, and newer ones do not
+        assert any("have lost that branch" in one for one in made.refusals)
+    # What stands behind the plain one is read.
+    _, carried = plan(tmp_path, *rows[:3], message("e"), *rows[3:], message("d", "e"))
+    assert [each["uuid"] for each in carried] == ["b", "e"]
+
+
+def test_a_row_that_a_last_prompt_names_from_before_the_cut_is_refused_where_it_is_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def named(uuid: str) -> Row:
+        return {"type": "last-prompt", "leafUuid": uuid}
+
+    rows = [first(), message("b", "a"), compaction(), message("c", "boundary")]
+    for leaf, is_refused in (("b", True), ("c", False), ("nowhere", False)):
+        made, _ = plan(tmp_path, *rows, named(leaf))
+        assert any("goes on from a row from before" in one for one in made.refusals) is is_refused
+    made, _ = plan(tmp_path, *rows, named("b"), message("d", "c"))  # which goes on behind it
+    assert made.refusals == ()
+    monkeypatch.setattr(loading, "SMALL_FILE", 100)
+    for leaf, carried in (("b", rows[:1]), ("a", [])):
+        made, found = plan(tmp_path, *rows, named(leaf))
+        assert (found, made.refusals) == (carried, ())
+
+
 def test_what_is_small_as_a_whole_stays_small_with_our_header(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

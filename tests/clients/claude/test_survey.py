@@ -402,10 +402,23 @@ class SlowPlan:
         self.plain = starts - self.saying
         self.data, self.cut = data, cut
         self.is_large = len(data) > loading.SMALL_FILE
+        self.checkpoint = self.last_prompt()
         self.loaded = ""
         self.found = self.search(self.expected(has_all=True))
         if self.says and not self.has_all():
             self.found = self.search("everything")
+
+    def last_prompt(self) -> str | None:
+        """Return the row that a `last-prompt` behind all rows names, if it is not among them."""
+        said = [n for n, row in enumerate(self.behind) if is_spoken(row, *TRANSCRIPT)]
+        last = self.behind[(said or [-1])[-1] + 1 :]
+        named = [text(row, "leafUuid") for row in last if row.get("type") == "last-prompt"]
+        leaf = next(iter(named[-1:]), None)
+        return None if leaf in self.tail or leaf == "00000000-0000-0000-0000-000000000000" else leaf
+
+    def is_read(self, start: int) -> bool:
+        """Tell whether clients read what stands there of the whole file."""
+        return not self.is_large or start >= max(self.plain, default=0)
 
     def outside(self, rows: list[dict[str, Any]]) -> set[str]:
         parents = {text(row, "parentUuid") for row in rows} - {None}
@@ -437,7 +450,12 @@ class SlowPlan:
                 before = len(found)
                 self.look_back(found)
             grows = loaded == "everything" and self.look_beside(found)
-        return found
+        self.unread = set[str]()
+        if loaded == "preserved":
+            others = found.keys() - self.preserved - self.walked
+            starts = {uuid: self.history[found[uuid][0]][0] for uuid in others}
+            self.unread = {uuid for uuid, start in starts.items() if not self.is_read(start)}
+        return {uuid: row for uuid, row in found.items() if self.is_old or uuid not in self.unread}
 
     def look_back(self, found: dict[str, tuple[int, str]]) -> None:
         for number in reversed(range(len(self.history))):
@@ -505,7 +523,8 @@ class SlowPlan:
         is_there = not crossing.isdisjoint(text(row, "uuid") for row in before_it)
         along = {self.history[number][0] for number, _ in self.found.values()}
         is_lost_again = not along.isdisjoint(self.saying)
-        if self.is_old and self.loaded == "nothing" and is_there and not is_lost_again:
+        is_lost = self.loaded == "nothing" and is_there and not is_lost_again
+        if self.is_old and (is_lost or self.unread):
             yield (
                 "A row after the last compaction continues one from before it, and clients from "
                 "2.1.80 on have lost that branch."
@@ -514,9 +533,16 @@ class SlowPlan:
         is_loaded = self.is_old or self.loaded == "everything"
         if self.is_by_time and is_loaded and self.newest(self.behind) < before:
             yield "A row from before the last compaction is newer than all behind it."
+        rows = [row for _, _, row in self.history if (row or {}).get("type") in TRANSCRIPT]
+        is_named = self.checkpoint is not None and self.checkpoint in {
+            text(row, "uuid") for row in rows
+        }
+        if self.loaded == "everything" and is_named:
+            yield "A resume goes on from a row from before the last compaction."
         orphans = self.parents - self.found.keys()
         is_whole = self.chain <= self.found.keys() | self.tail | orphans
-        if self.loaded == "everything" and not (is_whole and self.is_near(orphans, before)):
+        is_asked = self.loaded == "everything" or (self.loaded == "preserved" and self.is_large)
+        if is_asked and not (is_whole and self.is_near(orphans, before)):
             yield "A row after the last compaction continues one that is nowhere in the file."
         unlisted = copies - self.preserved
         is_by_place = self.loaded == "preserved" or (self.loaded == "nothing" and self.said_before)
@@ -527,8 +553,10 @@ class SlowPlan:
 
     def misleads(self) -> bool:
         """Tell whether clients would go on from the first prompt, and not in the whole file."""
-        number = self.beginning()
-        if self.loaded != "nothing" or number is None:
+        number = self.first_prompt()
+        if number is None or self.loaded == "everything":
+            return False
+        if self.loaded == "preserved" and self.is_read(self.history[number][0]):
             return False
         copies = self.copies()
         others = [row for row in self.behind if text(row, "uuid") not in copies]
@@ -536,15 +564,16 @@ class SlowPlan:
         row = self.history[number][2]
         time, uuid = text(row, "timestamp") or "", text(row, "uuid")
         is_newer = self.is_by_time and self.newest(self.behind) < time
-        return uuid in parents or is_newer or not self.is_near(parents - self.found.keys(), time)
+        is_named = uuid is not None and uuid == self.checkpoint
+        is_apart = self.is_near(parents - self.found.keys(), time)
+        return uuid in parents or is_named or is_newer or not is_apart
 
     def notices(self) -> Iterator[str]:
         """Yield what clients would load of the shorter file, and not of the whole."""
-        if self.loaded == "preserved" and self.is_large:
-            since = max(self.plain, default=0)
+        if self.loaded == "preserved":
             ends = {*self.listed, *self.walk}
             starts = [self.history[self.found[uuid][0]][0] for uuid in ends & self.found.keys()]
-            if any(start < since for start in starts):
+            if not all(map(self.is_read, starts)):
                 yield "The last compaction preserved a row from before a plain one."
         carried = sum(len(line) + 1 for _, line, _ in self.carried())
         size = carried + 1024 + len(self.data) - self.cut

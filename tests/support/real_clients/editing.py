@@ -109,6 +109,18 @@ class Session:
         at = self.at(before)
         self.rows[at:at] = rows
 
+    def name_last_prompt(self, leaf: Row) -> None:
+        """Append a row that names another one as what to go on from."""
+        session = self.boundary["sessionId"]
+        self.rows.append(
+            {
+                "type": "last-prompt",
+                "lastPrompt": "Named.",
+                "leafUuid": leaf["uuid"],
+                "sessionId": session,
+            }
+        )
+
     def ask_again(self, parent: Row) -> Row:
         """Append a question that continues `parent`, and its answer; return the question.
 

@@ -209,6 +209,32 @@ def preserved_from_before_a_plain_compaction_in_a_large_file(session: Session) -
     session.preserve([older, between, session.answer("Between, question 1.")])
 
 
+@_refused("2.0.28", because="have lost that branch")
+def gone_back_before_a_plain_and_a_preserving_compaction_in_a_large_file(session: Session) -> None:
+    """Clients read what stands behind the plain one, and what is gone back to is not there."""
+    session.plain(session.boundaries[0])
+    enlarge(session.answer("Before, question 0."))
+    session.preserve(session.leading_to(session.answer("Between, question 1."), 2))
+    session.ask_again(session.answer("Before, question 1."))
+
+
+@_case
+def the_last_prompt_names_the_first_one_in_a_large_file(session: Session) -> None:
+    """2.1.330 goes on from the row that it names, unless that is not loaded."""
+    session.plain()
+    session.plain(session.boundaries[0])
+    enlarge(session.answer("Before, question 1."))
+    session.name_last_prompt(session.question("Before, question 0."))
+
+
+@_refused("2.0.28", "2.1.112", "2.1.330", because="goes on from a row from before")
+def the_last_prompt_names_one_from_before_the_compaction(session: Session) -> None:
+    """The same in a small file, of which all is loaded."""
+    session.plain()
+    session.plain(session.boundaries[0])
+    session.name_last_prompt(session.answer("Between, question 0."))
+
+
 @_case
 def gone_back_before_two_preserving_compactions(session: Session) -> None:
     """The same, where both preserved rows."""

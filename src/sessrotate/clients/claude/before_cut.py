@@ -44,6 +44,8 @@ class Before:
     """The rows that rows behind the cut continue."""
     newest: str = ""
     """The latest time of a row of the conversation."""
+    is_named: bool = False
+    """Whether the row is there that 2.1.330 is to go on from."""
 
     def look_through(self, source: Source, survey: Survey, end: int) -> bool:
         """Pass over the lines before `end`; return whether they have rows that are needed as well.
@@ -63,6 +65,7 @@ class Before:
                     self.copies.add(row.uuid)
                 if row.uuid in self.tail.parents and row.uuid is not None:
                     self.continued.add(row.uuid)
+                self.is_named |= row.uuid is not None and row.uuid == self.tail.checkpoint
                 if row.timestamp is not None and row.timestamp > self.newest:
                     time = None if row.is_sidechain else tail.name(row.timestamp)
                     self.newest = time or self.newest

@@ -100,6 +100,10 @@ class Needed:
         """Return the uuids to look for, found ones among them."""
         return self.listed | self.chained | self.walked.keys()
 
+    def wanted_by_compaction(self) -> set[str]:
+        """Return the uuids of what the compaction preserved."""
+        return self.listed | self.required | self.walked.keys()
+
     def follow(self, uuid: str, parent: str | None) -> str | None:
         """Note what a row that was found needs in its turn: its parent, or nothing. Return that."""
         end = self.walked.get(uuid, uuid)

@@ -26,7 +26,7 @@ from sessrotate.clients.claude.carried_rows import (
     preserved,
 )
 from sessrotate.clients.claude.loading import NOTHING
-from sessrotate.clients.claude.opening import Opening, opening
+from sessrotate.clients.claude.opening import BEGINS, Opening, opening
 from sessrotate.clients.claude.rows import Compaction, compaction_of, seconds
 from sessrotate.clients.claude.survey import Survey
 from sessrotate.model import Span
@@ -107,6 +107,7 @@ class Planner:
         *self._earlier, self._cut = boundaries
         self._end: Final = end
         self._archived: Final = archived
+        self._prefix: Final = prefix
         self._size: Final = archived.size + end - prefix  # of the file, had it not been rotated
         self._judged: Final = min(max(judged, self._cut), end)
         self._room: Final = Room()
@@ -203,7 +204,36 @@ class Planner:
                 break
         search.give_up(self._judged_orphans(search))
         search.look_further(self._archived.segments)
+        if loaded == "preserved" and not self._is_old:
+            for uuid in self._unread(search):
+                del search.found[uuid]
         return search, before
+
+    def _unread(self, search: Search) -> set[str]:
+        """Return the rows that others continue, and that clients do not read of the whole file."""
+        chained = search.needed.chained - search.needed.wanted_by_compaction()
+        there = chained & search.found.keys()
+        return {uuid for uuid in there if not self._is_read(search.found[uuid])}
+
+    @cached_property
+    def _plain(self) -> int | None:
+        """Where in the file the last plain compaction before the last one is, None if nowhere."""
+        return max((start for start in self._earlier if not self._says_at(start)), default=None)
+
+    def _is_read(self, entry: Carried) -> bool:
+        """Tell whether clients read a line of the whole file.
+
+        Of a large one they read what stands behind its last plain compaction.
+        """
+        if self._size <= loading.SMALL_FILE:
+            return True
+        if self._plain is not None:
+            return entry.segment is None and entry.span.start >= self._plain
+        if entry.segment is not None:
+            return entry.segment >= self._archived.plain()
+        # The first prompt was carried along from segment 0.
+        is_first = entry.reason == BEGINS and entry.span.start < self._prefix
+        return not (is_first and self._archived.plain())
 
     def _judged_orphans(self, search: Search) -> set[str]:
         """Return what only rows that a rotation has judged continue, and that is nowhere here."""
@@ -230,7 +260,9 @@ class Planner:
             crossing = tail.crossing(self._survey, self._behind, before.copies)
         is_archived = any(entry.segment is not None for entry in search.found.values())
         is_lost = bool(crossing & before.continued) or is_archived
-        if self._is_old and loaded == "nothing" and is_lost and not self._says_again(search):
+        is_lost, unread = is_lost and not self._says_again(search), self._unread(search)
+        is_lost = is_lost if loaded == "nothing" else loaded == "preserved" and bool(unread)
+        if self._is_old and is_lost:
             yield (
                 "A row after the last compaction continues one from before it, and clients from "
                 "2.1.80 on have lost that branch."
@@ -242,8 +274,11 @@ class Planner:
             and behind.newest < before.newest
         ):
             yield "A row from before the last compaction is newer than all behind it."
+        if loaded == "everything" and before.is_named:
+            yield "A resume goes on from a row from before the last compaction."
         orphans = behind.parents - search.found.keys()
-        if loaded == "everything" and not (
+        is_large = loaded == "preserved" and self._size > loading.SMALL_FILE
+        if (loaded == "everything" or is_large) and not (
             search.needed.chained <= search.found.keys() | behind.uuids | orphans
             and tail.is_near(self._survey, self._behind, orphans, seconds(before.newest))
         ):
@@ -259,7 +294,7 @@ class Planner:
 
         Copies of rows from before the compaction do not count if no turn goes on from them.
         """
-        if loaded != "nothing":
+        if loaded == "everything" or (loaded == "preserved" and self._is_read(began.line)):
             return False
         parents, copies = self._tail.parents, before.copies
         if copies and tail.is_told_apart(self._survey, self._behind, copies, set(), search.answers):
@@ -267,17 +302,15 @@ class Planner:
         time, orphans = began.time or "", parents - search.found.keys()
         is_newer = loading.goes_by_time(self._compaction.version) and self._tail.newest < time
         is_apart = tail.is_near(self._survey, self._behind, orphans, seconds(time))
-        return began.uuid in parents or is_newer or not is_apart
+        is_named = began.uuid is not None and began.uuid == self._tail.checkpoint
+        return began.uuid in parents or is_named or is_newer or not is_apart
 
     def _notices(self, loaded: Loaded, search: Search) -> Iterator[str]:
         """Yield why clients would load more of the shorter file than they do of the whole."""
-        if loaded == "preserved" and self._size > loading.SMALL_FILE:
-            # Of a large file clients read what stands behind its last plain compaction.
-            plain = [start for start in self._earlier if not self._says_at(start)]
-            since = max(plain, default=0)
+        if loaded == "preserved":
             wanted = search.needed.required | search.needed.walked.keys()
             found = [search.found[uuid] for uuid in wanted if uuid in search.found]
-            if any(entry.segment is not None or entry.span.start < since for entry in found):
+            if not all(map(self._is_read, found)):
                 yield "The last compaction preserved a row from before a plain one."
 
     def _says_again(self, search: Search) -> bool:

@@ -55,12 +55,14 @@ class Archived:
 
     `size` is its bytes. `segments` gives the sealed segments and their numbers, the newest first;
     None for one that cannot be looked into; each is open until the next is asked for. `says` tells
-    whether one of its compactions says what it preserved.
+    whether one of its compactions says what it preserved, and `plain` gives the number of the last
+    segment that begins with one that does not; 0 if none does.
     """
 
     size: int = 0
     segments: Callable[[], Iterator[tuple[int, Source | None]]] = lambda: iter(())
     says: Callable[[], bool] = lambda: False
+    plain: Callable[[], int] = lambda: 0
 
 
 NOTHING: Final = Archived()

@@ -25,6 +25,10 @@ PER_NAME: Final = 120
 """What CPython takes for a uuid, with its share of a set."""
 
 
+_NONE: Final = "00000000-0000-0000-0000-000000000000"
+"""What a `last-prompt` names before anything was said (2.1.330)."""
+
+
 @dataclass(slots=True)
 class Tail:
     """The rows from a boundary on."""
@@ -38,6 +42,8 @@ class Tail:
     """The latest time of a row of the conversation."""
     is_spoken: bool = False
     """Whether a message follows the boundary: its summary, or what came after."""
+    checkpoint: str | None = None
+    """The row that 2.1.330 goes on from, where a `last-prompt` behind all others names one."""
 
 
 def read(survey: Survey, span: Span, take: Callable[[int], None]) -> Tail:
@@ -52,7 +58,10 @@ def read(survey: Survey, span: Span, take: Callable[[int], None]) -> Tail:
         if parent is not None and parent not in tail.uuids and parent not in tail.parents:
             take(PER_NAME + len(parent))
             tail.parents.add(parent)
+        if row.type == "last-prompt":
+            tail.checkpoint = name(row.leaf_uuid) if isinstance(row.leaf_uuid, str) else None
         if row.type in TRANSCRIPT and not row.is_sidechain:
+            tail.checkpoint = None
             tail.newest = max(tail.newest, name(row.timestamp) or "")
             tail.is_spoken |= row.type in {"user", "assistant"}
         answer = answer_of(row)
@@ -60,6 +69,8 @@ def read(survey: Survey, span: Span, take: Callable[[int], None]) -> Tail:
             take(PER_NAME + len(answer))
             tail.answers.add(answer)
     tail.parents -= tail.uuids
+    if tail.checkpoint in {*tail.uuids, _NONE}:
+        tail.checkpoint = None
     return tail
 
 
