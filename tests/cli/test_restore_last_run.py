@@ -311,7 +311,8 @@ def test_what_was_changed_since_is_left_alone_and_named(
     before = snapshot(home.config / "projects" / homes.PROJECT)
     ended = called(*UNDO)
     assert ended.code == 0
-    assert f"{changed} since: left alone, `sessrotate restore {ID}` by its name" in ended.out
+    by_name = "" if changed == "restored" else f", `sessrotate restore {ID}` by its name"
+    assert f"{changed} since: left alone{by_name}\n" in ended.out
     assert other(home).read_bytes() == THEIRS
     after = snapshot(home.config / "projects" / homes.PROJECT)
     assert after.get(str(home.live)) == before.get(str(home.live))
