@@ -12,6 +12,7 @@ import pytest
 
 import sessrotate.export
 from sessrotate.cli import export
+from sessrotate.render.common import size
 from support import homes
 from support.command_line import (
     COMMAND,
@@ -49,8 +50,10 @@ def test_one_session_goes_to_standard_output(home: Home) -> None:
 
 def test_a_session_in_a_file_is_readable_by_its_owner_alone(home: Home, tmp_path: Path) -> None:
     done = piped("export", home.live, "-o", tmp_path / "out.jsonl", umask=0)
-    assert (done.code, done.out, done.err) == (0, "", "")
-    assert (tmp_path / "out.jsonl").read_bytes() == DATA
+    path = tmp_path / "out.jsonl"
+    assert (done.code, done.out) == (0, "")
+    assert done.err == f"Wrote {path} ({size(len(DATA))}).\n"
+    assert path.read_bytes() == DATA
     assert (tmp_path / "out.jsonl").stat().st_mode & 0o777 == 0o600
 
 
@@ -58,14 +61,14 @@ def test_a_session_that_is_named_twice_is_written_once(home: Home, tmp_path: Pat
     named: list[list[str | Path]] = [[ID, ID], [ID[:8], home.live], [home.live, ID[:9], ID]]
     for number, names in enumerate(named):
         done = piped("export", *names, "-o", tmp_path / str(number), env=home.env)
-        assert (done.code, done.out, done.err) == (0, "", "")
+        assert (done.code, done.out, done.err.count("Wrote ")) == (0, "", 1)
         assert contents(tmp_path / str(number)) == {f"{ID}.jsonl": DATA}
 
 
 def test_several_sessions_become_a_file_each(home: Home, tmp_path: Path) -> None:
     other = write(home.live.with_name(f"{OTHER}.jsonl"), row(95))
     expected = {f"{ID}.jsonl": DATA, f"{OTHER}.jsonl": row(95)}
-    done = piped("export", home.live, other, "-o", tmp_path / "new" / "folder")
+    done = piped("export", "-q", home.live, other, "-o", tmp_path / "new" / "folder")
     assert (done.code, done.out, done.err) == (0, "", "")
     assert contents(tmp_path / "new" / "folder") == expected
     (tmp_path / "here").mkdir()
@@ -89,13 +92,17 @@ def test_of_sessions_that_are_named_together_each_record_is_written_once(
     }
     assert piped("export", clone, "-o", tmp_path / "alone").code == 0
     assert (tmp_path / "alone").read_bytes() == clone.read_bytes()
-    pages = ("export", "--format", "markdown", home.live, clone, "-o", tmp_path / "pages")
-    assert piped(*pages).code == 0
-    assert all("row 1 …" in data.decode() for data in contents(tmp_path / "pages").values())
+    for form in ("markdown", "html"):
+        folder = tmp_path / form
+        assert piped("export", "--format", form, home.live, clone, "-o", folder).code == 0
+        first, second = (data.decode() for _, data in sorted(contents(folder).items()))
+        assert ("row 1 …" in first, "row 1 …" in second) == (True, False)
+        assert f"Left out is what it has in common with {ID}." in second
+        assert "row 90 …" in second
 
 
 def test_a_path_that_ends_with_a_slash_is_a_folder(home: Home, tmp_path: Path) -> None:
-    done = piped("export", home.live, "-o", f"{tmp_path}/new/")
+    done = piped("export", "-q", home.live, "-o", f"{tmp_path}/new/")
     assert (done.code, done.out, done.err) == (0, "", "")
     assert contents(tmp_path / "new") == {f"{ID}.jsonl": DATA}
 
@@ -116,7 +123,7 @@ def test_nothing_is_written_over(home: Home, tmp_path: Path) -> None:
     # Two sessions of one name: the first is there, the second is refused.
     (tmp_path / "two").mkdir()
     again = write(tmp_path / "elsewhere" / f"{ID}.jsonl", row(1))
-    assert_one_sentence(piped("export", home.live, again, "-o", tmp_path / "two"), 77)
+    assert_one_sentence(piped("export", "-q", home.live, again, "-o", tmp_path / "two"), 77)
     assert contents(tmp_path / "two") == {f"{ID}.jsonl": DATA}
 
 
@@ -154,7 +161,7 @@ def test_a_gap_is_an_error_and_leaves_no_file(home: Home, tmp_path: Path) -> Non
 def test_a_gap_is_passed_over_and_named_where_that_is_allowed(home: Home, tmp_path: Path) -> None:
     home.rotate()
     (home.archive / f"{ID}.1.jsonl").unlink()
-    done = piped("export", home.live, "--allow-gaps", "-o", tmp_path / "out", env=home.env)
+    done = piped("export", "-q", home.live, "--allow-gaps", "-o", tmp_path / "out", env=home.env)
     assert (done.code, done.out) == (0, "")
     assert done.err == f"sessrotate: Segment 1 ({ID}.1.jsonl) is missing.\n"
     bodies = segments_of(DATA)

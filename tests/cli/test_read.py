@@ -228,7 +228,7 @@ def test_gaps_are_refused_or_told(home: Home) -> None:
     assert "newest" in allowed.out
 
 
-MANNERS = [[], ["--turns"], ["--grep", "9"], ["--format", "markdown"]]
+MANNERS = [[], ["--brief"], ["--grep", "9"], ["--format", "markdown"]]
 
 
 @pytest.mark.parametrize("options", in_gate(MANNERS, 1, "scale"))
@@ -298,7 +298,7 @@ def test_what_is_chosen_is_chosen_among_what_a_resume_sends(tmp_path: Path) -> N
     assert (ended.code, ended.out, ended.err) == (0, "", f"sessrotate: {NOTHING_SENT}\n")
     assert "left" in shown(path, "--grep", "left", "--history")
     assert shown(path, "--grep", "answer").count("segment 0") == 2
-    assert "left" not in shown(path, "--turns")
+    assert "left" not in shown(path, "--brief")
     late = shown(path, "--since", "2026-03-01T10:00:02Z", "--until", "2026-03-01T10:00:06Z")
     assert [word in late for word in ("first prompt", "first answer", "second prompt")] == [
         False, True, True,
@@ -373,9 +373,9 @@ def test_an_empty_result_says_what_is_hidden_and_how_to_see_it(tmp_path: Path) -
         "sessrotate: There is nothing to show. Hidden: 1 record of the client. --include meta "
         "shows them.\n"
     )
-    ended = piped("read", path, "--history", "--turns")
+    ended = piped("read", path, "--history", "--brief")
     assert ended.err == (
-        "sessrotate: There is nothing to show. Without --turns, there may be more.\n"
+        "sessrotate: There is nothing to show. Without --brief, there may be more.\n"
     )
 
 
@@ -430,7 +430,7 @@ def test_turns_are_prompts_tools_and_answers(tmp_path: Path) -> None:
     expected = (HEAD + TAIL[: TAIL.index("\n✗")]).replace("I will look.\n\n", "")
     expected = expected.replace("Summary · 2026-03-01 10:00:16\nwhat was before\n\n", "")
     expected = expected.replace("test · 2026-03-01 10:00:02", "test · 2026-03-01 10:00:03")
-    assert shown(path, "--history", "--turns") == expected
+    assert shown(path, "--history", "--brief") == expected
 
 
 def test_markdown_is_utf8_and_complete(path: Path) -> None:
@@ -563,7 +563,7 @@ def test_a_session_cannot_command_the_terminal(tmp_path: Path) -> None:
         ["--since", "999999d"],
         ["--grep", "("],
         ["--include", "tool"],
-        ["--include", "tools", "--turns"],
+        ["--include", "tools", "--brief"],
         ["--include", "tools", "--format", "jsonl"],
         ["--history", "--segment", "0"],
     ],

@@ -16,6 +16,7 @@ from sessrotate import clients, find, open_session
 from sessrotate.clients.preview import EDGE, Sight, Title
 from sessrotate.clients.view import View
 from sessrotate.export import html, jsonl, markdown
+from sessrotate.export.scope import Scope
 from sessrotate.model import CODECS, LAYOUTS, Boundary, Codec, Layout, Span
 from sessrotate.parsing import json_line
 from sessrotate.reading.open_segments import OpenSegment, SegmentInfo
@@ -238,7 +239,9 @@ def test_an_export_has_each_record_once(specimen: Specimen, path: Path) -> None:
     with open_session(path) as session:
         exported = b"".join(jsonl.pieces(session))
         for pieces in (markdown.pieces, html.pieces):
-            few, many = (sum(1 for _ in pieces(session, all_branches=b)) for b in (False, True))
+            few, many = (
+                sum(1 for _ in pieces(session, Scope(all_branches=b))) for b in (False, True)
+            )
             assert 0 < few <= many
     if specimen.has_lines and not specimen.repeats:
         seen: dict[object, bytes] = {}
@@ -309,7 +312,10 @@ def test_no_line_is_too_odd_to_be_read(specimen: Specimen, data: st.DataObject) 
     assert isinstance(session.title(), Title)
     assert "\n" not in session.title().text
     assert isinstance(session.agents(), list)
-    every = html.pieces(session, all_branches=True), markdown.pieces(session, all_branches=True)
+    every = (
+        html.pieces(session, Scope(all_branches=True)),
+        markdown.pieces(session, Scope(all_branches=True)),
+    )
     for pieces in (jsonl.pieces(session), markdown.pieces(session), html.pieces(session), *every):
         assert isinstance(b"".join(pieces), bytes)
 

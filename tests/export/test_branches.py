@@ -11,10 +11,13 @@ import pytest
 
 from sessrotate import open_session
 from sessrotate.export import html, jsonl, markdown
+from sessrotate.export.scope import Scope
+from sessrotate.reading.part import Part, Turns
 from support import codex_sessions, gemini_sessions, homes
 from support.command_line import ID, assert_one_sentence, boundary, called, piped, row, write
 from support.export import sessions
 from support.export.pages import Page, parsed
+from support.homes import Home
 from support.limits import weighed
 from support.talks import answer, call, chained, prompt, result, talk
 
@@ -64,12 +67,12 @@ def path(tmp_path: Path) -> Path:
 
 def document(path: Path, **options: Any) -> str:
     with open_session(path) as session:
-        return b"".join(markdown.pieces(session, **options)).decode()
+        return b"".join(markdown.pieces(session, Scope(**options))).decode()
 
 
 def page(path: Path, **options: Any) -> Page:
     with open_session(path) as session:
-        return parsed(b"".join(html.pieces(session, **options)))
+        return parsed(b"".join(html.pieces(session, Scope(**options))))
 
 
 def in_order(text: str, words: list[str]) -> None:
@@ -135,12 +138,11 @@ def test_a_session_without_branches_is_the_same_with_all_of_them(
     path = write(tmp_path / f"{ID}.jsonl", data)
     with open_session(path) as session:
         for pieces in (markdown.pieces, html.pieces):
-            assert [*pieces(session)] == [*pieces(session, all_branches=True)]
+            assert [*pieces(session)] == [*pieces(session, Scope(all_branches=True))]
 
 
-def test_the_agents_of_a_branch_are_left_out_with_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def with_agents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """Make the session, with an agent of each branch, and one that nobody called."""
     home = homes.home(tmp_path, monkeypatch, DATA)
     folder = home.live.parent / ID / "subagents"
     folder.mkdir(parents=True)
@@ -149,6 +151,13 @@ def test_the_agents_of_a_branch_are_left_out_with_it(
         write(folder / f"agent-{name}.jsonl", said)
         if asked is not None:
             write(folder / f"agent-{name}.meta.json", json.dumps({"toolUseId": asked}).encode())
+    return home
+
+
+def test_the_agents_of_a_branch_are_left_out_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = with_agents(tmp_path, monkeypatch)
     for is_all in (False, True):
         for text in (
             document(home.live, all_branches=is_all),
@@ -156,6 +165,19 @@ def test_the_agents_of_a_branch_are_left_out_with_it(
         ):
             told = [name for name in ("left", "kept", "nobodys") if f"said by {name}" in text]
             assert told == ["left", "kept", "nobodys"][not is_all :]
+
+
+def test_a_part_has_the_agents_that_were_called_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = with_agents(tmp_path, monkeypatch)
+    for wanted, expected in ((Turns(3), ["kept"]), (Turns(1, 2), [])):
+        for text in (
+            document(home.live, part=Part(wanted)),
+            page(home.live, part=Part(wanted)).all("main")[0].text,
+        ):
+            told = [name for name in ("left", "kept", "nobodys") if f"said by {name}" in text]
+            assert told == expected
 
 
 @pytest.mark.parametrize("rotated", [False, True])
@@ -230,7 +252,7 @@ def test_the_command_leaves_them_out_unless_all_are_asked_for(path: Path, tmp_pa
             out = tmp_path / f"out{len(options)}.{output}"
             assert called("export", path, "--format", output, *options, "-o", out).code == 0
             with open_session(path) as session:
-                expected = b"".join(module.pieces(session, all_branches=bool(options)))
+                expected = b"".join(module.pieces(session, Scope(all_branches=bool(options))))
             assert out.read_bytes() == expected
     assert piped("export", path).out.encode() == DATA
 

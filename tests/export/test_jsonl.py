@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from sessrotate.clients.claude import client as claude
 from sessrotate.export import jsonl
+from sessrotate.export.scope import Scope
 from sessrotate.parsing.records import LONGEST
 from sessrotate.reading.deduplicate import Copies, once
 from sessrotate.reading.open_segments import OpenSegment, SegmentInfo
@@ -26,13 +27,8 @@ FIXTURES = sorted((Path(__file__).parents[2] / "fixtures" / "claude").glob("*/pr
 
 def exported(path: Path) -> tuple[bytes, Copies]:
     with open_session(path) as opened:
-        pieces = jsonl.pieces(opened)
-        out = []
-        while True:
-            try:
-                out.append(next(pieces))
-            except StopIteration as ended:
-                return b"".join(out), ended.value
+        scope = Scope()
+        return b"".join(jsonl.pieces(opened, scope)), scope.copies
 
 
 def plain(data: bytes) -> bytes:

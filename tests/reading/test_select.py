@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from sessrotate.clients.claude import view as claude_view
 from sessrotate.errors import WrongUsageError
 from sessrotate.parsing.records import Record, records
-from sessrotate.reading import select
+from sessrotate.reading import part, select
+from sessrotate.reading.part import Part
 from sessrotate.reading.select import Choice
 from sessrotate.units import Moment
 from support.command_line import boundary, row
@@ -169,7 +170,7 @@ def test_a_turn_is_a_prompt_its_tools_and_what_was_said_last(data: bytes) -> Non
             elif "text" in kinds:
                 turn.append(("text", line))
     close()
-    assert lines(data, Choice(turns=True)) == expected
+    assert lines(data, Choice(brief=True)) == expected
 
 
 def timed(seconds: list[int | None]) -> bytes:
@@ -193,7 +194,7 @@ def test_times_limit_what_was_written_between_them(
     data = timed(seconds)
 
     def moment(second: int | None) -> Moment | str | None:
-        return None if second is None else select.limit(f"2026-03-01T10:00:{second:02}", NOW)
+        return None if second is None else part.limit(f"2026-03-01T10:00:{second:02}", NOW)
 
     expected, last = [], None
     for (line, _), second in zip(rows_of(data), seconds, strict=True):
@@ -203,7 +204,7 @@ def test_times_limit_what_was_written_between_them(
             59 if until is None else until
         ):
             expected.append(line)
-    found = lines(data, Choice(since=moment(since), until=moment(until), include=None))
+    found = lines(data, Choice(part=Part(since=moment(since), until=moment(until)), include=None))
     assert found == expected
 
 
@@ -215,7 +216,7 @@ def test_records_limit_what_stands_between_them(count: int, choice: st.DataObjec
     last = choice.draw(st.integers(first, count - 1))
     uuids = [value["uuid"] for _, value in rows_of(data)]
     expected = [line for line, _ in rows_of(data)][first : last + 1]
-    limits = Choice(since=uuids[first], until=uuids[last])
+    limits = Choice(Part(since=uuids[first], until=uuids[last]))
     assert lines(data, limits) == expected
     for word in (f"say {number}" for number in range(count)):
         matching = [line for line in expected if re.search(word, line.decode())]
@@ -225,9 +226,13 @@ def test_records_limit_what_stands_between_them(count: int, choice: st.DataObjec
 @examples(200)
 @given(data=SESSIONS, word=st.sampled_from(["ask", "say", "gave", "user", "think 1"]))
 def test_a_search_takes_away_and_adds_nothing(data: bytes, word: str) -> None:
-    noon = select.limit("2026-03-01T10:00:05Z", NOW)
+    noon = part.limit("2026-03-01T10:00:05Z", NOW)
     grep = re.compile(word)
-    for choice in (Choice(turns=True), Choice(since=noon), Choice(until=noon, include=None)):
+    for choice in (
+        Choice(brief=True),
+        Choice(Part(since=noon)),
+        Choice(Part(until=noon), include=None),
+    ):
         matching = [
             record.line
             for record, view in chosen(data, choice)
@@ -255,7 +260,7 @@ def test_nothing_is_parsed_that_cannot_match() -> None:
 
 def test_a_record_that_is_not_there_is_an_error_at_the_end() -> None:
     data = prompt(1, "x")
-    for choice in (Choice(since="nowhere"), Choice(until="nowhere")):
+    for choice in (Choice(Part(since="nowhere")), Choice(Part(until="nowhere"))):
         with pytest.raises(WrongUsageError, match="nowhere"):
             chosen(data, choice)
 
@@ -285,18 +290,18 @@ def test_a_record_that_is_not_there_is_an_error_at_the_end() -> None:
 def test_a_time_lasts_as_long_as_it_is_written(
     text: str, begin: datetime, lasts: timedelta
 ) -> None:
-    assert select.limit(text, NOW) == Moment(begin, begin + lasts)
+    assert part.limit(text, NOW) == Moment(begin, begin + lasts)
 
 
 def test_a_uuid_is_a_record() -> None:
     uuid = "00000001-0000-4000-A000-00000000000A"
-    assert select.limit(uuid, NOW) == uuid.lower()
+    assert part.limit(uuid, NOW) == uuid.lower()
 
 
 @given(text=st.text(max_size=20) | st.from_regex(r"\d{1,7}[hdwm]|[\d:T-]{4,20}", fullmatch=True))
 def test_whatever_is_typed_is_a_limit_or_an_error(text: str) -> None:
     try:
-        found = select.limit(text, NOW)
+        found = part.limit(text, NOW)
     except WrongUsageError:
         return
     assert isinstance(found, str) or found.begin <= found.end

@@ -1,10 +1,11 @@
-"""`sessrotate export`: the full history for people or programs, each record once."""
+"""`sessrotate export`: the history for people or programs, or a part, each record once."""
 
 from __future__ import annotations
 
 import codecs
 import os
 import re
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -13,15 +14,17 @@ import typer
 
 from sessrotate import find, fs, safe_text
 from sessrotate.cli import streams, to_file
-from sessrotate.cli.options import AllowGaps, Quiet, Sessions, flag
+from sessrotate.cli.options import AllowGaps, At, Quiet, Sessions, Since, Turns, Until, flag
 from sessrotate.errors import WrongUsageError, printable, storage
-from sessrotate.reading.deduplicate import Seen
+from sessrotate.export.scope import Scope
+from sessrotate.reading import part, start
+from sessrotate.reading.deduplicate import Copies
 from sessrotate.reading.session import open_session
+from sessrotate.render import common
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Iterator
 
-    from sessrotate.reading.deduplicate import Copies
     from sessrotate.reading.session import Session
 
 
@@ -29,6 +32,15 @@ FORMATS: Final = {"jsonl": ".jsonl", "markdown": ".md", "html": ".html"}
 """How files of each end; each is a module of `sessrotate.export` with a function `pieces`."""
 
 _NOT_FOR_TERMINALS: Final = {"html"}
+
+_LARGE: Final = 200_000_000
+"""Bytes of history of which a page has about 100 MB: more than browsers like."""
+
+_TOO_LARGE: Final = (
+    "The page of {size} of history will have about half as much, and a browser may not open it. "
+    "--split makes a page for each segment; --turns, --since, --until or --at take a part."
+)
+
 _LONGEST_NAME: Final = 200
 
 
@@ -61,6 +73,14 @@ def command(
             "/, write one file per session into it.",
         ),
     ] = None,
+    turns: Turns = None,
+    since: Since = None,
+    until: Until = None,
+    at: At = None,
+    split: Annotated[
+        bool,
+        flag("--split", "In html, write a folder: a page for each segment, and an index."),
+    ] = False,
     all_branches: Annotated[
         bool,
         flag(
@@ -71,59 +91,85 @@ def command(
     allow_gaps: AllowGaps = False,
     quiet: Quiet = False,
 ) -> None:
-    """Write the full history of sessions, each record once.
+    """Write the history of sessions, or a part of it, each record once.
 
     Records that a compaction wrote again are left out: of records with the same uuid, the first is
-    kept. So are, with jsonl, those that a resumed session repeats from its parent, if you name the
-    parent before it; in markdown and html, each session is whole. One session goes to standard
-    output. Several go to the current folder, each to a file named after its session; existing
-    files are never overwritten. If a segment is missing or changed, the command exits with 74 and
-    leaves no file for that session. What a client itself cut out of a session is no reason for
-    that, and named.
+    kept. So are those that a resumed session repeats from its parent, if you name the parent before
+    it. One session goes to standard output. Several go to the current folder, each to a file named
+    after its session; existing files are never overwritten. If a segment is missing or changed, the
+    command exits with 74 and leaves no file for that session. What a client itself cut out of a
+    session is no reason for that, and named.
 
-    markdown and html leave out branches that were rewound, from which nothing goes on, and say
-    where, and how many records. jsonl has all of them.
+    Turns have the numbers that markdown gives their prompts. markdown and html leave out branches
+    that were rewound, from which nothing goes on, and say where, and how many records. jsonl has
+    all of them.
     """
     if all_branches and to == "jsonl":
         raise WrongUsageError("--format jsonl has all branches: leave --all-branches out.")
-    more: dict[str, object] = {"all_branches": True} if all_branches else {}
-    if to == "jsonl":
-        more["seen"] = Seen()  # of all that are named, each record once
+    if split and to != "html":
+        raise WrongUsageError("--split makes pages: pass --format html.")
     path = None if output is None else Path(output)
     is_named_so = output is not None and output.endswith(tuple(filter(None, (os.sep, os.altsep))))
     is_folder = len(sessions) > 1 or is_named_so or (path is not None and path.is_dir())
-    is_output = not is_folder and output in {None, "-"}
+    is_output = not (is_folder or split) and output in {None, "-"}
     if is_output and streams.terminal_width() is not None and to in _NOT_FOR_TERMINALS:
         raise WrongUsageError(
             f"This would print {to} on the terminal. Name a file with -o, or pipe the output into "
             "another command."
         )
+    scope = Scope(
+        part.of(turns, since, until), None if at is None else start.place(at), all_branches
+    )
     # Each once, whatever it is called: the second would find the first one's file.
     for named in {path.resolve(): path for path in map(find.path_of, sessions)}.values():
         with open_session(named, on_gap=streams.warn if allow_gaps else None) as session:
             for said in session.cuts:
                 streams.warn(said)
-            pieces = _pieces(to, session, more)
             if is_output:
+                pieces = import_module(f"sessrotate.export.{to}").pieces(session, scope)
                 for piece in pieces if streams.terminal_width() is None else _harmless(pieces):
                     streams.write_data(piece)
-                continue
-            target = path or Path()
-            if is_folder:
-                if not target.is_dir():
-                    with storage("write the output"):
-                        fs.create_folder(target)
-                target /= file_name(session.id) + FORMATS[to]
-            size = sum(info.bytes or 0 for info in session.segments)
-            to_file.write(target, pieces, "Exporting", size, quiet=quiet)
+            else:
+                target = path or Path()
+                if is_folder or (split and path is None):
+                    target /= file_name(session.id) + ("" if split else FORMATS[to])
+                _write(session, scope, to, target, split=split, quiet=quiet)
+            if to == "jsonl" or scope.before:
+                _tell_copies(scope.copies)
+            scope = replace(scope, before=(*scope.before, session.id), copies=Copies())
 
 
-def _pieces(to: str, session: Session, more: dict[str, object]) -> Iterator[bytes]:
-    """Yield the output, and then report how many copies were left out."""
-    pieces: Generator[bytes, None, Copies | None]
-    pieces = import_module(f"sessrotate.export.{to}").pieces(session, **more)
-    copies = yield from pieces
-    if copies is not None and copies.left_out:
+def _write(
+    session: Session, scope: Scope, to: str, target: Path, *, split: bool, quiet: bool
+) -> None:
+    """Write a session to a file, or with `split` to a folder, and say what was written."""
+    export = import_module(f"sessrotate.export.{to}")
+    size = sum(info.bytes or 0 for info in session.segments)
+    if not split:
+        if to == "html" and size > _LARGE and scope.is_all:
+            streams.warn(_TOO_LARGE.format(size=common.size(size)))
+        if not target.parent.is_dir():
+            with storage("write the output"):
+                fs.create_folder(target.parent)
+        done = to_file.write(target, export.pieces(session, scope), "Exporting", size, quiet=quiet)
+        where = str(target)
+    else:
+        if os.path.lexists(target) and (not target.is_dir() or any(target.iterdir())):
+            to_file.refuse(target)
+        with storage("write the output"):
+            fs.create_folder(target)
+        done = sum(
+            to_file.write(target / name, pieces, "Exporting", size, quiet=quiet)
+            for name, pieces in export.pages(session, scope)
+        )
+        where = str(target / "index.html")
+    if not quiet:
+        streams.message(f"Wrote {printable(where, 1000)} ({common.size(done)}).")
+
+
+def _tell_copies(copies: Copies) -> None:
+    """Report how many copies were left out."""
+    if copies.left_out:
         what = "copy of a record" if copies.left_out == 1 else "copies of records"
         streams.warn(
             f"Left out {copies.left_out:,} {what}, {copies.differing:,} of them with other bytes."

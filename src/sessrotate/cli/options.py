@@ -179,3 +179,31 @@ Wait = Annotated[
         help="How long to wait until nobody is writing to the session.",
     ),
 ]
+Turns = Annotated[
+    str | None,
+    typer.Option(
+        metavar="A:B",
+        help="Only the turns from number A to number B, counted from 1: 3:7, 3: (on from there), "
+        ":7, or 3.",
+    ),
+]
+Since = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME|UUID",
+        help=f"Start here: {units.MOMENTS} (UTC unless a zone is given), an age ({units.AGES}), or "
+        "the uuid of a record.",
+    ),
+]
+Until = Annotated[
+    str | None,
+    typer.Option(metavar="TIME|UUID", help="Stop here; this day or record is included."),
+]
+At = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SEGMENT:OFFSET",
+        help="Start with the record at this place, as `search` names it: a segment, and an offset "
+        "in bytes.",
+    ),
+]

@@ -6,27 +6,37 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
 from enum import StrEnum
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from sessrotate import units
 from sessrotate.cli import pager, streams
-from sessrotate.cli.options import AllowGaps, Quiet, Session, counted, flag
+from sessrotate.cli.options import (
+    AllowGaps,
+    At,
+    Quiet,
+    Session,
+    Since,
+    Turns,
+    Until,
+    counted,
+    flag,
+)
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import WrongUsageError
 from sessrotate.parsing.records import on_one_line
-from sessrotate.reading import select, start
+from sessrotate.reading import part, select, start
 from sessrotate.reading.pair_tools import paired
+from sessrotate.reading.part import Within
 from sessrotate.reading.session import open_session
 from sessrotate.render import common, conversation
 
 if TYPE_CHECKING:
     from sessrotate.parsing.records import Record
     from sessrotate.reading.pair_tools import Viewed
+    from sessrotate.reading.part import Part
     from sessrotate.reading.session import Session as Opened
 
 BATCH: Final = 64 * 1024
@@ -68,26 +78,9 @@ def command(
     segment: Annotated[
         list[int] | None, counted("Show only this segment. Can be repeated.", least=0)
     ] = None,
-    at: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SEGMENT:OFFSET",
-            help="Show everything from the record at this place on, as `search` names it: a "
-            "segment, and an offset in bytes.",
-        ),
-    ] = None,
-    since: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME|UUID",
-            help=f"Start here: {units.MOMENTS} (UTC unless a zone is given), an age "
-            f"({units.AGES}), or the uuid of a record.",
-        ),
-    ] = None,
-    until: Annotated[
-        str | None,
-        typer.Option(metavar="TIME|UUID", help="Stop here; this day or record is included."),
-    ] = None,
+    at: At = None,
+    since: Since = None,
+    until: Until = None,
     grep: Annotated[
         str | None,
         typer.Option(
@@ -105,10 +98,11 @@ def command(
             "the client wrote itself), tools (in full, not one line each), thinking, attachments.",
         ),
     ] = None,
-    turns: Annotated[
+    turns: Turns = None,
+    brief: Annotated[
         bool,
         flag(
-            "--turns", "Show only the prompt of each turn, one line for each tool, and the answer."
+            "--brief", "Show only the prompt of each turn, one line for each tool, and the answer."
         ),
     ] = False,
     allow_gaps: AllowGaps = False,
@@ -129,7 +123,8 @@ def command(
     place = None if at is None else start.place(at)
     if place is not None and (history or segment):
         raise WrongUsageError("--at shows all that follows: leave out --history and --segment.")
-    choice = _choice(output, since, until, grep, include, turns=turns)
+    wanted = part.of(turns, since, until)
+    choice = _choice(output, wanted, grep, include, brief=brief)
     on_gap = streams.warn if allow_gaps else None
     with open_session(session, on_gap=on_gap) as opened:
         is_agents = opened.client == claude.NAME and opened.path.name.startswith(claude.AGENT)
@@ -158,23 +153,15 @@ def command(
 
 
 def _choice(
-    output: Format,
-    since: str | None,
-    until: str | None,
-    grep: str | None,
-    include: list[str] | None,
-    *,
-    turns: bool,
+    output: Format, wanted: Part, grep: str | None, include: list[str] | None, *, brief: bool
 ) -> select.Choice:
-    if include and (turns or output is Format.JSONL):
-        why = "--turns decides what is shown" if turns else "--format jsonl hides nothing"
+    if include and (brief or output is Format.JSONL):
+        why = "--brief decides what is shown" if brief else "--format jsonl hides nothing"
         raise WrongUsageError(f"{why}: leave --include out.")
-    now = datetime.now(UTC)
     return select.Choice(
-        since=None if since is None else select.limit(since, now),
-        until=None if until is None else select.limit(until, now),
+        part=wanted,
         include=None if output is Format.JSONL else select.included(include or ()),
-        turns=turns,
+        brief=brief,
         grep=None if grep is None else select.expression(grep),
     )
 
@@ -232,11 +219,18 @@ def _show(
     def hide(word: str) -> None:
         hidden[word] += 1
 
+    within = Within(choice.part)
     items = select.chosen(
-        records, session.view, choice, not_searched, reader=session.reader, hidden=hide
+        records,
+        session.view,
+        choice,
+        not_searched,
+        reader=session.reader,
+        hidden=hide,
+        within=within,
     )
     with pager.output() as write:
-        for piece in _batches(_PIECES[output](session, items, choice), choice):
+        for piece in _batches(_PIECES[output](session, items, choice, within), choice):
             write(piece)
             shown += 1
     if unsearched and not quiet:
@@ -250,12 +244,12 @@ def _show(
 def _left_out(choice: select.Choice, hidden: Counter[str], *, is_empty: bool, is_sent: bool) -> str:
     """Return what is not shown, and how to see it; empty if that is nothing."""
     nothing = "There is nothing to show."
-    if choice.grep or choice.since or choice.until:
+    if choice.grep or not choice.part.is_all:
         within = " in what a resume sends: --history looks at everything" if is_sent else ""
         nothing = f"Nothing matches{within}."
     told = [nothing] if is_empty else []
-    if choice.turns:  # who asks for turns knows what else there is, unless there are none
-        return " ".join([*told, "Without --turns, there may be more."]) if is_empty else ""
+    if choice.brief:  # who asks for that knows what else there is, unless there is nothing
+        return " ".join([*told, "Without --brief, there may be more."]) if is_empty else ""
     words = [word for word in _CALLED if hidden[word]]
     if words:
         counted = ", ".join(_counted(word, hidden[word]) for word in words)
@@ -284,7 +278,9 @@ def _batches(pieces: Iterator[bytes], choice: select.Choice) -> Iterator[bytes]:
         yield b"".join(held)
 
 
-def _text(session: Opened, items: Iterator[Viewed], choice: select.Choice) -> Iterator[bytes]:
+def _text(
+    session: Opened, items: Iterator[Viewed], choice: select.Choice, _within: Within
+) -> Iterator[bytes]:
     columns = streams.terminal_width()
     style = conversation.Style(
         width=max(NARROWEST, columns or conversation.WIDEST),
@@ -292,7 +288,7 @@ def _text(session: Opened, items: Iterator[Viewed], choice: select.Choice) -> It
         whole_tools="tools" in (choice.include or ()),
         wraps=columns is not None,
     )
-    if choice.grep is not None and not choice.turns:
+    if choice.grep is not None and not choice.brief:
         lines = conversation.hits(items, choice.grep, style)
     else:
         boundaries = {info.index: info.boundary for info in session.segments if info.boundary}
@@ -301,7 +297,9 @@ def _text(session: Opened, items: Iterator[Viewed], choice: select.Choice) -> It
     return (f"{line}\n".encode(encoding, "replace") for line in lines)
 
 
-def _lines(session: Opened, items: Iterator[Viewed], _choice: select.Choice) -> Iterator[bytes]:
+def _lines(
+    session: Opened, items: Iterator[Viewed], _choice: select.Choice, _within: Within
+) -> Iterator[bytes]:
     is_ended = True
     for record, _ in items:
         if not is_ended:  # a torn line that others follow
@@ -312,10 +310,12 @@ def _lines(session: Opened, items: Iterator[Viewed], _choice: select.Choice) -> 
             yield b"\n"
 
 
-def _markdown(session: Opened, items: Iterator[Viewed], _choice: select.Choice) -> Iterator[bytes]:
+def _markdown(
+    session: Opened, items: Iterator[Viewed], _choice: select.Choice, within: Within
+) -> Iterator[bytes]:
     from sessrotate.export import markdown  # noqa: PLC0415 - not needed for the other formats
 
-    return markdown.document(session, items, session.id)
+    return markdown.document(session, items, session.id, within)
 
 
 _PIECES: Final = {Format.TEXT: _text, Format.JSONL: _lines, Format.MARKDOWN: _markdown}

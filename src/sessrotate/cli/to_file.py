@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from sessrotate import fs
 from sessrotate.cli import streams
@@ -28,12 +28,12 @@ def write(
     *,
     quiet: bool,
     option: str = "-o",
-) -> None:
+) -> int:
     """Write the pieces, about `size` bytes in all, to `path`, with a progress bar.
 
-    `option` is the option that named the path. Raises RefusedError if the path exists: nothing is
-    overwritten. Raises ClosedPipe if `path` is a pipe whose reader has gone, StorageError as the
-    system reports.
+    Returns how many bytes were written. `option` is the option that named the path. Raises
+    RefusedError if the path exists: nothing is overwritten. Raises ClosedPipe if `path` is a pipe
+    whose reader has gone, StorageError as the system reports.
     """
     if not path.is_absolute():
         user_folders.check_here()
@@ -49,12 +49,18 @@ def write(
                 done += len(piece)
                 progress(done)
             file.publish()
+            return done
     except StorageError as error:
         if isinstance(error.__cause__, BrokenPipeError):
             raise streams.ClosedPipe from None
         if not isinstance(error.__cause__, FileExistsError):
             raise
         raise _exists(path, option) from None
+
+
+def refuse(path: Path) -> NoReturn:
+    """Raise the error that something has a name already."""
+    raise _exists(path, "-o")
 
 
 def _exists(path: Path, option: str) -> RefusedError:

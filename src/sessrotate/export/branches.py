@@ -58,3 +58,14 @@ class Branches:
 
 def _calls(view: View) -> set[str | None]:
     return {block.id for block in view.blocks if isinstance(block, ToolCall)}
+
+
+def calls_noted(
+    items: Iterable[Viewed | BranchEdge], calls: set[str | None]
+) -> Iterator[Viewed | BranchEdge]:
+    """Yield the same, and note the tool calls in them, by their ids."""
+    for item in items:
+        if not isinstance(item, BranchEdge) and item[1] is not None:
+            calls |= _calls(item[1])
+        yield item
+        del item

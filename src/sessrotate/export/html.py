@@ -7,21 +7,27 @@ own security policy allows only the script and the style of `assets`, by their h
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
-from sessrotate.clients.view import ToolCall
+from sessrotate.clients.prompts import as_typed, is_prompt
+from sessrotate.clients.view import Text, ToolCall
 from sessrotate.errors import SessrotateError
 from sessrotate.export import html_record
 from sessrotate.export.branches import Branches
+from sessrotate.export.scope import Scope
 from sessrotate.reading import deduplicate
+from sessrotate.reading.deduplicate import Copies, Seen
 from sessrotate.reading.pair_tools import BranchEdge
-from sessrotate.render import html_text, phrases
+from sessrotate.reading.part import Within
+from sessrotate.render import common, html_text, phrases
 from sessrotate.render.html_head import asset, head
 from sessrotate.render.html_text import short
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator
+    from collections.abc import Container, Iterable, Iterator, Sequence
 
     from sessrotate.clients.view import View
     from sessrotate.parsing.records import Record
@@ -34,49 +40,164 @@ _TOGETHER: Final = 40
 """How many records a browser draws together: it watches each such group, and skips hidden ones."""
 
 
-def pieces(session: Session, *, all_branches: bool = False) -> Iterator[bytes]:
-    """Yield the page, UTF-8, without branches that were rewound, unless `all_branches`.
-
-    Raises as `Session.history` does.
+def pieces(session: Session, scope: Scope | None = None) -> Iterator[bytes]:
+    """Yield the page, UTF-8. Raises as `Session.history` does.
 
     The page's own script lists a segment's prompts in the sidebar when it is opened, so nothing has
-    to be kept or read twice here.
+    to be kept or read twice here; only of a part, its segments are found first.
     """
-    for part in _parts(session, Branches(session, all_branches=all_branches)):
+    scope = scope or Scope()
+    document = _Document(session, scope)
+    for part in document.page(document.segments, document.items()):
         yield part.encode()
 
 
-def _parts(session: Session, branches: Branches) -> Iterator[str]:
-    segments = session.segments
-    yield _opening(short(str(session.title()) or session.id, 200), session, segments)
-    renderer, agents = html_record.Renderer(), _Agents(session)
-    coming = deque(segments)
-    info = None
-    shown = unreadable = 0
-    records = deduplicate.once(session.said(session.history()), session.key)
-    for item in branches.told(_viewed(session, records)):
-        if isinstance(item, BranchEdge):
-            yield f'<p class="branch">{html_text.escape(phrases.branch(item))}</p>\n'
-            continue
-        record, view = item
-        if shown and not shown % _TOGETHER:
-            yield "</section>\n<section>\n"
-        while info is None or info.index < record.segment:
-            info = coming.popleft()
-            yield _heading(info)
-        shown += 1
-        if view is None:
-            unreadable += 1
-            yield renderer.broken(record)
-        else:
-            yield renderer.article(
-                record, view, info.boundary, is_rewound=branches.is_in and view.kind != "other"
+def pages(session: Session, scope: Scope | None = None) -> Iterator[tuple[str, Iterator[bytes]]]:
+    """Yield the name of each of several pages, one for each segment, and its pieces; then an index.
+
+    The pieces of one have to be taken before the next is asked for. Raises as `pieces` does.
+    """
+    document = _Document(session, scope or Scope())
+    written = [_Written(info) for info in document.segments]
+    groups = groupby(document.items(), lambda item: item[0])
+    number, items = next(groups, _NO_MORE)
+    for page in written:
+        here: Iterable[tuple[int, Viewed | BranchEdge]] = ()
+        if number == page.info.index:
+            here = items
+        yield page.name, (part.encode() for part in document.page([page.info], here, page))
+        if number == page.info.index:
+            number, items = next(groups, _NO_MORE)
+    yield "index.html", (part.encode() for part in document.index(written))
+
+
+_NO_MORE: Final = (-1, iter(()))
+
+
+@dataclass(slots=True)
+class _Written:
+    """What the index says of a page: its segment, and what is on it."""
+
+    info: SegmentInfo
+    records: int = 0
+    prompts: int = 0
+    asked: str = ""
+
+    @property
+    def name(self) -> str:
+        return f"{self.info.index}.html"
+
+    def note(self, view: View) -> None:
+        if is_prompt(view):
+            self.prompts += 1
+            words = (block.text for block in view.blocks if isinstance(block, Text))
+            self.asked = self.asked or as_typed(next(words, ""))
+
+
+class _Document:
+    """The records of one document, and what was told of them until now."""
+
+    def __init__(self, session: Session, scope: Scope) -> None:
+        self._session, self._scope = session, scope
+        self.branches = Branches(session, all_branches=scope.all_branches)
+        self.agents = _Agents(session)
+        self._renderer = html_record.Renderer()
+
+    @cached_property
+    def segments(self) -> tuple[SegmentInfo, ...]:
+        """The segments that it has something of; to find those of a part, that is read once."""
+        every = self._session.segments
+        if self._scope.is_all:
+            return every
+        scope = replace(self._scope, seen=Seen(), copies=Copies())
+        there = {number for number, _ in _Document(self._session, scope).items()}
+        return tuple(info for info in every if info.index in there)
+
+    def items(self) -> Iterator[tuple[int, Viewed | BranchEdge]]:
+        """Yield what is on it, with the number of the segment that it stands in."""
+        records = self._scope.records(self._session)
+        number = 0
+        told = self.branches.told(_viewed(self._session, records))
+        for item in Within(self._scope.part).of(told):
+            number = number if isinstance(item, BranchEdge) else item[0].segment
+            yield number, item
+            del item
+
+    def page(
+        self,
+        listed: Sequence[SegmentInfo],
+        items: Iterable[tuple[int, Viewed | BranchEdge]],
+        written: _Written | None = None,
+    ) -> Iterator[str]:
+        """Yield a page of these items, which stand in the segments that are `listed`.
+
+        With `written`, it is one of several, and that is filled in.
+        """
+        scope = self._scope
+        yield self._opening(None if written is None else written.info.index)
+        yield from (f'<p class="note">{short(note, 1000)}</p>\n' for note in scope.told())
+        coming = deque(listed)
+        info = None
+        shown = unreadable = 0
+        for _, item in items:
+            if isinstance(item, BranchEdge):
+                yield f'<p class="branch">{html_text.escape(phrases.branch(item))}</p>\n'
+                continue
+            record, view = item
+            if shown and not shown % _TOGETHER:
+                yield "</section>\n<section>\n"
+            while info is None or info.index < record.segment:
+                info = coming.popleft()
+                yield _heading(info)
+            shown += 1
+            if view is None:
+                unreadable += 1
+                yield self._renderer.broken(record)
+            else:
+                is_rewound = self.branches.is_in and view.kind != "other"
+                yield self._renderer.article(record, view, info.boundary, is_rewound=is_rewound)
+                yield from self.agents.behind(view)
+                if written is not None:
+                    written.note(view)
+            del item, record, view  # before the next one is read: each may have megabytes
+        yield from map(_heading, coming)
+        if scope.is_all and written is None:
+            yield from self.agents.rest(self.branches.left_calls)
+        if written is not None:
+            written.records = shown
+        yield _closing(shown, unreadable, self.branches.left_out)
+
+    def index(self, written: Sequence[_Written]) -> Iterator[str]:
+        """Yield the page that leads to the others, with the agents that belong to no call."""
+        scope = self._scope
+        yield self._opening(-1)
+        yield from (f'<p class="note">{short(note, 1000)}</p>\n' for note in scope.told())
+        for page in written:
+            prompts, records = (page.prompts, "prompt"), (page.records, "record")
+            many = ", ".join(common.count(*each) for each in (prompts, records))
+            yield (
+                f'<h2><a href="{page.name}">Segment {page.info.index}</a></h2>\n'
+                f'<p class="note">{many}. {short(page.asked, 200)}</p>\n'
             )
-            yield from agents.behind(view)
-        del item, record, view  # before the next one is read: each may have megabytes
-    yield from map(_heading, coming)
-    yield from agents.rest(branches.left_calls)
-    yield _closing(shown, unreadable, branches.left_out)
+        if scope.is_all:
+            yield from self.agents.rest(self.branches.left_calls)
+        yield _closing(sum(page.records for page in written), 0, self.branches.left_out)
+
+    def _opening(self, here: int | None) -> str:
+        """Return what comes before the records: of all segments, or of one that is on a page."""
+        session = self._session
+        title = short(str(session.title()) or session.id, 200)
+        style, script, bar = (asset("export", name) for name in ("page.css", "page.js", "bar.html"))
+        listed = [_entry(info, is_here=here in {None, info.index}) for info in self.segments]
+        if here is not None:
+            listed = ['<li><a href="index.html">Index</a></li>\n', *listed]
+        return f"""{head(title, style, script, pictures=True)}<body>
+{bar.replace("TITLE", title)}
+<nav id="sidebar"><h2>{short(session.client, 40)} session</h2><ol>
+{"".join(listed)}</ol></nav>
+<main>
+<section>
+"""
 
 
 def _viewed(session: Session, records: Iterator[Record]) -> Iterator[Viewed]:
@@ -128,24 +249,13 @@ class _Agents:
         yield "</details>\n"
 
 
-def _opening(title: str, session: Session, segments: tuple[SegmentInfo, ...]) -> str:
-    listed = "".join(_entry(info) for info in segments)
-    style, script, bar = (asset("export", name) for name in ("page.css", "page.js", "bar.html"))
-    return f"""{head(title, style, script, pictures=True)}<body>
-{bar.replace("TITLE", title)}
-<nav id="sidebar"><h2>{short(session.client, 40)} session</h2><ol>
-{listed}</ol></nav>
-<main>
-<section>
-"""
-
-
-def _entry(info: SegmentInfo) -> str:
+def _entry(info: SegmentInfo, *, is_here: bool) -> str:
     time = info.first_timestamp or (info.boundary.timestamp if info.boundary else None)
-    return (
-        f'<li><details><summary><a href="#s{info.index}">Segment {info.index}</a> '
-        f"{html_record.moment(time, 16)}</summary><ol></ol></details></li>\n"
-    )
+    page = "" if is_here else f"{info.index}.html"
+    link = f'<a href="{page}#s{info.index}">Segment {info.index}</a> {html_record.moment(time, 16)}'
+    if page:
+        return f"<li>{link}</li>\n"
+    return f"<li><details><summary>{link}</summary><ol></ol></details></li>\n"
 
 
 def _heading(info: SegmentInfo) -> str:

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Final
 from xxhash import xxh3_128_digest
 
 from sessrotate.clients.protocol import Quick
+from sessrotate.export.scope import Scope
 from sessrotate.parsing.records import Record, on_one_line
-from sessrotate.reading.deduplicate import Copies, Known, Seen, once
+from sessrotate.reading.deduplicate import Known
+from sessrotate.reading.part import Within
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Iterator
 
     from sessrotate.reading.session import Session
 
@@ -24,17 +26,14 @@ _PIECE: Final = 256 * 1024
 """How many bytes are written at once."""
 
 
-def pieces(session: Session, *, seen: Seen | None = None) -> Generator[bytes, None, Copies]:
-    """Yield the output in pieces; return what was left out. Raises as `Session` does.
-
-    `seen` are the records of sessions that were written before: they are left out too.
-    """
-    copies, seen = Copies(), seen or Seen()
+def pieces(session: Session, scope: Scope | None = None) -> Iterator[bytes]:
+    """Yield the output in pieces. Raises as `Session` does."""
+    scope = scope or Scope()
     reader = session.reader
     found: Iterator[bytes | memoryview] = (
-        _lines(session, reader, Known(session.bytes_of, copies, seen))
-        if isinstance(reader, Quick)
-        else _records(session, copies, seen)
+        _lines(session, reader, Known(session.bytes_of, scope.copies, scope.seen))
+        if isinstance(reader, Quick) and scope.is_all
+        else _records(session, scope)
     )
     held: list[bytes | memoryview] = []
     size = 0
@@ -45,7 +44,6 @@ def pieces(session: Session, *, seen: Seen | None = None) -> Generator[bytes, No
             yield b"".join(held)
             held, size = [], 0
     yield b"".join(held)
-    return copies
 
 
 def _lines(session: Session, reader: Quick, known: Known) -> Iterator[bytes | memoryview]:
@@ -69,11 +67,12 @@ def _lines(session: Session, reader: Quick, known: Known) -> Iterator[bytes | me
             is_ended = ends
 
 
-def _records(session: Session, copies: Copies, seen: Seen) -> Iterator[bytes]:
+def _records(session: Session, scope: Scope) -> Iterator[bytes]:
     """Yield each record once, as a line."""
     is_ended = True
-    records = session.said(session.history())
-    for record in once(records, session.key, session.bytes_of, copies, seen):
+    view = (lambda _record: None) if scope.part.is_all else session.view
+    viewed = ((record, view(record)) for record in scope.records(session))
+    for record, _ in Within(scope.part).of(viewed):
         if record.is_carried:  # what is new in it follows as records of its own
             continue
         if not is_ended:

@@ -12,8 +12,9 @@ from sessrotate import safe_text
 from sessrotate.clients.prompts import as_typed, is_prompt, is_typed
 from sessrotate.clients.view import Text, Thinking
 from sessrotate.errors import SessrotateError
-from sessrotate.export.branches import Branches
+from sessrotate.export.branches import Branches, calls_noted
 from sessrotate.export.markdown_text import fenced, in_html, inline, prose
+from sessrotate.export.scope import Scope
 from sessrotate.reading.deduplicate import once
 from sessrotate.reading.pair_tools import (
     BranchEdge,
@@ -23,6 +24,7 @@ from sessrotate.reading.pair_tools import (
     Utterance,
     paired,
 )
+from sessrotate.reading.part import Within
 from sessrotate.reading.select import Choice, chosen
 from sessrotate.render import common, phrases
 from sessrotate.render.costs import Costs
@@ -43,37 +45,52 @@ _HEADING: Final = 72
 """How many characters of a prompt its heading shows; a longer prompt follows in full."""
 
 
-def pieces(session: Session, *, all_branches: bool = False) -> Iterator[bytes]:
-    """Yield the full history as Markdown, UTF-8, each record once, and its agents' transcripts.
+def pieces(session: Session, scope: Scope | None = None) -> Iterator[bytes]:
+    """Yield the history as Markdown, UTF-8, each record once, and its agents' transcripts.
 
-    Branches that were rewound are left out, unless `all_branches`. Raises as `history` does.
+    Of a part, those that were called in it. Raises as `history` does.
     """
-    branches = Branches(session, all_branches=all_branches)
-    items = branches.told(_selected(session, session.said(session.history())))
-    yield from document(session, items, str(session.title()) or session.id)
+    scope = scope or Scope()
+    branches, within = Branches(session, all_branches=scope.all_branches), Within(scope.part)
+    called = set[str | None]()
+    items = within.of(branches.told(_selected(session, scope.records(session))))
+    items = calls_noted(items, called)
+    yield from document(session, items, str(session.title()) or session.id, within, scope.told())
     for agent in session.agents():
-        if not agent.is_warm_up and agent.call not in branches.left_calls:
+        is_there = agent.call in called or (scope.is_all and agent.call not in branches.left_calls)
+        if not agent.is_warm_up and is_there:
             yield from _encoded([f"# Agent {inline(safe_text.clipped(agent.id, 60))}\n"])
             yield from _encoded(_transcript(session, agent))
 
 
 def _transcript(session: Session, agent: Agent) -> Iterator[str]:
     try:
-        yield from _body(paired(_selected(session, session.records_of(agent))), {})
+        records = once(session.records_of(agent), session.key)
+        yield from _body(paired(_selected(session, records)), {})
     except SessrotateError as error:  # its file went away: the session itself is whole
         yield f"{inline(safe_text.line(str(error)))}\n"
 
 
 def _selected(session: Session, records: Iterator[Record]) -> Iterator[Viewed]:
-    return chosen(once(records, session.key), session.view, _EXPORTED, lambda _record: None)
+    return chosen(records, session.view, _EXPORTED, lambda _record: None)
 
 
-def document(session: Session, items: Iterable[Viewed | BranchEdge], title: str) -> Iterator[bytes]:
-    """Yield a document of these records, which have been selected already."""
+def document(
+    session: Session,
+    items: Iterable[Viewed | BranchEdge],
+    title: str,
+    within: Within,
+    notes: Iterable[str] = (),
+) -> Iterator[bytes]:
+    """Yield a document of these records, which have been selected already.
+
+    `within` knows how many prompts come before them. `notes` are said at the beginning.
+    """
     segments = session.segments
     boundaries = {info.index: info.boundary for info in segments if info.boundary is not None}
     yield from _encoded(_head(title, len(segments), len(boundaries)))
-    yield from _encoded(_body(paired(items), boundaries))
+    yield from _encoded(f"{inline(note)}\n" for note in notes)
+    yield from _encoded(_body(paired(items), boundaries, within))
 
 
 def _encoded(blocks: Iterable[str]) -> Iterator[bytes]:
@@ -87,7 +104,11 @@ def _head(title: str, segments: int, compactions: int) -> Iterator[str]:
     yield f"A session of {count}.\n"
 
 
-def _body(shown: Iterable[Item | BranchEdge], boundaries: Mapping[int, Boundary]) -> Iterator[str]:
+def _body(
+    shown: Iterable[Item | BranchEdge],
+    boundaries: Mapping[int, Boundary],
+    within: Within | None = None,
+) -> Iterator[str]:
     number = 0
     speaking: tuple[str, str | None] | None = None
     costs = Costs()
@@ -111,7 +132,7 @@ def _body(shown: Iterable[Item | BranchEdge], boundaries: Mapping[int, Boundary]
             case Utterance() if _is_prompt(part):
                 number += 1
                 speaking = phrases.speaker(part.view), None
-                yield from _prompt(number, part)
+                yield from _prompt(number + (0 if within is None else within.before), part)
             case _:
                 if is_new:
                     speaking = phrases.speaker(part.view), phrases.model(part.view)

@@ -25,7 +25,7 @@ from sessrotate.errors import DamagedError, InputError, RequestError, Sessrotate
 from sessrotate.model import Span
 from sessrotate.parsing.candidates import candidates
 from sessrotate.parsing.records import Record
-from sessrotate.reading import holders, select, stretches
+from sessrotate.reading import holders, part, select, stretches
 from sessrotate.reading.excerpts import excerpts
 from sessrotate.reading.holders import WholeFile
 from sessrotate.reading.session import open_session
@@ -243,7 +243,7 @@ class _Search:
         view = reader.view(record) if self._query.is_raw else view
         since = self._query.since
         if since is not None:
-            time = None if view is None else select.time_of(view)
+            time = None if view is None else part.time_of(view)
             if time is None or time < since:
                 return None
         return Hit(

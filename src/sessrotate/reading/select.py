@@ -9,16 +9,14 @@ from __future__ import annotations
 import re
 import warnings
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from sessrotate import units
-from sessrotate.clients.common import UUID
 from sessrotate.clients.prompts import is_of_client, is_prompt
 from sessrotate.clients.protocol import Wording
 from sessrotate.clients.view import Text, Thinking, ToolCall, ToolResult, Unknown
 from sessrotate.errors import WrongUsageError, printable
 from sessrotate.parsing.literals import sieve
+from sessrotate.reading.part import ALL, Within
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -28,6 +26,7 @@ if TYPE_CHECKING:
     from sessrotate.parsing.literals import Sieve
     from sessrotate.parsing.records import Record
     from sessrotate.reading.pair_tools import Viewed
+    from sessrotate.reading.part import Part
 
 INCLUDABLE: Final = ("sidechains", "meta", "tools", "thinking", "attachments")
 """What --include names: hidden by default. Of tools, one line each is always shown."""
@@ -46,15 +45,14 @@ _HIDDEN: Final[Mapping[str, Callable[[View], bool]]] = {
 class Choice:
     """What is to be shown.
 
-    `since` and `until` are moments or the uuids of records, and are themselves included. `include`
-    says which of `INCLUDABLE` to show; None shows every record, even those that belong to no
-    conversation. `turns` keeps only the prompt, the tool uses and the answer of each turn.
+    `part` is where it stands. `include` says which of `INCLUDABLE` to show; None shows every
+    record, even those that belong to no conversation. `brief` keeps only the prompt, the tool uses
+    and the answer of each turn.
     """
 
-    since: units.Moment | str | None = None
-    until: units.Moment | str | None = None
+    part: Part = ALL
     include: frozenset[str] | None = frozenset()
-    turns: bool = False
+    brief: bool = False
     grep: re.Pattern[str] | None = None
 
     @property
@@ -64,23 +62,6 @@ class Choice:
 
 
 # ── what is typed ────────────────────────────────────────────────────────────────────────────
-
-
-def limit(text: str, now: datetime) -> units.Moment | str:
-    """Return what a value of --since or --until means: a moment, or the uuid of a record as text.
-
-    Raises WrongUsageError if it is neither a uuid nor what `units.moment` understands.
-    """
-    text = text.strip()
-    if UUID.fullmatch(text):
-        return text.lower()
-    found = units.moment(text, now)
-    if found is None:
-        raise WrongUsageError(
-            f"{printable(text)} is not a time ({units.MOMENTS}), an age ({units.AGES}) or the "
-            "uuid of a record."
-        )
-    return found
 
 
 def expression(text: str, flags: re.RegexFlag = re.NOFLAG) -> re.Pattern[str]:
@@ -119,27 +100,29 @@ def chosen(
     *,
     reader: Reader | None = None,
     hidden: Callable[[str], None] = lambda _word: None,
+    within: Within | None = None,
 ) -> Iterator[Viewed]:
     """Yield the records to show, each with as much of its view as is to be shown.
 
     `reader` is what the views are from, if it is a client's own. `unsearched` is called with each
     record that is too long to be searched, and `hidden`, with the word of `INCLUDABLE`, for each
-    of which something would be shown if `choice.include` had that word. Raises WrongUsageError, at
-    the end, if no record has the uuid that `since` or `until` gives.
+    of which something would be shown if `choice.include` had that word. `within` is what tells
+    which are in the part, where somebody wants to know more of that. Raises WrongUsageError, at the
+    end, if no record has the uuid that a limit of the part gives.
     """
     if choice.is_everything:
         return ((record, None) for record in records)
     grep = choice.grep
-    times = {choice.since, choice.until} - {None}
+    times = {choice.part.since, choice.part.until} - {None}
     uuids = {time for time in times if isinstance(time, str)}
-    if grep is not None and not choice.turns and times == uuids:
+    if grep is not None and not choice.brief and not choice.part.turns and times == uuids:
         # Without times and turns, what is shown does not depend on the lines before it.
         records = _sieved(records, sieve_for(grep, reader), uuids)
-    items = _within(((record, view(record)) for record in records), choice.since, choice.until)
+    items = (within or Within(choice.part)).of((record, view(record)) for record in records)
     if choice.include is not None:
         items = _shown(items, choice, hidden)
-    if choice.turns:
-        items = _turns(items)
+    if choice.brief:
+        items = _briefly(items)
     return items if grep is None else _matching(items, grep, unsearched)
 
 
@@ -159,40 +142,6 @@ def _sieved(
         line = record.line
         if may_match(line) or not record.is_whole or any(uuid in line for uuid in named):
             yield record
-
-
-def _within(
-    items: Iterable[Viewed], since: units.Moment | str | None, until: units.Moment | str | None
-) -> Iterator[Viewed]:
-    """Yield what was written from `since` to `until`, or stands between the two records.
-
-    A record without a time counts with the last dated one before it.
-    """
-    if since is None and until is None:
-        yield from items
-        return
-    begin = since.begin if isinstance(since, units.Moment) else None
-    end = until.end if isinstance(until, units.Moment) else None
-    is_begun, is_over = not isinstance(since, str), False
-    now: datetime | None = None
-    for record, view in items:
-        if view is not None:
-            now = time_of(view) or now
-            is_begun = is_begun or view.uuid == since
-        if (
-            is_begun
-            and (begin is None or (now is not None and now >= begin))
-            and (end is None or (now is not None and now < end))
-        ):
-            yield record, view
-        if view is not None and isinstance(until, str) and view.uuid == until:
-            is_over = True
-            break
-    for limit_, is_met in ((since, is_begun), (until, is_over)):
-        if isinstance(limit_, str) and not is_met:
-            raise WrongUsageError(
-                f"Record {limit_} is not among those that were read; --history reads all."
-            )
 
 
 def _shown(
@@ -226,7 +175,7 @@ def _shown(
         yield record, view
 
 
-def _turns(items: Iterable[Viewed]) -> Iterator[Viewed]:
+def _briefly(items: Iterable[Viewed]) -> Iterator[Viewed]:
     """Yield the prompt of each turn, its tool uses, and what was said after the last of them.
 
     A turn begins with a prompt and ends before the next one. Compactions and unreadable lines stay.
@@ -325,12 +274,3 @@ def _strings(value: Any) -> Iterator[str]:
                 left += reversed(elements)
             case _:
                 pass
-
-
-def time_of(view: View) -> datetime | None:
-    """Return when a record was written, None where it does not say."""
-    try:
-        found = datetime.fromisoformat(view.time or "")
-    except ValueError:
-        return None
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)

@@ -26,7 +26,7 @@ _WORDS: Final = (
 CLASS: Final = rf"({_WORDS})( ({_WORDS}))*"
 
 SESSION: Final[dict[str, dict[str, str]]] = {
-    "a": {"href": ANCHOR},
+    "a": {"href": rf"{ANCHOR}|\d+\.html"},  # the latter in the index of several pages
     "article": {"class": CLASS, "id": r"(a\d+-)?\d+-\d+"},
     "b": {},
     "code": {},
@@ -95,7 +95,7 @@ FRAME: Final[dict[str, dict[str, str]]] = {
     "nav": {"id": "sidebar"},
     "ol": {},
     "li": {},
-    "a": {"href": r"#s\d+"},
+    "a": {"href": r"(\d+\.html)?#s\d+|index\.html"},
     "time": {"datetime": TEXT},
     "main": {},
     "footer": {},

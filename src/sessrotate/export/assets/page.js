@@ -27,7 +27,8 @@ document.addEventListener("DOMContentLoaded", () => {
 
   const segments = new Map(); // id of a segment → its list of prompts
   for (const entry of document.querySelectorAll("#sidebar > ol > li")) {
-    segments.set(entry.querySelector("a").hash.slice(1), entry.querySelector("ol"));
+    const inner = entry.querySelector("ol"); // a segment with a page of its own has none
+    if (inner) segments.set(entry.querySelector("a").hash.slice(1), inner);
   }
   let list = null;
   for (const child of main.querySelectorAll("h2, article")) {

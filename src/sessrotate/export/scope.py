@@ -1,0 +1,85 @@
+"""What of a session goes into a document: all of it, or a part, and each record once.
+
+Rule: the same for every format. A record that stands in a session that was written before stays
+there, if the two are named together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC
+from typing import TYPE_CHECKING, Final
+
+from sessrotate.reading import start
+from sessrotate.reading.deduplicate import Copies, Seen, once
+from sessrotate.reading.part import ALL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sessrotate.parsing.records import Record
+    from sessrotate.reading.part import Part
+    from sessrotate.reading.session import Session
+    from sessrotate.reading.start import Place
+    from sessrotate.units import Moment
+
+
+_NAMED: Final = 3
+"""Sessions that are named, where a document leaves out what others have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What is wanted: a `part`, counted from the record `at` a place on, if one is named.
+
+    With `all_branches`, branches that were rewound too. `seen` are the records of the sessions
+    `before`, which are left out; `copies` counts what was left out.
+    """
+
+    part: Part = ALL
+    at: Place | None = None
+    all_branches: bool = False
+    before: tuple[str, ...] = ()
+    seen: Seen = field(default_factory=Seen)
+    copies: Copies = field(default_factory=Copies)
+
+    @property
+    def is_all(self) -> bool:
+        """Whether all of the session is wanted."""
+        return self.part.is_all and self.at is None
+
+    def records(self, session: Session) -> Iterator[Record]:
+        """Yield the records that a part is looked for in, each once. Raises as `Session` does."""
+        if self.at is None:
+            found = session.said(session.history())
+        else:
+            found = start.records(session, self.at)
+        return once(found, session.key, session.bytes_of, self.copies, self.seen)
+
+    def told(self) -> Iterator[str]:
+        """Yield what a document has to say of itself, in sentences."""
+        if words := self._words():
+            yield f"This is a part of it: {words}."
+        if self.before:
+            yield f"Left out is what it has in common with {_one_of(self.before)}."
+
+    def _words(self) -> str:
+        told = [
+            "" if self.part.turns is None else str(self.part.turns),
+            "" if self.at is None else f"from {self.at.segment}:{self.at.offset:,} on",
+            "" if self.part.since is None else f"since {_limit(self.part.since)}",
+            "" if self.part.until is None else f"until {_limit(self.part.until)}",
+        ]
+        return ", ".join(filter(None, told))
+
+
+def _one_of(sessions: tuple[str, ...]) -> str:
+    named = ", ".join(sessions[-_NAMED:])
+    more = len(sessions) - _NAMED
+    return named if more <= 0 else f"{more:,} other sessions, {named}"
+
+
+def _limit(limit: Moment | str) -> str:
+    if isinstance(limit, str):
+        return f"record {limit}"
+    return f"{limit.begin.astimezone(UTC):%Y-%m-%d %H:%M:%S}"

@@ -1,0 +1,198 @@
+"""A part of a session: some of its turns, from one time to another. Pure.
+
+Rule: whether a record is in it is told as the records come, in their order, and nothing is read
+behind the last turn that is wanted.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from sessrotate import units
+from sessrotate.clients.common import UUID
+from sessrotate.clients.prompts import is_prompt
+from sessrotate.errors import WrongUsageError, printable
+from sessrotate.reading.pair_tools import BranchEdge
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from sessrotate.clients.view import View
+    from sessrotate.reading.pair_tools import Viewed
+
+_TURNS: Final = re.compile(r"(\d{1,9})?(:)?(\d{1,9})?", re.ASCII)
+
+T = TypeVar("T", "Viewed", "Viewed | BranchEdge")
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """The turns from number `first` to number `last`, both of them included; None is to the end.
+
+    The first turn of what is read has number 1, and what stands before its prompt belongs to it.
+    """
+
+    first: int = 1
+    last: int | None = None
+
+    def __str__(self) -> str:
+        if self.last == self.first:
+            return f"turn {self.first:,}"
+        end = "on" if self.last is None else f"to {self.last:,}"
+        return f"turns {self.first:,} {end}"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What is wanted of a session: `turns`, and what was written from `since` to `until`.
+
+    Those are moments or the uuids of records, and are themselves included.
+    """
+
+    turns: Turns | None = None
+    since: units.Moment | str | None = None
+    until: units.Moment | str | None = None
+
+    @property
+    def is_all(self) -> bool:
+        """Whether that is everything."""
+        return self == ALL
+
+
+ALL: Final = Part()
+
+
+# ── what is typed ────────────────────────────────────────────────────────────────────────────
+
+
+def turns(text: str) -> Turns:
+    """Return the turns that people name: `3:7`, `3:`, `:7` or `3`.
+
+    Raises WrongUsageError if the text names none.
+    """
+    found = _TURNS.fullmatch(text.strip())
+    first, to, last = (None, None, None) if found is None else found.groups()
+    begin = int(first or 1)
+    end = int(last) if last else (None if to else begin)
+    if not (first or last) or not begin or (end is not None and end < begin):
+        raise WrongUsageError(
+            f"{printable(text)} names no turns: 3:7 are those from number 3 to number 7, 3: is all "
+            "from number 3 on, and :7 the first seven."
+        )
+    return Turns(begin, end)
+
+
+def limit(text: str, now: datetime) -> units.Moment | str:
+    """Return what a value of --since or --until means: a moment, or the uuid of a record as text.
+
+    Raises WrongUsageError if it is neither a uuid nor what `units.moment` understands.
+    """
+    text = text.strip()
+    if UUID.fullmatch(text):
+        return text.lower()
+    found = units.moment(text, now)
+    if found is None:
+        raise WrongUsageError(
+            f"{printable(text)} is not a time ({units.MOMENTS}), an age ({units.AGES}) or the "
+            "uuid of a record."
+        )
+    return found
+
+
+def of(turns_text: str | None, since: str | None, until: str | None) -> Part:
+    """Return the part that people name. Raises WrongUsageError as `turns` and `limit` do."""
+    now = datetime.now(UTC)
+    return Part(
+        None if turns_text is None else turns(turns_text),
+        None if since is None else limit(since, now),
+        None if until is None else limit(until, now),
+    )
+
+
+# ── choosing ─────────────────────────────────────────────────────────────────────────────────
+
+
+class Within:
+    """The items of a session that are in a part of it; `before` is how many prompts come earlier.
+
+    That is known when the first item has come.
+    """
+
+    def __init__(self, part: Part) -> None:
+        self._part: Final = part
+        self.before = 0
+
+    def of(self, items: Iterable[T]) -> Iterator[T]:
+        """Yield those in the part. Raises WrongUsageError, at the end, if a record is nowhere.
+
+        A record without a time counts with the last dated one before it, and the edge of a branch
+        with the record before it.
+        """
+        if self._part.is_all:
+            yield from items
+            return
+        limits, number, is_in = _Limits(self._part), 0, False
+        turns = self._part.turns or Turns()
+        is_begun = False
+        for item in items:
+            if isinstance(item, BranchEdge):
+                if is_in:
+                    yield item
+                continue
+            view = item[1]
+            number += view is not None and is_prompt(view)
+            if turns.last is not None and number > turns.last:
+                break
+            is_in = limits.takes(view) and turns.first <= max(number, 1)
+            if is_in:
+                if not is_begun:
+                    self.before = number - (view is not None and is_prompt(view))
+                    is_begun = True
+                yield item
+            if limits.is_over:
+                break
+        limits.check()
+
+
+class _Limits:
+    """Whether records that come in their order are between two moments, or records."""
+
+    def __init__(self, part: Part) -> None:
+        since, until = part.since, part.until
+        self._since, self._until = since, until
+        self._begin = since.begin if isinstance(since, units.Moment) else None
+        self._end = until.end if isinstance(until, units.Moment) else None
+        self._is_begun = not isinstance(since, str)
+        self._now: datetime | None = None
+        self.is_over = False
+        """Whether the record that is the last one has come."""
+
+    def takes(self, view: View | None) -> bool:
+        if view is not None:
+            self._now = time_of(view) or self._now
+            self._is_begun = self._is_begun or view.uuid == self._since
+            self.is_over = isinstance(self._until, str) and view.uuid == self._until
+        now, begin, end = self._now, self._begin, self._end
+        is_late = begin is None or (now is not None and now >= begin)
+        return self._is_begun and is_late and (end is None or (now is not None and now < end))
+
+    def check(self) -> None:
+        """Raise WrongUsageError if a record that is a limit has not come."""
+        for limit, is_met in ((self._since, self._is_begun), (self._until, self.is_over)):
+            if isinstance(limit, str) and not is_met:
+                raise WrongUsageError(
+                    f"Record {limit} is not among those that were read: `read --history` and "
+                    "`export` read all."
+                )
+
+
+def time_of(view: View) -> datetime | None:
+    """Return when a record was written, None where it does not say."""
+    try:
+        found = datetime.fromisoformat(view.time or "")
+    except ValueError:
+        return None
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)

@@ -1,0 +1,181 @@
+"""A part of a session, for somebody else: the same turns in every format, and pages to walk."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from sessrotate.cli import export
+from support import command_line, homes, oracle
+from support.command_line import ID, assert_one_sentence, called, contents
+from support.export.pages import Page, parsed
+from support.homes import Home
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DATA: Final = command_line.session(boundaries=3, rows=4)
+LINES: Final = DATA.splitlines(keepends=True)
+PROMPTS: Final = [
+    number for number, line in enumerate(LINES) if b"row " in line and b'"type":"user"' in line
+]
+"""Each of these rows is the prompt of a turn."""
+
+
+@pytest.fixture(params=["live", "rotated"])
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Home:
+    made = homes.home(tmp_path, monkeypatch, DATA)
+    if request.param == "rotated":
+        made.rotate(codec="zstd")
+    return made
+
+
+def exported(*arguments: str) -> str:
+    ended = called("export", *arguments, ID)
+    assert (ended.code, ended.err) == (0, ""), ended
+    return ended.out
+
+
+def sidebar(page: Page) -> set[str]:
+    """Return where the links of a page's sidebar lead."""
+    return {each.attributes["href"] for each in page.all("a") if "nav" in each.inside}
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize(("wanted", "first", "last"), [("3:5", 3, 5), ("4", 4, 4), (":2", 1, 2)])
+def test_the_same_turns_come_in_every_format(
+    wanted: str, first: int, last: int, tmp_path: Path
+) -> None:
+    begin = 0 if first == 1 else PROMPTS[first - 1]
+    assert exported("--turns", wanted).encode() == b"".join(LINES[begin : PROMPTS[last]])
+    text = exported("--format", "markdown", "--turns", wanted)
+    numbers = list(range(first, last + 1))
+    assert [int(number) for number in re.findall(r"(?m)^## (\d+)\. ", text)] == numbers
+    assert "This is a part of it: turn" in text
+    out = tmp_path / "part.html"
+    assert called("export", "--format", "html", "--turns", wanted, ID, "-o", out).code == 0
+    page = parsed(out.read_bytes())
+    shown = [each for each in page.all("article") if "row " in each.text]
+    assert len(shown) == len(numbers)
+    assert "This is a part of it: turn" in page.all("main")[0].text
+    # In the sidebar are the segments that it has something of.
+    assert sidebar(page) == {
+        f"#{each.attributes['id']}" for each in page.all("h2") if each.attributes
+    }
+
+
+@pytest.mark.usefixtures("home")
+def test_read_takes_the_same_turns_and_numbers_them_the_same() -> None:
+    read = called("read", "--history", "--format", "markdown", "--turns", "3:5", ID).out
+    assert re.findall(r"(?m)^## (\d+)\. ", read) == ["3", "4", "5"]
+    lines = called("read", "--history", "--format", "jsonl", "--turns", "3:5", ID).out
+    assert lines.encode() == b"".join(LINES[PROMPTS[2] : PROMPTS[5]])
+
+
+@pytest.mark.usefixtures("home")
+def test_a_part_begins_at_a_place_and_its_turns_are_counted_from_there() -> None:
+    parts = oracle.bodies(DATA)
+    offset = parts[1].index(b"\n") + 1
+    from_there = parts[1][offset:] + b"".join(parts[2:])
+    assert exported("--at", f"1:{offset}").encode() == from_there
+    prompts = [m.start() for m in re.finditer(rb"(?m)^.*row \d+ ", from_there)]
+    two = exported("--at", f"1:{offset}", "--turns", "1:2")
+    assert two.encode() == from_there[: prompts[2]]
+    text = exported("--at", f"1:{offset}", "--format", "markdown")
+    assert "This is a part of it: from 1:" in text
+    assert "## 1. " in text
+
+
+@pytest.mark.usefixtures("home")
+def test_times_limit_a_part() -> None:
+    whole = exported()
+    since = "2026-03-01T10:00:04"
+    found = exported("--since", since)
+    assert whole.endswith(found)
+    assert 0 < len(found) < len(whole)
+    until = exported("--until", "2026-03-01T10:00:03")
+    assert whole == until + found
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--turns", "7:3"], "names no turns"),
+        (["--turns", "x"], "names no turns"),
+        (["--since", "soon"], "is not a time"),
+        (["--at", "9:0"], "There is no segment 9"),
+        (["--split"], "--split makes pages: pass --format html."),
+    ],
+)
+def test_what_makes_no_sense_is_refused(arguments: list[str], said: str) -> None:
+    ended = called("export", *arguments, ID)
+    assert_one_sentence(ended, 2)
+    assert said in ended.err
+
+
+# ── several pages ────────────────────────────────────────────────────────────────────────────
+
+
+def test_each_segment_has_a_page_and_an_index_leads_to_them(home: Home, tmp_path: Path) -> None:
+    folder = tmp_path / "pages"
+    ended = called("export", "--format", "html", "--split", ID, "-o", folder)
+    assert (ended.code, ended.out) == (0, "")
+    assert ended.err.startswith(f"Wrote {folder / 'index.html'} (")
+    numbers = range(len(oracle.bodies(DATA)))
+    pages = {name: parsed(data) for name, data in contents(folder).items()}
+    assert {*pages} == {"index.html", *(f"{number}.html" for number in numbers)}
+    index = pages.pop("index.html")
+    assert {link.partition("#")[0] for link in sidebar(index)} == {"index.html", *pages}
+    links = [each.attributes["href"] for each in index.all("a") if "main" in each.inside]
+    assert links == [f"{number}.html" for number in numbers]
+    single = tmp_path / "one.html"
+    assert called("export", "--format", "html", ID, "-o", single).code == 0
+    whole = [each.attributes["id"] for each in parsed(single.read_bytes()).all("article")]
+    split = [
+        each.attributes["id"]
+        for number in numbers
+        for each in pages[f"{number}.html"].all("article")
+    ]
+    assert split == whole
+    for number in numbers:
+        page = pages[f"{number}.html"]
+        others = {f"{each}.html#s{each}" for each in numbers if each != number}
+        assert sidebar(page) == {"index.html", f"#s{number}", *others}
+        assert f"Segment {number}" in index.all("main")[0].text
+    assert all(path.stat().st_mode & 0o777 == 0o600 for path in folder.iterdir())
+    assert home.live.exists()
+
+
+@pytest.mark.usefixtures("home")
+def test_pages_go_to_a_new_folder_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ("export", "--format", "html", "--split", ID)
+    assert called(*words, "-q").code == 0
+    before = contents(tmp_path / ID)
+    ended = called(*words)
+    assert_one_sentence(ended, 77)
+    assert "already exists" in ended.err
+    assert contents(tmp_path / ID) == before
+
+
+@pytest.mark.usefixtures("home")
+def test_some_turns_become_several_pages_too(tmp_path: Path) -> None:
+    folder = tmp_path / "some"
+    words = ("export", "--format", "html", "--split", "--turns", "1:2", ID, "-o", folder)
+    assert called(*words).code == 0
+    assert {*contents(folder)} == {"index.html", "0.html"}
+
+
+@pytest.mark.usefixtures("home")
+def test_a_page_that_browsers_do_not_like_is_announced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("export", "--format", "html", ID, "-o")
+    assert "may not open" not in called(*words, tmp_path / "small.html").err
+    monkeypatch.setattr(export, "_LARGE", 1000)
+    said = called(*words, tmp_path / "large.html").err
+    assert "a browser may not open it. --split makes a page for each segment" in said
+    assert "may not open" not in called(*words, tmp_path / "part.html", "--turns", "2").err
