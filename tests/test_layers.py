@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import subprocess
 import sys
 from dataclasses import fields
@@ -272,6 +273,10 @@ def test_the_guard_lets_reading_through(code: str) -> None:
                 "msgspec",
             },
         ),
+        (
+            "import sys; sys.argv[1:] = []; import sessrotate.cli as c; c.main()",
+            {"rich", "sessrotate.doctor", "sessrotate.cli.list", "sessrotate.reading.search"},
+        ),
         ("import sessrotate.cli.split, sessrotate.cli.stitch", {"rich", "ijson", "ctypes"}),
         (
             "import sessrotate.segments.load, sessrotate.segments.split, sessrotate.reading.stitch",
@@ -279,7 +284,7 @@ def test_the_guard_lets_reading_through(code: str) -> None:
         ),
     ],
 )
-def test_nothing_is_loaded_before_it_is_needed(code: str, absent: set[str]) -> None:
+def test_nothing_is_loaded_before_it_is_needed(tmp_path: Path, code: str, absent: set[str]) -> None:
     # Every name must be one that there is: a module that was renamed is never loaded either.
     for name in absent:
         if name.startswith("sessrotate."):
@@ -288,7 +293,8 @@ def test_nothing_is_loaded_before_it_is_needed(code: str, absent: set[str]) -> N
     listing = f"import atexit, sys; atexit.register(lambda: print('|', *sys.modules))\n{code}"
     command = [sys.executable, "-c", listing]
     nothing = subprocess.DEVNULL
-    said = subprocess.run(command, stdin=nothing, capture_output=True, check=True)
+    env = os.environ | {"HOME": str(tmp_path)}
+    said = subprocess.run(command, stdin=nothing, capture_output=True, check=True, env=env)
     loaded = set(said.stdout.decode().partition("|")[2].split())
     assert "sessrotate" in loaded
     assert loaded & absent == set()

@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 
 from sessrotate import __version__
 from sessrotate.cli import streams
+from sessrotate.cli.help_page import COMPLETION
 from sessrotate.errors import INTERRUPTED
 
 if TYPE_CHECKING:
@@ -115,9 +116,11 @@ def run(arguments: Sequence[str]) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
     words = [*arguments] or _words_to_complete()
-    named = [name for name in COMMANDS if name in words[:1]]
+    named: Sequence[str] = [name for name in COMMANDS if name in words[:1]]
+    if not named and (arguments or COMPLETION in os.environ):
+        named = COMMANDS
     try:
-        return streams.guarded(lambda: build(named or COMMANDS)(arguments))
+        return streams.guarded(lambda: build(named)(arguments))
     except _Interrupted:
         return streams.failed("Interrupted.", INTERRUPTED)
 
