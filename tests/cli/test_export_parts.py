@@ -161,6 +161,22 @@ def test_pages_go_to_a_new_folder_only(tmp_path: Path, monkeypatch: pytest.Monke
     assert contents(tmp_path / ID) == before
 
 
+def test_of_pages_that_cannot_all_be_written_none_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = homes.home(tmp_path, monkeypatch, DATA)
+    home.rotate()
+    (home.archive / f"{ID}.2.jsonl").unlink()
+    folder = tmp_path / "pages"
+    ended = called("export", "--format", "html", "--split", ID, "-o", folder)
+    assert_one_sentence(ended, 74)
+    assert "Segment 2" in ended.err
+    assert not folder.exists()
+    words = ("export", "--format", "html", "--split", "--allow-gaps", ID, "-o", folder)
+    assert called(*words).code == 0
+    assert {*contents(folder)} == {"index.html", "0.html", "1.html", "2.html", "3.html"}
+
+
 @pytest.mark.usefixtures("home")
 def test_some_turns_become_several_pages_too(tmp_path: Path) -> None:
     folder = tmp_path / "some"

@@ -156,15 +156,29 @@ def _write(
     else:
         if os.path.lexists(target) and (not target.is_dir() or any(target.iterdir())):
             to_file.refuse(target)
-        with storage("write the output"):
-            fs.create_folder(target)
-        done = sum(
-            to_file.write(target / name, pieces, "Exporting", size, quiet=quiet)
-            for name, pieces in export.pages(session, scope)
-        )
+        done = _write_pages(target, export.pages(session, scope), size, quiet=quiet)
         where = str(target / "index.html")
     if not quiet:
         streams.message(f"Wrote {printable(where, 1000)} ({common.size(done)}).")
+
+
+def _write_pages(
+    folder: Path, pages: Iterator[tuple[str, Iterator[bytes]]], size: int, *, quiet: bool
+) -> int:
+    """Write pages to a new or an empty folder, all or none; return how many bytes that is."""
+    written, done, is_new = list[str](), 0, not folder.is_dir()
+    try:
+        with storage("write the output"):
+            fs.create_folder(folder)
+        for name, pieces in pages:
+            done += to_file.write(folder / name, pieces, "Exporting", size, quiet=quiet)
+            written.append(name)
+    except BaseException:
+        fs.remove_files(folder, written)
+        if is_new:
+            fs.remove_folder(folder)
+        raise
+    return done
 
 
 def _tell_copies(copies: Copies) -> None:
