@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -267,6 +267,22 @@ def test_what_stands_before_a_plain_compaction_of_a_large_file_is_gone_back_to_i
     # What stands behind the plain one is read.
     _, carried = plan(tmp_path, *rows[:3], message("e"), *rows[3:], message("d", "e"))
     assert [each["uuid"] for each in carried] == ["b", "e"]
+
+
+def test_the_archive_is_not_read_for_a_first_prompt_that_nothing_continues(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read() -> NoReturn:
+        raise AssertionError
+
+    monkeypatch.setattr(loading, "SMALL_FILE", 100)
+    path = tmp_path / "s.jsonl"
+    rows: list[Row | bytes] = [first(), message("b", "a"), listed("b"), message("c", "boundary")]
+    data = written(path, rows)
+    with Source(path) as source:
+        archived = loading.Archived(10_000, says=read, plain=read)
+        made = contract.plan(source, oracle.boundaries(data), len(data), archived, prefix=10)
+    assert ([entry.span.start for entry in made.carried][:1], made.refusals) == ([0], ())
 
 
 def test_a_row_that_a_last_prompt_names_from_before_the_cut_is_refused_where_it_is_loaded(

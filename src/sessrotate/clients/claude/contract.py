@@ -220,6 +220,10 @@ class Planner:
         """Where in the file the last plain compaction before the last one is, None if nowhere."""
         return max((start for start in self._earlier if not self._says_at(start)), default=None)
 
+    @cached_property
+    def _archived_plain(self) -> int:
+        return self._archived.plain()  # which reads the archive
+
     def _is_read(self, entry: Carried) -> bool:
         """Tell whether clients read a line of the whole file.
 
@@ -230,10 +234,10 @@ class Planner:
         if self._plain is not None:
             return entry.segment is None and entry.span.start >= self._plain
         if entry.segment is not None:
-            return entry.segment >= self._archived.plain()
+            return entry.segment >= self._archived_plain
         # The first prompt was carried along from segment 0.
         is_first = entry.reason == BEGINS and entry.span.start < self._prefix
-        return not (is_first and self._archived.plain())
+        return not (is_first and self._archived_plain)
 
     def _judged_orphans(self, search: Search) -> set[str]:
         """Return what only rows that a rotation has judged continue, and that is nowhere here."""
@@ -294,7 +298,7 @@ class Planner:
 
         Copies of rows from before the compaction do not count if no turn goes on from them.
         """
-        if loaded == "everything" or (loaded == "preserved" and self._is_read(began.line)):
+        if loaded == "everything":
             return False
         parents, copies = self._tail.parents, before.copies
         if copies and tail.is_told_apart(self._survey, self._behind, copies, set(), search.answers):
@@ -303,7 +307,9 @@ class Planner:
         is_newer = loading.goes_by_time(self._compaction.version) and self._tail.newest < time
         is_apart = tail.is_near(self._survey, self._behind, orphans, seconds(time))
         is_named = began.uuid is not None and began.uuid == self._tail.checkpoint
-        return began.uuid in parents or is_named or is_newer or not is_apart
+        may_be = began.uuid in parents or is_named or is_newer or not is_apart
+        # The archive is asked last, and of hardly any session.
+        return may_be and (loaded == "nothing" or not self._is_read(began.line))
 
     def _notices(self, loaded: Loaded, search: Search) -> Iterator[str]:
         """Yield why clients would load more of the shorter file than they do of the whole."""
