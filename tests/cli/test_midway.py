@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from sessrotate import fs
+from sessrotate.errors import StorageError
 from sessrotate.render.common import size
 from sessrotate.retention import archive_files
+from sessrotate.system.source import Source
 from support import command_line, homes
 from support.command_line import ID, called, row, write
 from support.homes import Home, snapshot
@@ -203,6 +205,24 @@ def test_what_is_beside_a_session_is_estimated_for_itself(home: Home) -> None:
     planned = called("archive", "-n", "--json", ID).document()["disk_bytes_gained"]
     gained = called("archive", "--json", ID).document()["disk_bytes_gained"]
     assert planned == pytest.approx(gained, rel=0.02, abs=20_000)
+
+
+def test_a_plan_does_with_what_beside_a_session_cannot_be_read(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beside(home).write_bytes(b"p" * 2_000_000)
+    itself = Source.itself
+
+    def refused(path: Path) -> Source:
+        if path.name == "x.txt":
+            raise StorageError("Cannot open it.")
+        return itself(path)
+
+    readable = called("archive", "-n", "--json", ID).document()["disk_bytes_gained"]
+    monkeypatch.setattr(Source, "itself", refused)
+    ended = called("archive", "-n", "--json", ID)
+    assert ended.code == 0
+    assert ended.document()["disk_bytes_gained"] == pytest.approx(readable - 2_000_000, abs=20_000)
 
 
 def test_verifying_all_on_a_full_disk_is_no_damage(

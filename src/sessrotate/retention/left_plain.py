@@ -74,8 +74,10 @@ def compressed(files: Mapping[Path, int]) -> dict[Path, int]:
     for number, path in enumerate(largest):
         if number and files[path] < _LARGE:
             break
-        with Source.itself(path) as source:
-            sampled[path] = min(files[path], estimate.compressed(source, [Span(0, source.size())]))
+        sampled[path] = files[path]  # one that cannot be read stays as it is
+        with suppress(SessrotateError, OSError), Source.itself(path) as source:
+            made = estimate.compressed(source, [Span(0, source.size())])
+            sampled[path] = min(files[path], made)
     share = sum(sampled.values()) / max(1, sum(files[path] for path in sampled))
     return {path: sampled.get(path, round(share * size)) for path, size in files.items()}
 
