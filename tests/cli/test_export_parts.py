@@ -116,6 +116,13 @@ def test_what_makes_no_sense_is_refused(arguments: list[str], said: str) -> None
     assert said in ended.err
 
 
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize("form", ["jsonl", "markdown"])
+def test_an_empty_part_is_said(form: str) -> None:
+    ended = called("export", "--format", form, "--turns", "999:", ID)
+    assert (ended.code, ended.err) == (0, f"sessrotate: Nothing of {ID} is in this part.\n")
+
+
 # ── several pages ────────────────────────────────────────────────────────────────────────────
 
 
@@ -123,7 +130,7 @@ def test_each_segment_has_a_page_and_an_index_leads_to_them(home: Home, tmp_path
     folder = tmp_path / "pages"
     ended = called("export", "--format", "html", "--split", ID, "-o", folder)
     assert (ended.code, ended.out) == (0, "")
-    assert ended.err.startswith(f"Wrote {folder / 'index.html'} (")
+    assert ended.err.startswith(f"Wrote the pages that {folder / 'index.html'} leads to (")
     numbers = range(len(oracle.bodies(DATA)))
     pages = {name: parsed(data) for name, data in contents(folder).items()}
     assert {*pages} == {"index.html", *(f"{number}.html" for number in numbers)}

@@ -167,6 +167,17 @@ def test_the_agents_of_a_branch_are_left_out_with_it(
             assert told == ["left", "kept", "nobodys"][not is_all :]
 
 
+def test_a_turn_has_the_same_number_in_lines_as_in_a_document(path: Path) -> None:
+    for number, name in enumerate(("first", "second", "third"), 1):
+        with open_session(path) as session:
+            lines = b"".join(jsonl.pieces(session, Scope(Part(Turns(number, number))))).decode()
+        assert f"{name} prompt" in lines
+        assert ("left prompt" in lines) is (number == 1)  # it stands behind the first
+        assert f"{name} prompt" in document(path, part=Part(Turns(number, number)))
+        words = ("read", path, "--history", "--format", "jsonl", "--turns", str(number))
+        assert called(*words).out == lines
+
+
 def test_a_part_has_the_agents_that_were_called_in_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -134,8 +134,7 @@ def command(
                 if is_folder or (split and path is None):
                     target /= file_name(session.id) + ("" if split else FORMATS[to])
                 _write(session, scope, to, target, split=split, quiet=quiet)
-            if to == "jsonl" or scope.before:
-                _tell_copies(scope.copies)
+            _tell_left_out(scope, session.id, to)
             scope = replace(scope, before=(*scope.before, session.id), copies=Copies())
 
 
@@ -152,14 +151,14 @@ def _write(
             with storage("write the output"):
                 fs.create_folder(target.parent)
         done = to_file.write(target, export.pieces(session, scope), "Exporting", size, quiet=quiet)
-        where = str(target)
+        where = printable(str(target), 1000)
     else:
         if os.path.lexists(target) and (not target.is_dir() or any(target.iterdir())):
             to_file.refuse(target)
         done = _write_pages(target, export.pages(session, scope), size, quiet=quiet)
-        where = str(target / "index.html")
+        where = f"the pages that {printable(str(target / 'index.html'), 1000)} leads to"
     if not quiet:
-        streams.message(f"Wrote {printable(where, 1000)} ({common.size(done)}).")
+        streams.message(f"Wrote {where} ({common.size(done)}).")
 
 
 def _write_pages(
@@ -181,9 +180,12 @@ def _write_pages(
     return done
 
 
-def _tell_copies(copies: Copies) -> None:
-    """Report how many copies were left out."""
-    if copies.left_out:
+def _tell_left_out(scope: Scope, session: str, to: str) -> None:
+    """Report that nothing was in a part, and how many copies were left out."""
+    copies = scope.copies
+    if scope.is_empty:
+        streams.warn(f"Nothing of {printable(session)} is in this part.")
+    if copies.left_out and (to == "jsonl" or scope.before):
         what = "copy of a record" if copies.left_out == 1 else "copies of records"
         streams.warn(
             f"Left out {copies.left_out:,} {what}, {copies.differing:,} of them with other bytes."

@@ -220,6 +220,8 @@ def _show(
         hidden[word] += 1
 
     within = Within(choice.part)
+    if choice.part.turns and not is_sent:
+        within = Within(choice.part, part.turns_of(session))
     items = select.chosen(
         records,
         session.view,

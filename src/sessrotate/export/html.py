@@ -21,7 +21,6 @@ from sessrotate.export.scope import Scope
 from sessrotate.reading import deduplicate
 from sessrotate.reading.deduplicate import Copies, Seen
 from sessrotate.reading.pair_tools import BranchEdge
-from sessrotate.reading.part import Within
 from sessrotate.render import common, html_text, phrases
 from sessrotate.render.html_head import asset, head
 from sessrotate.render.html_text import short
@@ -118,7 +117,7 @@ class _Document:
         records = self._scope.records(self._session)
         number = 0
         told = self.branches.told(_viewed(self._session, records))
-        for item in Within(self._scope.part).of(told):
+        for item in self._scope.within().of(told):
             number = number if isinstance(item, BranchEdge) else item[0].segment
             yield number, item
             del item

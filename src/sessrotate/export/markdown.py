@@ -24,7 +24,6 @@ from sessrotate.reading.pair_tools import (
     Utterance,
     paired,
 )
-from sessrotate.reading.part import Within
 from sessrotate.reading.select import Choice, chosen
 from sessrotate.render import common, phrases
 from sessrotate.render.costs import Costs
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from sessrotate.model import Boundary
     from sessrotate.parsing.records import Record
     from sessrotate.reading.pair_tools import Item, Viewed
+    from sessrotate.reading.part import Within
     from sessrotate.reading.session import Session
 
 _EXPORTED: Final = Choice(include=frozenset({"sidechains", "thinking", "tools"}))
@@ -51,7 +51,7 @@ def pieces(session: Session, scope: Scope | None = None) -> Iterator[bytes]:
     Of a part, those that were called in it. Raises as `history` does.
     """
     scope = scope or Scope()
-    branches, within = Branches(session, all_branches=scope.all_branches), Within(scope.part)
+    branches, within = Branches(session, all_branches=scope.all_branches), scope.within()
     called = set[str | None]()
     items = within.of(branches.told(_selected(session, scope.records(session))))
     items = calls_noted(items, called)

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Final
 
 from sessrotate.reading import start
 from sessrotate.reading.deduplicate import Copies, Seen, once
-from sessrotate.reading.part import ALL
+from sessrotate.reading.part import ALL, Within
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from sessrotate.parsing.records import Record
     from sessrotate.reading.part import Part
@@ -33,7 +33,7 @@ class Scope:
     """What is wanted: a `part`, counted from the record `at` a place on, if one is named.
 
     With `all_branches`, branches that were rewound too. `seen` are the records of the sessions
-    `before`, which are left out; `copies` counts what was left out.
+    `before`, which are left out; `copies` counts what was left out, and `looked` is for `is_empty`.
     """
 
     part: Part = ALL
@@ -42,6 +42,17 @@ class Scope:
     before: tuple[str, ...] = ()
     seen: Seen = field(default_factory=Seen)
     copies: Copies = field(default_factory=Copies)
+    looked: list[Within] = field(default_factory=list)
+
+    def within(self, counts: Callable[[Record], bool] = lambda _record: True) -> Within:
+        """Return what tells which items are in the part; `is_empty` asks it afterwards."""
+        self.looked.append(Within(self.part, counts))
+        return self.looked[-1]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was in the part when it was last written."""
+        return not self.is_all and bool(self.looked) and self.looked[-1].is_empty
 
     @property
     def is_all(self) -> bool:

@@ -18,10 +18,12 @@ from sessrotate.errors import WrongUsageError, printable
 from sessrotate.reading.pair_tools import BranchEdge
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from sessrotate.clients.view import View
+    from sessrotate.parsing.records import Record
     from sessrotate.reading.pair_tools import Viewed
+    from sessrotate.reading.session import Session
 
 _TURNS: Final = re.compile(r"(\d{1,9})?(:)?(\d{1,9})?", re.ASCII)
 
@@ -118,12 +120,16 @@ def of(turns_text: str | None, since: str | None, until: str | None) -> Part:
 class Within:
     """The items of a session that are in a part of it; `before` is how many prompts come earlier.
 
-    That is known when the first item has come.
+    That is known when the first item has come. `counts` tells whether a prompt begins a turn: one
+    of a branch that was rewound begins none, nor does a copy (`turns_of`).
     """
 
-    def __init__(self, part: Part) -> None:
+    def __init__(self, part: Part, counts: Callable[[Record], bool] = lambda _record: True) -> None:
         self._part: Final = part
+        self._counts: Final = counts
         self.before = 0
+        self.is_empty = True
+        """Whether nothing is in the part, as far as it has come."""
 
     def of(self, items: Iterable[T]) -> Iterator[T]:
         """Yield those in the part. Raises WrongUsageError, at the end, if a record is nowhere.
@@ -132,25 +138,27 @@ class Within:
         with the record before it.
         """
         if self._part.is_all:
-            yield from items
+            for item in items:
+                self.is_empty = False
+                yield item
+                del item
             return
         limits, number, is_in = _Limits(self._part), 0, False
         turns = self._part.turns or Turns()
-        is_begun = False
         for item in items:
             if isinstance(item, BranchEdge):
                 if is_in:
                     yield item
                 continue
-            view = item[1]
-            number += view is not None and is_prompt(view)
+            record, view = item
+            begins = view is not None and is_prompt(view) and self._counts(record)
+            number += begins
             if turns.last is not None and number > turns.last:
                 break
             is_in = limits.takes(view) and turns.first <= max(number, 1)
             if is_in:
-                if not is_begun:
-                    self.before = number - (view is not None and is_prompt(view))
-                    is_begun = True
+                if self.is_empty:
+                    self.before, self.is_empty = number - begins, False
                 yield item
             if limits.is_over:
                 break
@@ -184,8 +192,8 @@ class _Limits:
         for limit, is_met in ((self._since, self._is_begun), (self._until, self.is_over)):
             if isinstance(limit, str) and not is_met:
                 raise WrongUsageError(
-                    f"Record {limit} is not among those that were read: `read --history` and "
-                    "`export` read all."
+                    f"No record {limit} was met in what was looked at (`read --history` looks at "
+                    "all of a session), or only outside of the rest of the part."
                 )
 
 
@@ -196,3 +204,21 @@ def time_of(view: View) -> datetime | None:
     except ValueError:
         return None
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+def turns_of(session: Session) -> Callable[[Record], bool]:
+    """Return what tells whether a prompt of the history begins a turn, as they come in order.
+
+    None of a branch that was rewound does, nor a copy of an earlier one. The history is read once.
+    """
+    is_rewound, seen = session.reader.rewound(session), set[bytes]()
+
+    def counts(record: Record) -> bool:
+        key = session.key(record)
+        if is_rewound(record) or key in seen:
+            return False
+        if key is not None:
+            seen.add(key)
+        return True
+
+    return counts
