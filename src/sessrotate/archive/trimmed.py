@@ -82,7 +82,8 @@ def are_archived(live: Source, span: Span, place: Place, listed: Manifest) -> bo
         if not missing:
             break
         with suppress(SessrotateError, OSError), segment_set.opened(place.archive, file) as stream:
-            pieces = (bytes(data[:size]) for data, size in segment_set.content(stream, entry.codec))
+            content = segment_set.content(stream, entry.codec)
+            pieces = (memoryview(data)[:size] for data, size in content)
             missing.difference_update(_digest(line) for line, *_ in records.split(pieces))
     return not missing
 

@@ -264,9 +264,8 @@ class Planner:
             crossing = tail.crossing(self._survey, self._behind, before.copies)
         is_archived = any(entry.segment is not None for entry in search.found.values())
         is_lost = bool(crossing & before.continued) or is_archived
-        is_lost, unread = is_lost and not self._says_again(search), self._unread(search)
-        is_lost = is_lost if loaded == "nothing" else loaded == "preserved" and bool(unread)
-        if self._is_old and is_lost:
+        is_lost = loaded == "nothing" and is_lost and not self._says_again(search)
+        if self._is_old and (is_lost or (loaded == "preserved" and self._unread(search))):
             yield (
                 "A row after the last compaction continues one from before it, and clients from "
                 "2.1.80 on have lost that branch."
