@@ -9,9 +9,10 @@ import pytest
 
 from sessrotate.cli import export
 from support import command_line, homes, oracle
-from support.command_line import ID, assert_one_sentence, called, contents
+from support.command_line import ID, assert_one_sentence, boundary, called, contents, write
 from support.export.pages import Page, parsed
 from support.homes import Home
+from support.talks import answer, call, chained, prompt, result
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -108,12 +109,28 @@ def test_times_limit_a_part() -> None:
         (["--since", "soon"], "is not a time"),
         (["--at", "9:0"], "There is no segment 9"),
         (["--split"], "--split makes pages: pass --format html."),
+        (["--format", "html", "--split", "-o", "-"], "and standard output is none"),
+        (["--format", "html", "--split", "-o", "/dev/null"], "and /dev/null is none"),
     ],
 )
 def test_what_makes_no_sense_is_refused(arguments: list[str], said: str) -> None:
     ended = called("export", *arguments, ID)
     assert_one_sentence(ended, 2)
     assert said in ended.err
+
+
+@pytest.mark.parametrize("words", [["export"], ["read", "--history", "--format", "jsonl"]])
+def test_turns_that_are_counted_without_a_missing_segment_say_so(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = homes.home(tmp_path, monkeypatch, DATA)
+    home.rotate()
+    for number in (1, 2):
+        (home.archive / f"{ID}.{number}.jsonl").unlink()
+    said = "The turns are counted without what is missing."
+    ended = called(*words, ID, "--allow-gaps", "--turns", "2:")
+    assert (ended.code, ended.err.count(said)) == (0, 1)
+    assert said not in called(*words, ID, "--allow-gaps").err
 
 
 @pytest.mark.usefixtures("home")
@@ -154,6 +171,25 @@ def test_each_segment_has_a_page_and_an_index_leads_to_them(home: Home, tmp_path
         assert f"Segment {number}" in index.all("main")[0].text
     assert all(path.stat().st_mode & 0o777 == 0o600 for path in folder.iterdir())
     assert home.live.exists()
+
+
+def test_a_result_leads_to_its_call_on_whichever_page_it_is(tmp_path: Path) -> None:
+    use = call("Bash", "toolu_1", command="ls")
+    rows = [prompt(1, "go"), answer(2, use), boundary(3, logicalParentUuid=None)]
+    path = write(tmp_path / f"{ID}.jsonl", chained(*rows, result(4, "toolu_1", "a file")))
+    folder, single = tmp_path / "pages", tmp_path / "one.html"
+    assert called("export", "--format", "html", "--split", path, "-o", folder).code == 0
+    assert called("export", "--format", "html", path, "-o", single).code == 0
+    pages = {name: parsed(data) for name, data in contents(folder).items()}
+    used = next(each for each in pages["0.html"].all("article") if "ls" in each.text)
+    at = used.attributes["id"]
+
+    def leads(page: Page) -> list[str]:
+        found = page.all("a")
+        return [each.attributes["href"] for each in found if each.text == "Bash"]
+
+    assert leads(pages["1.html"]) == [f"0.html#{at}"]
+    assert leads(parsed(single.read_bytes())) == [f"#{at}"]
 
 
 @pytest.mark.usefixtures("home")

@@ -185,6 +185,17 @@ def test_a_session_in_use_is_no_part_of_what_tidying_frees(home: Home) -> None:
         assert "close its client first" in said
 
 
+def test_a_session_that_its_owner_restored_is_no_part_of_it_either(home: Home) -> None:
+    write(home.live.with_name(f"{LARGE}.jsonl"), DATA.replace(ID.encode(), LARGE.encode()))
+    assert called("archive", ID).code == 0
+    assert called("restore", ID).code == 0
+    said = called("report", "--all").out
+    assert "Rotating 1 session would free" in said
+    assert "1 session that you restored would free about" in said
+    assert "rotate it by name, as above" in said
+    assert f"sessrotate rotate {ID}" in said
+
+
 # ── a full disk ──────────────────────────────────────────────────────────────────────────────
 
 

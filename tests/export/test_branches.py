@@ -176,6 +176,18 @@ def test_a_turn_has_the_same_number_in_lines_as_in_a_document(path: Path) -> Non
         assert f"{name} prompt" in document(path, part=Part(Turns(number, number)))
         words = ("read", path, "--history", "--format", "jsonl", "--turns", str(number))
         assert called(*words).out == lines
+        found = document(path, part=Part(Turns(number, number)), all_branches=True)
+        assert f"## {number}. {name} prompt" in found
+        assert ("## left prompt" in found) is (number == 1)
+
+
+def test_a_rewound_prompt_and_a_copy_have_no_number_among_the_turns(tmp_path: Path) -> None:
+    path = write(tmp_path / f"{ID}.jsonl", DATA + prompt(12, "third prompt"))
+    read = called("read", path, "--history", "--format", "markdown").out
+    heads = ["1. first prompt", "left prompt", "2. second prompt", "3. third prompt"]
+    assert re.findall(r"(?m)^## (.*)$", read) == [*heads, "third prompt"]
+    every = document(path, all_branches=True)
+    assert re.findall(r"(?m)^## (.*)$", every) == heads
 
 
 def test_a_part_has_the_agents_that_were_called_in_it(

@@ -106,8 +106,8 @@ def command(
     """
     if all_branches and to == "jsonl":
         raise WrongUsageError("--format jsonl has all branches: leave --all-branches out.")
-    if split and to != "html":
-        raise WrongUsageError("--split makes pages: pass --format html.")
+    if split:
+        _check_split(to, output)
     path = None if output is None else Path(output)
     is_named_so = output is not None and output.endswith(tuple(filter(None, (os.sep, os.altsep))))
     is_folder = len(sessions) > 1 or is_named_so or (path is not None and path.is_dir())
@@ -122,7 +122,8 @@ def command(
     )
     # Each once, whatever it is called: the second would find the first one's file.
     for named in {path.resolve(): path for path in map(find.path_of, sessions)}.values():
-        with open_session(named, on_gap=streams.warn if allow_gaps else None) as session:
+        on_gap = streams.gaps(with_turns=turns is not None) if allow_gaps else None
+        with open_session(named, on_gap=on_gap) as session:
             for said in session.cuts:
                 streams.warn(said)
             if is_output:
@@ -136,6 +137,17 @@ def command(
                 _write(session, scope, to, target, split=split, quiet=quiet)
             _tell_left_out(scope, session.id, to)
             scope = replace(scope, before=(*scope.before, session.id), copies=Copies())
+
+
+def _check_split(to: str, output: str | None) -> None:
+    """Raise WrongUsageError if --split makes no sense with the other options."""
+    if to != "html":
+        raise WrongUsageError("--split makes pages: pass --format html.")
+    if output is None or Path(output).is_dir():
+        return
+    if output == "-" or os.path.lexists(output):
+        name = "standard output" if output == "-" else printable(output, 1000)
+        raise WrongUsageError(f"--split writes a folder, and {name} is none: name one with -o.")
 
 
 def _write(

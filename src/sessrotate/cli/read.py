@@ -125,7 +125,7 @@ def command(
         raise WrongUsageError("--at shows all that follows: leave out --history and --segment.")
     wanted = part.of(turns, since, until)
     choice = _choice(output, wanted, grep, include, brief=brief)
-    on_gap = streams.warn if allow_gaps else None
+    on_gap = streams.gaps(with_turns=turns is not None) if allow_gaps else None
     with open_session(session, on_gap=on_gap) as opened:
         is_agents = opened.client == claude.NAME and opened.path.name.startswith(claude.AGENT)
         if is_agents and choice.include is not None:  # all of it is a sidechain
@@ -220,7 +220,7 @@ def _show(
         hidden[word] += 1
 
     within = Within(choice.part)
-    if choice.part.turns and not is_sent:
+    if not is_sent and (choice.part.turns or output is Format.MARKDOWN):
         within = Within(choice.part, part.turns_of(session))
     items = select.chosen(
         records,

@@ -75,6 +75,20 @@ def warn(sentence: str | SessrotateError) -> None:
     message(f"sessrotate: {sentence}")
 
 
+def gaps(*, with_turns: bool) -> Callable[[str], None]:
+    """Return what names a segment that is left out; `with_turns`, also what that does to them."""
+    is_told = not with_turns
+
+    def tell(gap: str) -> None:
+        nonlocal is_told
+        warn(gap)
+        if not is_told:
+            warn("The turns are counted without what is missing.")
+            is_told = True
+
+    return tell
+
+
 def complain(text: str | None) -> None:
     """Write a warning on one line, if there is one."""
     if text is not None:

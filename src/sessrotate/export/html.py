@@ -117,7 +117,8 @@ class _Document:
         records = self._scope.records(self._session)
         number = 0
         told = self.branches.told(_viewed(self._session, records))
-        for item in self._scope.within().of(told):
+        within = self._scope.within(self._session, has_rewound=self._scope.all_branches)
+        for item in within.of(told):
             number = number if isinstance(item, BranchEdge) else item[0].segment
             yield number, item
             del item
@@ -133,6 +134,7 @@ class _Document:
         With `written`, it is one of several, and that is filled in.
         """
         scope = self._scope
+        self._renderer.page = "" if written is None else written.name
         yield self._opening(None if written is None else written.info.index)
         yield from (f'<p class="note">{short(note, 1000)}</p>\n' for note in scope.told())
         coming = deque(listed)

@@ -103,8 +103,10 @@ class Renderer:
 
     def __init__(self, prefix: str = "") -> None:
         self._prefix = prefix
-        self._calls: OrderedDict[str, tuple[str, str]] = OrderedDict()
+        self._calls: OrderedDict[str, tuple[str, str, str]] = OrderedDict()
         self._message: str | None = None
+        self.page = ""
+        """The file of the page that records go to now, where there are several."""
 
     def article(
         self, record: Record, view: View, boundary: Boundary | None, *, is_rewound: bool = False
@@ -159,7 +161,7 @@ class Renderer:
 
     def _call(self, call: ToolCall, where: _Where) -> str:
         if call.id:
-            self._calls[call.id] = call.name, where.anchor
+            self._calls[call.id] = call.name, self.page, where.anchor
             if len(self._calls) > _OPEN_CALLS:
                 self._calls.popitem(last=False)
         arguments = call.arguments if isinstance(call.arguments, dict) else {"": call.arguments}
@@ -169,7 +171,8 @@ class Renderer:
         return _fold("tool", hint, shown)
 
     def _result(self, result: ToolResult, where: _Where) -> str:
-        name, call = self._calls.pop(result.id, ("", ""))
+        name, page, call = self._calls.pop(result.id, ("", "", ""))
+        page = page if page != self.page else ""
         inner = [block for block in result.blocks if not isinstance(block, Image)]
         deeper = replace(where, is_result=True)
         body = "".join(self._block(block, deeper) for block in inner)
@@ -177,7 +180,7 @@ class Renderer:
         lines = sum(each.text.count("\n") + 1 for each in inner if isinstance(each, Text))
         hint = _spaced(
             f"<b>{'Error' if result.is_error else 'Result'}</b>",
-            f'<a href="#{call}">{short(name, 80)}</a>' if call else "",
+            f'<a href="{page}#{call}">{short(name, 80)}</a>' if call else "",
             _hint(_first_text(inner)),
             f"<i>{number(lines)} lines</i>" if lines > 1 else "",
         )

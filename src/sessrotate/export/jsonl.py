@@ -15,7 +15,6 @@ from sessrotate.clients.protocol import Quick
 from sessrotate.export.scope import Scope
 from sessrotate.parsing.records import Record, on_one_line
 from sessrotate.reading.deduplicate import Known
-from sessrotate.reading.part import turns_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,8 +71,7 @@ def _records(session: Session, scope: Scope) -> Iterator[bytes]:
     is_ended = True
     view = (lambda _record: None) if scope.part.is_all else session.view
     viewed = ((record, view(record)) for record in scope.records(session))
-    counts = turns_of(session) if scope.part.turns else lambda _record: True
-    for record, _ in scope.within(counts).of(viewed):
+    for record, _ in scope.within(session, has_rewound=True).of(viewed):
         if record.is_carried:  # what is new in it follows as records of its own
             continue
         if not is_ended:

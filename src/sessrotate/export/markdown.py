@@ -51,7 +51,8 @@ def pieces(session: Session, scope: Scope | None = None) -> Iterator[bytes]:
     Of a part, those that were called in it. Raises as `history` does.
     """
     scope = scope or Scope()
-    branches, within = Branches(session, all_branches=scope.all_branches), scope.within()
+    branches = Branches(session, all_branches=scope.all_branches)
+    within = scope.within(session, has_rewound=scope.all_branches, is_numbered=True)
     called = set[str | None]()
     items = within.of(branches.told(_selected(session, scope.records(session))))
     items = calls_noted(items, called)
@@ -84,7 +85,7 @@ def document(
 ) -> Iterator[bytes]:
     """Yield a document of these records, which have been selected already.
 
-    `within` knows how many prompts come before them. `notes` are said at the beginning.
+    `within` knows which prompts are turns, and how many come before. `notes` are said first.
     """
     segments = session.segments
     boundaries = {info.index: info.boundary for info in segments if info.boundary is not None}
@@ -130,9 +131,11 @@ def _body(
                 speaking = None
                 yield f"---\n\n**{inline(phrases.branch(part))}**\n"
             case Utterance() if _is_prompt(part):
-                number += 1
+                is_turn = within is None or within.is_turn(part.record)
+                number += is_turn
                 speaking = phrases.speaker(part.view), None
-                yield from _prompt(number + (0 if within is None else within.before), part)
+                before = 0 if within is None else within.before
+                yield from _prompt(number + before if is_turn else None, part)
             case _:
                 if is_new:
                     speaking = phrases.speaker(part.view), phrases.model(part.view)
@@ -156,10 +159,10 @@ def _is_prompt(part: Item | BranchEdge) -> bool:
     )
 
 
-def _prompt(number: int, part: Utterance) -> Iterator[str]:
+def _prompt(number: int | None, part: Utterance) -> Iterator[str]:
     words = as_typed(phrases.words(part.block))
     title = safe_text.clipped(words, _HEADING)
-    yield f"## {number}. {inline(title)}\n"
+    yield f"## {'' if number is None else f'{number}. '}{inline(title)}\n"
     if part.view.time:
         yield " · ".join(["**You**", *map(inline, phrases.details(part.view))]) + "\n"
     if words.strip() != title:

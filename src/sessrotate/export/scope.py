@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Final
 
 from sessrotate.reading import start
 from sessrotate.reading.deduplicate import Copies, Seen, once
-from sessrotate.reading.part import ALL, Within
+from sessrotate.reading.part import ALL, Within, turns_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from sessrotate.parsing.records import Record
     from sessrotate.reading.part import Part
@@ -44,10 +44,17 @@ class Scope:
     copies: Copies = field(default_factory=Copies)
     looked: list[Within] = field(default_factory=list)
 
-    def within(self, counts: Callable[[Record], bool] = lambda _record: True) -> Within:
-        """Return what tells which items are in the part; `is_empty` asks it afterwards."""
-        self.looked.append(Within(self.part, counts))
-        return self.looked[-1]
+    def within(self, session: Session, *, has_rewound: bool, is_numbered: bool = False) -> Within:
+        """Return what tells which items are in the part; `is_empty` asks it afterwards.
+
+        `has_rewound` is whether rewound branches are among them: their prompts are no turns. To
+        know them, the history is read once where turns matter, or the document `is_numbered`.
+        """
+        found = Within(self.part)
+        if has_rewound and (is_numbered or self.part.turns):
+            found = Within(self.part, turns_of(session))
+        self.looked.append(found)
+        return found
 
     @property
     def is_empty(self) -> bool:

@@ -127,9 +127,14 @@ class Within:
     def __init__(self, part: Part, counts: Callable[[Record], bool] = lambda _record: True) -> None:
         self._part: Final = part
         self._counts: Final = counts
+        self._uncounted: Final = set[tuple[int, int]]()
         self.before = 0
         self.is_empty = True
         """Whether nothing is in the part, as far as it has come."""
+
+    def is_turn(self, record: Record) -> bool:
+        """Tell whether a prompt that has come begins a turn."""
+        return (record.segment, record.offset) not in self._uncounted
 
     def of(self, items: Iterable[T]) -> Iterator[T]:
         """Yield those in the part. Raises WrongUsageError, at the end, if a record is nowhere.
@@ -138,10 +143,7 @@ class Within:
         with the record before it.
         """
         if self._part.is_all:
-            for item in items:
-                self.is_empty = False
-                yield item
-                del item
+            yield from self._all(items)
             return
         limits, number, is_in = _Limits(self._part), 0, False
         turns = self._part.turns or Turns()
@@ -151,7 +153,7 @@ class Within:
                     yield item
                 continue
             record, view = item
-            begins = view is not None and is_prompt(view) and self._counts(record)
+            begins = self._begins(record, view)
             number += begins
             if turns.last is not None and number > turns.last:
                 break
@@ -163,6 +165,22 @@ class Within:
             if limits.is_over:
                 break
         limits.check()
+
+    def _all(self, items: Iterable[T]) -> Iterator[T]:
+        for item in items:
+            self.is_empty = False
+            if not isinstance(item, BranchEdge):
+                self._begins(*item)
+            yield item
+            del item
+
+    def _begins(self, record: Record, view: View | None) -> bool:
+        if view is None or not is_prompt(view):
+            return False
+        counts = self._counts(record)
+        if not counts:
+            self._uncounted.add((record.segment, record.offset))
+        return counts
 
 
 class _Limits:

@@ -290,19 +290,26 @@ def _worth(report: MachineReport, canvas: Canvas) -> Iterator[str]:
         return freed, live, title, safe_text.line(each.command or "")
 
     yield from _largest(_WORTH, report.worth, cells, lambda each: each.would_free, canvas)
-    used = [each for each in report.worth if each.is_running]
+    restored = [each for each in report.worth if each.is_restored]
+    used = [each for each in report.worth if each.is_running and not each.is_restored]
+    tidied = [each for each in report.worth if not (each.is_running or each.is_restored)]
     yield ""
-    if many := len(report.worth) - len(used):
-        freed = size(sum(each.would_free for each in report.worth if not each.is_running))
-        yield f"Rotating {count(many, 'session')} would free about {freed} on disk. To do that:"
+    if tidied:
+        freed = size(sum(each.would_free for each in tidied))
+        many = count(len(tidied), "session")
+        yield f"Rotating {many} would free about {freed} on disk. To do that:"
         yield canvas.paint("bold", "  sessrotate tidy")
     if used:
         freed = size(sum(each.would_free for each in used))
         whose = "its client" if len(used) == 1 else "their clients"
-        more = f"{freed} more" if many else freed
+        more = f"{freed} more" if tidied else freed
         yield f"{count(len(used), 'session')} in use would free about {more}: close {whose} first."
-    if cramped := sum(each.room_missing > 0 for each in report.worth):
-        which = "it" if len(report.worth) == 1 else f"{cramped:,} of them"
+    if restored:
+        freed = size(sum(each.would_free for each in restored))
+        many, it = count(len(restored), "session"), "it" if len(restored) == 1 else "each"
+        yield f"{many} that you restored would free about {freed}: rotate {it} by name, as above."
+    if cramped := sum(each.room_missing > 0 for each in [*tidied, *used]):
+        which = "it" if len(tidied) + len(used) == 1 else f"{cramped:,} of them"
         yield f"The disk has no room for {which} now: `sessrotate tidy -n` says how much it lacks."
     if report.to_tidy:
         yield f"{_LEFT} frees about {_besides(report)} besides."

@@ -94,7 +94,8 @@ class SessionReport:
 
     `live_bytes` is the size of the file that the client reads, None if there is none. `folder` is
     the project, where the client ran; None if no record says. `is_running`: a client says that it
-    is running the session. `would_free` is about how many bytes of the disk a rotation would free
+    is running the session, `is_restored` that its owner brought it back, so that it is rotated by
+    its name only. `would_free` is about how many bytes of the disk a rotation would free
     (of a file outside of its client's folder, what stands before the last compaction), and `kept`
     the sentence that says why it would not, None if it would. `room_missing` is how many bytes more
     have to be free before. `to_tidy` is about how many bytes of the disk `tidy` frees besides: by
@@ -117,6 +118,7 @@ class SessionReport:
     contents: Contents | None = None
     room_missing: int = 0
     to_tidy: int = 0
+    is_restored: bool = False
 
     @property
     def bytes(self) -> int:

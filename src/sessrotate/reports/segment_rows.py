@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import clients
+from sessrotate.archive import restored
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.preview import EDGE
 from sessrotate.errors import DamagedError, StorageError
@@ -158,6 +159,7 @@ def _report(
         room_missing=lacks if kept is None else 0,
         command=shlex.join(["sessrotate", *words]) if kept is None else None,
         kept=kept,
+        is_restored=where is not None and restored.is_marked(where),
         growth=growth.spread(rows),
     )
 

@@ -26,7 +26,7 @@ _WORDS: Final = (
 CLASS: Final = rf"({_WORDS})( ({_WORDS}))*"
 
 SESSION: Final[dict[str, dict[str, str]]] = {
-    "a": {"href": rf"{ANCHOR}|\d+\.html"},  # the latter in the index of several pages
+    "a": {"href": rf"(\d+\.html)?{ANCHOR}|\d+\.html"},  # the latter in the index of several pages
     "article": {"class": CLASS, "id": r"(a\d+-)?\d+-\d+"},
     "b": {},
     "code": {},
