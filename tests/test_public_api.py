@@ -6,12 +6,12 @@ import ast
 import re
 import subprocess
 import sys
-from dataclasses import is_dataclass
 from importlib import resources
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from msgspec import Struct
 
 import sessrotate
 from sessrotate import model
@@ -132,9 +132,13 @@ def undocumented(name: str, source: str) -> list[str]:
     ]
 
 
+def is_value(named: object) -> bool:
+    return isinstance(named, type) and issubclass(named, Struct) and named is not Struct
+
+
 FIELDS = sorted(
-    {value for value in vars(model).values() if is_dataclass(value)}
-    | {value for name in sessrotate.__all__ if is_dataclass(value := getattr(sessrotate, name))},
+    {value for value in vars(model).values() if is_value(value)}
+    | {value for name in sessrotate.__all__ if is_value(value := getattr(sessrotate, name))},
     key=str,
 )
 

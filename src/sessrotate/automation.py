@@ -10,9 +10,10 @@ person is said.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
+
+from msgspec import Struct
 
 from sessrotate.errors import RefusedError, SessrotateError, WrongUsageError, printable, storage
 from sessrotate.hook import call, installation
@@ -38,8 +39,7 @@ SAVING: Final = next(
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """One thing that can be done by itself: its name, a question, and a line that explains it."""
 
     name: str
@@ -68,8 +68,7 @@ PARTS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Automation:
+class Automation(Struct, frozen=True):
     """What `setup` would change, or has changed; None for a part that is left as it is.
 
     `schedule` has no files where there is no scheduler.

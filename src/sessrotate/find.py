@@ -8,9 +8,10 @@ lists.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from sessrotate import clients
 from sessrotate.archive import copies, place, restored
@@ -73,8 +74,7 @@ def path_of(session: str) -> Path:
     raise WrongUsageError(_ambiguous(session, found))
 
 
-@dataclass(frozen=True, slots=True)
-class _Match:
+class _Match(Struct, frozen=True):
     """A file whose session's id begins as was asked for; a `copy` is one that no client lists."""
 
     path: Path
@@ -86,8 +86,7 @@ class _Match:
         return self.client.session_of(self.path.name)
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
+class _Seen(Struct, frozen=True):
     """What the edges of a file say, and its size in bytes.
 
     Of Claude Code's rows, `uuids` are in sight, and `follows` is the first of which one says that

@@ -7,8 +7,9 @@ trusted.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Final, Literal
+
+from msgspec import Struct
 
 Layout = Literal["numbered", "linked"]
 """How segments are named: by the session's id and a number, or by ids of their own."""
@@ -20,8 +21,7 @@ LAYOUTS: Final[tuple[Layout, ...]] = ("numbered", "linked")
 CODECS: Final[tuple[Codec, ...]] = ("plain", "zstd")
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Struct, frozen=True):
     """The bytes from `start` up to, but not including, `end`."""
 
     start: int
@@ -33,8 +33,7 @@ class Span:
         return self.end - self.start
 
 
-@dataclass(frozen=True, slots=True)
-class Boundary:
+class Boundary(Struct, frozen=True):
     """A compaction: the record with which a client reset the model's context.
 
     A field is None where the record has no usable value for it.
@@ -50,12 +49,11 @@ class Boundary:
     """Who asked for it, in the client's words: `auto` or `manual`."""
     pre_tokens: int | None = None
     """How many tokens the context had before."""
-    is_sidechain: bool = field(default=False, compare=False)
+    is_sidechain: bool = False
     """Whether it is an agent's: in the file of a session it resets nothing of the conversation."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scan:
+class Scan(Struct, frozen=True):
     """What one pass over a session file found.
 
     `end` is how many bytes of the file belong to the session, as it was when it was opened;
@@ -68,8 +66,7 @@ class Scan:
     opaque_lines: int
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(Struct, frozen=True):
     """The bytes from one boundary up to the next.
 
     `index` is the segment's number, 0 the oldest; `span` is where it stands in the source file, in
@@ -87,8 +84,7 @@ class Segment:
     is_cut: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class FileIdentity:
+class FileIdentity(Struct, frozen=True):
     """What tells whether a path still names the file that was read, unchanged.
 
     `inode` is the file's number on its `device`; `modified_ns` is when it last changed, in
@@ -105,8 +101,7 @@ class FileIdentity:
         return (self.device, self.inode) == (other.device, other.inode)
 
 
-@dataclass(frozen=True, slots=True)
-class SplitPlan:
+class SplitPlan(Struct, frozen=True):
     """A whole split, decided but not yet done; a dry run shows the same value.
 
     `source` is the file that it was made for, `session` the session's id, `client` who wrote it.
@@ -131,16 +126,14 @@ class SplitPlan:
         return self.segments[-1].span.end
 
 
-@dataclass(frozen=True, slots=True)
-class Pruned:
+class Pruned(Struct, frozen=True):
     """What is left of a segment that was pruned: `at` is when (ISO 8601, UTC), `rule` is why."""
 
     at: str
     rule: str
 
 
-@dataclass(frozen=True, slots=True)
-class SealedSegment:
+class SealedSegment(Struct, frozen=True):
     """A segment as it stands on the disk: the plan's segment, and what was written of it.
 
     `segment` says where it was in the source, `codec` how its file is stored. `digest` is that of

@@ -9,8 +9,9 @@ Rule: what cannot be read counts nothing here: `doctor` and `tidy` say what is w
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from sessrotate import units
 from sessrotate.archive import place, restored
@@ -35,8 +36,7 @@ _ROUNDED: Final = 1.0
 """Seconds by which the times of the log and of the journal may be cut."""
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
+class Status(Struct, frozen=True):
     """The figures: what is on the disk, what tidying would gain, and what is done by itself.
 
     `gain` is in bytes, of `worth` sessions; `failing` are the ids of those that it would fail for,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Final
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from sessrotate.archive import intent
 from sessrotate.archive.intent import NO_SWAP, OPERATIONS, Batch, Intent, Late, Mark, Swap

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
+from msgspec.structs import fields
 
 from sessrotate.archive import state
 from sessrotate.errors import SessrotateError

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import pytest
+from msgspec.structs import replace
 
 from sessrotate.archive import intent
 from sessrotate.archive.intent import Intent, Mark, Swap

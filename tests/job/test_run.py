@@ -6,12 +6,12 @@ import json
 import os
 import shutil
 import stat
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
+from msgspec.structs import replace
 
 from sessrotate.archive import place
 from sessrotate.errors import DamagedError, InUseError, RefusedError, StorageError

@@ -6,13 +6,13 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from sessrotate.clients.claude import view as claude_view
 from sessrotate.errors import WrongUsageError

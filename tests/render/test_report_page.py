@@ -6,7 +6,7 @@ import base64
 import hashlib
 import json
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from importlib import resources
 from typing import Any, Final
@@ -14,6 +14,7 @@ from typing import Any, Final
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from sessrotate.render import report as render_report
 from sessrotate.render import report_json, report_page

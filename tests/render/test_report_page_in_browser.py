@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 import pytest
+from msgspec.structs import replace
 
 from sessrotate.reports.model import MachineReport, SessionReport, UnreadSession
 from support import report_samples

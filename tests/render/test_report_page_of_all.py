@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from msgspec.structs import replace
 
 from sessrotate.render.common import size
 from sessrotate.reports.model import MachineReport, SessionReport, UnreadSession

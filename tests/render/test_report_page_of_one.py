@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import random
 import re
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
 import pytest
+from msgspec.structs import replace
 
 from sessrotate.render.common import size
 from sessrotate.reports.model import SessionReport, Share

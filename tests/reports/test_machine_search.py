@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from sessrotate.reading import search as reading_search
 from sessrotate.reading.search import Hit, Query, Searched

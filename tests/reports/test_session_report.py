@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 import generate_session
 from sessrotate.model import Codec

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import re
 import tracemalloc
-from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from sessrotate import open_session
 from sessrotate.clients.codex import client as codex

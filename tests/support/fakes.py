@@ -67,26 +67,25 @@ def _time(line: bytes) -> str | None:
     return found[1].decode() if found else None
 
 
-class Registered(Format):
+class Registered(Format, frozen=True):
     """A format whose objects are at hand."""
 
-    _at_hand: tuple[Client, Reader]
-
-    def __init__(self, client: Client, reader: Reader) -> None:
-        super().__init__(client.NAME, "", "")
-        object.__setattr__(self, "_at_hand", (client, reader))
+    at_hand: tuple[Client, Reader]
 
     def client(self) -> Client:
-        return self._at_hand[0]
+        return self.at_hand[0]
 
     def reader(self) -> Reader:
-        return self._at_hand[1]
+        return self.at_hand[1]
 
 
 def registered(patch: pytest.MonkeyPatch, client: Client, reader: Reader = opaque) -> None:
     """Have a client known, behind all others: a module of its own, and its name in `CLIENTS`."""
     module = f"{clients.__name__}.{client.NAME}"
     others = clients.formats() if client.NAME in clients.CLIENTS else ()
-    formats = *(each for each in others if each.name == client.NAME), Registered(client, reader)
+    formats = (
+        *(each for each in others if each.name == client.NAME),
+        Registered(client.NAME, "", "", (client, reader)),
+    )
     patch.setitem(sys.modules, module, SimpleNamespace(FORMATS=formats))
     patch.setattr(clients, "CLIENTS", tuple(dict.fromkeys((*clients.CLIENTS, client.NAME))))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, get_args
+
+from msgspec.structs import replace
 
 from sessrotate.clients.kinds import Kind
 from sessrotate.model import Boundary

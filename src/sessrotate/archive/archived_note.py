@@ -7,8 +7,9 @@ the first file moves and until the last is back.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any, Final, Literal
+
+from msgspec import Struct
 
 from sessrotate.errors import DamagedError
 from sessrotate.segments.header import is_count
@@ -28,8 +29,7 @@ MOST: Final = 50_000
 _LATEST_NS: Final = 1 << 62
 
 
-@dataclass(frozen=True, slots=True)
-class CompressedFile:
+class CompressedFile(Struct, frozen=True):
     """A file to be compressed: its path in the folder `archived`, and its size in bytes.
 
     `digest` is that of its plain bytes, None until the compressed file is complete.
@@ -40,8 +40,7 @@ class CompressedFile:
     digest: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(Struct, frozen=True):
     """Where a session stands, and since when (ISO 8601, UTC).
 
     `folders` are the paths of folders with compressed files, and when each was last changed

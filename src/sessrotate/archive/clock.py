@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,8 +29,7 @@ _LIMIT: Final = 2 * DAY
 """Seconds without a sign of time going by that are never too many, however short the grace is."""
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(Struct, frozen=True):
     """What is remembered of the clock; all times are its own, in seconds since 1970.
 
     `first` is since when it has run on steadily, `last` when it was seen last, `newest` the newest
@@ -41,8 +42,7 @@ class Seen:
     highest: float
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """What is to be remembered now, and why the clock is not believed: empty if it is."""
 
     seen: Seen

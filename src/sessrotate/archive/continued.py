@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 import stat
 from contextlib import suppress
-from dataclasses import dataclass
 from io import FileIO
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from sessrotate import names
 from sessrotate.archive import intent
@@ -100,8 +101,7 @@ def misfit(header: LiveHeader, live: Source) -> str | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
+class Cut(Struct, frozen=True):
     """Where a client cut a live file, and whether that is the compaction that it begins with.
 
     Then (`is_same`) no byte of the history is gone but settings that later ones replace.

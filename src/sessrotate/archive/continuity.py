@@ -7,8 +7,9 @@ way that loses least first.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
+
+from msgspec import Struct
 
 from sessrotate import names
 from sessrotate.archive import archived_file, continued
@@ -41,8 +42,7 @@ Kind = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Misfit:
+class Misfit(Struct, frozen=True):
     """What to say where a live file does not go on from its archive: what it is, and what helps.
 
     `{name}` is the live file and `{size}` its bytes, `{start}` the bytes of history before it;

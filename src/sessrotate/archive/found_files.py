@@ -6,8 +6,9 @@ Rule: what was read from them, and whether it may be used; all else that follows
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from sessrotate import fs, names
 from sessrotate.archive import archived_file, continued, intent
@@ -28,8 +29,7 @@ if TYPE_CHECKING:
     from sessrotate.segments.manifest import Manifest
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundFiles:
+class FoundFiles(Struct, frozen=True, kw_only=True):
     """What was found. Files that are there are open; `listing` is the archive's folder.
 
     Where the live file is gone (`is_gone`) and the pack is there whole, `live` is the pack: it is

@@ -6,8 +6,9 @@ it, so a byte that is found here is found by all of them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
 
 from sessrotate.model import Span
 
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
 Where = Literal["sealed", "pruned", "pack", "live", "late"]
 
 
-@dataclass(frozen=True, slots=True)
-class HistorySpan:
+class HistorySpan(Struct, frozen=True):
     """A part of the history: a sealed segment's body, or bytes of one of the other files.
 
     What was pruned has no bytes. `index` is the segment's, None for what is not one yet.

@@ -8,9 +8,10 @@ to go on from wherever a crash came.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final, Literal
+
+from msgspec import Struct
 
 from sessrotate import names
 from sessrotate.errors import DamagedError
@@ -38,8 +39,7 @@ _MAX_LINE: Final = 4096
 MAX_BYTES: Final = manifest.MAX_BYTES + _MAX_LINE
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(Struct, frozen=True):
     """A run of bytes, told by its length and digest."""
 
     size: int
@@ -60,16 +60,14 @@ class Mark:
         return cls(size, fingerprint.digest)
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(Struct, frozen=True):
     """Late bytes of the pack that are being appended to a live file of at least `floor` bytes."""
 
     span: Span
     floor: int
 
 
-@dataclass(frozen=True, slots=True)
-class Late:
+class Late(Struct, frozen=True):
     """Late lines that are kept in a file of their own, until they are put in their place.
 
     That is at offset `at` of the live file, behind the bytes of `edge`. `mark` tells their bytes;
@@ -82,8 +80,7 @@ class Late:
     end: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Swap:
+class Swap(Struct, frozen=True):
     """The replacement of a live file by another with the same tail.
 
     `old` and `new` are how either file begins, which is how they are told apart; of an insertion,
@@ -104,8 +101,7 @@ NO_SWAP: Final = Swap(Mark.of(b""), Mark.of(b""), 0, 0, Mark.of(b""))
 """Of an intent that no swap belongs to."""
 
 
-@dataclass(frozen=True, slots=True)
-class Intent:
+class Intent(Struct, frozen=True):
     """One rotation or restoration, or what is left of it: the insertion of late lines.
 
     A rotation seals the segments of `manifest` from number `first` on, which are in the pack

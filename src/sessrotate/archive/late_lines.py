@@ -10,8 +10,9 @@ came late to the old one; nothing tells those apart. Rows of the conversation ha
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from sessrotate.archive.intent import HEAD, Mark
 from sessrotate.model import Span
@@ -25,8 +26,7 @@ if TYPE_CHECKING:
 _PIECE: Final = 256 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Residue:
+class Residue(Struct, frozen=True):
     """Bytes at the end of the pack, and the offset of the live file where they belong."""
 
     span: Span

@@ -13,8 +13,10 @@ names it, which need not be the one that holds the projects.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sessrotate import names
 from sessrotate.archive import continued
@@ -56,8 +58,7 @@ _NO_NAMES: Final = {"", ".", ".."}
 """What a session may not be called: its archive would be another's folder."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """A session's live file and what belongs to it.
 
     `config` is the folder that holds those of projects and of archives, links followed.
@@ -67,16 +68,11 @@ class Place:
     project: str
     session: str
     live: Path
-    _archive: Path | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
     def archive(self) -> Path:
         """The folder of what is not live any more."""
-        if self._archive is None:  # once, and late: of ten thousand places, most are never asked
-            archive = self.config.joinpath(FOLDER, self.project, self.session)
-            object.__setattr__(self, "_archive", archive)
-            return archive
-        return self._archive
+        return self.config.joinpath(FOLDER, self.project, self.session)
 
     @property
     def registries(self) -> tuple[Path, ...]:

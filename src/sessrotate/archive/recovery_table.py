@@ -6,8 +6,9 @@ Rule: decided by what the files hold, never by a number or a time. The first row
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from sessrotate.archive.intent import Operation
@@ -55,8 +56,7 @@ SIGNS: Final[dict[Sign, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """What is decided where one of these operations was interrupted; None stands for anything."""
 
     operations: tuple[Operation, ...]

@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 import os
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sessrotate import names, units
 from sessrotate.archive import archived_file, continued, place
@@ -40,8 +42,7 @@ _LONGEST_NAME: Final = 255
 """Bytes that a file's name has at most."""
 
 
-@dataclass(frozen=True, slots=True)
-class Trashed:
+class Trashed(Struct, frozen=True):
     """The archive of a restored session in the trash: where it is, whose, and since when.
 
     `project` and `at` (ISO 8601, UTC) are None if its note cannot be read. Then nobody knows whose

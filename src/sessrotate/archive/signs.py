@@ -5,8 +5,9 @@ Rule: told by what the files hold and by which file a name has, never by a numbe
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from sessrotate import names
 from sessrotate.archive.late_lines import is_at

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from sessrotate.archive import (
@@ -48,8 +47,7 @@ _LOOKS: Final = 10
 _NO_RESIDUE: Final = Residue(Span(0, 0), 0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class State(FoundFiles):
+class State(FoundFiles, frozen=True, kw_only=True):
     """What was found, and what follows from it.
 
     * `match`, `drafted`, `sign`: what the table in `recovery_table` decides by.

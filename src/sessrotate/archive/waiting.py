@@ -12,8 +12,9 @@ from __future__ import annotations
 import json
 import os
 import stat
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from sessrotate import names
 from sessrotate.archive.intent import Batch, Mark
@@ -37,8 +38,7 @@ NOTE: Final = ".json"
 _LARGEST: Final = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(Struct, frozen=True):
     """What of a waiting file the live file has: the bytes of `mark`, from its beginning on.
 
     `since` is when it began to wait, and `modified` when it was last changed by then, in
@@ -51,8 +51,7 @@ class Note:
     batch: Batch | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(Struct, frozen=True):
     """A file that waits; `note` is None if there is none that can be read."""
 
     path: Path

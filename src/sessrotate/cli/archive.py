@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec.structs import replace
 
 from sessrotate import find, names
 from sessrotate.cli import streams

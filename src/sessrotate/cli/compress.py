@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Annotated
 
 import typer
+from msgspec.structs import replace
 
 from sessrotate.cli import archives, streams
 from sessrotate.cli.options import DryRun, Every, Json, ManySessions, Quiet, Wait, whole

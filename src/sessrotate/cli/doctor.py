@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 import typer
+from msgspec.structs import asdict
 
 from sessrotate import doctor
 from sessrotate.cli import streams

@@ -5,12 +5,12 @@ from __future__ import annotations
 import codecs
 import os
 import re
-from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
+from msgspec.structs import replace
 
 from sessrotate import find, fs, safe_text
 from sessrotate.cli import streams, to_file

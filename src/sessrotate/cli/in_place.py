@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import typer
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sessrotate import find, fs
 from sessrotate.cli import streams
@@ -25,8 +26,7 @@ if TYPE_CHECKING:
     from sessrotate.model import Codec
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(Struct, frozen=True):
     """The options of `rotate`, and of `split --in-place`.
 
     `is_every` is whether nobody named the sessions, `yes` whether nobody is asked.

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from enum import StrEnum
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
+from msgspec.structs import replace
 
 from sessrotate.cli import pager, streams
 from sessrotate.cli.options import (

@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sessrotate import find
 from sessrotate.archive import copies, restored
@@ -86,8 +87,7 @@ def command(
         _many([last_run.Undo(where, wanted) for where in places], how)
 
 
-@dataclass(frozen=True, slots=True)
-class _How:
+class _How(Struct, frozen=True):
     """The options; `touch` is what files are dated that the client would delete (since 1970)."""
 
     wait: float

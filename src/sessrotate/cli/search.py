@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import sys
 from contextlib import closing
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec import Struct, field
 
 from sessrotate import units
 from sessrotate.cli import streams
@@ -121,8 +121,7 @@ def _is_recent(entry: SessionInfo, begin: datetime | None) -> bool:
     return begin is None or max(entry.last_used, entry.modified) >= begin.timestamp()
 
 
-@dataclass(slots=True)
-class _Outcome:
+class _Outcome(Struct):
     """What there was besides hits, which is told on standard error."""
 
     quiet: bool

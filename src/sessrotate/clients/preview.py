@@ -6,8 +6,9 @@ not say.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
+
+from msgspec import Struct
 
 from sessrotate.clients.common import BOM
 from sessrotate.parsing import cut_line
@@ -31,8 +32,7 @@ TitleSource = Literal["custom", "ai", "last prompt", "summary", "first prompt", 
 Standing = Literal["session", "empty", "warm-up", "agent", "copy"]
 
 
-@dataclass(frozen=True, slots=True)
-class Title:
+class Title(Struct, frozen=True):
     """What a client calls a session: `text` on one line, empty if nothing was said in it.
 
     `source` says where it comes from: `custom` if the user chose it, `none` if there is none.
@@ -45,8 +45,7 @@ class Title:
         return self.text
 
 
-@dataclass(frozen=True, slots=True)
-class Continues:
+class Continues(Struct, frozen=True):
     """The session that another one continues, and how that is known.
 
     `session` is its id. `reason` is "says so" (the client recorded it), "same rows" (both files
@@ -60,8 +59,7 @@ class Continues:
     at: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Sight:
+class Sight(Struct, frozen=True):
     """What a session's first and last bytes say.
 
     `folder` is where the client ran, `branch` the git branch at the end (empty outside of git),
@@ -81,8 +79,7 @@ class Sight:
     origin: Continues | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Agent:
+class Agent(Struct, frozen=True):
     """The transcript of an agent: its `id`, its file's `path`, and the file's size in `bytes`.
 
     `call` is the id of the tool call that started it, None where nothing tells. `asked` is the

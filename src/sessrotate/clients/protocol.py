@@ -8,9 +8,10 @@ specimens of the tests.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Reversible
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
     from sessrotate.parsing.records import Line, Record
 
 
-@dataclass(frozen=True, slots=True)
-class Format:
+class Format(Struct, frozen=True):
     """A format of a client: the client's name, and the modules that are its two objects."""
 
     name: str

@@ -5,29 +5,27 @@ Rule: data, never markup. Texts are as the client wrote them; whoever shows them
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from msgspec import Struct
 
 Kind = Literal["user", "assistant", "system", "attachment", "other"]
 """Who speaks; `other` is a record outside the conversation (a title, a mode, file history)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(Struct, frozen=True):
     """`text` that was said."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Thinking:
+class Thinking(Struct, frozen=True):
     """What the model thought; `text` is empty if the client kept only a signature of it."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCall:
+class ToolCall(Struct, frozen=True):
     """A call of a tool by `name`. `arguments` is JSON, mostly an object; `id` is the call's."""
 
     id: str
@@ -35,8 +33,7 @@ class ToolCall:
     arguments: Any
 
 
-@dataclass(frozen=True, slots=True)
-class ToolResult:
+class ToolResult(Struct, frozen=True):
     """What a tool returned: its `blocks`, for the call with this `id`; `is_error` if it failed.
 
     `tool` is its name, empty where only the call has it.
@@ -48,8 +45,7 @@ class ToolResult:
     tool: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Image:
+class Image(Struct, frozen=True):
     """A picture or document of a `media_type`: base64 `data` or an `address`, one of them empty."""
 
     media_type: str
@@ -57,8 +53,7 @@ class Image:
     address: str
 
 
-@dataclass(frozen=True, slots=True)
-class Unknown:
+class Unknown(Struct, frozen=True):
     """A block of a `type` that sessrotate does not know; its JSON `value`."""
 
     type: str
@@ -68,8 +63,7 @@ class Unknown:
 Block = Text | Thinking | ToolCall | ToolResult | Image | Unknown
 
 
-@dataclass(frozen=True, slots=True)
-class Tokens:
+class Tokens(Struct, frozen=True):
     """What an answer cost, in tokens.
 
     `sent` were sent anew, `cached` were read from the provider's cache, `stored` were written to
@@ -82,8 +76,7 @@ class Tokens:
     received: int
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(Struct, frozen=True):
     """What one record says. A field is None where the record does not tell."""
 
     kind: Kind

@@ -13,8 +13,9 @@ from __future__ import annotations
 import os
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from sessrotate import names
 from sessrotate.archive import (
@@ -54,8 +55,7 @@ if TYPE_CHECKING:
 __all__ = ["Finding", "Setting", "findings", "settings"]
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """Something to deal with: where it is, its kind in one word, and a sentence for a person.
 
     Kinds: interrupted (an unfinished rotation, restoration, prune, compression or archiving),

@@ -6,8 +6,9 @@ Rule: only counts, and nothing here fails: what cannot be read is unknown. Only 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from sessrotate.archive import place, restored
 from sessrotate.clients.claude import cleanup
@@ -27,8 +28,7 @@ _NAMED: Final = 5
 """Sessions that are named of those that the client will delete."""
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """One fact about where things are, for a person who wonders why nothing is found."""
 
     name: str

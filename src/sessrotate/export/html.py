@@ -7,10 +7,12 @@ own security policy allows only the script and the style of `assets`, by their h
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sessrotate.clients.prompts import as_typed, is_prompt
 from sessrotate.clients.view import Text, ToolCall
@@ -73,8 +75,7 @@ def pages(session: Session, scope: Scope | None = None) -> Iterator[tuple[str, I
 _NO_MORE: Final = (-1, iter(()))
 
 
-@dataclass(slots=True)
-class _Written:
+class _Written(Struct):
     """What the index says of a page: its segment, and what is on it."""
 
     info: SegmentInfo

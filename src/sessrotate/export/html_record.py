@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sessrotate.clients.prompts import as_typed, is_of_client, is_prompt, is_typed
 from sessrotate.clients.view import Image, Text, Thinking, ToolCall, ToolResult, Unknown
@@ -85,8 +87,7 @@ def compaction(boundary: Boundary | None) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Where:
+class _Where(Struct, frozen=True):
     """Where a block stands: in a record of which role and address, and whether in a result."""
 
     role: str

@@ -6,9 +6,10 @@ there, if the two are named together.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from datetime import UTC
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
 
 from sessrotate.reading import start
 from sessrotate.reading.deduplicate import Copies, Seen, once
@@ -28,8 +29,7 @@ _NAMED: Final = 3
 """Sessions that are named, where a document leaves out what others have."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(Struct, frozen=True):
     """What is wanted: a `part`, counted from the record `at` a place on, if one is named.
 
     With `all_branches`, branches that were rewound too. `seen` are the records of the sessions

@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import json
 import shlex
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from sessrotate import units
 from sessrotate.errors import RefusedError
@@ -49,8 +50,7 @@ _QUIETLY: Final = " 2>/dev/null || true"
 """A program that is gone, or half uninstalled, cannot see to it itself that the client goes on."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Ours:
+class _Ours(Struct, frozen=True):
     """An entry of ours: its number in its lists, and where its command is in the text."""
 
     entries: Box
@@ -60,8 +60,7 @@ class _Ours:
     command: Value
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
+class _Found(Struct, frozen=True):
     """The objects and the list that lead to our entries of an event, as far as they exist."""
 
     top: Box

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
 
 from sessrotate.archive import state
 from sessrotate.clients.claude import client as claude
@@ -41,8 +42,7 @@ _REPEATING: Final = ((2, 1, 112), (2, 1, 160))
 """Versions, from one to before another, that forget at a compaction which rows are on the disk."""
 
 
-@dataclass(frozen=True, slots=True)
-class Announced:
+class Announced(Struct, frozen=True):
     """The live file as it was when the client called: `size` in bytes."""
 
     device: int
@@ -50,8 +50,7 @@ class Announced:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class Compacted:
+class Compacted(Struct, frozen=True):
     """A compaction on the disk: what started it, and the client that wrote it."""
 
     trigger: str | None
@@ -89,8 +88,7 @@ def awaited(where: Place, before: Announced, patience: float = PATIENCE) -> Comp
         time.sleep(_PAUSE)
 
 
-@dataclass(slots=True)
-class _Watch:
+class _Watch(Struct):
     """What has been seen of a session's live file: up to `at`, of the file `seen` with its size.
 
     `known` are the boundaries that were there before; `found` is the new one, if only its summary

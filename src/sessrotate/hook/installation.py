@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 import shutil
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from sessrotate import fs
 from sessrotate.clients.claude import client as claude
@@ -28,8 +29,7 @@ _BACKUP: Final = ".bak-sessrotate"
 """The end of the backup's name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """What a settings file holds before and after; None for no file.
 
     `target` is the file itself if `path` is a link. `backup` is where `before` is copied to.
@@ -47,8 +47,7 @@ class Change:
         return self.before == self.after
 
 
-@dataclass(frozen=True, slots=True)
-class Installed:
+class Installed(Struct, frozen=True):
     """Our hooks in the settings: their command lines.
 
     `lacking` are the events that none of them is for, where there are some.

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from sessrotate import find, fs
 from sessrotate.archive import own, place
@@ -28,8 +29,7 @@ _LONGEST: Final = 1000
 """Characters of a message that are kept."""
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(Struct, frozen=True):
     """A rotation that began at a time (ISO 8601) and failed; or did not end, if `error` is None.
 
     `inode` is the live file's: if it has another one now, it was rotated in another way.

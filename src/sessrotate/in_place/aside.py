@@ -7,8 +7,9 @@ is one that two programs wrote at the same moment: `doctor` names it until a per
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from sessrotate import fs, names
 from sessrotate.archive import own
@@ -35,8 +36,7 @@ def put_aside(place: Place) -> Path | None:
     return folder / f"{place.session}.{number}"
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """An archive that is to be put aside: how many bytes it has, and whether the session is in it.
 
     `is_gone`: there is no live file, so that what the archive has of it is all there is.

@@ -6,8 +6,9 @@ restored it, and a copy of another's live file.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from sessrotate.archive import copies, place
 from sessrotate.clients.claude import client as claude

@@ -7,8 +7,9 @@ moved from one to the other is no gain; that the archive is compressed is.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from sessrotate import fs
 from sessrotate.archive import place
@@ -41,8 +42,7 @@ _LISTED: Final = 450
 """Bytes of a segment's line in the manifest, about."""
 
 
-@dataclass(frozen=True, slots=True)
-class Forecast:
+class Forecast(Struct, frozen=True):
     """What a plan says of the disk, in bytes: what is moved or freed, and about what it gains.
 
     `need` is what has to be free before.
@@ -53,8 +53,7 @@ class Forecast:
     need: Need = NOTHING
 
 
-@dataclass(frozen=True, slots=True)
-class DiskUse:
+class DiskUse(Struct, frozen=True):
     """How many bytes of the disk a session takes before and after; in a plan, `after` is told.
 
     `is_estimated`: it is a plan.

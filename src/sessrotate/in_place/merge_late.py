@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from sessrotate import fs, names
 from sessrotate.archive import copies, late_file, state

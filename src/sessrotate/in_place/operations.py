@@ -7,8 +7,10 @@ with before anything new begins.
 from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sessrotate.archive import archived_file, copies, found_files, place, restored, state
 from sessrotate.errors import (
@@ -56,8 +58,7 @@ class RestoredError(RefusedError):
     """The owner restored the session: only a rotation by its name moves its history away again."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rotated:
+class Rotated(Struct, frozen=True):
     """What a rotation came to: its plan, what was recovered before, and how it went.
 
     `seconds` is how long a client would have had to wait, None if nothing was done: there was

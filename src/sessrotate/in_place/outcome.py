@@ -7,8 +7,9 @@ Rule: the failure of one session never stops the others. Only an interrupt does.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
 
 from sessrotate import errors
 from sessrotate.errors import InUseError, SessrotateError, storage
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
 Result = Literal["done", "planned", "nothing to do", "in use", "failed"]
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """What became of one session, or in a dry run what would; `where` is None for none of them.
 
     `freed` is how many bytes left the place that the command clears (the client's folder, the

@@ -11,9 +11,10 @@ go. Where it cannot be told for certain how files follow one another, all of the
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from sessrotate import fs
 from sessrotate.archive import late_lines, state, trimmed
@@ -39,8 +40,7 @@ if TYPE_CHECKING:
     from sessrotate.model import FileIdentity
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(Struct, frozen=True):
     """What was kept of a session, and how its live file goes on from it.
 
     `parts` are the kept files, the oldest first, and which bytes of each are history that those

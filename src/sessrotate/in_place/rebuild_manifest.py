@@ -9,10 +9,11 @@ again: nothing is pruned by it before its owner agrees.
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from sessrotate import fs, names
 from sessrotate.archive import clock_record, continuity

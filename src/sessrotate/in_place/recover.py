@@ -8,8 +8,10 @@ it holds the session's lock.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sessrotate import fs, names
 from sessrotate.archive import copies, recovery_table, state
@@ -47,8 +49,7 @@ _WHAT: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Recovery:
+class Recovery(Struct, frozen=True):
     """What is to be done, and how that is said before and after; empty where it is nothing.
 
     `kept` are the files that stay until a person removes them: two programs wrote at one moment.

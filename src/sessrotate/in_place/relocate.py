@@ -11,8 +11,9 @@ with none at all.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from sessrotate import names
 from sessrotate.archive import continued, own, place, restored
@@ -30,8 +31,7 @@ if TYPE_CHECKING:
     from sessrotate.archive.place import Place
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(Struct, frozen=True):
     """An archive that is to move: where it is, and where it belongs now."""
 
     old: Place

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from sessrotate import fs
 from sessrotate.archive import copies
@@ -39,8 +40,7 @@ if TYPE_CHECKING:
     from sessrotate.system.source import Source
 
 
-@dataclass(frozen=True, slots=True)
-class RestorePlan:
+class RestorePlan(Struct, frozen=True):
     """A whole restoration, decided and not yet done.
 
     `place` is the session's. `tail` is what the live file has, in bytes, None if it is gone; `free`

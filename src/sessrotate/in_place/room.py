@@ -6,8 +6,9 @@ Rule: only what failed for want of room is said anew; every other error goes thr
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from sessrotate import fs
 from sessrotate.errors import SessrotateError, StorageError, is_full
@@ -35,8 +36,7 @@ def is_cramped(error: BaseException | None) -> bool:
     return any(isinstance(each, NoRoomError) for each in (error, error and error.__cause__))
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
+class Need(Struct, frozen=True):
     """What a step takes of the disk before it frees any: about `size` bytes, for `what`."""
 
     size: int = 0

@@ -7,9 +7,10 @@ what speaks against it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from sessrotate import clients, fs
 from sessrotate.archive.intent import HEAD, Intent, Mark, Swap
@@ -41,8 +42,7 @@ _LATER: Final = "This usually resolves itself at the next compaction: try again 
 _ADOPT: Final = "--unsafe-adopt puts that archive aside and starts a new one."
 
 
-@dataclass(frozen=True, slots=True)
-class RotationPlan:
+class RotationPlan(Struct, frozen=True):
     """A whole rotation, decided and not yet done.
 
     `prefix` is how many bytes of the live file are no part of the history. `archived` are the

@@ -13,8 +13,9 @@ import errno
 import os
 import stat
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal
+
+from msgspec.structs import replace
 
 from sessrotate import fs, names
 from sessrotate.archive import signs, state

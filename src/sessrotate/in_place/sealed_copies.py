@@ -6,9 +6,10 @@ lose them. A compressed one was read back by then.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from sessrotate import fs, names
 from sessrotate.errors import DamagedError
@@ -35,8 +36,7 @@ _PLENTY: Final = 8 * _BATCH
 """Free bytes from which on batches may be larger than the largest segment."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sealing:
+class Sealing(Struct, frozen=True):
     """One sealing: the session as it was found, its intent, and what the archive will be."""
 
     found: State

@@ -15,8 +15,9 @@ import errno
 import os
 import time
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from sessrotate import fs, names
 from sessrotate.archive import intent as intents

@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 import time
 from contextlib import ExitStack
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from sessrotate import fs, names
 from sessrotate.archive import own, state, waiting

@@ -5,8 +5,9 @@ Rule: a plan counts what each step leaves to the next: less to move, and more of
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
 
 from sessrotate.archive import place
 from sessrotate.in_place import room
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
     from sessrotate.retention.prune import PrunePlan
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(Struct, frozen=True):
     """What somebody wants of a run: `only` these sessions, None for all; `need` bytes of the disk.
 
     Once that much is gained nothing more is done. None is as much as can be had.
@@ -34,8 +34,7 @@ class Scope:
 EVERYTHING: Final = Scope()
 
 
-@dataclass(slots=True)
-class Job:
+class Job(Struct):
     """What the steps of one run share; `now` is in seconds since 1970, `wait` in seconds.
 
     `doubt` is why the clock is not believed, so that nothing goes by age; empty if it is.

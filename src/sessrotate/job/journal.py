@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct, to_builtins
 
 from sessrotate import fs
 from sessrotate.archive import archived_file, state
@@ -46,8 +47,7 @@ _NAME: Final = re.compile(r"(\d{1,15})\.jsonl")
 _LONGEST: Final = 255
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(Struct, frozen=True):
     """Where a session stands, in numbers: if they differ, somebody changed it since.
 
     `segments` are those of its archive, and `pruned` how many of them have a tombstone; `archive`
@@ -64,8 +64,7 @@ class Standing:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """What a run did to one session.
 
     `segments` are the numbers of those that it archived or pruned; `then` is how it left the
@@ -79,8 +78,7 @@ class Entry:
     then: Standing | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """A run that changed something: which command, when (ISO 8601, UTC), and what it did."""
 
     command: str
@@ -153,7 +151,7 @@ class Journal:
             self.failure = error
 
     def _add(self, entry: Entry) -> None:
-        line = json.dumps(asdict(entry)).encode() + b"\n"
+        line = json.dumps(to_builtins(entry)).encode() + b"\n"
         with storage("write the journal"):
             if self._file is not None:
                 # Behind a line that was written in part, one of its own.
@@ -255,7 +253,7 @@ def _entry(told: dict[str, Any] | None) -> Entry | None:
 
 
 def _standing(told: object) -> Standing | None:
-    if not isinstance(told, dict) or told.keys() != set(Standing.__slots__):
+    if not isinstance(told, dict) or told.keys() != set(Standing.__struct_fields__):
         return None
     figures = [told[name] for name in ("segments", "pruned", "archive", "inode", "size")]
     if not all(map(is_count, figures)) or not isinstance(told["is_away"], bool):

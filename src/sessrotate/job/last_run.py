@@ -8,8 +8,9 @@ its ids are compared with those of sessions that are there, and never become a p
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from sessrotate.archive import archiveless, place
 from sessrotate.clients.claude import client as claude
@@ -33,8 +34,7 @@ STAYS: Final = {
 """What cannot, or need not, be undone, and what is said of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Undo:
+class Undo(Struct, frozen=True):
     """What is wanted of one session, and what is said besides; or that it is `left` alone."""
 
     where: Place | None

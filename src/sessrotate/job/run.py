@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import time
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sessrotate import __version__
 from sessrotate.archive import place
@@ -40,8 +42,7 @@ _MOST_FAILURES: Final = 20
 """Failures that a line of the log names at most."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stage:
+class Stage(Struct, frozen=True):
     """A step and what became of each session in it; no outcomes where the step is off."""
 
     step: Step
@@ -63,8 +64,7 @@ class Stage:
         return sum(each.gained for each in self.outcomes)
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """What a run did, or would do.
 
     `doubt` is why nothing goes by age in it: the clock is not believed. `unlogged` is why its line

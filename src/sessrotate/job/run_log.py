@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from sessrotate import fs
 from sessrotate.errors import StorageError, storage
@@ -23,8 +24,7 @@ MOST_LINES: Final = 1000
 MOST_BYTES: Final = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class LastRun:
+class LastRun(Struct, frozen=True):
     """When the newest run began (ISO 8601, UTC), its exit code, and the sessions that failed.
 
     `seconds` is how long it took.

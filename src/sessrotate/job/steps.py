@@ -12,9 +12,11 @@ it and returns its bytes; that gain is measured.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sessrotate.archive import archived_file, restored, state, waiting
 from sessrotate.errors import DamagedError, storage
@@ -43,8 +45,7 @@ if TYPE_CHECKING:
     Deed = Callable[[Job], Iterator[Outcome]]
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """One row: its name in settings and JSON, its verb before and after, when it is on, its deed.
 
     A number of sessions follows `would` and `done`.

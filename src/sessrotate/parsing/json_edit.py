@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from sessrotate.errors import RefusedError, printable
 
@@ -19,8 +20,7 @@ _DEFAULT_INDENT: Final = "  "
 _TOKEN: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+')
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(Struct, frozen=True):
     """A value of the document, where it stands: from its key, if it has one, to its end."""
 
     begin: int
@@ -29,8 +29,7 @@ class Value:
     key: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Box:
+class Box(Struct, frozen=True):
     """An object or array, and what is in it."""
 
     start: int

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from io import BytesIO
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from sessrotate.parsing.records import LONGEST, Record
 
@@ -54,8 +55,7 @@ _TO_STRUCTURE: Final = re.compile(_inside(_DEEPEST))
 """All strings and brackets that close in the buffer are passed at once."""
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(Struct, frozen=True):
     """A value: where in the text it begins, its bytes up to `LONGEST`, and how many it has.
 
     `is_ended` is False where the text ended in the middle of it.

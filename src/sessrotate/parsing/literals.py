@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 import string
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
+
+from msgspec import Struct
 
 _PLAIN: Final = frozenset(string.printable[:95]) - set('"\\/')
 """Characters that stand in JSON as themselves; a slash may be escaped, and some writers do."""
@@ -28,8 +29,7 @@ _CLASS: Final = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
 _ESCAPE: Final = b"\\u00"
 
 
-@dataclass(frozen=True, slots=True)
-class Sieve:
+class Sieve(Struct, frozen=True):
     """Says which lines may match; `wanted` are literals of which one must be there.
 
     A line may match as well if any character of these is escaped in it, or if it has any bytes of

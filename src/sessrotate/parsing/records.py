@@ -7,9 +7,10 @@ out as it went in. Memory is bounded: only the beginning of a line over `LONGEST
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from io import BytesIO
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -24,8 +25,7 @@ LONGEST: Final = 8 * 1024 * 1024
 _BREAK: Final = re.compile(rb"[ \t\r]*\n[ \t\r\n]*")
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(Struct, frozen=True):
     """One line of a session, or what its client's format has in the place of lines.
 
     `segment` is the segment's number and `offset` where in its body the line begins, in bytes;

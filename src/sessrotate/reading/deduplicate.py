@@ -13,10 +13,10 @@ another is less likely than 1 in 10**15.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import xxhash
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -36,8 +36,7 @@ _SIZE: Final = _KEPT - 2 + _MARK
 """Bytes kept of a record: all but the two that its bucket is known by."""
 
 
-@dataclass(slots=True)
-class Copies:
+class Copies(Struct):
     """How many copies of records were left out, and how many of these had other bytes."""
 
     left_out: int = 0

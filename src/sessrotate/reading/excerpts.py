@@ -7,8 +7,9 @@ begins.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     import re
@@ -27,8 +28,7 @@ _MARKED: Final = 100
 """Matches of one line that are told."""
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """A line of a text. `spans` are where it matches, from which character up to which.
 
     A line around one that matches has None. `is_cut` says whether it goes on before and behind.

@@ -11,8 +11,9 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from sessrotate import names
 from sessrotate.errors import WrongUsageError, printable, storage
@@ -28,8 +29,7 @@ if TYPE_CHECKING:
     """The names of a folder's files."""
 
 
-@dataclass(frozen=True, slots=True)
-class _ForeignHeader:
+class _ForeignHeader(Struct, frozen=True):
     """What a header line says: the session, the parent's name, the segment's number."""
 
     root: str

@@ -7,8 +7,9 @@ here, so that a path means the same session to all of them.
 from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from sessrotate import clients, names
 from sessrotate.archive import continued, copies, own, place, state
@@ -28,8 +29,7 @@ if TYPE_CHECKING:
     from sessrotate.clients.protocol import Client
 
 
-@dataclass(frozen=True, slots=True)
-class WholeFile:
+class WholeFile(Struct, frozen=True):
     """A session file that was never split, open for reading."""
 
     source: Source

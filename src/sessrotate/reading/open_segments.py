@@ -6,10 +6,12 @@ Rule: only reads, and a segment's file is opened when its bytes are asked for, n
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import DamagedError, storage
@@ -31,8 +33,7 @@ if TYPE_CHECKING:
 Standing = Literal["live", "sealed"]
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentInfo:
+class SegmentInfo(Struct, frozen=True):
     """What is known of one segment of a session without reading it.
 
     A segment is what stands between two compactions. `first_timestamp` and `last_timestamp` are the
@@ -54,8 +55,7 @@ class SegmentInfo:
     """How many lines it has, None where no manifest has counted them."""
 
 
-@dataclass(frozen=True, slots=True)
-class OpenSegment:
+class OpenSegment(Struct, frozen=True):
     """A segment of an open session. `problem` says why it cannot be read, None if it can."""
 
     info: SegmentInfo

@@ -6,8 +6,10 @@ longer than until the conversation goes on without it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, overload
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sessrotate.clients.view import ToolCall, ToolResult
 
@@ -24,8 +26,7 @@ HELD: Final = 256
 """How many calls without a result are held at most; clients start a few at a time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Utterance:
+class Utterance(Struct, frozen=True):
     """A block that was said, thought or shown: one that is no tool's."""
 
     record: Record
@@ -33,8 +34,7 @@ class Utterance:
     block: Text | Thinking | Image | Unknown
 
 
-@dataclass(frozen=True, slots=True)
-class ToolUse:
+class ToolUse(Struct, frozen=True):
     """A tool call and its result; one of them is None where it is missing or not near the other.
 
     `record` and `view` are those of the call, where there is one.
@@ -46,16 +46,14 @@ class ToolUse:
     result: ToolResult | None
 
 
-@dataclass(frozen=True, slots=True)
-class Compaction:
+class Compaction(Struct, frozen=True):
     """A place where the client compacted the session."""
 
     record: Record
     view: View
 
 
-@dataclass(frozen=True, slots=True)
-class UnreadableLine:
+class UnreadableLine(Struct, frozen=True):
     """A line of which nobody can tell what it says: it is no JSON, or over 8 MiB."""
 
     record: Record
@@ -65,8 +63,7 @@ Item = Utterance | ToolUse | Compaction | UnreadableLine
 """What is shown one after the other."""
 
 
-@dataclass(frozen=True, slots=True)
-class BranchEdge:
+class BranchEdge(Struct, frozen=True):
     """Where a branch that was rewound begins or ends, or where all of it was left out.
 
     `left_out` is how many records were; 0 if they are shown.

@@ -7,9 +7,10 @@ behind the last turn that is wanted.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, TypeVar
+
+from msgspec import Struct
 
 from sessrotate import units
 from sessrotate.clients.common import UUID
@@ -30,8 +31,7 @@ _TURNS: Final = re.compile(r"(\d{1,9})?(:)?(\d{1,9})?", re.ASCII)
 T = TypeVar("T", "Viewed", "Viewed | BranchEdge")
 
 
-@dataclass(frozen=True, slots=True)
-class Turns:
+class Turns(Struct, frozen=True):
     """The turns from number `first` to number `last`, both of them included; None is to the end.
 
     The first turn of what is read has number 1, and what stands before its prompt belongs to it.
@@ -47,8 +47,7 @@ class Turns:
         return f"turns {self.first:,} {end}"
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """What is wanted of a session: `turns`, and what was written from `since` to `until`.
 
     Those are moments or the uuids of records, and are themselves included.

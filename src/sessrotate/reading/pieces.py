@@ -7,8 +7,9 @@ meanwhile is not damaged: who reads is told to try again.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from sessrotate import names
 from sessrotate.archive import late_file, state

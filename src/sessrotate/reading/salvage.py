@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sessrotate import names
 from sessrotate.archive import continued, place
@@ -30,8 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@dataclass(frozen=True, slots=True)
-class Salvaged:
+class Salvaged(Struct, frozen=True):
     """What can be read of an archive that was put aside; segments that cannot say why."""
 
     folder: Path

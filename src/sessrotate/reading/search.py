@@ -11,12 +11,13 @@ may match.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from io import FileIO
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import xxhash
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sessrotate import clients
 from sessrotate.archive.state import State
@@ -49,8 +50,7 @@ if TYPE_CHECKING:
 ALL: Final = Window()
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(Struct, frozen=True):
     """What is looked for, and how.
 
     `is_raw` searches the lines as they are in the file, `around` is how many lines are shown before
@@ -65,8 +65,7 @@ class Query:
     since: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(Struct, frozen=True):
     """A record that matches, in a segment at an offset in bytes.
 
     `time` and `who` are those of its view. `include` is what `read --include` takes to show it;
@@ -85,15 +84,13 @@ class Hit:
     key: bytes | None
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Struct, frozen=True):
     """Why a part of the session could not be searched."""
 
     error: SessrotateError
 
 
-@dataclass(frozen=True, slots=True)
-class Searched:
+class Searched(Struct, frozen=True):
     """The end of a search: how many segments were pruned, and lines too long to be searched.
 
     `sealed` is how many bytes of the history were in segments when the session was opened.

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 import warnings
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sessrotate.clients.prompts import is_of_client, is_prompt
 from sessrotate.clients.protocol import Wording
@@ -41,8 +43,7 @@ _HIDDEN: Final[Mapping[str, Callable[[View], bool]]] = {
 """Which records a word of `INCLUDABLE` stands for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """What is to be shown.
 
     `part` is where it stands. `include` says which of `INCLUDABLE` to show; None shows every

@@ -8,9 +8,10 @@ unless the client's records repeat earlier ones.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from sessrotate.clients import opaque
 from sessrotate.errors import WrongUsageError, printable
@@ -24,8 +25,7 @@ if TYPE_CHECKING:
 _PLACE: Final = re.compile(r"(\d{1,9}):(\d{1,15})", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """The byte at `offset` of the body of a segment."""
 
     segment: int

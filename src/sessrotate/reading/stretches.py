@@ -7,9 +7,11 @@ looked for when somebody asks in which one a place is, and not before.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import DamagedError
@@ -28,8 +30,7 @@ if TYPE_CHECKING:
     Read = Callable[[], Iterable[bytes | memoryview]]
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(Struct, frozen=True):
     """The lines that begin in these bytes of a history; without an `end`, all from `begin` on."""
 
     begin: int = 0
@@ -40,8 +41,7 @@ class Window:
         return self.begin <= place and (self.end is None or place < self.end)
 
 
-@dataclass(frozen=True, slots=True)
-class Stretch:
+class Stretch(Struct, frozen=True):
     """Whole lines of a history: the `place` at which they begin, and what reads them.
 
     `index` is the segment's, None where they are not a sealed segment. `start` is where in the

@@ -6,8 +6,9 @@ loses whole columns, in a given order. Without a width, every column is there an
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
 
 from sessrotate.render.widths import padded, width
 
@@ -32,8 +33,7 @@ _EIGHTHS: Final = " ▏▎▍▌▋▊▉"
 _NARROWEST_BAR, _WIDEST_BAR = 8, 40
 
 
-@dataclass(frozen=True, slots=True)
-class Canvas:
+class Canvas(Struct, frozen=True):
     """What to draw on: a terminal's width (None for a pipe or file), with colours or without."""
 
     width: int | None = None
@@ -45,8 +45,7 @@ class Canvas:
         return f"\x1b[{code}m{text}\x1b[0m" if self.colour and code and text else text
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """The cells of a row, the length of its bar (`share`, from 0 to 1), and its `style`."""
 
     cells: tuple[str, ...]
@@ -54,8 +53,7 @@ class Row:
     style: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Columns:
+class Columns(Struct, frozen=True):
     """The columns of a table, by their titles.
 
     Those in `left` are text, the others numbers. Those in `expendable` are left out, in this order,

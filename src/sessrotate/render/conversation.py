@@ -7,7 +7,6 @@ only here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import safe_text
@@ -34,8 +33,7 @@ WIDEST: Final = 100
 _SPEAKING: Final = frozenset({"You", "Assistant", "Summary"})
 
 
-@dataclass(frozen=True, slots=True)
-class Style(Canvas):
+class Style(Canvas, frozen=True):
     """How lines are drawn.
 
     `width` is how many columns a line that may be cut takes at most (40 or more). `whole_tools`

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import textwrap
 from collections import defaultdict
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from sessrotate import safe_text
 from sessrotate.render import widths
@@ -60,8 +61,7 @@ _NOT_USED: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Look(Canvas):
+class Look(Canvas, frozen=True, kw_only=True):
     """How to draw the list: in how many columns, None for as many as it takes.
 
     `home` is the folder that is shown as `~`; `now` is in seconds since 1970. A terminal shows
@@ -72,8 +72,7 @@ class Look(Canvas):
     home: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Shown:
+class _Shown(Struct, frozen=True):
     """What cells depend on besides their own session."""
 
     look: Look
@@ -83,8 +82,7 @@ class _Shown:
     """Whether any session has more on the disk than its live file."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Column:
+class _Column(Struct, frozen=True):
     """A column: its cells, its style, and its rank; the highest rank is left out first.
 
     A column whose cells are all `empty` is left out anyway.

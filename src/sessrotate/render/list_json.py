@@ -5,8 +5,9 @@ Rule: the keys are a contract: new ones are added, none is changed. Sizes are in
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import asdict
 
 from sessrotate.render.common import json_rows
 from sessrotate.render.list import moment

@@ -5,10 +5,11 @@ Rule: a dry run and the run itself show the same plan.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from sessrotate.errors import printable
 from sessrotate.render import common
@@ -29,8 +30,7 @@ _MANY: Final = 40
 _EACH: Final = ("session", "#", "size", "last record", "", "why")
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(Struct, frozen=True):
     """What is about to happen: the plan, if there is a policy, and what the trash will free.
 
     `due` is in bytes of the disk, and `is_due` whether the trash has anything that goes for good;

@@ -7,8 +7,9 @@ harmless and cut to size. Without a terminal, rows are plain and complete.
 from __future__ import annotations
 
 import shlex
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeVar
+
+from msgspec.structs import replace
 
 from sessrotate import safe_text
 from sessrotate.in_place.gain import WORTH

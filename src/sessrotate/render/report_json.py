@@ -6,8 +6,9 @@ the records have them.
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import asdict
 
 from sessrotate import names
 from sessrotate.render import segment_table

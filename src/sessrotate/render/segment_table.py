@@ -5,8 +5,9 @@ Rule: both say the same of a segment, and text from a session is made harmless a
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import asdict
 
 from sessrotate import safe_text
 from sessrotate.render import columns

@@ -6,8 +6,9 @@ the client's and of ours. What a plan says is "about".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from sessrotate.errors import printable
 from sessrotate.render import common
@@ -43,8 +44,7 @@ _FOR_GOOD: Final = frozenset({"trash"})
 """Steps that nothing brings back."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tidied:
+class Tidied(Struct, frozen=True):
     """A plan, or what was done, and the disk around it, in bytes.
 
     `before` and `after` are what all sessions and archives take; `free` and `free_after` is what

@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 import stat
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sessrotate import names
 from sessrotate.archive import archived_file
@@ -29,8 +31,7 @@ if TYPE_CHECKING:
     from sessrotate.segments.manifest import Manifest
 
 
-@dataclass(frozen=True, slots=True)
-class ArchiveSummary:
+class ArchiveSummary(Struct, frozen=True):
     """What an archive holds. Sizes are bytes, times nanoseconds since 1970.
 
     `content_bytes` is the history that it holds, not compressed and without what was pruned, None

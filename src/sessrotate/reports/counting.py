@@ -9,10 +9,10 @@ unknown tool. After `TOOLS` names, all further tools count as other tools.
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import xxhash
+from msgspec import Struct, field
 
 from sessrotate.clients import kinds
 from sessrotate.clients.protocol import Quick
@@ -39,8 +39,7 @@ UNKNOWN_TOOL: Final = "unknown tool"
 OTHER_TOOLS: Final = "other tools"
 
 
-@dataclass(slots=True)
-class Counts:
+class Counts(Struct):
     """What was counted: of a segment, or of several together. The largest lines come first.
 
     Kinds and tools have their lines and bytes, in a list each.

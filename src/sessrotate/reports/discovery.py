@@ -8,9 +8,11 @@ transcript is no session: its size is added to its session's.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sessrotate import clients, names, units
 from sessrotate.archive import place, restored
@@ -40,8 +42,7 @@ WORTH_TWO: Final = 5_000
 """Sessions, of 0.2 ms each, that are worth a second process."""
 
 
-@dataclass(frozen=True, slots=True)
-class FoundSession:
+class FoundSession(Struct, frozen=True):
     """A session with what its first and last bytes say, and where its files are.
 
     `place` is None for the clients whose sessions are not rotated in place. `file` is the device

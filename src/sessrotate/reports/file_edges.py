@@ -9,8 +9,9 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from sessrotate.clients.claude import preview
 from sessrotate.clients.claude.loading import is_compacted
@@ -33,8 +34,7 @@ if TYPE_CHECKING:
 _FLAGS: Final = os.O_RDONLY | NO_WAIT | NO_LINK | BINARY
 
 
-@dataclass(frozen=True, slots=True)
-class Edges:
+class Edges(Struct, frozen=True):
     """The first and last `EDGE` bytes of a file; `head` is all of a file that is not longer.
 
     `size` is in bytes, `modified` in nanoseconds since 1970, and `file` the device and inode. Both

@@ -6,8 +6,9 @@ session that cannot be scanned stays as it is, and the reason is reported.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from sessrotate import clients
 from sessrotate.archive import restored

@@ -7,10 +7,11 @@ others are counted. A process has one session open at a time.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from sessrotate.archive import restored
 from sessrotate.errors import SessrotateError, StorageError
@@ -32,8 +33,7 @@ WORTH_TWO: Final = 1_000
 """Sessions, of more than 1 ms each, that are worth a second process."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Failure:
+class _Failure(Struct, frozen=True):
     """A session that could not be read, and why."""
 
     path: Path

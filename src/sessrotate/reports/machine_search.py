@@ -8,9 +8,11 @@ only what was not found before comes.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sessrotate.clients.claude import agents
 from sessrotate.clients.claude import client as claude
@@ -44,8 +46,7 @@ WORTH_TWO: Final = 48 * 1024 * 1024
 _WORKERS: Final = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(Struct, frozen=True):
     """What was made of a hit, by the process that found it."""
 
     what: str
@@ -57,8 +58,7 @@ Told = tuple["SessionInfo", Shown | Problem | Searched]
 """A session and what is found in it."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(Struct, frozen=True):
     """A window of the session with this number."""
 
     session: int

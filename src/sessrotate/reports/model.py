@@ -7,8 +7,9 @@ tools and folders) is kept as it is; whoever shows it makes it printable.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from sessrotate.clients.kinds import Kind
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
 SegmentState = Literal["live", "sealed", "absent"]
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
+class Share(Struct, frozen=True):
     """How many lines and bytes are of a kind, or of a tool."""
 
     name: str
@@ -26,16 +26,14 @@ class Share:
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Day:
+class Day(Struct, frozen=True):
     """How many bytes were written on a day (`2026-03-01`, UTC), or None if nothing says when."""
 
     day: str | None
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentRow:
+class SegmentRow(Struct, frozen=True):
     """One segment: where it lies in the history, in bytes, and what it holds.
 
     `lines` is None if the segment cannot be read. `boundary` is the compaction that opens it. An
@@ -59,8 +57,7 @@ class SegmentRow:
         return self.start + self.bytes
 
 
-@dataclass(frozen=True, slots=True)
-class LargeLine:
+class LargeLine(Struct, frozen=True):
     """One of the largest lines. `offset` is in the whole history, `within` in its segment."""
 
     session: str
@@ -72,8 +69,7 @@ class LargeLine:
     tool: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Contents:
+class Contents(Struct, frozen=True):
     """What the lines are; all of them were read for it.
 
     `kinds` has every kind that occurs, and `tools` the results of each tool (which add up to the
@@ -88,8 +84,7 @@ class Contents:
     largest: tuple[LargeLine, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SessionReport:
+class SessionReport(Struct, frozen=True):
     """The report of one session; sizes are bytes.
 
     `live_bytes` is the size of the file that the client reads, None if there is none. `folder` is
@@ -161,8 +156,7 @@ class SessionReport:
         return next((time for time in times if time), None)
 
 
-@dataclass(frozen=True, slots=True)
-class Total:
+class Total(Struct, frozen=True):
     """The sums over the sessions of a client or a project."""
 
     name: str
@@ -173,16 +167,14 @@ class Total:
     would_free: int
 
 
-@dataclass(frozen=True, slots=True)
-class UnreadSession:
+class UnreadSession(Struct, frozen=True):
     """A session that could not be read, and why, as a sentence."""
 
     path: str
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class MachineReport:
+class MachineReport(Struct, frozen=True):
     """The report of all sessions, largest first everywhere but in `growth` and `worth`.
 
     `worth` are the sessions that are worth rotating, those first where it frees most.

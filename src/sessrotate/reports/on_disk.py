@@ -7,8 +7,9 @@ Rule: only reads. What cannot be read counts nothing, and what belongs to no ses
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from sessrotate.clients.claude import client as claude
 from sessrotate.in_place import gain
@@ -18,8 +19,7 @@ if TYPE_CHECKING:
     from sessrotate.reports.session_info import SessionInfo
 
 
-@dataclass(frozen=True, slots=True)
-class OnDisk:
+class OnDisk(Struct, frozen=True):
     """What a client's sessions take: `bytes` of the disk, `archived` of them by archives and trash.
 
     `sessions` counts those that somebody used. `history` are the bytes of history in archives, as

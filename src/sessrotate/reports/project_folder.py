@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from sessrotate import names
 from sessrotate.archive import place
@@ -31,8 +33,7 @@ if TYPE_CHECKING:
 _INDEX: Final = "sessions-index.json"
 
 
-@dataclass(slots=True)
-class ProjectFolder:
+class ProjectFolder(Struct):
     """Ids of sessions with a live file, with a folder beside it, and with an archive.
 
     `agents` are the bytes of agents' transcripts by session, and those of the disk that they take;

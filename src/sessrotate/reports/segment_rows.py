@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import shlex
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sessrotate import clients
 from sessrotate.archive import restored
@@ -45,8 +47,7 @@ _NOT_LIVE: Final = "Nothing of it is in a client's folder."
 _NOT_NOW: Final = "An operation on it was interrupted; the next run of sessrotate finishes that."
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(Struct, frozen=True):
     """What is known of a session before its report: whether a client is in it, and its edges.
 
     `sight` is what the first and last bytes say, None of what is in no client's folder.

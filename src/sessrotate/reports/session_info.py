@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -22,8 +24,7 @@ SHORTEST: Final = 8
 """Characters of an id to show, if they are enough to tell the session from others."""
 
 
-@dataclass(frozen=True, slots=True)
-class SessionInfo:
+class SessionInfo(Struct, frozen=True):
     """What is known of a session without reading all of it.
 
     Sizes are in bytes. `started` and `ended` are the times of the first and last records, ISO 8601
@@ -91,8 +92,7 @@ class SessionInfo:
         return self.bytes if self.is_live else self.archived_disk_bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """Which sessions to list; None means any.
 
     `paths` are the absolute paths that `project` may mean, and `least` is in bytes. A session must

@@ -8,8 +8,9 @@ counted.
 from __future__ import annotations
 
 import shlex
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from sessrotate.archive import place, state
 from sessrotate.errors import DamagedError, StorageError, storage

@@ -11,11 +11,13 @@ from __future__ import annotations
 import os
 import stat
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sessrotate import fs, names
 from sessrotate.archive import archived_file, archived_note
@@ -50,8 +52,7 @@ _NEVER: Final = 1 << 62
 _ZST: Final = names.CODEC_SUFFIX["zstd"]
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """A file below a folder: its path there, and what the system says of it."""
 
     file: str

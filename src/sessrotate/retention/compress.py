@@ -9,10 +9,12 @@ file once that was read back and had the segment's digest.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import partial
 from threading import Event, Lock
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sessrotate import fs, names
 from sessrotate.archive import archived_file, state
@@ -46,8 +48,7 @@ _PLENTY: Final = 4 * replacing.BATCH
 """Free bytes below which each batch is one segment, so that its room is free for the next."""
 
 
-@dataclass(frozen=True, slots=True)
-class Compressed:
+class Compressed(Struct, frozen=True):
     """What was compressed of one archive: how many segments, and the bytes of their files.
 
     `gained` is how many bytes the disk has more by it, in a plan about how many. `problems` says of
@@ -62,8 +63,7 @@ class Compressed:
     problems: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Made:
+class _Made(Struct, frozen=True):
     """A segment's compressed draft, proved: its sizes before and after, in bytes."""
 
     entry: SealedSegment

@@ -5,8 +5,9 @@ Rule: a pin is an entry in the manifest; it moves and changes no segment.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from sessrotate.errors import WrongUsageError, printable
 from sessrotate.retention import transaction

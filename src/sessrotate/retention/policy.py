@@ -10,10 +10,11 @@ Days, weeks (from Monday) and months are in UTC, so that a policy decides the sa
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from sessrotate import units
 
@@ -28,8 +29,7 @@ DAY: Final = 86_400.0
 """Seconds."""
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(Struct, frozen=True):
     """What to keep and what to remove; None for a rule that is not given.
 
     Ages are in seconds: `keep_within` counts back from a session's newest sealed segment,
@@ -55,8 +55,7 @@ class Policy:
         return self.max_age is not None or self.max_size is not None
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Struct, frozen=True):
     """One sealed segment. `time` is when its last record was written, in seconds since 1970.
 
     `bytes` is the size of its file, and `disk` what that takes of the disk. `held` is why it must
@@ -76,8 +75,7 @@ class Candidate:
         return self.session, self.index
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """Whether a segment is kept, and why."""
 
     segment: Candidate

@@ -7,9 +7,11 @@ is in use, stays.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sessrotate import fs
 from sessrotate.archive import clock_record, state
@@ -43,8 +45,7 @@ if TYPE_CHECKING:
     from sessrotate.segments.segment_set import SegmentSet
 
 
-@dataclass(frozen=True, slots=True)
-class Holding:
+class Holding(Struct, frozen=True):
     """One archive as the plan saw it; `held` is why none of its segments may be removed.
 
     `is_unsettled`: an interrupted run left something to be settled.
@@ -62,8 +63,7 @@ class Holding:
         return f"{self.where.project}/{self.where.session}"
 
 
-@dataclass(frozen=True, slots=True)
-class PrunePlan:
+class PrunePlan(Struct, frozen=True):
     """What a policy removes, decided and not yet done; `now` is in seconds since 1970.
 
     `failures` are the archives that could not be read: nothing of them is removed.

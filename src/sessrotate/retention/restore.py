@@ -13,8 +13,10 @@ from __future__ import annotations
 import os
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sessrotate import fs
 from sessrotate.archive import archived_file, copies, place, restored, state
@@ -43,8 +45,7 @@ if TYPE_CHECKING:
     from sessrotate.segments.manifest import Manifest
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """What is to be brought back: what was put away, these pruned segments (None: all), the whole.
 
     Where the session is to be whole, all pruned segments come back.

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import stat
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sessrotate import fs, names
 from sessrotate.archive import state
@@ -37,8 +39,7 @@ REBUILT: Final = "its pins were lost with its manifest: to agree, pass --accept-
 """Why nothing of an archive is pruned or freed before its owner agrees."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unsettled:
+class Unsettled(Struct, frozen=True):
     """Files that an interrupted run left in the wrong place, by name.
 
     `buried` have a tombstone and are in the archive; `risen` have none and are in the trash;

@@ -8,8 +8,10 @@ never freed.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sessrotate import fs, names, units
 from sessrotate.archive import restored, state
@@ -32,8 +34,7 @@ _DRAFT: Final = names.RESTORED_NOTE + names.PARTIAL
 """What a crash or a full disk left of a note."""
 
 
-@dataclass(frozen=True, slots=True)
-class Due:
+class Due(Struct, frozen=True):
     """What can be freed of a session's trash now: `bytes` of files, and `disk` blocks of the disk.
 
     `files` are pruned segments, `restored` the archives of the session as it was before it was

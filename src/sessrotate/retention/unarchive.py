@@ -8,8 +8,9 @@ clients clean up files that belong to no live file (2.1.330).
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from sessrotate import fs, names
 from sessrotate.archive import archived_file
@@ -64,8 +65,7 @@ def unarchive(
     return size
 
 
-@dataclass(frozen=True, slots=True)
-class Away:
+class Away(Struct, frozen=True):
     """What was put away of a session, in bytes: all of it, and what of that is compressed.
 
     `packed` is what the compressed files take, and `unpacked` what they hold, for which there has

@@ -5,8 +5,9 @@ Rule: what it says of itself is said of the plan as of what was done by it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from sessrotate.errors import RefusedError, printable
 from sessrotate.in_place.outcome import Outcome
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
     from sessrotate.retention.unarchive import Away
 
 
-@dataclass(frozen=True, slots=True)
-class WayBack:
+class WayBack(Struct, frozen=True):
     """What brings a session back, decided and not yet done.
 
     * `retired`: the archive in the trash of restored sessions that the live file goes on from,

@@ -10,8 +10,9 @@ at a time; a large one has all cores to itself, so that memory stays the same.
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from sessrotate.errors import DamagedError, StorageError, printable
 from sessrotate.segments.segment_set import body

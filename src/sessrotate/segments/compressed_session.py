@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack
-from dataclasses import replace
 from io import FileIO
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from sessrotate import clients, fs, names
 from sessrotate.errors import InUseError, storage

@@ -9,10 +9,10 @@ that lost its manifest still proves itself complete.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeGuard
 
 import msgspec
+from msgspec import Struct
 
 from sessrotate import names
 from sessrotate.model import Layout  # noqa: TC001 - msgspec reads the annotations
@@ -35,8 +35,7 @@ FORMAT: Final = 1
 _PARENT_KEY: Final[dict[Layout, str]] = {"numbered": "parentFile", "linked": "parentSegment"}
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(Struct, frozen=True):
     """What a header line says.
 
     `parent` is the file name (numbered layout) or the id (linked) of the segment before, without

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from sessrotate import names
 from sessrotate.errors import DamagedError, NotASessionError, WrongUsageError, printable, storage
@@ -38,8 +39,7 @@ if TYPE_CHECKING:
     from sessrotate.segments.live_header import LiveHeader
 
 
-@dataclass(frozen=True, slots=True)
-class HeaderLine:
+class HeaderLine(Struct, frozen=True):
     """A file's first line if it looks like a header, and what it says if it is one of ours.
 
     `damage` is what keeps the file from being read.
@@ -133,8 +133,7 @@ def from_headers(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Claim:
+class _Claim(Struct, frozen=True):
     """What the headers of one set say together, and the file of each segment that is there."""
 
     folder: Path

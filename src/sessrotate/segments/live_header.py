@@ -9,10 +9,10 @@ file that a client rewrote is noticed and never read wrongly.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 
 from sessrotate import names
 from sessrotate.segments.header import MAX_LINE, Count, Digest
@@ -22,8 +22,7 @@ FORMAT: Final = 1
 TYPE: Final = "segment_header"
 
 
-@dataclass(frozen=True, slots=True)
-class LiveHeader:
+class LiveHeader(Struct, frozen=True):
     """What the header of a live file says.
 
     The live file is the newest segment, number `index` of session `root`, and its body begins at

@@ -8,11 +8,12 @@ but for tombstones no date of its own making, so that the same session always gi
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
 from io import BytesIO
 from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sessrotate import names
 from sessrotate.errors import DamagedError
@@ -32,8 +33,7 @@ _MAX_LINE: Final = 8 * 1024
 _END: Final = b"\n]}\n"
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
+class Manifest(Struct, frozen=True):
     """A complete set: its session, what it was cut from, and its segments in order.
 
     An archive goes on growing at its live file, so nothing says the digest of it all: None.

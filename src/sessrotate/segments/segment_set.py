@@ -7,10 +7,11 @@ pipe in place of a segment is damage.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
 from io import FileIO
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from sessrotate import clients
 from sessrotate.errors import DamagedError, StorageError, printable, storage
@@ -28,8 +29,7 @@ READ: Final = 256 * 1024
 """Bytes handed on at once."""
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentFile:
+class SegmentFile(Struct, frozen=True):
     """One segment as it must be. `file` is its name in the folder, None if it is missing there.
 
     `head` is its header line, byte for byte (empty for segment 0); `size` (bytes), `digest` and
@@ -57,8 +57,7 @@ READABLE: Final = frozenset({"leftover", "stray", "unproven", "cut"})
 """Kinds of problems that keep no segment from being read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Struct, frozen=True):
     """Something wrong with a set: its kind in one word, and a sentence for a person.
 
     Kinds: unfinished, manifest, missing, header, changed, and the `READABLE` ones, which keep no
@@ -72,8 +71,7 @@ class Problem:
     index: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentSet:
+class SegmentSet(Struct, frozen=True):
     """The segments of one session in one folder, in order, and what is wrong without reading on.
 
     `source_bytes` is the size of all bodies together, None for a set that another tool wrote.

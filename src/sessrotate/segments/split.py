@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 import stat
 from contextlib import contextmanager
-from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from sessrotate import clients, fs, names
 from sessrotate.errors import InUseError, RefusedError, StorageError, printable, storage

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
+
+from msgspec import Struct
 
 from sessrotate import platforms
 from sessrotate.errors import InUseError, printable
@@ -41,8 +42,7 @@ class Usable(Protocol):
         """The folders in which a client that runs it may have registered."""
 
 
-@dataclass(frozen=True, slots=True)
-class User:
+class User(Struct, frozen=True):
     """A process that uses the session, and how that is known, as part of a sentence.
 
     `unproved` is the file by which a client says that it does, if it may have ended.

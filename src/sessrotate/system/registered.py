@@ -15,9 +15,11 @@ import contextlib
 import errno
 import json
 import os
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sessrotate import platforms
 
@@ -43,8 +45,7 @@ _OF_A_CONTAINER: Final = {"overlay", "tmpfs", "aufs"}
 Verdict = Literal["runs", "unknown", "stale"]
 
 
-@dataclass(frozen=True, slots=True)
-class Registration:
+class Registration(Struct, frozen=True):
     """What a client left about itself.
 
     `session` is None if we may not read it. `started` is when it says it began, and `written` when
@@ -61,8 +62,7 @@ class Registration:
     folder: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(Struct, frozen=True):
     """What this system shows about a registration.
 
     `processes` are those with its number, here or in a container that is seen from here: whether

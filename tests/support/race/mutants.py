@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import fcntl
 import signal
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
 
 from sessrotate.archive import late_lines, state
 from sessrotate.archive.late_lines import Residue

@@ -9,10 +9,10 @@ Rule: what is expected is computed from bytes by the oracle, never by the code u
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
+from msgspec.structs import replace
 
 from sessrotate.archive import place, state
 from sessrotate.clients.claude import contract

@@ -15,9 +15,10 @@ from __future__ import annotations
 import json
 import os
 from contextlib import suppress
-from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
 
 from sessrotate.clients.claude.client import AGENT, SUFFIX
 from sessrotate.clients.claude.rows import Outcome, Shown, Started, origin_of, shown_of, started_of

@@ -11,8 +11,9 @@ with their results, which newer clients fetch by the answer's id (calls side by 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from sessrotate.clients.claude.carried_rows import FILE_HISTORY
 from sessrotate.clients.claude.rows import has_result, turn_of
@@ -42,8 +43,7 @@ BESIDE: Final = "part of an answer that stays, or a result of its tools"
 HISTORY_OF_KEPT: Final = "file history of a message that stays"
 
 
-@dataclass(frozen=True, slots=True)
-class Carried:
+class Carried(Struct, frozen=True):
     """A line from before the cut that goes along, without its newline, and why.
 
     `segment` is the number of the sealed segment that it stands in, None for the live file.

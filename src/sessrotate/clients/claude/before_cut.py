@@ -5,9 +5,10 @@ Rule: rows of the conversation are only looked at; of settings, the last of each
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from sys import getsizeof
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
 
 from sessrotate.clients.claude import tail
 from sessrotate.clients.claude.ancestry import HISTORY_OF_KEPT, PER_LINE, Carried
@@ -28,8 +29,7 @@ _TOLD: Final = 4 * 1024 * 1024
 """Bytes between two reports of progress."""
 
 
-@dataclass(slots=True)
-class Before:
+class Before(Struct):
     """What one pass over the lines before the cut finds."""
 
     tail: Tail

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from sessrotate.clients.claude.carried_rows import TRANSCRIPT
 from sessrotate.clients.claude.numbering import Numbering, digest
@@ -82,8 +83,7 @@ def _known_by(uuid: str) -> int:
     return int.from_bytes(digest(uuid), "big")
 
 
-@dataclass(frozen=True, slots=True)
-class _Compaction:
+class _Compaction(Struct, frozen=True):
     """A compaction: its place, what it goes on from, and the summary that preserved rows follow."""
 
     node: int

@@ -7,8 +7,9 @@ in none of them is always kept, as that client keeps what it does not know.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct, field
 
 if TYPE_CHECKING:
     from sessrotate.clients.claude.rows import Compaction, Name, Row
@@ -79,8 +80,7 @@ LAST_WINS: Final[dict[str, tuple[Part, ...]]] = {
 the type."""
 
 
-@dataclass(slots=True)
-class Needed:
+class Needed(Struct):
     """The rows from before a compaction that a resume needs, by uuid, as far as they are known yet.
 
     Of what the compaction preserved, `required` are needed (2.1.330 relinks all of them or none);

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeGuard
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sessrotate import platforms
 from sessrotate.clients.claude import opening
@@ -48,8 +50,7 @@ MANAGED: Final[dict[str, Path]] = {
 """Where an administrator's settings are (read in the code of 2.1.112)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cleanup:
+class Cleanup(Struct, frozen=True):
     """What the client does to old sessions of its own accord.
 
     `period` is after how many seconds without a change it deletes one; `paused` says why new
@@ -73,8 +74,7 @@ class Cleanup:
         return None if period is None else status.st_mtime + period
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """The client's settings, as far as they matter here: the administrator's come first."""
 
     managed: tuple[dict[str, Any], ...]

@@ -10,9 +10,10 @@ within minutes, is taken to continue another. 2.1.330 has rows for that too (`de
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from sessrotate.clients.preview import Continues
 
@@ -25,8 +26,7 @@ SOON: Final = timedelta(minutes=10)
 """How soon after the end of a session the next one begins, for it to be its continuation."""
 
 
-@dataclass(frozen=True, slots=True)
-class Neighbour:
+class Neighbour(Struct, frozen=True):
     """What is in sight of a session: its edges, and the uuids in them."""
 
     edges: Sight

@@ -10,9 +10,10 @@ request could differ, the plan says why and must not be carried out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from sessrotate.clients.claude import loading, tail
 from sessrotate.clients.claude.ancestry import (
@@ -42,8 +43,7 @@ _HEADER: Final = 1024
 """Bytes that a live file's header has at most, about."""
 
 
-@dataclass(frozen=True, slots=True)
-class LivePlan:
+class LivePlan(Struct, frozen=True):
     """The live tail of a session: everything from `cut` on, and what goes before it.
 
     With `refusals` it must not be carried out: a resume might not be the same. `hidden` is the

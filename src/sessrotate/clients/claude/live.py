@@ -8,8 +8,9 @@ nowhere is left out, as clients do.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from sessrotate.clients.claude import loading
 from sessrotate.clients.claude.carried_rows import Needed, preserved
@@ -24,8 +25,7 @@ if TYPE_CHECKING:
     """Gives the records of a segment, to be read as often as is needed."""
 
 
-@dataclass(slots=True)
-class Wanted:
+class Wanted(Struct):
     """What the newest segment needs of those before it.
 
     `answers` are the answers of the model that have rows in it, by their messages' ids.

@@ -17,8 +17,10 @@ does counts only where that client wrote the compaction.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sessrotate.parsing import json_line
 
@@ -49,8 +51,7 @@ _SAYS: Final[json_line.Shape] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Archived:
+class Archived(Struct, frozen=True):
     """What is archived of a session, and would be in the file if it had not been rotated.
 
     `size` is its bytes. `segments` gives the sealed segments and their numbers, the newest first;

@@ -11,8 +11,9 @@ stays is one small line, unchanged.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from sessrotate.clients.claude.ancestry import Carried, RefusedError
 from sessrotate.clients.claude.rows import shown_of
@@ -41,8 +42,7 @@ _SPARED: Final = frozenset(
 BEGINS: Final = "the session's beginning, by which clients list it and clean up"
 
 
-@dataclass(frozen=True, slots=True)
-class Opening:
+class Opening(Struct, frozen=True):
     """The line that stays, and the uuid and the time of its row, if that has them.
 
     `is_spared`: the clean-up spares the session by it.

@@ -6,8 +6,9 @@ are kept, never rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
 
 from sessrotate.clients.claude.carried_rows import TRANSCRIPT
 from sessrotate.clients.claude.rows import seconds
@@ -29,8 +30,7 @@ _NONE: Final = "00000000-0000-0000-0000-000000000000"
 """What a `last-prompt` names before anything was said (2.1.330)."""
 
 
-@dataclass(slots=True)
-class Tail:
+class Tail(Struct):
     """The rows from a boundary on."""
 
     uuids: set[str] = field(default_factory=set)

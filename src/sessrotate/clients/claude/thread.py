@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct, field
 
 from sessrotate.clients.claude.carried_rows import TRANSCRIPT
 from sessrotate.clients.claude.numbering import Numbering, digest
@@ -61,8 +62,7 @@ def conversation(
     yield from in_order(records, tree.order(with_agents=with_agents))
 
 
-@dataclass(slots=True)
-class _Tree:
+class _Tree(Struct):
     """Rows by node: a node is a uuid that a row has, or that another names as its parent."""
 
     nodes: Numbering = field(default_factory=Numbering)

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
 
 from sessrotate.clients.claude.rows import is_foreign, row_of, shown_of, titled_of
 from sessrotate.clients.common import text
@@ -124,8 +125,7 @@ def _without_reminders(said: str) -> str:
     return "".join((*parts, said[at:]))
 
 
-@dataclass(slots=True)
-class _Found:
+class _Found(Struct):
     """What was found so far; a later title of a kind replaces an earlier one."""
 
     session: str | None

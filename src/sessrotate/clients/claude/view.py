@@ -6,10 +6,9 @@ is shown as `Unknown` or left out, and a line that is not a row has no view.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
 from sessrotate.clients.claude.rows import shown_of
 from sessrotate.clients.common import count, text

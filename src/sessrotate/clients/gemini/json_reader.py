@@ -9,8 +9,9 @@ can be found in it. If `messages` is there twice, the last one counts, as in `JS
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from sessrotate.clients import opaque
 from sessrotate.clients.gemini import reader

@@ -12,10 +12,10 @@ too: it was said.
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import xxhash
+from msgspec.structs import replace
 
 from sessrotate.clients.common import text
 from sessrotate.clients.gemini.rows import NONE, id_at, row_of

@@ -6,8 +6,9 @@ Rule: every error names the file. An existing file is never overwritten.
 from __future__ import annotations
 
 import stat
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from sessrotate import fs
 from sessrotate.errors import RefusedError, WrongUsageError, printable, storage
@@ -23,8 +24,7 @@ _LARGEST: Final = 64 * 1024
 """Bytes that a settings file may have; the commented one has less than 4,000."""
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(Struct, frozen=True):
     """The settings in force, and the file they come from, if it exists."""
 
     path: Path

@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 import math
 import textwrap
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from sessrotate import units
 
@@ -25,8 +26,7 @@ if TYPE_CHECKING:
     """As it is written in the file."""
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(Struct, frozen=True):
     """What a setting can be, in words and as a parser, which returns None for an invalid value.
 
     If it `may_be_off`, `false` turns it off.
@@ -65,8 +65,7 @@ FLAG: Final = Kind(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(Struct, frozen=True):
     """One setting. `default` and `example` are as in the file; a `default` of False means off.
 
     `means` is a sentence or two for the file and the documentation.

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sessrotate.errors import WrongUsageError, printable
 from sessrotate.job.config.keys import KEYS, TABLES
@@ -21,39 +23,34 @@ if TYPE_CHECKING:
     from sessrotate.job.config.keys import Given, Key, Value
 
 
-@dataclass(frozen=True, slots=True)
-class Rotate:
+class Rotate(Struct, frozen=True):
     """Rotate what frees so many bytes of the disk (None: never), running ones too if `live`."""
 
     min_gain: int | None
     live: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Compress:
+class Compress(Struct, frozen=True):
     """Compress segments older than so many seconds (None: never), at this level of zstd."""
 
     older_than: float | None
     level: int
 
 
-@dataclass(frozen=True, slots=True)
-class Archive:
+class Archive(Struct, frozen=True):
     """Archive sessions after so many seconds, or so many before their client deletes them."""
 
     older_than: float | None
     before_cleanup: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Trash:
+class Trash(Struct, frozen=True):
     """Free the trash after so many seconds (None: never)."""
 
     grace: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One setting in force: its value, as written, and in which line; None for a default."""
 
     key: Key
@@ -62,8 +59,7 @@ class Entry:
     line: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """All settings in force; `entries` says where each comes from, in the order of `KEYS`."""
 
     rotate: Rotate

@@ -13,9 +13,10 @@ import shlex
 import shutil
 import subprocess
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from sessrotate import fs, platforms
 from sessrotate.errors import RefusedError, StorageError, printable, storage
@@ -52,8 +53,7 @@ _CALL: Final = re.compile(r"""(?:^|[\s/'"])sessrotate['"]?\s+run(?=$|[\s;&|>])""
 """A command of a crontab that is our job."""
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Struct, frozen=True):
     """A command to run; `may_fail` if there may be nothing to do."""
 
     words: tuple[str, ...]
@@ -63,8 +63,7 @@ class Command:
         return shlex.join(self.words)
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """A schedule: its files, and the commands that tell the system of them.
 
     `starts` says when, and `debris` is what the system makes of the files. Without files there is

@@ -5,8 +5,9 @@ Rule: nothing here is quoted for a shell. Each system quotes for itself.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,8 +29,7 @@ TIMES: Final[dict[Every, str]] = {
 """The same in words, by the machine's own time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(Struct, frozen=True):
     """`sessrotate run` by its absolute path; `environment` has the variables that say where."""
 
     program: str
