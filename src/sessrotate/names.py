@@ -68,6 +68,11 @@ def is_hidden(name: str) -> bool:
     return name.startswith(".")
 
 
+def is_leftover(name: str) -> bool:
+    """Tell whether a file of an archive is there only while something is being done."""
+    return name in {PACK, INTENT, RESTORED_NOTE} or name.endswith(PARTIAL)
+
+
 def segment_id(session: str, layout: Layout, index: int) -> str:
     """Return a segment's name without its suffixes.
 

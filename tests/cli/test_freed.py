@@ -200,6 +200,51 @@ def test_what_an_interrupted_rotation_keeps_of_the_disk_is_told_everywhere(
     assert told("that freed", done.err) == pytest.approx(gained, rel=0.02, abs=30_000)
 
 
+def before_the_swap(home: Home) -> str:
+    """Stop a rotation of the largest session where its live file has another name already."""
+    session = f"{NAMED}000"
+    where = place.of_live(home.live.with_name(f"{session}.jsonl"))
+    homes.crashed(
+        lambda: operations.rotate_session(where, 1, homes.silent),
+        "sessrotate.in_place.swap._Swap.run",
+    )
+    assert where.live.stat().st_nlink == 2
+    return session
+
+
+def test_a_live_file_with_another_name_before_the_swap_is_on_the_disk_once(
+    home: Home, du: Callable[[], int]
+) -> None:
+    before_the_swap(home)
+    listed = sum(each["disk_bytes"] for each in called("list", "--json").document())
+    told_all = called("report", "--all", "--json").document()["disk_bytes"]
+    assert listed == pytest.approx(du(), abs=60_000)
+    assert told_all == pytest.approx(du(), abs=60_000)
+
+
+def test_what_an_undone_rotation_leaves_is_told_before(home: Home, du: Callable[[], int]) -> None:
+    session = before_the_swap(home)
+    before = du()
+    dry = called("tidy", session, "--dry-run", "--json").document()["disk_bytes_gained"]
+    assert told("that frees about", called("rotate", session, "-n").out) > 0
+    assert called("tidy", session, "--yes").code == 0
+    assert dry == pytest.approx(before - du(), rel=0.2, abs=60_000)
+
+
+@pytest.mark.parametrize("at", [None, 0, 3])
+def test_putting_away_what_was_interrupted_does_what_its_plan_says(
+    home: Home, du: Callable[[], int], at: int | None
+) -> None:
+    session = before_the_swap(home) if at is None else interrupt(home, at)
+    before = du()
+    planned = called("archive", session, "-n", "--json")
+    assert planned.code == 0, planned
+    (figure,) = planned.document()["sessions"]
+    ended = called("archive", session)
+    assert ended.code == 0, ended
+    assert figure["disk_bytes_gained"] == pytest.approx(before - du(), rel=0.2, abs=60_000)
+
+
 def test_what_compressing_plain_archives_frees_is_part_of_the_reports(
     home: Home, du: Callable[[], int]
 ) -> None:

@@ -288,6 +288,20 @@ def test_nothing_found_is_exit_code_1_and_no_word(env: dict[str, str]) -> None:
     assert piped("search", "needle", env={**env, "CLAUDE_CONFIG_DIR": "/nonexistent"}).code == 1
 
 
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize(
+    "options", [("--project", "/nope"), ("--client", "codex"), ("--since", "2027-01-01")]
+)
+def test_options_that_leave_nothing_to_be_found_are_named(
+    env: dict[str, str], options: tuple[str, ...]
+) -> None:
+    ended = piped("search", "needle", *options, env=env)
+    assert (ended.code, ended.out) == (1, "")
+    said = "Nothing found in 0 of 1 session: the options leave the others out."
+    assert ended.err == f"sessrotate: {said}\n"
+    assert piped("search", "-q", "needle", *options, env=env).err == ""
+
+
 @pytest.mark.parametrize("regex", ["(", "[a", "*x", "a{2,1}"])
 def test_a_bad_expression_is_exit_code_2(env: dict[str, str], regex: str) -> None:
     assert_one_sentence(piped("search", regex, env=env), 2)

@@ -108,6 +108,21 @@ def test_an_archive_is_put_aside_whole_from_any_state(
     assert called("stitch", ID).code == 0
 
 
+def test_what_was_put_aside_and_is_missed_is_named_with_the_way_back(home: Home) -> None:
+    whole = home.stitched()
+    done = called("aside", "--yes", ID)
+    command = f"mv {aside(home)} {home.archive}"
+    assert f"To put it back: {command}\n" in done.out
+    for words in (("read", "--history", ID), ("restore", ID), ("rotate", ID), ("doctor",)):
+        ended = called(*words)
+        assert ended.code != 0
+        assert f"was put aside. Put it back: {command}" in ended.out + ended.err, words
+    assert " put aside" in called().out.splitlines()[0]
+    os.rename(*command.split()[1:])  # noqa: PTH104 - as it is told
+    assert home.stitched() == whole
+    assert called("doctor").code == 0
+
+
 def _contents(path: Path) -> object:
     if path.is_symlink() or path.is_file():
         return path.readlink() if path.is_symlink() else path.read_bytes()

@@ -7,6 +7,7 @@ way that loses least first.
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec import Struct
@@ -20,6 +21,7 @@ from sessrotate.segments.segment_set import content, opened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
     from sessrotate.archive.found_files import FoundFiles
     from sessrotate.archive.recovery_table import Standing
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
 Kind = Literal[
     "no archive",
+    "put aside",
     "no manifest",
     "gaps",
     "emptied",
@@ -46,7 +49,8 @@ class Misfit(Struct, frozen=True):
     """What to say where a live file does not go on from its archive: what it is, and what helps.
 
     `{name}` is the live file and `{size}` its bytes, `{start}` the bytes of history before it;
-    `{archive}` is the archive's folder and `{end}` the bytes of history in it; `{id}` the session;
+    `{archive}` is the archive's folder (`{folder}` for a shell, and `{aside}` where it was put) and
+    `{end}` the bytes of history in it; `{id}` the session;
     `{missing}` names segments that are not there.
     """
 
@@ -61,6 +65,11 @@ MISFITS: Final[dict[Kind, Misfit]] = {
         "{name} is only the live tail of {id}, {size} bytes: the {start} bytes of history before "
         "it were in {archive}, which is gone.",
         "Put that folder back, from the trash, a backup, or where the session was rotated.",
+    ),
+    "put aside": Misfit(
+        "{name} is only the live tail of {id}, {size} bytes: the archive with the {start} bytes of "
+        "history before it was put aside.",
+        "Put it back: mv {aside} {folder}",
     ),
     "no manifest": Misfit(
         f"The {names.MANIFEST} of {{archive}} is {{lost}}.",
@@ -150,12 +159,18 @@ def problem(
         size=f"{found.live.size():,}",
         start=f"{header.start if header is not None else 0:,}",
         archive=printable(str(found.place.archive)),
+        folder=_quoted(found.place.archive),
+        aside=_quoted(*found.place.aside[-1:]),
         end=f"{listed.source_bytes if listed is not None else 0:,}",
         id=printable(found.place.session),
         lost="damaged" if names.MANIFEST in found.listing else "gone",
         reason=reason,
         missing=_named(missing(found)),
     )
+
+
+def _quoted(*paths: Path) -> str:
+    return " ".join(printable(shlex.quote(str(path)), 4096) for path in paths)
 
 
 def missing(found: FoundFiles) -> list[int]:
@@ -202,7 +217,9 @@ def _without_manifest(found: FoundFiles) -> Kind:
     lost = missing(found)
     if not lost:
         return "no manifest"
-    return "gaps" if segments_among(found, found.listing) else "no archive"
+    if segments_among(found, found.listing):
+        return "gaps"
+    return "put aside" if found.place.aside else "no archive"
 
 
 def segments_among(found: FoundFiles, listing: Iterable[str]) -> list[str]:

@@ -24,7 +24,7 @@ from sessrotate.errors import (
 )
 from sessrotate.reading import select
 from sessrotate.reading.search import Problem, Query
-from sessrotate.render import phrases
+from sessrotate.render import common, phrases
 from sessrotate.render import search as render_search
 from sessrotate.reports import machine_search
 from sessrotate.reports.machine_search import Shown
@@ -105,6 +105,8 @@ def command(
     show = render_search.as_json if as_json else results.hit
     with closing(machine_search.found(sessions, query, show)) as found:
         told.show(found, None if as_json else results.heading)
+    if len(sessions) < len(known):
+        told.left_out = f"{len(sessions):,} of {common.count(len(known), 'session')}"
     told.end({str(each.path) for each in sessions} if project or client else None)
 
 
@@ -128,6 +130,7 @@ class _Outcome(Struct):
     hits: int = 0
     pruned: int = 0
     unsearched: int = 0
+    left_out: str = ""
     errors: list[SessrotateError] = field(default_factory=list)
     unreadable: dict[str, str] = field(default_factory=dict)
 
@@ -162,6 +165,8 @@ class _Outcome(Struct):
             if paths is None or path in paths:
                 streams.warn(f"Cannot read {printable(path)} ({reason.rstrip('.')}).")
                 self.errors.append(DamagedError(reason))
+        if self.left_out and not (self.hits or self.quiet):
+            streams.warn(f"Nothing found in {self.left_out}: the options leave the others out.")
         if self.pruned and not self.quiet:
             streams.warn(render_search.pruned(self.pruned))
         if self.unsearched and not self.quiet:

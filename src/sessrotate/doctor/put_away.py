@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sessrotate import names
 from sessrotate.archive import archived_file
 from sessrotate.errors import RequestError, printable
-from sessrotate.in_place import swap
 from sessrotate.retention import left_plain
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def told(found: State) -> tuple[str, str] | None:
             f"Bringing it back was interrupted: `sessrotate restore {name}` finishes that, and so "
             "does the next run."
         )
-    if is_half or any(map(swap.is_leftover, found.listing)):
+    if is_half or any(map(names.is_leftover, found.listing)):
         return "interrupted", (
             f"Archiving was interrupted: finish with `sessrotate archive {name}`, as the next run "
             f"does, or undo it with `sessrotate restore {name}`."

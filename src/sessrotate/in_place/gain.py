@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from sessrotate import fs
+from sessrotate import fs, names
 from sessrotate.archive import place
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.claude import trim
@@ -129,10 +129,13 @@ def of_finishing(found: State) -> Forecast:
     """Return about what the disk gains when an interrupted rotation is finished.
 
     What it replaced goes, and what of that is not sealed yet takes its place in the archive, one
-    segment after the other. Reads samples. Nothing where nothing was replaced, or by a restoration.
+    segment after the other. Reads samples. Where nothing was replaced, what was made for it goes;
+    by a restoration, nothing is gained.
     """
     begun, pack = found.intent, found.pack
-    if begun is None or found.deed != "finish":
+    if begun is None or found.deed == "undo":
+        return Forecast(gained=_of_leftovers(found))
+    if found.deed != "finish":
         return Forecast()
     rest = Need(ASIDE, "what is left to be done")
     if pack is None or begun.operation != "rotate":
@@ -148,6 +151,16 @@ def of_finishing(found: State) -> Forecast:
         gained=disk_use.of(found.place.pack) - _stored(pack, spans, codec),
         need=Need(_sealing(pack, spans, codec) + ASIDE, "the next segment, compressed"),
     )
+
+
+def _of_leftovers(found: State) -> int:
+    """Return what files take that are there only while something is being done.
+
+    The pack may be another name of the live file.
+    """
+    where = found.place
+    files = [where.archive / name for name in found.listing if names.is_leftover(name)]
+    return disk_use.of(where.live, *files) - disk_use.of(where.live)
 
 
 def of_kept(kept: Kept) -> int:

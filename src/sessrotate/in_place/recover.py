@@ -78,7 +78,7 @@ def plan(found: State) -> Recovery:
     """
     if found.intent is not None:
         return _of_intent(found, found.intent)
-    leftovers = [name for name in found.listing if swap.is_leftover(name)]
+    leftovers = [name for name in found.listing if names.is_leftover(name)]
     if not leftovers and rebuild_manifest.is_lost(found):
         return Recovery(
             "rebuild",

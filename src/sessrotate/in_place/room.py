@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _FREES: Final = (
-    "A smaller session needs less, and `sessrotate prune --all --empty-trash --grace 0` empties "
-    "the trash."
+    "A smaller session needs less; if there is something in the trash, "
+    "`sessrotate prune --all --empty-trash --grace 0` empties it."
 )
 
 

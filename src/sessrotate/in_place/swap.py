@@ -310,17 +310,13 @@ def undo(place: Place) -> None:
     Whoever calls this has seen that all of it is in the live file, or kept it.
     """
     with suppress(FileNotFoundError):
-        leftovers = {entry.name for entry in place.archive.iterdir() if is_leftover(entry.name)}
+        there = [each.name for each in place.archive.iterdir()]
+        leftovers = {*filter(names.is_leftover, there)}
         last = {names.PACK, names.INTENT}
         fs.remove_files(place.archive, sorted(leftovers & {names.PACK}))
         fs.remove_files(place.archive, sorted(leftovers - last))
         fs.remove_files(place.archive, [names.INTENT])
         fs.remove_folder(place.archive)
-
-
-def is_leftover(name: str) -> bool:
-    """Tell whether a file of an archive is there only while something is being done."""
-    return name in {names.PACK, names.INTENT, names.RESTORED_NOTE} or name.endswith(names.PARTIAL)
 
 
 def _is_file(path: Path, source: Source) -> bool:

@@ -39,6 +39,7 @@ def done(where: Place, folder: Path) -> str:
     path = printable(shlex.quote(str(folder)), 4096)
     return (
         f"It is now in {_shown(folder)}\n"
+        f"To put it back: mv {path} {printable(shlex.quote(str(where.archive)), 4096)}\n"
         f"To read it: sessrotate export --allow-gaps {path}\n"
         f"To rotate the session again: sessrotate rotate --unsafe-adopt "
         f"{printable(where.session)}\n"

@@ -36,7 +36,7 @@ Automate  setup
 def lines(status: Status) -> Iterator[str]:
     """Yield the status, a line a fact, and the commands that are most useful."""
     missing = [session for each in status.clients for session in each.missing]
-    found = [each for each in status.clients if each.bytes or each.others >= _MUCH]
+    found = [each for each in status.clients if each.bytes or each.aside or each.others >= _MUCH]
     yield f"On disk    {'; '.join(map(_on_disk, found)) or 'no sessions found'}"
     if missing:
         yield f"Missing    {_missing(missing)}"
@@ -61,8 +61,10 @@ def lines(status: Status) -> Iterator[str]:
 def _on_disk(found: OnDisk) -> str:
     name = _CALLED.get(found.client, found.client)
     archived = f", {size(found.archived)} of it archives" if found.archived else ""
+    aside = f", {size(found.aside)} put aside" if found.aside else ""
     others = f", and {size(found.others)} of no session" if found.others >= _MUCH else ""
-    return f"{name} {size(found.bytes)} ({count(found.sessions, 'session')}{archived}){others}"
+    sessions = count(found.sessions, "session")
+    return f"{name} {size(found.bytes)} ({sessions}{archived}){aside}{others}"
 
 
 def _missing(sessions: Sequence[str]) -> str:

@@ -68,12 +68,18 @@ NOTHING: Final = ArchiveSummary(0, 0, 0)
 _WAITING: Final = f"{names.WAITING}/"
 
 
-def look(where: Place, unread: Unread) -> ArchiveSummary | None:
-    """Return what the archive of a session holds, None if it is empty."""
+def look(
+    where: Place, unread: Unread, live: tuple[int, int] | None = None
+) -> ArchiveSummary | None:
+    """Return what the archive of a session holds, None if it is empty.
+
+    `live` is the device and inode of the live file: before a swap, the archive has another name of
+    it, which takes nothing more of the disk.
+    """
     files, waiting_bytes, taken, modified = set[str](), 0, 0, 0
     try:
         for name, status in _below(str(where.archive)):
-            taken += allocated(status)
+            taken += allocated(status) if (status.st_dev, status.st_ino) != live else 0
             if stat.S_ISDIR(status.st_mode) or names.is_hidden(name.rpartition("/")[2]):
                 continue
             files.add(name)

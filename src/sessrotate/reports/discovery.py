@@ -193,8 +193,10 @@ def _in_project(item: tuple[Place, ProjectFolder]) -> tuple[FoundSession | None,
 
 def of_place(where: Place, folder: ProjectFolder, unread: Unread) -> FoundSession | None:
     """Return what is known of a session of Claude Code, None if nothing of it is there any more."""
-    held = archive_summary.look(where, unread) if where.session in folder.archives else None
     here = file_edges.seen(str(where.live), unread) if where.session in folder.live else None
+    held = None
+    if where.session in folder.archives:
+        held = archive_summary.look(where, unread, None if here is None else here.file)
     if here is None and held is None:
         return None
     held = held or NOTHING

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from sessrotate.archive import place
 from sessrotate.clients.claude import client as claude
 from sessrotate.in_place import gain
 from sessrotate.reports import discovery
+from sessrotate.system import disk_use
 
 if TYPE_CHECKING:
     from sessrotate.reports.session_info import SessionInfo
@@ -23,8 +25,9 @@ class OnDisk(Struct, frozen=True):
     """What a client's sessions take: `bytes` of the disk, `archived` of them by archives and trash.
 
     `sessions` counts those that somebody used. `history` are the bytes of history in archives, as
-    the client wrote them. `others` is what else of the client's folder of projects, and of ours, is
-    on the disk and of no session. `missing` are the ids of the sessions whose archive is not there.
+    the client wrote them. `aside` is what archives that were put aside take, and `others` what else
+    of the client's folder of projects, and of ours, is on the disk and of no session. `missing` are
+    the ids of the sessions whose archive is not there.
     """
 
     client: str
@@ -33,6 +36,7 @@ class OnDisk(Struct, frozen=True):
     archived: int = 0
     history: int = 0
     others: int = 0
+    aside: int = 0
     missing: tuple[str, ...] = ()
 
 
@@ -42,17 +46,19 @@ def of_clients() -> list[OnDisk]:
     for session in discovery.sessions(hidden=True):
         found.setdefault(session.info.client, []).append(session.info)
     summed = [_summed(client, infos) for client, infos in found.items()]
-    return [each for each in summed if found[each.client] or each.others]
+    return [each for each in summed if found[each.client] or each.others or each.aside]
 
 
 def _summed(client: str, infos: list[SessionInfo]) -> OnDisk:
     taken = sum(each.disk_bytes for each in infos)
+    aside = disk_use.of(*place.aside()) if client == claude.NAME else 0
     return OnDisk(
         client=client,
         sessions=sum(each.standing == "session" for each in infos),
         bytes=taken,
         archived=sum(each.archived_disk_bytes for each in infos),
         history=sum(each.archived_bytes or 0 for each in infos),
-        others=max(0, gain.measured_all() - taken) if client == claude.NAME else 0,
+        others=max(0, gain.measured_all() - taken - aside) if client == claude.NAME else 0,
+        aside=aside,
         missing=tuple(each.id for each in infos if each.archive_missing),
     )

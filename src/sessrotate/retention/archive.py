@@ -109,7 +109,7 @@ def _to_move(where: Place) -> Collection[str]:
             archive_files.folder(where)
             archived_file.check_away(where)
             return ()
-        return _checked(found)[1]
+        return _checked(found, is_planned=True)[1]
 
 
 def expected(where: Place) -> Forecast:
@@ -134,7 +134,11 @@ def expected(where: Place) -> Forecast:
         # The live file comes first.
         first = sorted(wanted, key=lambda path: path != where.live)
         need = left_plain.need((wanted[path], after[path]) for path in first)
-        return Forecast(moved, gained - left_plain.NEW * gain.BLOCK, need)
+        with state.opened(where) as found:
+            finishing = gain.of_finishing(found)
+        gained += finishing.gained - left_plain.NEW * gain.BLOCK
+        need = max(need, finishing.need, key=lambda each: each.size)
+        return Forecast(moved, gained, need)
 
 
 def measured(where: Place) -> int:
@@ -154,14 +158,20 @@ def _bytes(where: Place, items: Iterable[str]) -> int:
     return sum(archive_files.size(where.live.parent / name) for name in items)
 
 
-def _checked(found: State, wait: float = 0) -> tuple[Source, dict[str, os.stat_result]]:
+def _checked(
+    found: State, wait: float = 0, *, is_planned: bool = False
+) -> tuple[Source, dict[str, os.stat_result]]:
     """Return the live file, and by its name what is to be moved, the live file last.
 
     `wait` is how many seconds to wait for those who have it open for writing. Raises InUseError if
-    somebody uses the session, RefusedError if it cannot be moved safely.
+    somebody uses the session, RefusedError if it cannot be moved safely; in a plan, what was
+    interrupted will be finished by then, and DamagedError says if it cannot.
     """
     where, source = found.place, found.live
-    transaction.check_finished(found)
+    if is_planned:
+        recover.plan(found)  # which is done before
+    else:
+        transaction.check_finished(found)
     if source is None:
         raise RefusedError(
             f"{printable(str(where.live))} is gone: `restore` brings it back from its archive."
@@ -180,7 +190,9 @@ def _checked(found: State, wait: float = 0) -> tuple[Source, dict[str, os.stat_r
 def _obstacles(where: Place, source: Source, items: Mapping[str, os.stat_result]) -> Iterator[str]:
     """Yield the reasons why a session cannot be moved, and moved back, safely."""
     folder, away = archive_files.folder(where), archived_file.away(where)
-    yield from obstacles(where, source, int(away is not None and os.path.lexists(where.live)))
+    given = int(away is not None and os.path.lexists(where.live))
+    given += fs.same_as(os.fstat(source.fd))(where.pack)  # which goes first, where this is a plan
+    yield from obstacles(where, source, given)
     for name, status in items.items():
         path, moved = where.live.parent / name, folder / name
         shown = printable(str(path))
