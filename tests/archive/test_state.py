@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
-from msgspec.structs import fields
 
 from sessrotate.archive import state
 from sessrotate.errors import SessrotateError
@@ -153,12 +152,12 @@ def test_a_state_is_data_once_it_is_open(rotated: Home, monkeypatch: pytest.Monk
     monkeypatch.setattr("sessrotate.in_place.merge_late.execute", lambda *_: False)
     rotated.rotate()
     with state.opened(rotated.where) as found:
-        before = {field.name: getattr(found, field.name) for field in fields(found)}
+        before = {name: getattr(found, name) for name in found.__struct_fields__}
         pieces = found.history()
     assert found.intent is not None
     shutil.rmtree(rotated.archive)
     rotated.live.unlink()
-    assert {field.name: getattr(found, field.name) for field in fields(found)} == before
+    assert {name: getattr(found, name) for name in found.__struct_fields__} == before
     assert found.history() == pieces
 
 

@@ -5,6 +5,7 @@ Rule: what a call started has ended before a test looks at what it did.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shlex
@@ -224,6 +225,44 @@ def test_what_its_client_is_about_to_trim_is_kept_at_once(
     assert home.stitched() == before + written
     assert not note(home).exists()
     assert not [path for path in folder.glob("*") if not path.samefile(home.live)]
+
+
+@needs_proc
+def test_without_hard_links_a_trim_is_no_worse_than_without_a_hook(
+    home: Home,
+) -> None:
+    links = patched(
+        "import errno, os\n"
+        "def link(*_, **__): raise OSError(errno.EPERM, os.strerror(errno.EPERM))\n"
+        "os.link = link"
+    )
+    program = ("env", "CLAUDE_CODE_TRANSCRIPT_LOCAL_GC=1", *links)
+    assert call(home, compacting(home), program=program) == Ended(0, "", "")
+    home.append(boundary(900) + row(901, isCompactSummary=True))
+    trimmed_file = trimmed(home.live.read_bytes())
+    draft = home.live.with_name("draft")
+    draft.write_bytes(trimmed_file)
+    draft.rename(home.live)
+    idle(home)
+    assert home.live.read_bytes() == trimmed_file
+    assert call(home, document(home), program=program) == Ended(0, "", "")
+    idle(home)
+    assert home.live.read_bytes() == trimmed_file
+
+
+def test_the_hook_is_not_installed_where_there_are_no_hard_links(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+    before = snapshot(home.config)
+    monkeypatch.setattr(os, "link", refused)
+    ended = called("hook", "install")
+    assert_one_sentence(ended, 77)
+    assert "is on a file system without hard links" in ended.err
+    assert snapshot(home.config) == before
+    assert called("hook", "remove").code == 0
 
 
 def compacting(home: Home, **changes: Any) -> bytes:

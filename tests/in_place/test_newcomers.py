@@ -372,6 +372,25 @@ def test_a_second_name_that_the_system_refuses_leaves_nothing(
     assert not home.archive.exists()
 
 
+def test_a_file_system_without_hard_links_is_named_and_what_works_there(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object, **__: object) -> bool:  # as exfat-fuse 1.3.0 answers
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, "link", refused)
+    nothing = SimpleNamespace(exchange=lambda *_: False, move=lambda *_: False)
+    monkeypatch.setattr(exact, "FORM", nothing)
+    with pytest.raises(RefusedError, match=r"without hard links .* `sessrotate archive"):
+        rotate(home)
+    assert home.live.read_bytes() == DATA
+    assert not home.archive.exists()
+    put_away(home)
+    assert not home.live.exists()
+    assert command_line.called("restore", command_line.ID).code == 0
+    assert home.live.read_bytes() == DATA
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="bind mounts are Linux's")
 @pytest.mark.parametrize("mounted", ["projects", "file"])
 def test_a_bind_mount_is_refused_before_anything_is_written(home: Home, mounted: str) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from msgspec import Struct
 
 from sessrotate import names
-from sessrotate.archive import archived_file, continued
+from sessrotate.archive import archived_file, continued, place
 from sessrotate.archive.intent import HEAD
 from sessrotate.clients.common import listed as listed_in
 from sessrotate.errors import DamagedError, printable, storage
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sessrotate.archive.found_files import FoundFiles
+    from sessrotate.archive.place import Place
     from sessrotate.archive.recovery_table import Standing
     from sessrotate.segments.live_header import LiveHeader
     from sessrotate.segments.manifest import Manifest
@@ -160,7 +161,7 @@ def problem(
         start=f"{header.start if header is not None else 0:,}",
         archive=printable(str(found.place.archive)),
         folder=_quoted(found.place.archive),
-        aside=_quoted(*found.place.aside[-1:]),
+        aside=_quoted(*_aside(found.place)[-1:]),
         end=f"{listed.source_bytes if listed is not None else 0:,}",
         id=printable(found.place.session),
         lost="damaged" if names.MANIFEST in found.listing else "gone",
@@ -219,7 +220,14 @@ def _without_manifest(found: FoundFiles) -> Kind:
         return "no manifest"
     if segments_among(found, found.listing):
         return "gaps"
-    return "put aside" if found.place.aside else "no archive"
+    return "put aside" if _aside(found.place) else "no archive"
+
+
+def _aside(where: Place) -> list[Path]:
+    """Return the archives of a session that were put aside, the last one last."""
+    found = [each for each in place.aside() if each.parent.name == where.project]
+    ours = [each for each in found if each.stem == where.session and each.is_dir()]
+    return sorted(ours, key=lambda each: (len(each.name), each.name))
 
 
 def segments_among(found: FoundFiles, listing: Iterable[str]) -> list[str]:

@@ -95,13 +95,6 @@ class Place(Struct, frozen=True):
         return self.config.joinpath(FOLDER, TRASH, self.session)
 
     @property
-    def aside(self) -> list[Path]:
-        """The archives of this session that were put aside, the last one last."""
-        folder = self.config.joinpath(FOLDER, ASIDE, self.project)
-        found = [each for each in listed(folder) if each.stem == self.session and each.is_dir()]
-        return sorted(found, key=lambda each: (len(each.name), each.name))
-
-    @property
     def restored(self) -> Path:
         """The file that says that the owner restored this session."""
         return self.config.joinpath(FOLDER, RESTORED, self.project, self.session)

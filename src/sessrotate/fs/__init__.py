@@ -27,7 +27,15 @@ from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from sessrotate.fs.attributes import is_fixed
-from sessrotate.fs.exact import ReplacedError, give_back, put, same_as, take_away, take_place
+from sessrotate.fs.exact import (
+    NO_LINKS,
+    ReplacedError,
+    give_back,
+    put,
+    same_as,
+    take_away,
+    take_place,
+)
 from sessrotate.fs.files import (
     FILE_MODE,
     Draft,
@@ -47,6 +55,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = [
+    "NO_LINKS",
     "Draft",
     "NewFile",
     "OutputDevice",
@@ -176,6 +185,22 @@ def add_name(path: Path, name: Path) -> None:
     """Give a file a second name, on the disk when this returns."""
     os.link(path, name, follow_symlinks=False)
     sync_folder(name.parent)
+
+
+def has_hard_links(folder: Path) -> bool:
+    """Tell whether a file of a folder can have a second name, by trying it with one of ours."""
+    from tempfile import NamedTemporaryFile  # noqa: PLC0415 - nobody else needs it
+
+    with NamedTemporaryFile(prefix=".sessrotate-", dir=folder) as file:
+        other = f"{file.name}.link"
+        try:
+            os.link(file.name, other)
+        except OSError as error:
+            if error.errno in NO_LINKS:
+                return False
+            raise
+        os.unlink(other)  # noqa: PTH108 - as in the rest of this module: one call, one name
+    return True
 
 
 def rename_files(names: Mapping[Path, Path]) -> None:

@@ -43,7 +43,7 @@ _TURNS: Final = 100
 _NOT_THERE: Final = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP}
 """What a kernel or file system answers that does not know the call or the flag."""
 
-_NO_LINKS: Final = {errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
+NO_LINKS: Final = {errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
 """What a file system answers that has no hard links, or no more of them."""
 
 
@@ -198,7 +198,7 @@ def _linked(path: Path, to: Path) -> None:
         try:
             os.link(path, to, follow_symlinks=False)
         except OSError as error:
-            if error.errno not in _NO_LINKS:
+            if error.errno not in NO_LINKS:
                 raise
         else:
             sync_folder(to.parent)  # else a power loss may keep the removal without the new name

@@ -33,6 +33,7 @@ class Change(Struct, frozen=True):
     """What a settings file holds before and after; None for no file.
 
     `target` is the file itself if `path` is a link. `backup` is where `before` is copied to.
+    `installs`: the hook is called afterwards.
     """
 
     path: Path
@@ -40,6 +41,7 @@ class Change(Struct, frozen=True):
     before: bytes | None
     after: bytes | None
     backup: Path | None
+    installs: bool = False
 
     @property
     def is_nothing(self) -> bool:
@@ -95,7 +97,7 @@ def plan_install(least: str) -> Change:
                 f"{printable(line)} is not UTF-8, which JSON must be: install sessrotate elsewhere."
             ) from None
         is_first = before is not None and not any(claude_settings.commands(text).values())
-    return Change(path, target, before, after, _backup(path) if is_first else None)
+    return Change(path, target, before, after, _backup(path) if is_first else None, installs=True)
 
 
 def plan_remove() -> Change:
@@ -116,13 +118,23 @@ def plan_remove() -> Change:
 
 
 def execute(change: Change) -> None:
-    """Make a change. Raises InUseError if the settings changed after they were read."""
+    """Make a change.
+
+    Raises InUseError if the settings changed after they were read, RefusedError if the hook could
+    not rotate anything there.
+    """
     if change.is_nothing:
         return
     with storage("change the settings"):
         ownership.check(change.target)
         if change.before is None:
             fs.create_folder(change.target.parent)
+        if change.installs and not fs.has_hard_links(change.target.parent):
+            raise RefusedError(
+                f"{printable(str(change.target.parent))} is on a file system without hard links "
+                "(such as exFAT), and a rotation needs one: move the folder to another file "
+                "system. `sessrotate archive` puts sessions away whole, also there."
+            )
         if change.backup is not None and change.before is not None:
             fs.create_file_at_once(change.backup, change.before)
         if not fs.rewrite(change.target, change.before, change.after):

@@ -84,6 +84,16 @@ def strangers(found: State, segments: Sequence[Segment]) -> str | None:
     return f"{folder} holds {listed}{more}, which no {names.MANIFEST} lists."
 
 
+def without_links(place: Place) -> str:
+    """Return why a file system that has no hard links keeps a session from being rotated."""
+    return (
+        f"{printable(str(place.live))} is on a file system without hard links (such as exFAT). A "
+        "rotation needs one, or a line that is written meanwhile could be lost: move the client's "
+        f"folder to another file system. `sessrotate archive {printable(place.session)}` puts the "
+        "session away whole."
+    )
+
+
 def elsewhere(place: Place) -> str:
     """Return the reason that a session and its archive are on two file systems, or two mounts."""
     return (

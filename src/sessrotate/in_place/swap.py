@@ -26,7 +26,7 @@ from sessrotate.archive.late_lines import common, is_at
 from sessrotate.clients.claude import trim
 from sessrotate.errors import InUseError, RefusedError, SessrotateError, printable
 from sessrotate.in_place import aside, drafted
-from sessrotate.in_place.obstacles import elsewhere
+from sessrotate.in_place.obstacles import elsewhere, without_links
 from sessrotate.model import Span
 from sessrotate.system import in_use, lease
 from sessrotate.system.digest import Fingerprint
@@ -59,6 +59,8 @@ def begin(place: Place, old: Source, intent: Intent) -> None:
     except OSError as error:
         if error.errno == errno.EXDEV:
             raise RefusedError(elsewhere(place)) from None
+        if error.errno in fs.NO_LINKS:  # that the file is ours, and no fixed one, was seen before
+            raise RefusedError(without_links(place)) from None
         raise
     if not _is_file(place.pack, old):
         raise _changed()

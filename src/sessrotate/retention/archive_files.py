@@ -47,8 +47,6 @@ _PLENTY: Final = 4 * replacing.BATCH
 UNPACKED: Final = "what is unpacked"
 """What restoring it needs room for."""
 
-_NEVER: Final = 1 << 62
-
 _ZST: Final = names.CODEC_SUFFIX["zstd"]
 
 
@@ -212,7 +210,7 @@ def _since(note: Note) -> int:
     try:
         return int(datetime.fromisoformat(note.at).timestamp() * 1e9)
     except (ValueError, OverflowError):
-        return _NEVER
+        return 1 << 62  # never
 
 
 def _planned(place: Place, note: Note, there: dict[str, os.stat_result]) -> Note:
