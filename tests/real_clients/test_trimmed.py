@@ -6,6 +6,7 @@ later). What it sends of the file that it left is what it must send of that file
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -138,3 +139,58 @@ def test_a_trim_at_the_compaction_that_it_was_rotated_at_takes_nothing(
     assert stitched(client, live) == history
     assert history.startswith(whole.read_bytes())
     assert not compare(client.resume_request(live), request)
+
+
+@needs_proc
+def test_a_file_of_more_than_a_hundred_megabytes_is_trimmed_and_whole(
+    tmp_path: Path, api: MockApi
+) -> None:
+    client = Client(version("2.1.332"), tmp_path / "home", api)
+    one_turn = (f"{LARGE} {{}}", "/compact", "Four {}.")
+    prompts = [text.format(turn) for turn in range(20) for text in one_turn]
+    session = client.converse(["One.", *prompts])[0].session
+    live = client.session_file(session)
+    before = live.read_bytes()
+    assert len(before) > 100_000_000
+    assert run(client, "hook", "install").code == 0
+    client.converse(["Two.", "/compact", "Three."], resume=session, environment=TRIMS)
+    idle(client.config)
+    assert (run(client, "doctor").code, run(client, "verify", session).code) == (0, 0)
+    assert live.stat().st_size < 1_000_000
+    history = stitched(client, live)
+    assert history.startswith(before)
+    assert b"Two." in history[len(before) :]
+    whole = tmp_path / live.name
+    whole.write_bytes(history)
+    assert not compare(client.resume_request(live), client.resume_request(whole))
+
+
+@needs_proc
+def test_two_clients_in_one_session_that_both_trim_it_lose_nothing(
+    tmp_path: Path, api: MockApi
+) -> None:
+    if (reason := unrecorded()) is not None:
+        cannot_test(f"NO BYTE OF A CLIENT WAS RECORDED: {reason}")
+    one, other = (Client(version("2.1.332"), tmp_path / "home", api) for _ in range(2))
+    written = [recorded(client, f"trace{number}") for number, client in enumerate((one, other))]
+    session = one.converse(["One.", LARGE])[0].session
+    live = one.session_file(session)
+    assert run(one, "hook", "install").code == 0
+    with (
+        one.conversation(resume=session, environment=TRIMS) as first,
+        other.conversation(resume=session, environment=TRIMS) as second,
+    ):
+        for turn in range(2):
+            for name, conversation in (("a", first), ("b", second)):
+                conversation.say(f"{LARGE} {turn}{name}")
+            for name, conversation in (("a", first), ("b", second)):
+                conversation.say("/compact")
+                conversation.say(f"Four {turn}{name}.")
+    idle(one.config)
+    run(one, "rotate", session)
+    assert (run(one, "doctor").code, run(one, "verify", session).code) == (0, 0)
+    history = Counter(stitched(one, live).splitlines())
+    lines = Counter(line for each in written for line in each.of(live).splitlines())
+    assert not lines - history
+    assert not history - lines
+    assert all(each.trims for each in written)

@@ -174,7 +174,7 @@ class Client:
     """One installation of the client at home in one folder.
 
     `home` gets four folders: `config` (the client's own), `work` (the project), `user` (HOME) and
-    `tmp`. Two clients never share a home; runs of one client follow one another.
+    `tmp`. Two clients share a home only to be in one session; runs of one follow one another.
     """
 
     def __init__(self, version: ClientVersion, home: Path, api: MockApi) -> None:

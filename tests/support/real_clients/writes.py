@@ -204,9 +204,9 @@ def recording(trace: Path) -> tuple[str, ...]:
     return ("strace", *_OPTIONS, *quick, "-A", "-o", str(trace))
 
 
-def recorded(client: Client) -> Recording:
-    """Have everything recorded that a client runs from now on."""
-    trace = client.home / "trace"
+def recorded(client: Client, name: str = "trace") -> Recording:
+    """Have everything recorded, in a file of that name, that a client runs from now on."""
+    trace = client.home / name
     client.command = (*recording(trace), *client.command)
     return Recording(trace, client.project)
 
@@ -217,6 +217,8 @@ class Recording:
     def __init__(self, trace: Path, folder: Path) -> None:
         self._trace, self._folder = trace, folder
         self.files: dict[Path, Written] = {}
+        self.trims = 0
+        """How often it trimmed a session."""
         self._changes = 0
         """How many calls changed a file."""
         self._reading = threading.Lock()
@@ -379,6 +381,7 @@ class Recording:
 
     def _renamed(self, call: _Call, arguments: str) -> None:
         if any(_TRIMMED.search(path) for path in _texts(arguments)):
+            self.trims += call.name.startswith("rename")
             return  # what it wrote before it wrote all the same
         if self._is_ours(call.process) and any(map(self._is_kept, _texts(arguments))):
             raise UnclearError(f"the client gives a file another name, or none: {call.name}")
