@@ -16,6 +16,7 @@ from support.real_clients.client import Client, version
 from support.real_clients.judge import compare
 from support.real_clients.required import cannot_test
 from support.real_clients.rotating import rotate, run, stitched
+from support.real_clients.terminal import on_terminal
 from support.real_clients.writes import difference, recorded, unrecorded
 
 if TYPE_CHECKING:
@@ -194,3 +195,28 @@ def test_two_clients_in_one_session_that_both_trim_it_lose_nothing(
     assert not lines - history
     assert not history - lines
     assert all(each.trims for each in written)
+
+
+def test_a_session_that_goes_on_in_another_folder_is_found_by_its_id_and_whole(
+    tmp_path: Path, api: MockApi
+) -> None:
+    client = Client(version("2.1.332"), tmp_path / "home", api)
+    session = client.converse(["One.", "/compact", "Two."])[0].session
+    live = client.session_file(session)
+    assert rotate(client, live).code == 0
+    client.converse([LARGE, "/compact", "Four."], resume=session, environment=KEEPS)
+    other = client.home / "other"
+    other.mkdir()
+    with on_terminal(client, "--resume", session) as terminal:
+        terminal.say("Five.")
+        terminal.change_folder(other)
+        terminal.say("Six.")
+    moved = live.parent.with_name(live.parent.name.replace("work", "other")) / live.name
+    assert (live.exists(), moved.exists()) == (False, True)
+    ended = run(client, "rotate", session)
+    assert (ended.code, "together that Claude Code had trimmed" in ended.out) == (0, True), ended
+    history = run(client, "stitch", session).out
+    said = ["One.", "Two.", "Three. xxx", "Four.", "Five.", "Six."]
+    places = [history.index(f'"{text}') for text in said]
+    assert places == sorted(places)
+    assert (run(client, "verify", session).code, run(client, "doctor").code) == (0, 0)

@@ -15,7 +15,6 @@ from hashlib import blake2b
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from sessrotate import names
 from sessrotate.archive import late_lines
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.claude import trim
@@ -24,7 +23,7 @@ from sessrotate.errors import SessrotateError, printable
 from sessrotate.model import Span
 from sessrotate.parsing import records
 from sessrotate.parsing.lines import LONG, WINDOW, Window
-from sessrotate.segments import scan, segment_set
+from sessrotate.segments import scan, sealed_file, segment_set
 from sessrotate.segments.segment_set import Problem
 
 if TYPE_CHECKING:
@@ -77,8 +76,7 @@ def are_archived(live: Source, span: Span, place: Place, listed: Manifest) -> bo
         if size > records.LONGEST or len(missing) > _MOST:
             return False
     for entry in reversed(listed.segments):
-        file = names.segment_file(listed.session, listed.layout, entry.segment.index, entry.codec)
-        file = file if entry.pruned is None else f"{names.TRASH}/{file}"
+        file = sealed_file.file_of(place.session, entry)
         if not missing:
             break
         with suppress(SessrotateError, OSError), segment_set.opened(place.archive, file) as stream:

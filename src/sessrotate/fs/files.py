@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from sessrotate import platforms
+from sessrotate.errors import is_full
 from sessrotate.fs import attributes
 from sessrotate.platforms import BINARY, NO_LINK, NO_WAIT, fcntl
 
@@ -29,8 +30,6 @@ _NO_FOLDER_SYNC: Final = {errno.EINVAL, errno.EACCES, errno.ENOTSUP}
 
 _NO_UNNAMED: Final = {errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT}
 """What a file system, or an old kernel, answers that knows no unnamed files."""
-
-_FULL: Final = {errno.ENOSPC, errno.EDQUOT}
 
 _PIECE: Final = 1 << 20
 
@@ -232,14 +231,14 @@ def scratch(folder: Path, pieces: Iterable[bytes | memoryview]) -> int:
             try:
                 write_all(fd, piece)
             except OSError as error:
-                if error.errno not in _FULL or not places:
+                if not is_full(error) or not places:
                     raise
                 full, fd = fd, _nameless(places)
                 _copy(full, size, fd)
                 write_all(fd, piece)
     except BaseException as error:
         os.close(fd)
-        if isinstance(error, OSError) and error.errno in _FULL:
+        if is_full(error):
             told = f"{error.strerror}, and none where temporary files go (TMPDIR)"
             raise OSError(error.errno, told) from error
         raise

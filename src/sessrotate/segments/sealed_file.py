@@ -27,14 +27,19 @@ if TYPE_CHECKING:
     from sessrotate.model import SealedSegment
 
 
+def file_of(session: str, entry: SealedSegment) -> str:
+    """Return where a segment of a session's archive is, seen from the archive; be it the trash."""
+    file = names.segment_file(session, "numbered", entry.segment.index, entry.codec)
+    return file if entry.pruned is None else f"{names.TRASH}/{file}"
+
+
 @contextmanager
 def sealed(folder: Path, session: str, entry: SealedSegment) -> Iterator[Source | None]:
     """Open a segment of a session's archive; None where it is not there, or is damaged.
 
     Raises OSError if there is no room for what it is decompressed to.
     """
-    file = names.segment_file(session, "numbered", entry.segment.index, entry.codec)
-    file = file if entry.pruned is None else f"{names.TRASH}/{file}"
+    file = file_of(session, entry)
     try:
         fd = inside.opened(folder, file)
     except (DamagedError, FileNotFoundError):

@@ -33,6 +33,7 @@ from support.real_clients.mock_api import fingerprint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
 
     from support.real_clients.client import Client
     from support.real_clients.mock_api import MockApi
@@ -108,6 +109,14 @@ def _shows(pattern: str, shown: str) -> bool:
 
 def _to_send(shown: str) -> str | None:
     return ENTER if _marked(shown)[1] else None
+
+
+def _to_move(shown: str) -> str | None:
+    """Return what to press on the way from `/cd` to the new folder."""
+    marked = _marked(shown)[1]
+    if marked.startswith("No, "):
+        return DOWN
+    return ENTER if marked.startswith(("/cd ", "Yes, ")) else None
 
 
 def _to_go_back(prompt: str, shown: str) -> str | None:
@@ -215,6 +224,11 @@ class Terminal:
         """Go back to the moment before a prompt, send it again, and return the reply's name."""
         self._type(REWIND)
         return self._sent(partial(_to_go_back, prompt), rounds=1, begun=REWIND)
+
+    def change_folder(self, folder: Path) -> None:
+        """Have the client go on in another folder, which it is told to trust (2.1.330)."""
+        self._type(f"/cd {folder}")
+        self._press_until(_to_move, partial(_shows, "Moved to "), "that it moved")
 
     def close(self) -> None:
         """End the client and everything that it started."""
