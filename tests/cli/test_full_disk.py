@@ -153,7 +153,8 @@ def half(home: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
 def test_an_interrupted_restoration_is_finished_by_the_command_that_everybody_names(
     half: Home,
 ) -> None:
-    for words in (("rotate", "-n", ID), ("archive", "-n", ID), ("doctor",)):
+    archived = ("archive", ID), ("archive", "-n", ID)
+    for words in (*archived, ("rotate", "-n", ID), ("doctor",)):
         ended = called(*words)
         assert ended.code in {1, 75, 77}, words
         assert f"sessrotate restore {ID}" in ended.out + ended.err, words

@@ -132,8 +132,8 @@ def test_a_disk_without_room_for_the_live_file_is_said_with_what_is_missing(smal
     found = re.fullmatch(
         r"sessrotate: Cannot rotate the session: No space left on device\. It needs about ([\d,]+) "
         r"bytes for the new live file, or the next segment compressed, and ([\d,]+) are free: make "
-        r"room for ([\d,]+) more, then try again\. A smaller session needs less, and `sessrotate "
-        r"prune --all --empty-trash --grace 0` empties it\.\n",
+        r"room for ([\d,]+) more, then try again\. A smaller session needs less; if there is "
+        r"something in the trash, `sessrotate prune --all --empty-trash --grace 0` empties it\.\n",
         ended.err,
     )
     assert found is not None, ended.err

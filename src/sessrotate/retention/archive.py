@@ -67,6 +67,8 @@ def archive(where: Place, wait: float, progress: Callable[[int], None] = lambda 
     reports, and says so if the session is archived and only compressing it failed.
     """
     with homecoming.alone(where, wait) as home, storage("archive the session"):
+        with state.opened(home) as found:
+            _check_no_restoration(found)
         recover.recover(home, wait, lambda _done: None)
         note = archived_file.note(home)
         freed = 0
@@ -169,6 +171,7 @@ def _checked(
     """
     where, source = found.place, found.live
     if is_planned:
+        _check_no_restoration(found)
         recover.plan(found)  # which is done before
     else:
         transaction.check_finished(found)
@@ -185,6 +188,12 @@ def _checked(
     if os.path.lexists(where.live):  # or a crash came right after the last move
         items[where.live.name] = os.fstat(source.fd)
     return source, items
+
+
+def _check_no_restoration(found: State) -> None:
+    """Raise InUseError if a restoration is not finished: its archive would go to the trash."""
+    if found.intent is not None and found.intent.operation == "restore":
+        transaction.check_finished(found)
 
 
 def _obstacles(where: Place, source: Source, items: Mapping[str, os.stat_result]) -> Iterator[str]:
