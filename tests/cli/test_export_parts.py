@@ -140,6 +140,32 @@ def test_an_empty_part_is_said(form: str) -> None:
     assert (ended.code, ended.err) == (0, f"sessrotate: Nothing of {ID} is in this part.\n")
 
 
+def test_a_record_that_is_in_no_document_is_said_to_be_where_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    homes.home(tmp_path, monkeypatch, DATA)
+    ended = called("export", "--since", "99999999-0000-4000-a000-000000000003", ID)
+    assert ended.code == 2
+    assert "`export --all-branches` at branches that were rewound, too" in ended.err
+
+
+def test_of_several_sessions_a_damaged_one_keeps_no_other_from_being_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = homes.home(tmp_path, monkeypatch, DATA)
+    home.rotate()
+    (home.archive / f"{ID}.2.jsonl").unlink()
+    other = "66666666-0000-4000-a000-000000000003"
+    data = DATA.replace(ID.encode(), other.encode())
+    write(home.live.with_name(f"{other}.jsonl"), data)
+    out = tmp_path / "out"
+    ended = called("export", ID, other, "-o", out)
+    assert ended.code == 74
+    assert f"{home.live}: Segment 2" in ended.err
+    # What it has in common with the first was written nowhere else.
+    assert contents(out) == {f"{other}.jsonl": data}
+
+
 # ── several pages ────────────────────────────────────────────────────────────────────────────
 
 

@@ -203,6 +203,23 @@ def test_a_part_has_the_agents_that_were_called_in_it(
             assert told == expected
 
 
+@pytest.mark.parametrize(("form", "ending"), [("markdown", "md"), ("html", "html")])
+def test_what_a_parent_left_and_its_clone_goes_on_from_is_the_clones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str, ending: str
+) -> None:
+    home = homes.home(tmp_path, monkeypatch, DATA)
+    clone = "66666666-0000-4000-a000-000000000003"
+    rows = DATA.splitlines(keepends=True)[:7]
+    forked = b"".join(rows) + after(7, prompt(20, "of the clone"), answer(21, "its answer"))
+    write(home.live.with_name(f"{clone}.jsonl"), forked.replace(ID.encode(), clone.encode()))
+    out = tmp_path / "out"
+    assert called("export", "--format", form, ID, clone, "-o", out).code == 0
+    parents, clones = ((out / f"{each}.{ending}").read_text() for each in (ID, clone))
+    assert "left answer" not in parents
+    in_order(clones, ["left prompt", "left answer", "of the clone"])
+    assert "first prompt" not in clones.partition("</head>")[2].partition("Left out is")[2]
+
+
 @pytest.mark.parametrize("rotated", [False, True])
 def test_it_is_the_same_after_a_rotation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rotated: bool

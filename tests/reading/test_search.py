@@ -262,7 +262,7 @@ def test_a_session_in_which_nothing_may_match_is_not_cut(
 
     monkeypatch.setattr("sessrotate.segments.scan.scan", no)
     monkeypatch.setattr("sessrotate.clients.claude.reader.view", no)
-    assert places(home.live, query("nowhere to be found")) == []
+    assert places(home.live, query("nowhere-to-be-found")) == []
     with pytest.raises(AssertionError):
         places(home.live, query("needle"))
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from sessrotate import find, fs, safe_text
 from sessrotate.cli import streams, to_file
 from sessrotate.cli.options import AllowGaps, At, Quiet, Sessions, Since, Turns, Until, flag
-from sessrotate.errors import WrongUsageError, printable, storage
+from sessrotate.errors import SessrotateError, WrongUsageError, exit_code, printable, storage
 from sessrotate.export.scope import Scope
 from sessrotate.reading import part, start
 from sessrotate.reading.deduplicate import Copies
@@ -23,7 +23,7 @@ from sessrotate.reading.session import open_session
 from sessrotate.render import common
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from sessrotate.reading.session import Session
 
@@ -94,10 +94,11 @@ def command(
     """Write the history of sessions, or a part of it, each record once.
 
     Records that a compaction wrote again are left out: of records with the same uuid, the first is
-    kept. So are those that a resumed session repeats from its parent, if you name the parent before
-    it. One session goes to standard output. Several go to the current folder, each to a file named
-    after its session; existing files are never overwritten. If a segment is missing or changed, the
-    command exits with 74 and leaves no file for that session. What a client itself cut out of a
+    kept, and of lines without one, of those that are the same byte for byte. So are those that a
+    resumed session repeats from its parent, if you name the parent before it. One session goes to
+    standard output. Several go to the current folder, each to a file named after its session;
+    existing files are never overwritten. If a segment is missing or changed, the command leaves no
+    file for that session, writes the others, and exits with 74. What a client itself cut out of a
     session is no reason for that, and named.
 
     Turns have the numbers that markdown gives their prompts. markdown and html leave out branches
@@ -120,23 +121,47 @@ def command(
     scope = Scope(
         part.of(turns, since, until), None if at is None else start.place(at), all_branches
     )
-    # Each once, whatever it is called: the second would find the first one's file.
-    for named in {path.resolve(): path for path in map(find.path_of, sessions)}.values():
+
+    def export(named: Path, scope: Scope) -> Scope:
         on_gap = streams.gaps(with_turns=turns is not None) if allow_gaps else None
         with open_session(named, on_gap=on_gap) as session:
             for said in session.cuts:
                 streams.warn(said)
             if is_output:
-                pieces = import_module(f"sessrotate.export.{to}").pieces(session, scope)
-                for piece in pieces if streams.terminal_width() is None else _harmless(pieces):
-                    streams.write_data(piece)
+                _print(session, scope, to)
             else:
                 target = path or Path()
                 if is_folder or (split and path is None):
                     target /= file_name(session.id) + ("" if split else FORMATS[to])
                 _write(session, scope, to, target, split=split, quiet=quiet)
             _tell_left_out(scope, session.id, to)
-            scope = replace(scope, before=(*scope.before, session.id), copies=Copies())
+            return scope.after(session.id)
+
+    # Each once, whatever it is called: the second would find the first one's file.
+    _each([*{path.resolve(): path for path in map(find.path_of, sessions)}.values()], export, scope)
+
+
+def _each(paths: list[Path], export: Callable[[Path, Scope], Scope], scope: Scope) -> None:
+    """Export sessions, one after the other; what keeps one from it is named, and the rest done."""
+    errors: list[SessrotateError] = []
+    for path in paths:
+        known = scope.seen.copy()
+        try:
+            scope = export(path, scope)
+        except SessrotateError as error:
+            if len(paths) == 1:
+                raise
+            streams.warn(f"{printable(str(path))}: {error}")
+            errors.append(error)
+            scope = replace(scope, seen=known, copies=Copies(), looked=[], left=[])
+    if errors:
+        raise typer.Exit(exit_code(errors))
+
+
+def _print(session: Session, scope: Scope, to: str) -> None:
+    pieces = import_module(f"sessrotate.export.{to}").pieces(session, scope)
+    for piece in pieces if streams.terminal_width() is None else _harmless(pieces):
+        streams.write_data(piece)
 
 
 def _check_split(to: str, output: str | None) -> None:

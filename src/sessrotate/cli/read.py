@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -162,7 +163,7 @@ def _choice(
         part=wanted,
         include=None if output is Format.JSONL else select.included(include or ()),
         brief=brief,
-        grep=None if grep is None else select.expression(grep),
+        grep=None if grep is None else select.expression(grep, re.MULTILINE),
     )
 
 

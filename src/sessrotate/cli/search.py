@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from sessrotate import units
 from sessrotate.cli import streams
-from sessrotate.cli.options import Client, Project, Quiet, client_of, flag, paths_of
+from sessrotate.cli.options import Client, Project, client_of, flag, paths_of
 from sessrotate.errors import (
     DamagedError,
     NotASessionError,
@@ -77,7 +77,6 @@ def command(
         bool, flag("--raw", "Search the lines of the files as they are, escapes and all.")
     ] = False,
     as_json: Annotated[bool, flag("--json", "Print one JSON object a line for each hit.")] = False,
-    quiet: Quiet = False,
 ) -> None:
     """Search all sessions of all clients, the newest first.
 
@@ -98,7 +97,7 @@ def command(
         since=begin,
     )
     wanted = Wanted(client=client_of(client), project=project, paths=paths_of(project), hidden=True)
-    told = _Outcome(quiet=quiet)
+    told = _Outcome()
     known = machine_search.known(told.unread)
     sessions = [each for each in known if wanted.takes(each) and _is_recent(each, begin)]
     results = render_search.Results(known, streams.canvas(), around=context)
@@ -126,7 +125,6 @@ def _is_recent(entry: SessionInfo, begin: datetime | None) -> bool:
 class _Outcome(Struct):
     """What there was besides hits, which is told on standard error."""
 
-    quiet: bool
     hits: int = 0
     pruned: int = 0
     unsearched: int = 0
@@ -165,11 +163,11 @@ class _Outcome(Struct):
             if paths is None or path in paths:
                 streams.warn(f"Cannot read {printable(path)} ({reason.rstrip('.')}).")
                 self.errors.append(DamagedError(reason))
-        if self.left_out and not (self.hits or self.quiet):
+        if self.left_out and not self.hits:
             streams.warn(f"Nothing found in {self.left_out}: the options leave the others out.")
-        if self.pruned and not self.quiet:
+        if self.pruned:
             streams.warn(render_search.pruned(self.pruned))
-        if self.unsearched and not self.quiet:
+        if self.unsearched:
             streams.warn(render_search.unsearched(self.unsearched))
         code = exit_code(self.errors) or (0 if self.hits else _NOT_FOUND)
         if code:

@@ -12,9 +12,10 @@ from sessrotate.clients.view import ToolCall
 from sessrotate.reading.pair_tools import BranchEdge
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from sessrotate.clients.view import View
+    from sessrotate.parsing.records import Record
     from sessrotate.reading.pair_tools import Viewed
     from sessrotate.reading.session import Session
 
@@ -22,12 +23,16 @@ if TYPE_CHECKING:
 class Branches:
     """Tells the branches of one session apart, while its records come in the order of the history.
 
-    Before the first record comes, the history is read once for it.
+    Before the first record comes, the history is read once for it. `leave` is told what is left
+    out.
     """
 
-    def __init__(self, session: Session, *, all_branches: bool) -> None:
+    def __init__(
+        self, session: Session, *, all_branches: bool, leave: Callable[[Session, Record], None]
+    ) -> None:
         self._session = session
         self._all = all_branches
+        self._leave = leave
         self.is_in = False
         """Whether the last record that came is in a branch that was rewound."""
         self.left_out = 0
@@ -48,6 +53,7 @@ class Branches:
                 self.is_in, here = not self.is_in, self.left_out
             if view is not None and is_said and self.is_in and not self._all:
                 self.left_out += 1
+                self._leave(self._session, record)
                 self.left_calls |= _calls(view)
             else:
                 yield record, view

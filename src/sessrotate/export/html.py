@@ -99,7 +99,7 @@ class _Document:
 
     def __init__(self, session: Session, scope: Scope) -> None:
         self._session, self._scope = session, scope
-        self.branches = Branches(session, all_branches=scope.all_branches)
+        self.branches = Branches(session, all_branches=scope.all_branches, leave=scope.leave)
         self.agents = _Agents(session)
         self._renderer = html_record.Renderer()
 
@@ -109,7 +109,7 @@ class _Document:
         every = self._session.segments
         if self._scope.is_all:
             return every
-        scope = replace(self._scope, seen=Seen(), copies=Copies())
+        scope = replace(self._scope, seen=Seen(), copies=Copies(), left=[])
         there = {number for number, _ in _Document(self._session, scope).items()}
         return tuple(info for info in every if info.index in there)
 

@@ -51,7 +51,7 @@ def pieces(session: Session, scope: Scope | None = None) -> Iterator[bytes]:
     Of a part, those that were called in it. Raises as `history` does.
     """
     scope = scope or Scope()
-    branches = Branches(session, all_branches=scope.all_branches)
+    branches = Branches(session, all_branches=scope.all_branches, leave=scope.leave)
     within = scope.within(session, has_rewound=scope.all_branches, is_numbered=True)
     called = set[str | None]()
     items = within.of(branches.told(_selected(session, scope.records(session))))

@@ -10,9 +10,10 @@ from datetime import UTC
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from sessrotate.reading import start
-from sessrotate.reading.deduplicate import Copies, Seen, once
+from sessrotate.reading.deduplicate import Copies, Seen, digest, known_by, once
 from sessrotate.reading.part import ALL, Within, turns_of
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class Scope(Struct, frozen=True):
 
     With `all_branches`, branches that were rewound too. `seen` are the records of the sessions
     `before`, which are left out; `copies` counts what was left out, and `looked` is for `is_empty`.
+    What is in no document, as it was rewound, is `left` for what goes on from it.
     """
 
     part: Part = ALL
@@ -43,6 +45,7 @@ class Scope(Struct, frozen=True):
     seen: Seen = field(default_factory=Seen)
     copies: Copies = field(default_factory=Copies)
     looked: list[Within] = field(default_factory=list)
+    left: list[bytes] = field(default_factory=list)
 
     def within(self, session: Session, *, has_rewound: bool, is_numbered: bool = False) -> Within:
         """Return what tells which items are in the part; `is_empty` asks it afterwards.
@@ -73,6 +76,16 @@ class Scope(Struct, frozen=True):
         else:
             found = start.records(session, self.at)
         return once(found, session.key, session.bytes_of, self.copies, self.seen)
+
+    def leave(self, session: Session, record: Record) -> None:
+        """Have a record that is not written here be new in the sessions after this one."""
+        line = digest(record, session.bytes_of)
+        self.left.append(known_by(line, session.key(record)))
+
+    def after(self, session: str) -> Scope:
+        """Return what is wanted of the next session, once this one is written."""
+        self.seen.forget(self.left)
+        return replace(self, before=(*self.before, session), copies=Copies(), looked=[], left=[])
 
     def told(self) -> Iterator[str]:
         """Yield what a document has to say of itself, in sentences."""

@@ -66,7 +66,23 @@ class Seen:
     def __init__(self) -> None:
         # By the first two bytes of what a record is known by: with millions of records some hundred
         # in each bucket, which are searched faster than a set of that many would take memory.
-        self.buckets: Final = [b""] * 65536
+        self.buckets = [b""] * 65536
+
+    def copy(self) -> Seen:
+        """Return the same, which what comes to this one does not change."""
+        found = Seen()
+        found.buckets = self.buckets.copy()
+        return found
+
+    def forget(self, known: Iterable[bytes]) -> None:
+        """Have these records be new again, of which `known_by` returned this."""
+        for each in known:
+            number, rest = _place(each)
+            bucket = self.buckets[number]
+            for at in range(0, len(bucket), _SIZE):
+                if bucket.startswith(rest, at):
+                    self.buckets[number] = bucket[:at] + bucket[at + _SIZE :]
+                    break
 
 
 class Known:
@@ -81,7 +97,7 @@ class Known:
         copies: Copies | None = None,
         seen: Seen | None = None,
     ) -> None:
-        self._buckets: Final = (seen or Seen()).buckets
+        self._buckets: Final = (Seen() if seen is None else seen).buckets
         self._bytes_of: Final = bytes_of
         self._copies: Final = Copies() if copies is None else copies
 
@@ -91,18 +107,12 @@ class Known:
 
     def digest(self, record: Record) -> bytes:
         """Return the digest of a record's line: XXH3, 128 bits."""
-        if record.is_whole:
-            return xxhash.xxh3_128_digest(record.line)
-        found = xxhash.xxh3_128(b"" if self._bytes_of else b"%d " % record.size)
-        for piece in self._bytes_of(record) if self._bytes_of else (record.line,):
-            found.update(piece)
-        return found.digest()
+        return digest(record, self._bytes_of)
 
     def is_new_line(self, line: bytes, key: bytes | None) -> bool:
         """Do as `is_new` does, with the digest of the line."""
-        # Another seed, or a line that is just some row's key would pass for that row.
-        known_by = xxhash.xxh3_128_digest(key, 1) if key else line
-        number, rest, mark = known_by[0] << 8 | known_by[1], known_by[2:_KEPT], line[-_MARK:]
+        number, rest = _place(known_by(line, key))
+        mark = line[-_MARK:]
         bucket = self._buckets[number]
         at = bucket.find(rest)
         while at >= 0:
@@ -113,3 +123,23 @@ class Known:
             at = bucket.find(rest, at + 1)
         self._buckets[number] = bucket + rest + mark
         return True
+
+
+def digest(record: Record, bytes_of: Callable[[Record], Iterator[bytes]] | None = None) -> bytes:
+    """Return the digest of a record's line: XXH3, 128 bits. `bytes_of` is as for `once`."""
+    if record.is_whole:
+        return xxhash.xxh3_128_digest(record.line)
+    found = xxhash.xxh3_128(b"" if bytes_of else b"%d " % record.size)
+    for piece in bytes_of(record) if bytes_of else (record.line,):
+        found.update(piece)
+    return found.digest()
+
+
+def known_by(line: bytes, key: bytes | None) -> bytes:
+    """Return what a record is known by: its key, or the digest of its line."""
+    # Another seed, or a line that is just some row's key would pass for that row.
+    return xxhash.xxh3_128_digest(key, 1) if key else line
+
+
+def _place(known: bytes) -> tuple[int, bytes]:
+    return known[0] << 8 | known[1], known[2:_KEPT]

@@ -210,7 +210,8 @@ class _Limits:
             if isinstance(limit, str) and not is_met:
                 raise WrongUsageError(
                     f"No record {limit} was met in what was looked at (`read --history` looks at "
-                    "all of a session), or only outside of the rest of the part."
+                    "all of a session, `export --all-branches` at branches that were rewound, "
+                    "too), or only outside of the rest of the part."
                 )
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sessrotate.clients.prompts import is_of_client, is_prompt
+from sessrotate.clients.prompts import as_typed, is_of_client, is_prompt, is_typed
 from sessrotate.clients.protocol import Wording
 from sessrotate.clients.view import Text, Thinking, ToolCall, ToolResult, Unknown
 from sessrotate.errors import WrongUsageError, printable
@@ -229,6 +229,14 @@ def texts(record: Record, view: View | None) -> Iterator[str]:
         yield record.line.decode("utf-8", "replace")
         return
     for block in view.blocks:
+        yield from shown(view, block)
+
+
+def shown(view: View, block: Block) -> Iterator[str]:
+    """Yield each text of a record's block as people see it: a command as it was typed."""
+    if isinstance(block, Text) and is_typed(view):
+        yield as_typed(block.text)
+    else:
         yield from texts_of(block)
 
 

@@ -17,7 +17,7 @@ from sessrotate.clients.common import bytes_in
 from sessrotate.clients.preview import EDGE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from sessrotate.clients.preview import Agent, Title
     from sessrotate.clients.protocol import Reading
@@ -29,6 +29,13 @@ records: Final = opaque.records
 said: Final = opaque.said
 sight: Final = preview.look
 view: Final = claude_view.view
+
+
+def worded(literals: Iterable[bytes]) -> tuple[bytes, ...]:
+    """Return what lines have whose views say more: commands come as they were typed."""
+    every = b"".join(literals)
+    spaced = (b"<command-",) if b" " in every else ()
+    return (*spaced, b"<bash-input>") if b"!" in every else spaced
 
 
 def key(record: Record) -> bytes | None:
