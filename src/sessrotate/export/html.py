@@ -113,6 +113,11 @@ class _Document:
         there = {number for number, _ in _Document(self._session, scope).items()}
         return tuple(info for info in every if info.index in there)
 
+    @cached_property
+    def _title(self) -> str:
+        """Once for all pages: the history may be read for it."""
+        return short(str(self._session.title()) or self._session.id, 200)
+
     def items(self) -> Iterator[tuple[int, Viewed | BranchEdge]]:
         """Yield what is on it, with the number of the segment that it stands in."""
         records = self._scope.records(self._session)
@@ -187,8 +192,7 @@ class _Document:
 
     def _opening(self, here: int | None) -> str:
         """Return what comes before the records: of all segments, or of one that is on a page."""
-        session = self._session
-        title = short(str(session.title()) or session.id, 200)
+        session, title = self._session, self._title
         style, script, bar = (asset("export", name) for name in ("page.css", "page.js", "bar.html"))
         listed = [_entry(info, is_here=here in {None, info.index}) for info in self.segments]
         if here is not None:
