@@ -91,6 +91,24 @@ def test_a_kill_at_any_moment_loses_nothing_and_the_next_rotation_ends_it(name: 
         check(image)
 
 
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("trims", [1, 2])
+def test_what_is_trimmed_after_a_kill_at_any_moment_is_put_together_with_the_rest(
+    name: str, trims: int
+) -> None:
+    """The client gives a name to a file that may have one from us, as 2.1.332 does."""
+    more = [row(n) + b"\n" + compaction(n) + row(n * 10) + b"\n" for n in range(21, 21 + trims)]
+    with laid_out(trimmed(name)) as found:
+        states = seen_of(found, run)
+    for image in states:
+        with laid_out(image) as found:
+            for each in more:
+                found.append(each)
+                keep(found.where.live)
+            run(found)
+            assert found.stitched() == HISTORY + b"".join(more)
+
+
 def after_power_losses(name: str) -> Iterator[Image]:
     disk = Disk.of(trace := recorded("put together", trimmed(name), HISTORY, run).trace)
     known = set()

@@ -114,6 +114,8 @@ def test_doctor_and_verify_name_the_cause_and_what_prevents_it(home: Home) -> No
     assert ended.code == 1
     assert GAP in ended.out
     assert home.live.exists()
+    assert "CLAUDE_CODE_TRANSCRIPT_LOCAL_GC=1" in ended.out
+    assert "set it to `keep`" in ended.out
 
 
 @pytest.mark.parametrize("codec", ["plain", "zstd"])

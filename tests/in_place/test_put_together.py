@@ -135,6 +135,44 @@ def test_a_kept_file_that_somebody_writes_to_at_last_stays(
     assert home.stitched() == DATA
 
 
+def test_what_a_client_keeps_of_a_file_that_has_a_name_from_us_goes_with_that(home: Home) -> None:
+    expected = DATA
+    for number in range(3):
+        keep(home.live)
+        home.append(row(90 + 10 * number))
+        home.rotate()
+        expected += row(90 + 10 * number)
+        whole(home, expected)
+        home.append(boundary(93 + 10 * number) + row(94 + 10 * number))
+        expected += boundary(93 + 10 * number) + row(94 + 10 * number)
+
+
+def test_a_kept_file_that_somebody_has_open_for_writing_stays_as_it_is(home: Home) -> None:
+    with home.live.open("ab") as late:
+        path = keep(home.live)
+        before = snapshot(home.config)
+        with pytest.raises(InUseError, match="is in use"):
+            home.rotate()
+        assert snapshot(home.config) == before
+        late.write(row(90))
+    assert path.exists()
+    home.rotate()
+    whole(home, DATA + row(90))
+
+
+def test_what_a_client_kept_is_put_together_before_its_session_is_put_away(home: Home) -> None:
+    keep(home.live)
+    before = snapshot(home.config)
+    for words in (("archive", "-n", ID), ("archive", ID)):
+        ended = called(*words)
+        assert ended.code == 77
+        assert f"`sessrotate rotate {ID}` puts it together" in ended.out + ended.err
+    assert snapshot(home.config) == before
+    assert called("rotate", ID).code == 0
+    assert called("archive", ID).code == 0
+    assert called("stitch", ID).out.encode() == DATA
+
+
 def test_what_is_there_already_only_goes(home: Home) -> None:
     path = keep(home.live)
     home.live.write_bytes(path.read_bytes() + row(90))

@@ -89,6 +89,28 @@ def test_what_its_client_kept_is_every_byte_that_it_wrote_and_is_resumed_the_sam
     assert live.stat().st_size < 1_000_000
 
 
+def test_what_its_client_keeps_between_rotations_is_put_together_each_time(
+    tmp_path: Path, api: MockApi
+) -> None:
+    """Before a client keeps a file, ours may have given it a name for that already."""
+    client = Client(version("2.1.332"), tmp_path / "home", api)
+    session = client.converse(["One.", "Two."])[0].session
+    live = client.session_file(session)
+    history = b""
+    for number in range(3):
+        prompts = [f"{LARGE} {number}", "/compact", f"Four {number}."]
+        client.converse(prompts, resume=session, environment=KEEPS)
+        request = client.resume_request(live)
+        ended = run(client, "rotate", session)
+        assert ended.code == 0, ended
+        assert "together that Claude Code had trimmed" in ended.out
+        assert not compare(client.resume_request(live), request)
+        before, history = history, stitched(client, live)
+        assert history.startswith(before)
+        assert f"Four {number}.".encode() in history[len(before) :]
+        assert (run(client, "verify", session).code, run(client, "doctor").code) == (0, 0)
+
+
 @needs_proc
 @pytest.mark.parametrize("number", ["2.1.287", "2.1.330", "2.1.332"])
 def test_what_its_client_would_have_lost_the_hook_keeps_and_it_is_every_byte(

@@ -169,7 +169,7 @@ def look(
         intent=doing,
         manifest=_parsed(listed, header),
         is_gone=is_gone,
-        kept=() if is_gone else tuple(_kept(place, pack)),
+        kept=() if is_gone else tuple(_kept(place, None if doing is None else pack)),
     )
     for told in (found.manifest, found.intent.manifest if found.intent else None):
         if told is not None and (
@@ -181,7 +181,10 @@ def look(
 
 
 def _kept(place: Place, pack: Source | None) -> Iterator[Path]:
-    """Yield what a client kept, without a second name that the replaced file still has."""
+    """Yield what a client kept, without a second name that the replaced file still has.
+
+    Where nothing is under way, `pack` is None: what has that name is what the client trimmed.
+    """
     status = None if pack is None else os.fstat(pack.fd)
     for path in trim.replaced(place.live, place.session):
         if status is None or not fs.same_as(status)(path):

@@ -131,5 +131,9 @@ def _lines(path: Path, problems: Sequence[Problem], summary: str) -> Iterator[st
     name = printable(str(path))
     for problem in problems:
         yield common.located(name, problem.detail)
+    if any(problem.kind == "cut" and problem.index is not None for problem in problems):
+        from sessrotate.doctor import cut  # noqa: PLC0415 - few sessions are cut
+
+        yield common.located(name, cut.PREVENTION)
     if all(problem.kind == "pruned" for problem in problems):
         yield f"{name}: {summary}"

@@ -18,11 +18,12 @@ if TYPE_CHECKING:
     from sessrotate.archive.place import Place
     from sessrotate.archive.state import State
 
-_KEEPS: Final = (
+PREVENTION: Final = (
     "That is CLAUDE_CODE_TRANSCRIPT_LOCAL_GC=1 in the environment of Claude Code (2.1.287 and "
     "later): install the hook with `sessrotate setup`, which keeps the old file; or unset it, or "
     "set it to `keep` (2.1.332 and later), with which the client keeps it."
 )
+"""What cuts a session, and what keeps it from going on."""
 
 
 def told(found: State) -> Iterator[tuple[str, str]]:
@@ -31,7 +32,7 @@ def told(found: State) -> Iterator[tuple[str, str]]:
     if found.kept:
         yield "cut", " ".join([*details, *_swept(found.place)])
     elif details:
-        yield "cut", " ".join([*details, _KEEPS])
+        yield "cut", " ".join([*details, PREVENTION])
 
 
 def kept(where: Place) -> str | None:

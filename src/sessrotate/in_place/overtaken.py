@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import fs
 from sessrotate.archive import state, trimmed
+from sessrotate.archive.late_lines import is_at
 from sessrotate.clients.claude import trim
 from sessrotate.errors import SessrotateError
 from sessrotate.in_place import drafted, second_names, swap
@@ -61,7 +63,26 @@ def is_overtaken(found: State) -> bool:
         return False
     if found.match not in {"old", "other"} or found.sign != "none" or not found.is_pack_known:
         return False
-    return not found.is_gone and trimmed.goes_on_at(pack, live) is not None
+    if found.is_gone:
+        return False
+    return trimmed.goes_on_at(pack, live) is not None or _was_trimmed(found, begun)
+
+
+def _was_trimmed(found: State, begun: Intent) -> bool:
+    """Tell whether the new file was trimmed after a swap that moved nothing to the archive.
+
+    What the client kept of it has all of the old file, then, to which nothing came since.
+    """
+    pack, new = found.pack, begun.swap
+    if pack is None or not begun.moves_nothing:
+        return False
+    if pack.size() != new.cut + new.tail.size:
+        return False
+    for path in trim.replaced(found.place.live, found.place.session):
+        with suppress(SessrotateError, OSError), Source.inside(path.parent, path.name) as kept:
+            if is_at(kept, 0, new.new) and is_at(kept, new.prefix, new.tail):
+                return True
+    return False
 
 
 def _take_back(found: State) -> None:
@@ -72,6 +93,9 @@ def _take_back(found: State) -> None:
     place, pack, begun = found.place, found.pack, found.intent
     if pack is None or begun is None:
         raise ValueError
+    if _was_trimmed(found, begun):
+        swap.undo(place)
+        return
     second_names.give(place, place.pack, pack.identity().modified_ns)
     for path in trim.replaced(place.live, place.session):
         if _is_new(found, begun, path):

@@ -11,7 +11,6 @@ go. Where it cannot be told for certain how files follow one another, all of the
 from __future__ import annotations
 
 from contextlib import ExitStack
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -22,7 +21,7 @@ from sessrotate.archive.intent import Intent, Mark, Swap
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.claude import trim
 from sessrotate.errors import RefusedError, SessrotateError, printable, storage
-from sessrotate.in_place import room, seal, swap
+from sessrotate.in_place import room, seal, second_names, swap
 from sessrotate.in_place.obstacles import obstacles
 from sessrotate.in_place.room import Need
 from sessrotate.model import Span
@@ -43,10 +42,11 @@ if TYPE_CHECKING:
 class Kept(Struct, frozen=True):
     """What was kept of a session, and how its live file goes on from it.
 
-    `parts` are the kept files, the oldest first, and which bytes of each are history that those
-    before do not have. Those of the live file begin at `at`; None if it has the others, too.
+    `files` are the kept files, the oldest first, and `parts` which bytes of them are history that
+    those before do not have. Those of the live file begin at `at`; None if it has the others, too.
     """
 
+    files: tuple[Source, ...]
     parts: tuple[tuple[Source, Span], ...]
     live: Source
     at: int | None
@@ -78,15 +78,15 @@ def look(found: State, stack: ExitStack) -> Kept | None:
         known = (found.live, *files)
         if not any(source.identity().is_same_file(each.identity()) for each in known):
             files.append(source)
-    starts = [0]
-    for old, new in pairwise(files):
-        starts.append(_follows(old, new, found.place))
-    parts = tuple(
-        (source, Span(start, source.size())) for source, start in zip(files, starts, strict=True)
-    )
-    if late_lines.begins_with(found.live, parts):
-        return Kept(parts, found.live, None)
-    return Kept(parts, found.live, _follows(files[-1], found.live, found.place))
+    parts: list[tuple[Source, Span]] = []
+    for source in files:
+        if parts and late_lines.begins_with(source, parts):
+            parts = []  # put together before, then trimmed: what it was made of has yet to go
+        start = _follows(parts[-1][0], source, found.place) if parts else 0
+        parts.append((source, Span(start, source.size())))
+    is_whole = late_lines.begins_with(found.live, parts)
+    at = None if is_whole else _follows(files[-1], found.live, found.place)
+    return Kept(tuple(files), tuple(parts), found.live, at)
 
 
 def _follows(old: Source, new: Source, place: Place) -> int:
@@ -95,8 +95,8 @@ def _follows(old: Source, new: Source, place: Place) -> int:
         raise RefusedError(
             f"{printable(str(old.path))} was kept when Claude Code trimmed the session, and "
             f"{printable(str(new.path))} does not go on from it for certain: nothing is changed, "
-            f"and both are whole. Move the first away, then `sessrotate rotate "
-            f"{printable(place.session)}` goes on without it."
+            f"and both are whole. If you move the first away, and keep it, `sessrotate rotate "
+            f"{printable(place.session)}` goes on without what it holds."
         )
     return at
 
@@ -117,7 +117,9 @@ def put_together(
         kept = look(found, stack)
         if kept is None:
             return 0
-        files = [(source.path, source.identity()) for source, _ in kept.parts]
+        for source in kept.files:
+            _check_unused(source, wait)
+        files = [(source.path, source.identity()) for source in kept.files]
         if kept.at is not None:
             _swap(found, kept, wait, progress, live=live)
     with storage("put the session together"):
@@ -129,8 +131,16 @@ def put_together(
         for path, was in reversed(files):
             if not _is_unchanged(path, was):
                 break
-            fs.remove_files(path.parent, [path.name])  # its folder is the client's
+            # A client that keeps it gives a name to a file that had one from us.
+            second_names.forget(place, path.lstat())  # their folder is the client's
     return kept.size
+
+
+def _check_unused(source: Source, wait: float) -> None:
+    """Raise InUseError if somebody has a kept file open, and may still write to it."""
+    answer = in_use.lease_from_writers(source, wait)
+    if answer == "none" and (users := [*in_use.writers(source.identity())]):
+        raise in_use.busy(users, or_live=False)
 
 
 def _is_unchanged(path: Path, was: FileIdentity) -> bool:

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from sessrotate import fs, names
 from sessrotate.archive import copies, recovery_table, state
+from sessrotate.clients.claude import trim
 from sessrotate.errors import DamagedError, printable
 from sessrotate.in_place import (
     aside,
@@ -158,7 +159,11 @@ def _check_superfluous(found: State) -> None:
 
 
 def _is_superfluous(found: State) -> bool:
-    return found.pack is None or drafted.is_superfluous(found.live, found.pack)
+    if found.pack is None or drafted.is_superfluous(found.live, found.pack):
+        return True
+    # A client trimmed it meanwhile: it is put together by the name that it has for that.
+    place, status = found.place, os.fstat(found.pack.fd)
+    return bool(trim.names_of(place.live, place.session, status))
 
 
 def recover(place: Place, wait: float, progress: Callable[[int], None]) -> Recovery:

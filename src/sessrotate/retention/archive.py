@@ -18,8 +18,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import fs, names, platforms, units
-from sessrotate.archive import archived_file, copies, place, restored, state
-from sessrotate.clients.claude import agents, cleanup, preview
+from sessrotate.archive import archived_file, copies, place, restored, state, trimmed
+from sessrotate.clients.claude import agents, cleanup, preview, trim
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.preview import EDGE, edges_of
 from sessrotate.errors import (
@@ -180,6 +180,8 @@ def _checked(
             f"{printable(str(where.live))} is gone: `restore` brings it back from its archive."
         )
     archived_file.check_single(where)
+    if kept := trim.replaced(where.live, where.session):
+        raise RefusedError(trimmed.told(kept, where.session).detail)
     in_use.check_unused(where, source.identity(), wait=wait, or_live=False)
     beside = agents.beside(where.live, where.session)
     items = {name: (where.live.parent / name).lstat() for name in beside}
