@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from sessrotate.archive import state
 from sessrotate.clients.claude import trim
 from sessrotate.errors import SessrotateError
 from sessrotate.in_place import operations
@@ -107,6 +108,36 @@ def test_what_is_trimmed_after_a_kill_at_any_moment_is_put_together_with_the_res
                 keep(found.where.live)
             run(found)
             assert found.stitched() == HISTORY + b"".join(more)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_line_to_the_old_file_after_a_kill_is_there_whatever_is_trimmed_then(name: str) -> None:
+    late, more = row(77) + b"\n", row(21) + b"\n" + compaction(21) + row(210) + b"\n"
+    with laid_out(trimmed(name)) as found:
+        states = seen_of(found, run)
+    number = 0
+    for image in states:
+        with laid_out(image) as found:
+            pack, live = found.where.pack, found.where.live
+            if not pack.exists() or pack.samefile(live):
+                continue
+            with state.opened(found.where) as there:
+                if there.is_dropped:  # it was proved that nobody has it open
+                    continue
+            number += 1
+            with pack.open("ab") as file:  # a client that had it open
+                file.write(late)
+            found.append(more)
+            keep(live)
+            try:
+                run(found)
+            except SessrotateError:
+                kept = live.with_suffix("").glob("before-cleanup/*")
+                files = [path for path in (pack, *kept) if path.exists()]
+                assert any(late in path.read_bytes() for path in files)
+            else:
+                assert late in found.stitched()
+    assert number >= 4
 
 
 def after_power_losses(name: str) -> Iterator[Image]:

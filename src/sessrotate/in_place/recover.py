@@ -121,10 +121,13 @@ def _refused(found: State, what: str) -> Recovery:
     """Return what to do where no row tells; raise DamagedError if nobody can."""
     if overtaken.is_overtaken(found):
         return _OVERTAKEN
+    kept = trim.replaced(found.place.live, found.place.session)
+    archive = printable(str(found.place.archive))
+    trimmed = f", and in {printable(str(kept[0].parent))} what its client trimmed" if kept else ""
     raise DamagedError(
         f"A {what} was interrupted, and {printable(str(found.place.live))} is neither the file "
-        f"from before nor the new one: nothing is touched. {printable(str(found.place.archive))} "
-        "has both."
+        f"from before nor the new one: nothing is touched. In {archive} is what was there "
+        f"before{trimmed}."
     )
 
 

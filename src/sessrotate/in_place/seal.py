@@ -186,7 +186,8 @@ def _checked(found: State) -> Source:
     name = printable(str(found.place.pack))
     if not found.is_pack_known:
         raise DamagedError(f"{name} is not the file that was replaced: look at it.")
-    if found.residue.span.size and found.problem is not None:
+    # In doubt nobody knows what came late: the draft's name may have told it, and that went first.
+    if (found.residue.span.size or found.standing == "unknown") and found.problem is not None:
         raise DamagedError(found.problem)
     if found.live is None or found.is_gone:
         raise DamagedError(
