@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
-from msgspec.structs import replace
 
 from sessrotate import find, fs, safe_text
 from sessrotate.cli import streams, to_file
@@ -18,7 +17,6 @@ from sessrotate.cli.options import AllowGaps, At, Quiet, Sessions, Since, Turns,
 from sessrotate.errors import SessrotateError, WrongUsageError, exit_code, printable, storage
 from sessrotate.export.scope import Scope
 from sessrotate.reading import part, start
-from sessrotate.reading.deduplicate import Copies
 from sessrotate.reading.session import open_session
 from sessrotate.render import common
 
@@ -145,15 +143,13 @@ def _each(paths: list[Path], export: Callable[[Path, Scope], Scope], scope: Scop
     """Export sessions, one after the other; what keeps one from it is named, and the rest done."""
     errors: list[SessrotateError] = []
     for path in paths:
-        known = scope.seen.copy()
         try:
-            scope = export(path, scope)
+            scope = export(path, scope.begun())
         except SessrotateError as error:
             if len(paths) == 1:
                 raise
             streams.warn(f"{printable(str(path))}: {error}")
             errors.append(error)
-            scope = replace(scope, seen=known, copies=Copies(), looked=[], left=[])
     if errors:
         raise typer.Exit(exit_code(errors))
 

@@ -82,10 +82,14 @@ class Scope(Struct, frozen=True):
         line = digest(record, session.bytes_of)
         self.left.append(known_by(line, session.key(record)))
 
+    def begun(self) -> Scope:
+        """Return the same for one session: what comes of that does not change this one."""
+        return replace(self, seen=self.seen.copy(), copies=Copies(), looked=[], left=[])
+
     def after(self, session: str) -> Scope:
-        """Return what is wanted of the next session, once this one is written."""
+        """Return what is wanted of the sessions behind this one, once it is written."""
         self.seen.forget(self.left)
-        return replace(self, before=(*self.before, session), copies=Copies(), looked=[], left=[])
+        return replace(self, before=(*self.before, session))
 
     def told(self) -> Iterator[str]:
         """Yield what a document has to say of itself, in sentences."""

@@ -100,18 +100,21 @@ def plan(where: Place) -> int:
 
     Raises as it does.
     """
-    return _bytes(where, _to_move(where))
+    return _bytes(where, _to_move(where)[0])
 
 
-def _to_move(where: Place) -> Collection[str]:
-    """Return the names of what `archive` would move; none if it was archived before."""
+def _to_move(where: Place) -> tuple[Collection[str], Forecast]:
+    """Return the names of what `archive` would move; none if it was archived before.
+
+    And what the disk gains before by finishing what was interrupted.
+    """
     with storage("look at the session"), state.opened(where) as found:
         note = archived_file.note(where)
         if note is not None and note.standing == "archived":
             archive_files.folder(where)
             archived_file.check_away(where)
-            return ()
-        return _checked(found, is_planned=True)[1]
+            return (), Forecast()
+        return _checked(found, is_planned=True)[1], gain.of_finishing(found)
 
 
 def expected(where: Place) -> Forecast:
@@ -119,7 +122,7 @@ def expected(where: Place) -> Forecast:
 
     What is archived already is compressed, if that was left.
     """
-    items = _to_move(where)
+    items, finishing = _to_move(where)
     moved = _bytes(where, items)
     if not moved:
         return left_plain.of(where)
@@ -136,8 +139,6 @@ def expected(where: Place) -> Forecast:
         # The live file comes first.
         first = sorted(wanted, key=lambda path: path != where.live)
         need = left_plain.need((wanted[path], after[path]) for path in first)
-        with state.opened(where) as found:
-            finishing = gain.of_finishing(found)
         gained += finishing.gained - left_plain.NEW * gain.BLOCK
         need = max(need, finishing.need, key=lambda each: each.size)
         return Forecast(moved, gained, need)
