@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 import generate_session
-from cli.test_prune import asked
 from sessrotate.system import disk_use, in_use
 from support import command_line, homes
 from support.command_line import ID, called, piped, row
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from support.homes import Home
+from support.terminals import asked
 
 DATA: Final = command_line.session(boundaries=3)
 OTHER: Final = "0therid0-0000-4000-a000-000000000002"

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import json
 import os
-import pty
 import re
 import shutil
 import subprocess
-import termios
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
 
@@ -29,9 +25,7 @@ from support.command_line import (
     raw_controls,
 )
 from support.homes import Home, another, snapshot
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+from support.terminals import asked
 
 DATA: Final = command_line.session(boundaries=4)
 BODIES: Final = oracle.bodies(DATA)
@@ -49,40 +43,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
 def trashed(home: Home) -> list[str]:
     folder = home.archive / "trash"
     return command_line.names_in(folder) if folder.exists() else []
-
-
-def asked(
-    answer: str, *arguments: str, env: Mapping[str, str], program: Sequence[str] = (COMMAND,)
-) -> tuple[int, str]:
-    """Run the command on a terminal that is its own, and answer its questions, a line each."""
-    master, slave = pty.openpty()
-
-    def take_terminal() -> None:
-        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-
-    process = subprocess.Popen(
-        [*program, *arguments],
-        env={**ENVIRONMENT, **env},
-        stdin=slave,
-        stdout=slave,
-        stderr=slave,
-        start_new_session=True,
-        preexec_fn=take_terminal,  # noqa: PLW1509 - no threads here, and Ctrl-C needs it
-    )
-    os.close(slave)
-    said, answers = b"", iter(answer.splitlines(keepends=True))
-    try:
-        with contextlib.suppress(OSError):  # EIO: the command has ended
-            while piece := os.read(master, 65536):
-                said += piece
-                if said.endswith((b"[y/N]\r\n", b"[Y/n]\r\n")):
-                    os.write(master, next(answers).encode())
-        code = process.wait(command_line.SECONDS)
-    finally:
-        process.kill()
-        process.wait()
-        os.close(master)
-    return code, said.decode()
 
 
 # ── seen before it happens ───────────────────────────────────────────────────────────────────

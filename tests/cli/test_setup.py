@@ -11,7 +11,6 @@ from typing import Final
 
 import pytest
 
-from cli.test_prune import asked
 from sessrotate import automation
 from sessrotate.job import schedule
 from sessrotate.render import setup as render_setup
@@ -19,6 +18,7 @@ from sessrotate.system import user_folders
 from support import command_line, homes
 from support.command_line import called, write
 from support.homes import Home, snapshot
+from support.terminals import asked
 
 SYSTEMD: Final = command_line.patched(
     "from pathlib import Path; from sessrotate.job import schedule; schedule.BOOTED = Path('/')"

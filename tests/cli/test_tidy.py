@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from cli.test_prune import asked
 from sessrotate.render.common import size
 from sessrotate.system import user_folders
 from support import command_line, homes
 from support.command_line import ID, called, write
 from support.homes import Home, snapshot
+from support.terminals import asked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

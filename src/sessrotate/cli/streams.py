@@ -7,6 +7,7 @@ quietly, whichever write notices.
 from __future__ import annotations
 
 import os
+import select
 import shutil
 import stat
 import sys
@@ -233,7 +234,7 @@ def answered(question: str, *, otherwise: bool) -> bool:
     """Ask a person, who is there, a question; `otherwise` is what an empty answer says."""
     while True:
         message(question)
-        line = sys.stdin.readline()
+        line = _typed()
         word = line.strip().lower()
         if word in _ANSWERS or not line:
             return _ANSWERS.get(word, False)
@@ -255,7 +256,20 @@ def confirmed(total: str = "") -> bool:
             "Cannot ask for confirmation without a terminal: pass --yes, or preview with --dry-run."
         )
     message(f"{total} Continue? [y/N]".lstrip())
-    if sys.stdin.readline().strip().lower() in {"y", "yes"}:
+    if _typed().strip().lower() in {"y", "yes"}:
         return True
     message("Nothing was changed.")
     return False
+
+
+def _typed() -> str:
+    """Return the line that a person types, empty at the end of input."""
+    # Python handles a signal that comes just before a read only after it: Ctrl-C would do nothing
+    # until another key is pressed. So nothing is read before it is there.
+    while not select.select([sys.stdin], [], [], _BLINK)[0]:
+        pass
+    return sys.stdin.readline()
+
+
+_BLINK: Final = 0.1
+"""Seconds after which Ctrl-C is noticed, at most."""
