@@ -114,6 +114,15 @@ def test_the_file_of_a_trim_that_came_too_late_for_a_line_gives_it(home: Home) -
     whole(home, DATA + row(90) + row(91))
 
 
+def test_an_empty_line_that_came_too_late_for_a_trim_is_there(home: Home) -> None:
+    path = keep(home.live)
+    with path.open("ab") as late:
+        late.write(b"\n")
+    home.append(row(91))
+    home.rotate()
+    whole(home, DATA + b"\n" + row(91))
+
+
 def test_a_kept_file_that_somebody_writes_to_at_last_stays(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -240,6 +249,16 @@ def test_doctor_and_readers_name_what_is_to_be_put_together(home: Home) -> None:
         assert f"`sessrotate rotate {ID}` puts it together" in ended.err
     assert called("stitch", ID).code == 74
     assert called("verify", ID).code == 1
+    home.rotate()
+    whole(home, DATA)
+
+
+def test_of_a_restored_session_that_was_trimmed_doctor_gives_one_advice(home: Home) -> None:
+    home.rotate()
+    home.restore()
+    keep(home.live)
+    (found,) = [*doctor.findings()]
+    assert f"`sessrotate rotate {ID}` puts it together" in found.detail
     home.rotate()
     whole(home, DATA)
 

@@ -17,6 +17,7 @@ from support import command_line, homes, processes
 from support.abilities import needs_open_files
 from support.command_line import ID, called, row, write
 from support.homes import Home, refused
+from support.trimming import keep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -212,13 +213,17 @@ def test_a_writer_that_only_a_lease_finds_is_waited_for_and_then_named(
 
 
 @needs_open_files
-@pytest.mark.parametrize("how", ["rotate", "restore", "archive"])
+@pytest.mark.parametrize("how", ["rotate", "restore", "archive", "put together"])
 def test_whoever_has_it_open_for_writing_is_waited_for(
     home: Home, holding: Any, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     if how == "restore":
         home.rotate()
-    process = holding(home.live, os.O_WRONLY)
+    path = home.live
+    if how == "put together":
+        homes.without_leases(monkeypatch)
+        path, how = keep(home.live), "rotate"
+    process = holding(path, os.O_WRONLY)
     looked: list[float] = []
 
     def sleep(seconds: float) -> None:

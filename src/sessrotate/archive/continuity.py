@@ -143,7 +143,7 @@ def problem(
     if found.is_archived and archived_file.is_doubled(found.place):
         return str(archived_file.doubled(found.place))
     if begun is not None and begun.operation == "restore" and standing == "after":
-        is_whole = found.live.size() >= begun.swap.prefix
+        is_whole = found.successor is not None and found.successor.size() >= begun.swap.prefix
         return None if is_whole else f"{name} is shorter than the history that was put there."
     if standing == "unknown":
         return f"{name} is neither the file that was to be replaced nor the new one."

@@ -6,14 +6,16 @@ Rule: what was read from them, and whether it may be used; all else that follows
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from sessrotate import fs, names
 from sessrotate.archive import archived_file, continued, intent
+from sessrotate.archive.late_lines import is_at
 from sessrotate.clients.claude import trim
-from sessrotate.errors import DamagedError, printable, storage
+from sessrotate.errors import DamagedError, SessrotateError, printable, storage
 from sessrotate.segments import live_header, load, manifest
 from sessrotate.system.source import Source
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from contextlib import ExitStack
     from pathlib import Path
 
-    from sessrotate.archive.intent import Intent, Late
+    from sessrotate.archive.intent import Intent, Late, Swap
     from sessrotate.archive.late_lines import Residue
     from sessrotate.archive.place import Place
     from sessrotate.segments.live_header import LiveHeader
@@ -47,6 +49,9 @@ class FoundFiles(Struct, frozen=True, kw_only=True):
     is_gone: bool
     kept: tuple[Path, ...]
     """Files that its client kept when it trimmed the session, and that are to be put together."""
+    successor: Source | None
+    """What took the old live file's place, if that is under way: the live file; or, if its client
+    trimmed it since, what was kept of that."""
 
     @property
     def is_archived(self) -> bool:
@@ -159,6 +164,7 @@ def look(
             file.freeze()
     line = b"" if source is None else continued.first_line(source)
     header = live_header.parse(line, place.session)
+    kept = () if is_gone else tuple(_kept(place, None if doing is None else pack))
     found = FoundFiles(
         place=place,
         live=source,
@@ -169,7 +175,8 @@ def look(
         intent=doing,
         manifest=_parsed(listed, header),
         is_gone=is_gone,
-        kept=() if is_gone else tuple(_kept(place, None if doing is None else pack)),
+        kept=kept,
+        successor=_successor(source, doing, kept, stack),
     )
     for told in (found.manifest, found.intent.manifest if found.intent else None):
         if told is not None and (
@@ -189,6 +196,27 @@ def _kept(place: Place, pack: Source | None) -> Iterator[Path]:
     for path in trim.replaced(place.live, place.session):
         if status is None or not fs.same_as(status)(path):
             yield path
+
+
+def _successor(
+    live: Source | None, begun: Intent | None, kept: tuple[Path, ...], stack: ExitStack
+) -> Source | None:
+    """Return what took the old live file's place, or would have."""
+    if live is None or begun is None or begun.operation not in {"rotate", "restore"}:
+        return live
+    if kept and not _has_taken(live, begun.swap):
+        for path in kept:
+            with suppress(SessrotateError, OSError):
+                source = stack.enter_context(Source.inside(path.parent, path.name))
+                source.freeze()
+                if _has_taken(source, begun.swap):
+                    return source
+    return live
+
+
+def _has_taken(source: Source, swap: Swap) -> bool:
+    """Tell whether a file is the new one of a swap, with all of its tail."""
+    return is_at(source, 0, swap.new) and is_at(source, swap.prefix, swap.tail)
 
 
 def _parsed(listed: bytes | None, header: LiveHeader | None) -> Manifest | None:

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 Standing = Literal["before", "after", "unknown"]
 
-Match = Literal["new", "old", "pack", "other", "absent"]
-"""What the live file is: it begins like the new file, or like the old one; it is the file that the
-pack names, too; any other; or there is none."""
+Match = Literal["new", "kept", "old", "pack", "other", "absent"]
+"""What the live file is: it begins like the new file; its client trimmed the new file, and kept it;
+it begins like the old one; it is the file that the pack names, too; any other; or there is none."""
 
 Drafted = Literal["absent", "old", "live", "new", "stranger", "unread"]
 """What has the draft's name: nothing; the file that the pack names, too; the live file; all that
@@ -34,6 +34,7 @@ the rest; touch nothing; or give the live file's name back to the stranger, and 
 
 MATCHES: Final[dict[Match, str]] = {
     "new": "the new file",
+    "kept": "trimmed from the new file, which was kept",
     "old": "the old file",
     "pack": "the pack itself",
     "other": "neither",
@@ -93,6 +94,7 @@ ROWS: Final = (
     Row(_SWAPS, "other", None, "no pack", "unknown", "undo", "Without a pack nothing follows."),
     Row(_SWAPS, None, "new", None, "before", "undo", "The new file has no other name."),
     Row(_SWAPS, None, "stranger", None, "before", "undo", "The live file was saved last."),
+    Row(_SWAPS, "kept", None, None, "after", "finish", "The new file had the live file's name."),
     Row(_SWAPS, None, None, None, "unknown", "refuse", "The pack has everything."),
     Row(
         _INSERT,

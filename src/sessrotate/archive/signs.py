@@ -33,6 +33,8 @@ def match(found: FoundFiles, begun: Intent) -> Match:
     # Both files of an insertion begin alike: what was put in tells the new one.
     if is_at(live, swap.cut if begun.operation == "insert" else 0, swap.new):
         return "new"
+    if found.successor is not live:
+        return "kept"
     return "old" if is_at(live, 0, swap.old) else "other"
 
 

@@ -59,7 +59,7 @@ class State(FoundFiles, frozen=True, kw_only=True):
     * `is_pack_known`: the pack begins like the file that was to be replaced.
     * `pending`: the late lines that have a file of their own and are not in the live file yet;
       they belong at its offset `late_at`.
-    * `residue`: what of the pack the live file has yet to get, and has no file of its own.
+    * `residue`: what of the pack the `successor` has yet to get, and has no file of its own.
     * `trashed`: the archive in the trash of restored sessions that the live file goes on from; or
       the longest one there, where there is neither a live file nor an archive any more.
     * `cut`: where the client cut the live file since the last rotation, None if it did not. Unless
@@ -139,7 +139,9 @@ class State(FoundFiles, frozen=True, kw_only=True):
         if self.pending is not None:
             late, at = HistorySpan("late", None, Span(0, self.pending.mark.size)), self.late_at
         else:
-            late, at = HistorySpan("pack", None, self.residue.span), self.residue.at
+            # Of what its client trimmed there is a gap, and what came late belongs before it.
+            late = HistorySpan("pack", None, self.residue.span)
+            at = self.residue.at if self.successor is self.live else self.prefix
         return history.spans(
             listed=self.listed,
             intent=self.intent,
@@ -191,6 +193,7 @@ def _judged(found: FoundFiles) -> State:
         manifest=found.manifest,
         is_gone=found.is_gone,
         kept=found.kept,
+        successor=found.successor,
         match=match,
         drafted=drafted,
         sign=sign,
@@ -262,9 +265,9 @@ def _late_at(found: FoundFiles, late: Late | None) -> int:
 
 
 def _residue(found: FoundFiles) -> Residue:
-    if found.intent is None or found.pack is None or found.live is None:
+    if found.intent is None or found.pack is None or found.successor is None:
         return _NO_RESIDUE
-    return residue(found.intent.swap, found.pack, found.live)
+    return residue(found.intent.swap, found.pack, found.successor)
 
 
 # ── opening ──────────────────────────────────────────────────────────────────────────────────

@@ -100,7 +100,7 @@ def told(kept: Sequence[Path], session: str) -> Problem:
         "cut",
         f"Claude Code trimmed this session, and what was there is kept in {files} in "
         f"{printable(str(kept[0].parent))}: `sessrotate rotate {printable(session)}` puts it "
-        "together.",
+        "together, or says why it cannot.",
     )
 
 
@@ -134,7 +134,14 @@ def _compared(old: Source, new: Source, cut: int) -> tuple[int, int] | None:
             return (at, span.start) if is_late and _are_in(old, cut, skipped) else None
         at, seen = copy[0].end, span.end
         copy = next(copies, None)
-    return (at, old.size()) if seen and _are_in(old, cut, skipped) else None
+    if not seen or not _are_in(old, cut, skipped):
+        return None
+    return at, seen if _is_empty(old, Span(seen, old.size())) else old.size()
+
+
+def _is_empty(source: Source, span: Span) -> bool:
+    """Tell whether a span is a few empty lines, which nobody can tell from ones that came late."""
+    return span.size <= _MOST and not source.read_at(span.start, span.size).strip(b"\n")
 
 
 def _are_in(old: Source, cut: int, lines: set[bytes]) -> bool:

@@ -28,6 +28,7 @@ from sessrotate.archive import (
     state,
 )
 from sessrotate.clients.claude import client as claude
+from sessrotate.clients.claude import trim
 from sessrotate.doctor import cut, gone, put_away, strangers
 from sessrotate.doctor.settings import Setting, settings
 from sessrotate.errors import (
@@ -96,13 +97,7 @@ def findings() -> Iterator[Finding]:
             yield found
     yield from (Finding("", str(path), "stranger", told) for path, told in strangers.copies())
     for where in restored.places():
-        if (trashed := restored.gone(where)) is not None:
-            told = restored.told_gone(where, trashed)
-            free = f"sessrotate prune {printable(where.session)} --empty-trash --grace 0"
-            detail = f"{told} If you deleted it for good, `{free}` frees that."
-            yield Finding(where.session, str(trashed.folder), "orphan", detail)
-        elif (lacks := restored.lacking(where)) and not restored.is_needed(where, lacks):
-            yield Finding(where.session, str(lacks.folder), "trash", restored.strange(where, lacks))
+        yield from _of_restored(where)
     for trashed in restored.every():
         if trashed.at is None:
             yield Finding(
@@ -112,6 +107,19 @@ def findings() -> Iterator[Finding]:
                 "This is in the trash of restored sessions, and nothing says whose it is: move or "
                 "remove it.",
             )
+
+
+def _of_restored(where: Place) -> Iterator[Finding]:
+    """Yield that what is in the trash of a restored session is needed."""
+    if (trashed := restored.gone(where)) is not None:
+        told = restored.told_gone(where, trashed)
+        free = f"sessrotate prune {printable(where.session)} --empty-trash --grace 0"
+        detail = f"{told} If you deleted it for good, `{free}` frees that."
+        yield Finding(where.session, str(trashed.folder), "orphan", detail)
+    elif trim.replaced(where.live, where.session):
+        return  # what its client trimmed is put together first, and may have all of it
+    elif (lacks := restored.lacking(where)) and not restored.is_needed(where, lacks):
+        yield Finding(where.session, str(lacks.folder), "trash", restored.strange(where, lacks))
 
 
 def _headed(path: Path) -> Finding | None:

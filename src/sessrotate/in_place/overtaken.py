@@ -12,12 +12,10 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import fs
 from sessrotate.archive import state, trimmed
-from sessrotate.archive.late_lines import is_at
 from sessrotate.clients.claude import trim
 from sessrotate.errors import SessrotateError
 from sessrotate.in_place import drafted, second_names, swap
@@ -56,33 +54,22 @@ def is_overtaken(found: State) -> bool:
     """Tell whether the live file was made of the one that a rotation has replaced.
 
     Nothing of the history is sealed then, so that the old file is whole. Reads both where the live
-    file is not the new one.
+    file is not the new one. If that was kept, and has all of the old one, the live file goes on
+    from it in any case.
     """
     begun, pack, live = found.intent, found.pack, found.live
-    if begun is None or begun.operation != "rotate" or pack is None or live is None:
+    if (
+        begun is None
+        or begun.operation not in {"rotate", "restore"}
+        or pack is None
+        or live is None
+    ):
         return False
-    if found.match not in {"old", "other"} or found.sign != "none" or not found.is_pack_known:
+    if found.match not in {"old", "other", "kept"} or found.sign != "none" or found.is_gone:
         return False
-    if found.is_gone:
+    if not found.is_pack_known or (found.match == "kept" and begun.moves_nothing):
         return False
-    return trimmed.goes_on_at(pack, live) is not None or _was_trimmed(found, begun)
-
-
-def _was_trimmed(found: State, begun: Intent) -> bool:
-    """Tell whether the new file was trimmed after a swap that moved nothing to the archive.
-
-    What the client kept of it has all of the old file, then, to which nothing came since.
-    """
-    pack, new = found.pack, begun.swap
-    if pack is None or not begun.moves_nothing:
-        return False
-    if pack.size() != new.cut + new.tail.size:
-        return False
-    for path in trim.replaced(found.place.live, found.place.session):
-        with suppress(SessrotateError, OSError), Source.inside(path.parent, path.name) as kept:
-            if is_at(kept, 0, new.new) and is_at(kept, new.prefix, new.tail):
-                return True
-    return False
+    return trimmed.goes_on_at(pack, live) is not None
 
 
 def _take_back(found: State) -> None:
@@ -93,9 +80,6 @@ def _take_back(found: State) -> None:
     place, pack, begun = found.place, found.pack, found.intent
     if pack is None or begun is None:
         raise ValueError
-    if _was_trimmed(found, begun):
-        swap.undo(place)
-        return
     second_names.give(place, place.pack, pack.identity().modified_ns)
     for path in trim.replaced(place.live, place.session):
         if _is_new(found, begun, path):

@@ -118,7 +118,7 @@ def put_together(
         if kept is None:
             return 0
         for source in kept.files:
-            _check_unused(source, wait)
+            in_use.check_unwritten(source, wait)
         files = [(source.path, source.identity()) for source in kept.files]
         if kept.at is not None:
             _swap(found, kept, wait, progress, live=live)
@@ -134,13 +134,6 @@ def put_together(
             # A client that keeps it gives a name to a file that had one from us.
             second_names.forget(place, path.lstat())  # their folder is the client's
     return kept.size
-
-
-def _check_unused(source: Source, wait: float) -> None:
-    """Raise InUseError if somebody has a kept file open, and may still write to it."""
-    answer = in_use.lease_from_writers(source, wait)
-    if answer == "none" and (users := [*in_use.writers(source.identity())]):
-        raise in_use.busy(users, or_live=False)
 
 
 def _is_unchanged(path: Path, was: FileIdentity) -> bool:

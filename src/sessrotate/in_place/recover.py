@@ -68,7 +68,7 @@ _OVERTAKEN: Final = Recovery(
     "undo",
     "Claude Code trimmed the session at the moment when it was replaced: the next run puts it "
     "together.",
-    "Undid a rotation: Claude Code trimmed the session at the moment when it was replaced.",
+    "Undid that: Claude Code trimmed the session at the moment when it was replaced.",
 )
 
 

@@ -31,7 +31,7 @@ _TAKEN: Final = {errno.EEXIST, errno.ENOTEMPTY}
 def check(found: State) -> None:
     """Raise DamagedError, and put the archive aside, unless the live file holds all of it."""
     wanted = () if found.intent is None else found.intent.manifest.segments
-    if wanted and (found.live is None or not restored.holds(found.live, wanted)):
+    if wanted and (found.successor is None or not restored.holds(found.successor, wanted)):
         name, aside = printable(str(found.place.live)), put_aside(found.place)
         raise DamagedError(
             f"{name} is not the history that was put there: its archive is kept in "

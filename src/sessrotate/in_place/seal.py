@@ -139,7 +139,8 @@ def _bring_over(place: Place, wait: float) -> _Quiet:
     Returns how sure it is that nobody can write to it any more.
 
     It is appended to the live file where nothing came there since, and is kept for an insertion
-    otherwise, or where nobody can write to either meanwhile.
+    otherwise, or where nobody can write to either meanwhile. If its client trimmed that, it is
+    appended to what was kept of it, as if it had come too late for the trim.
     """
     while True:
         with state.opened(place) as found:
@@ -152,11 +153,14 @@ def _bring_over(place: Place, wait: float) -> _Quiet:
             begun, pack = found.intent, found.pack
             if begun is None or pack is None or not _may_come_late(found):
                 return "proved"
-            live = _checked(found)
+            new = _checked(found)
             begun = merge_late.forget_outdated(found) or begun
-            size, residue = live.size(), found.residue
-            late, is_last = residue.span, residue.at == size
-            if late.size and (quiet in _SURE or (quiet == "likely" and not is_last)):
+            size, residue = new.size(), found.residue
+            # What its client trimmed gets no file in its place any more: there it comes last, too.
+            is_kept = new is not found.live
+            late, is_last = residue.span, is_kept or residue.at == size
+            is_inserted = quiet in _SURE or (quiet == "likely" and not is_last)
+            if late.size and is_inserted and not is_kept:
                 merge_late.keep(found, residue)
                 late = Span(late.end, late.end)
             if quiet == "no":  # a line under way may still be gone on with
@@ -169,9 +173,12 @@ def _bring_over(place: Place, wait: float) -> _Quiet:
                 end = pack.line_start(end, late.start)
                 end = late.end if end == late.start else end
             data = pack.read_at(late.start, end - late.start)
+            if is_kept:  # only whole lines are put together
+                torn, end_of_line = new.line_start(size) < size, data.endswith(b"\n")
+                data = b"\n" * torn + data + b"\n" * (not end_of_line)
         batch = Batch(Span(late.start, end), size)
         write_intent(place, replace(begun, swap=replace(begun.swap, batch=batch)))
-        fs.append(place.live, data)
+        fs.append(new.path, data)
 
 
 def _may_come_late(found: State) -> bool:
@@ -182,10 +189,16 @@ def _may_come_late(found: State) -> bool:
 
 
 def _checked(found: State) -> Source:
-    """Return the live file; raise DamagedError if that or the pack is not there."""
+    """Return what late lines go to: the live file, or what was kept of it when it was trimmed.
+
+    Raises DamagedError if that or the pack is not there.
+    """
     name = printable(str(found.place.pack))
     if not found.is_pack_known:
         raise DamagedError(f"{name} is not the file that was replaced: look at it.")
+    new = found.successor
+    if new is not None and new is not found.live:
+        return new
     # In doubt nobody knows what came late: the draft's name may have told it, and that went first.
     if (found.residue.span.size or found.standing == "unknown") and found.problem is not None:
         raise DamagedError(found.problem)

@@ -19,7 +19,7 @@ from sessrotate.system import lease, open_on_macos
 from sessrotate.system.registered import Processes, registrations
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator
+    from collections.abc import Callable, Container, Iterable, Iterator
 
     from sessrotate.model import FileIdentity
     from sessrotate.system.source import Source
@@ -133,10 +133,23 @@ def check_unused(
     `wait` is how many seconds to wait for those who have it open for writing. A client that runs
     the session may do so for hours, and nobody waits for that.
     """
+    _until_none(lambda: [*clients(place), *writers(live)], wait, or_live=or_live)
+
+
+def check_unwritten(source: Source, wait: float) -> None:
+    """Raise InUseError if another process has an open file open for writing, as far as is known.
+
+    `wait` is how many seconds to wait for it.
+    """
+    if lease_from_writers(source, wait) == "none":
+        _until_none(lambda: [*writers(source.identity())], wait, or_live=False)
+
+
+def _until_none(users: Callable[[], list[User]], wait: float, *, or_live: bool) -> None:
     deadline = time.monotonic() + wait
-    while users := [*clients(place), *writers(live)]:
-        if any(user.is_client for user in users) or time.monotonic() >= deadline:
-            raise busy(users, or_live=or_live)
+    while found := users():
+        if any(user.is_client for user in found) or time.monotonic() >= deadline:
+            raise busy(found, or_live=or_live)
         time.sleep(_PAUSE)
 
 
