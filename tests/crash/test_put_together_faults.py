@@ -10,14 +10,14 @@ import errno
 import os
 from contextlib import suppress
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
 import pytest
 
 from sessrotate.archive import state
 from sessrotate.clients.claude import trim
 from sessrotate.errors import InUseError, SessrotateError
-from sessrotate.in_place import operations
+from sessrotate.in_place import operations, seal, second_names
 from support import homes
 from support.crash.changes import Before, Faults, Killed
 from support.crash.disk import Image
@@ -110,38 +110,64 @@ def test_what_is_trimmed_after_a_kill_at_any_moment_is_put_together_with_the_res
             assert found.stitched() == HISTORY + b"".join(more)
 
 
+SWAPS: Final = (*NAMES, "first rotation", "second rotation", "restoration", "merge", "merge back")
+
+EARLIER: Final = row(76) + b"\n"
 LINE: Final = row(77) + b"\n"
-SWAPS: Final = (*NAMES, "first rotation", "second rotation", "restoration")
+SINCE: Final = row(78) + b"\n"
 
 
-def before_a_swap(name: str) -> tuple[Image, Callable[[Session], None]]:
-    """Return a session with the history `HISTORY`, and what is done to it and killed."""
-    if name in NAMES:
-        return trimmed(name), run
-    with laid_out(Image(frozenset(), (), ())) as found:
-        whole = HISTORY if name == "first rotation" else OPENING
-        found.begin(whole)
-        if name != "first rotation":
+def before_a_swap(name: str) -> tuple[Image, Callable[[Session], None], bytes]:
+    """Return a session, what is done to it and killed, and its history.
+
+    A merge puts `EARLIER` in its place, which came late when the session was rotated, or restored
+    ("merge back"). The live file has the name that the hook gives it.
+    """
+    deed = Session.restore if name == "restoration" else rotate
+    with laid_out(trimmed(name) if name in NAMES else Image(frozenset(), (), ())) as found:
+        if name not in NAMES:
+            found.begin(HISTORY if name == "first rotation" else OPENING)
+        if name in {"second rotation", "restoration", "merge", "merge back"}:
             found.rotate()
             found.append(HISTORY.removeprefix(OPENING))
-        if name == "restoration":
+        if name in {"restoration", "merge back"}:
             found.rotate()
-        return found.image(), Session.restore if name == "restoration" else run
+        second_names.give(found.where, found.where.live)
+        if not name.startswith("merge"):
+            return found.image(), deed, HISTORY
+        leave_late(found, Session.restore if name == "merge back" else rotate)
+        found.append(SINCE)
+        return found.image(), deed, HISTORY + EARLIER + SINCE
+
+
+def leave_late(found: Session, deed: Callable[[Session], None]) -> None:
+    """Do something to a session; behind its swap, a client writes `EARLIER` to the old file."""
+    finish, client = seal.finish, list[IO[bytes]]()
+
+    def opened(*given: Any) -> None:
+        client.append(found.where.pack.open("ab", buffering=0))
+        finish(*given)
+
+    with pytest.MonkeyPatch.context() as patch, suppress(InUseError):
+        patch.setattr(seal, "finish", opened)
+        deed(found)
+    client[0].write(EARLIER)
+    client[0].close()
 
 
 @pytest.mark.parametrize("name", SWAPS)
 @pytest.mark.parametrize("late", in_gate(["", "late", "torn"], ["late"], "scale"))
-@pytest.mark.parametrize("trims", [1, 2])
+@pytest.mark.parametrize("trims", [0, 1, 2])
 @pytest.mark.parametrize("is_tried", in_gate([False, True], [True], "scale"))
 def test_what_comes_late_and_what_is_trimmed_after_a_kill_at_any_moment_is_put_together(
     name: str, late: str, trims: int, *, is_tried: bool
 ) -> None:
-    """A client had the old file open, and another gives the new one a name and trims it.
+    """A client had the old file open, and another trims the new one, or only writes to it.
 
     In between, a run may have tried to finish what was killed (`is_tried`).
     """
-    image, killed = before_a_swap(name)
-    more = [row(n) + b"\n" + compaction(n) + row(n * 10) + b"\n" for n in range(21, 21 + trims)]
+    image, killed, expected = before_a_swap(name)
+    more = [row(n) + b"\n" + compaction(n) + row(n * 10) + b"\n" for n in range(21, 22 + trims)]
     with laid_out(image) as found:
         states = seen_of(found, killed)
     number = 0
@@ -157,15 +183,20 @@ def test_what_comes_late_and_what_is_trimmed_after_a_kill_at_any_moment_is_put_t
                     if is_tried:
                         with suppress(InUseError):
                             rotate(found)
-                    file.write(LINE if late == "late" else LINE.rstrip())
+                    file.write(LINE.rstrip() if late == "torn" and trims else LINE)
                 number += 1
-            for each in more:
+            for each in more[:trims]:
                 found.append(each)
                 keep(live)
+            found.append(more[-1])
             run(found)
             history = found.stitched()
             assert history.count(LINE) == is_late
-            assert history.replace(LINE, b"") == HISTORY + b"".join(more)
+            history, whole = history.replace(LINE, b""), expected + b"".join(more)
+            if trims:  # what waited to be put in its place comes where there is one
+                assert history.count(EARLIER) == whole.count(EARLIER)
+                history, whole = history.replace(EARLIER, b""), whole.replace(EARLIER, b"")
+            assert history == whole
     assert not late or number
 
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from sessrotate import fs, names
 from sessrotate.archive import archived_file, continued, intent
-from sessrotate.archive.late_lines import is_at
+from sessrotate.archive.late_lines import is_at, is_told_new
 from sessrotate.clients.claude import trim
 from sessrotate.errors import DamagedError, SessrotateError, printable, storage
 from sessrotate.segments import live_header, load, manifest
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from contextlib import ExitStack
     from pathlib import Path
 
-    from sessrotate.archive.intent import Intent, Late, Swap
+    from sessrotate.archive.intent import Intent, Late
     from sessrotate.archive.late_lines import Residue
     from sessrotate.archive.place import Place
     from sessrotate.segments.live_header import LiveHeader
@@ -202,21 +202,21 @@ def _successor(
     live: Source | None, begun: Intent | None, kept: tuple[Path, ...], stack: ExitStack
 ) -> Source | None:
     """Return what took the old live file's place, or would have."""
-    if live is None or begun is None or begun.operation not in {"rotate", "restore"}:
+    if live is None or begun is None or begun.operation == "late":
         return live
-    if kept and not _has_taken(live, begun.swap):
+    if kept and not _has_taken(live, begun):
         for path in kept:
             with suppress(SessrotateError, OSError):
                 source = stack.enter_context(Source.inside(path.parent, path.name))
                 source.freeze()
-                if _has_taken(source, begun.swap):
+                if _has_taken(source, begun):
                     return source
     return live
 
 
-def _has_taken(source: Source, swap: Swap) -> bool:
+def _has_taken(source: Source, begun: Intent) -> bool:
     """Tell whether a file is the new one of a swap, with all of its tail."""
-    return is_at(source, 0, swap.new) and is_at(source, swap.prefix, swap.tail)
+    return is_told_new(source, begun) and is_at(source, begun.swap.prefix, begun.swap.tail)
 
 
 def _parsed(listed: bytes | None, header: LiveHeader | None) -> Manifest | None:

@@ -128,7 +128,7 @@ class Intent(Struct, frozen=True):
     @property
     def moves_nothing(self) -> bool:
         """Whether nothing of the history goes to the archive, or comes from it."""
-        return self.operation == "rotate" and self.first == len(self.manifest.segments)
+        return self.operation != "restore" and self.first == len(self.manifest.segments)
 
     @property
     def listed(self) -> Manifest | None:

@@ -20,7 +20,7 @@ from sessrotate.model import Span
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from sessrotate.archive.intent import Swap
+    from sessrotate.archive.intent import Intent, Swap
     from sessrotate.system.source import Source
 
 _PIECE: Final = 256 * 1024
@@ -114,6 +114,12 @@ def is_at(source: Source, offset: int, mark: Mark) -> bool:
     if source.size() < offset + mark.size:
         return False
     return Mark.of_pieces(source.pieces(Span(offset, offset + mark.size))) == mark
+
+
+def is_told_new(source: Source, begun: Intent) -> bool:
+    """Tell whether a file has what tells the new one of a swap from the old one."""
+    # Both files of an insertion begin alike: what was put in tells the new one.
+    return is_at(source, begun.swap.cut if begun.operation == "insert" else 0, begun.swap.new)
 
 
 def begins_with(source: Source, parts: Iterable[tuple[Source, Span]]) -> bool:

@@ -115,6 +115,7 @@ ROWS: Final = (
     Row(_INSERT, None, "stranger", None, "before", "take back", "The live file was saved last."),
     Row(_INSERT, "new", None, None, "after", "finish", "The lines are in their place."),
     Row(_INSERT, "old", None, None, "before", "take back", "The lines are not in their place."),
+    Row(_INSERT, "kept", None, None, "after", "finish", "The new file had the live file's name."),
     Row(_INSERT, None, None, None, "unknown", "refuse", "The pack has everything."),
     Row(("late",), None, None, None, "before", "finish", "A merge that has yet to begin."),
 )

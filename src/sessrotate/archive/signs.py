@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from sessrotate import names
-from sessrotate.archive.late_lines import is_at
+from sessrotate.archive.late_lines import is_at, is_told_new
 
 if TYPE_CHECKING:
     import os
@@ -25,17 +25,16 @@ if TYPE_CHECKING:
 
 def match(found: FoundFiles, begun: Intent) -> Match:
     """Return what the live file is."""
-    live, pack, swap = found.live, found.pack, begun.swap
+    live, pack = found.live, found.pack
     if live is None:
         return "absent"
     if pack is not None and pack.identity().is_same_file(live.identity()):
         return "pack"
-    # Both files of an insertion begin alike: what was put in tells the new one.
-    if is_at(live, swap.cut if begun.operation == "insert" else 0, swap.new):
+    if is_told_new(live, begun):
         return "new"
     if found.successor is not live:
         return "kept"
-    return "old" if is_at(live, 0, swap.old) else "other"
+    return "old" if is_at(live, 0, begun.swap.old) else "other"
 
 
 def drafted(found: FoundFiles) -> Drafted:

@@ -257,11 +257,12 @@ def _pending(found: FoundFiles, *, is_dropped: bool, was_swapped: bool) -> Late 
 
 
 def _late_at(found: FoundFiles, late: Late | None) -> int:
-    # Behind the last whole line if a client took back what led up to them.
+    # Behind the last whole line if a client took back what led up to them; or trimmed it: what the
+    # live file has of what was kept must stay as it is.
     if found.live is None or late is None:
         return 0
-    is_kept = is_at(found.live, late.at - late.edge.size, late.edge)
-    return late.at if is_kept else end_of_lines(found.live, found.prefix)
+    is_there = not found.kept and is_at(found.live, late.at - late.edge.size, late.edge)
+    return late.at if is_there else end_of_lines(found.live, found.prefix)
 
 
 def _residue(found: FoundFiles) -> Residue:

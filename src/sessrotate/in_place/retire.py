@@ -8,20 +8,24 @@ is over, `bring_back` makes the archive what it was.
 from __future__ import annotations
 
 import errno
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import fs, names
 from sessrotate.archive import clock_record, restored, state
-from sessrotate.errors import DamagedError, printable, storage
+from sessrotate.errors import DamagedError, SessrotateError, printable, storage
 from sessrotate.in_place.aside import put_aside
 from sessrotate.system import locks
+from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from sessrotate.archive.place import Place
     from sessrotate.archive.state import State
+    from sessrotate.model import SealedSegment
     from sessrotate.segments.manifest import Manifest
 
 _TAKEN: Final = {errno.EEXIST, errno.ENOTEMPTY}
@@ -29,14 +33,27 @@ _TAKEN: Final = {errno.EEXIST, errno.ENOTEMPTY}
 
 
 def check(found: State) -> None:
-    """Raise DamagedError, and put the archive aside, unless the live file holds all of it."""
+    """Raise DamagedError, and put the archive aside, unless the live file holds all of it.
+
+    If its client trimmed that since, what was kept of it does.
+    """
     wanted = () if found.intent is None else found.intent.manifest.segments
-    if wanted and (found.successor is None or not restored.holds(found.successor, wanted)):
+    if wanted and not _is_held(found, wanted):
         name, aside = printable(str(found.place.live)), put_aside(found.place)
         raise DamagedError(
             f"{name} is not the history that was put there: its archive is kept in "
             f"{printable(str(aside))}."
         )
+
+
+def _is_held(found: State, wanted: Sequence[SealedSegment]) -> bool:
+    if found.live is not None and restored.holds(found.live, wanted):
+        return True
+    for path in found.kept:
+        with suppress(SessrotateError, OSError), Source.inside(path.parent, path.name) as kept:
+            if restored.holds(kept, wanted):
+                return True
+    return False
 
 
 def retire(found: State) -> None:

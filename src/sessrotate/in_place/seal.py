@@ -12,7 +12,6 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec.structs import replace
@@ -85,7 +84,6 @@ def finish(place: Place, wait: float, progress: Callable[[int], None]) -> None:
     """
     if overtaken.was_taken_back(place):
         raise NotQuietError(_OVERTAKEN)
-    _forget_names(place)
     while True:
         quiet = _bring_over(place, wait)
         is_done = True
@@ -106,12 +104,6 @@ def finish(place: Place, wait: float, progress: Callable[[int], None]) -> None:
                 return
         except InUseError as error:
             raise NotQuietError(str(error)) from error
-
-
-def _forget_names(place: Place) -> None:
-    """Take the name from the replaced file that it had for a client that might have trimmed it."""
-    with suppress(FileNotFoundError):
-        second_names.forget(place, place.pack.lstat())
 
 
 def _close(found: State, quiet: _Quiet, was: FileIdentity | None = None) -> bool:
@@ -145,6 +137,8 @@ def _bring_over(place: Place, wait: float) -> _Quiet:
     while True:
         with state.opened(place) as found:
             pack = found.pack
+            if pack is not None and found.standing == "after":  # a client may trim only the new one
+                second_names.forget(place, os.fstat(pack.fd))
             if pack is None or not _may_come_late(found):
                 return "proved"
             begun_ns = (place.archive / names.INTENT).lstat().st_mtime_ns
