@@ -12,7 +12,6 @@ import pytest
 
 import generate_session
 from support import homes
-from support.command_line import ID, piped, write
 
 PAGE = Path(__file__).parents[1] / "docs" / "guide" / "analysis.md"
 
@@ -34,7 +33,7 @@ def counted(data: bytes) -> list[tuple[object, ...]]:
     return [(*key, *values) for key, values in sorted(sums.items())]
 
 
-def test_the_query_sums_a_whole_archive_plain_and_compressed_with_its_live_file(
+def test_the_query_sums_a_whole_archive_with_its_live_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = generate_session.Options(size=4 << 20, boundaries=5, preserved_every=2)
@@ -45,11 +44,6 @@ def test_the_query_sums_a_whole_archive_plain_and_compressed_with_its_live_file(
     home = homes.home(tmp_path / ".claude", monkeypatch, half)
     home.rotate()
     home.append(data[len(half) :] + b'{"type":"assistant","torn')
-    # One segment of the archive is compressed, as `split` writes it.
-    other = write(tmp_path / "other.jsonl", half)
-    assert piped("split", other, "--compress", "--out", tmp_path / "set").code == 0
-    (home.archive / f"{ID}.1.jsonl").unlink()
-    (tmp_path / "set" / "other.1.jsonl.zst").rename(home.archive / f"{ID}.1.jsonl.zst")
 
     found = re.search(r"```sql\n(.*?)```", PAGE.read_text(), re.DOTALL)
     assert found is not None

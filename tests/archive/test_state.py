@@ -107,12 +107,12 @@ def archive_emptied(home: Home) -> None:
 
 def manifest_and_first_gone(home: Home) -> None:
     (home.archive / "manifest.json").unlink()
-    (home.archive / f"{ID}.jsonl").unlink()
+    home.segment(0).unlink()
 
 
 def manifest_and_second_gone(home: Home) -> None:
     (home.archive / "manifest.json").unlink()
-    (home.archive / f"{ID}.1.jsonl").unlink()
+    home.segment(1).unlink()
 
 
 RESTORE: Final = f"Move it away, then `sessrotate restore {ID}` brings back all that is archived."
@@ -186,8 +186,7 @@ def test_what_a_misfit_is_said_to_need_brings_the_archive_back(
     rotated: Home, misfit: Callable[[Home], None]
 ) -> None:
     misfit(rotated)
-    segments = sorted(rotated.archive.glob("*.jsonl"))
-    assert len(segments) >= 2
+    assert len(rotated.segments()) >= 2
     rotated.live.rename(rotated.config / "away")
     assert command_line.called("restore", ID).code == 0
     restored = rotated.live.read_bytes()
@@ -196,10 +195,11 @@ def test_what_a_misfit_is_said_to_need_brings_the_archive_back(
 
 
 def test_of_an_archive_in_part_the_missing_segments_are_named(rotated: Home) -> None:
-    (rotated.archive / f"{ID}.jsonl").unlink()
+    gone = rotated.segment(0)
+    gone.unlink()
     (finding,) = command_line.called("doctor", "--json").document()["findings"]
     assert (finding["kind"], finding["session"]) == ("damaged", ID)
-    assert f"{ID}.jsonl of this archive are missing" in finding["detail"]
+    assert f"{gone.name} of this archive are missing" in finding["detail"]
     assert "put them back from a backup" in finding["detail"]
     assert command_line.called("stitch", ID).code == 74
 

@@ -146,7 +146,7 @@ def test_options_that_do_not_go_together_are_wrong_usage(
 def test_all_archives_are_verified(home: Home) -> None:
     home.rotate()
     assert called("verify", "--all").code == 0
-    segment = home.archive / f"{command_line.ID}.1.jsonl"
+    segment = home.segment(1)
     segment.write_bytes(segment.read_bytes()[:-1])
     assert called("verify", "--all").code == 1
     assert called("verify", "--all", "x").code == 2

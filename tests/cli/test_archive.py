@@ -270,7 +270,7 @@ def test_a_rotated_session_that_was_put_away_is_whole_again_or_stays_short(home:
 
 def test_what_was_sealed_before_is_compressed_too(home: Home) -> None:
     data = home.live.read_bytes()
-    home.rotate()
+    home.rotate(codec="plain")
     sealed = len(list(home.archive.glob("*.jsonl")))
     assert sealed
     assert called("archive", ID).code == 0

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from sessrotate.archive import place
+from sessrotate.in_place import operations
 from sessrotate.system import locks
 from support import command_line, homes
 from support.command_line import ID, assert_one_sentence, called, on_terminal, piped, raw_controls
-from support.homes import Home, another, snapshot
+from support.homes import Home, snapshot
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,8 +24,15 @@ DATA: Final = command_line.session(boundaries=3, padding=2000)
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     made = homes.home(tmp_path, monkeypatch, DATA)
-    made.rotate()
+    made.rotate(codec="plain")
     return made
+
+
+def another(home: Home, name: str, data: bytes) -> None:
+    """Make a second session with plain segments."""
+    data = data.replace(ID.encode(), name.encode())
+    path = command_line.write(home.live.with_name(f"{name}.jsonl"), data)
+    operations.rotate_session(place.of_live(path), 1, homes.silent, codec="plain")
 
 
 def test_it_says_how_much_became_how_much(home: Home) -> None:

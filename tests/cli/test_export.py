@@ -150,7 +150,7 @@ def test_a_name_is_safe_whatever_a_session_is_called(name: str) -> None:
 
 def test_a_gap_is_an_error_and_leaves_no_file(home: Home, tmp_path: Path) -> None:
     home.rotate()
-    (home.archive / f"{ID}.1.jsonl").unlink()
+    home.segment(1).unlink()
     (tmp_path / "out").mkdir()
     done = piped("export", home.live, "-o", tmp_path / "out", env=home.env)
     assert_one_sentence(done, 74)
@@ -160,10 +160,11 @@ def test_a_gap_is_an_error_and_leaves_no_file(home: Home, tmp_path: Path) -> Non
 
 def test_a_gap_is_passed_over_and_named_where_that_is_allowed(home: Home, tmp_path: Path) -> None:
     home.rotate()
-    (home.archive / f"{ID}.1.jsonl").unlink()
+    gone = home.segment(1)
+    gone.unlink()
     done = piped("export", "-q", home.live, "--allow-gaps", "-o", tmp_path / "out", env=home.env)
     assert (done.code, done.out) == (0, "")
-    assert done.err == f"sessrotate: Segment 1 ({ID}.1.jsonl) is missing.\n"
+    assert done.err == f"sessrotate: Segment 1 ({gone.name}) is missing.\n"
     bodies = segments_of(DATA)
     assert (tmp_path / "out").read_bytes() == b"".join([bodies[0], *bodies[2:]])
 

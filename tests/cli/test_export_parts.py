@@ -126,7 +126,7 @@ def test_turns_that_are_counted_without_a_missing_segment_say_so(
     home = homes.home(tmp_path, monkeypatch, DATA)
     home.rotate()
     for number in (1, 2):
-        (home.archive / f"{ID}.{number}.jsonl").unlink()
+        home.segment(number).unlink()
     said = "The turns are counted without what is missing."
     ended = called(*words, ID, "--allow-gaps", "--turns", "2:")
     assert (ended.code, ended.err.count(said)) == (0, 1)
@@ -154,7 +154,7 @@ def test_of_several_sessions_a_damaged_one_keeps_no_other_from_being_written(
 ) -> None:
     home = homes.home(tmp_path, monkeypatch, DATA)
     home.rotate()
-    (home.archive / f"{ID}.2.jsonl").unlink()
+    home.segment(2).unlink()
     other = "66666666-0000-4000-a000-000000000003"
     data = DATA.replace(ID.encode(), other.encode())
     write(home.live.with_name(f"{other}.jsonl"), data)
@@ -235,7 +235,7 @@ def test_of_pages_that_cannot_all_be_written_none_is_left(
 ) -> None:
     home = homes.home(tmp_path, monkeypatch, DATA)
     home.rotate()
-    (home.archive / f"{ID}.2.jsonl").unlink()
+    home.segment(2).unlink()
     folder = tmp_path / "pages"
     ended = called("export", "--format", "html", "--split", ID, "-o", folder)
     assert_one_sentence(ended, 74)

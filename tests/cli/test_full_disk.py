@@ -90,7 +90,7 @@ def test_what_is_beside_an_archived_session_counts_in_what_it_gains_and_needs(
 def test_plain_segments_are_compressed_where_each_frees_room_for_the_next(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    home.rotate()
+    home.rotate(codec="plain")
     only(monkeypatch, 100_000)
     assert called("compress", "-n", ID).code == 0
     assert called("tidy", "-n").code == 0

@@ -209,8 +209,8 @@ def ways(home: Home) -> dict[str, str | Path]:
         "by the beginning of its id": ID[:4],
         "by its live file": home.live,
         "by its archive": home.archive,
-        "by segment 0": home.archive / f"{ID}.jsonl",
-        "by segment 1": home.archive / f"{ID}.1.jsonl",
+        "by segment 0": home.segment(0),
+        "by segment 1": home.segment(1),
         "by the manifest": home.archive / "manifest.json",
     }
 
@@ -248,11 +248,11 @@ def test_the_history_is_found_however_the_session_is_named(
 
 
 def test_damage_in_the_archive_is_found_and_no_file_is_left(home: Home) -> None:
-    split(home, "--no-compress")
-    segment = home.archive / f"{ID}.1.jsonl"
-    data = bytearray(segment.read_bytes())
+    split(home)
+    segment = home.segment(1)
+    data = bytearray(homes.content(segment))
     data[-3] ^= 1
-    segment.write_bytes(data)
+    homes.rewrite(segment, bytes(data))
     out = home.config / "out"
     assert_one_sentence(called("stitch", ID, "-o", out), 74)
     assert not out.exists()
@@ -260,12 +260,13 @@ def test_damage_in_the_archive_is_found_and_no_file_is_left(home: Home) -> None:
     assert checked.code == 1
     (problem,) = checked.document()["problems"]
     assert problem["kind"] == "changed"
-    assert f"Segment 1 ({ID}.1.jsonl)" in problem["detail"]
+    assert f"Segment 1 ({segment.name})" in problem["detail"]
 
 
 def test_a_missing_segment_is_named_before_the_first_byte(home: Home) -> None:
-    split(home, "--no-compress")
-    (home.archive / f"{ID}.1.jsonl").unlink()
+    split(home)
+    gone = home.segment(1)
+    gone.unlink()
     assert_one_sentence(called("stitch", ID, "-o", home.config / "out"), 74)
     checked = called("verify", "--json", ID)
     assert checked.code == 1
@@ -273,7 +274,7 @@ def test_a_missing_segment_is_named_before_the_first_byte(home: Home) -> None:
         {
             "source": str(home.live),
             "kind": "missing",
-            "detail": f"Segment 1 ({ID}.1.jsonl) is missing.",
+            "detail": f"Segment 1 ({gone.name}) is missing.",
         }
     ]
 
@@ -286,7 +287,7 @@ def test_no_message_quotes_the_session(home: Home) -> None:
     home.live.write_bytes(data.replace(b'"mode":"default"', b'"mode":"changed"'))
     heard += [split(home), called("verify", ID), called("stitch", ID), called("restore", ID)]
     heard += [called("doctor"), called("doctor", "--json")]
-    (home.archive / f"{ID}.jsonl").write_bytes(SECRET.encode())
+    homes.rewrite(home.segment(0), SECRET.encode())
     heard += [called("verify", ID), called("doctor")]
     assert {ended.code for ended in heard} >= {0, 1, 74, 77}
     for ended in heard:

@@ -45,6 +45,10 @@ def trashed(home: Home) -> list[str]:
     return command_line.names_in(folder) if folder.exists() else []
 
 
+def in_trash(home: Home, number: int) -> Path:
+    return homes.sealed(home.archive / "trash", number)
+
+
 # ── seen before it happens ───────────────────────────────────────────────────────────────────
 
 
@@ -62,11 +66,11 @@ def test_a_dry_run_shows_what_the_run_does_and_changes_nothing(home: Home) -> No
     assert plan[2].startswith("Of each session, keep the last 2.")
     assert re.fullmatch(r"Would move 2 segments of 4 \(.*B\) to the trash\.", last)
     assert re.match(r"Moved .*B to the trash: `restore`", done.out.splitlines()[-1])
-    assert trashed(home) == [f"{ID}.1.jsonl", f"{ID}.jsonl"]
+    assert trashed(home) == [in_trash(home, 1).name, in_trash(home, 0).name]
 
 
 def test_json_has_the_keys_that_others_read(home: Home) -> None:
-    sizes = [(home.archive / f"{name}.jsonl").stat().st_size for name in (ID, f"{ID}.1", f"{ID}.2")]
+    sizes = [home.segment(number).stat().st_size for number in range(3)]
     dry = called("prune", ID, *LAST_TWO, "--dry-run", "--json").document()
     assert [(entry["session"], entry["index"], entry["keep"]) for entry in dry["segments"]] == [
         (ID, 0, False),
@@ -239,7 +243,7 @@ def test_two_prunes_at_once_do_it_once(home: Home) -> None:
     said = [process.communicate(timeout=command_line.SECONDS) for process in both]
     codes = sorted(process.returncode for process in both)
     assert codes in ([0, 0], [0, 75]), said
-    assert trashed(home) == [f"{ID}.1.jsonl", f"{ID}.jsonl"]
+    assert trashed(home) == [in_trash(home, 1).name, in_trash(home, 0).name]
     went = [json.loads(out)["bytes_trashed"] for out, _ in said]
     gone = sum(file.stat().st_size for file in (home.archive / "trash").iterdir())
     assert sorted(went) == [0, gone]
@@ -388,11 +392,12 @@ def test_what_is_left_comes_back_although_some_of_it_was_freed() -> None:
 
 def test_a_file_in_the_way_of_what_comes_back_is_not_overwritten(home: Home) -> None:
     called("prune", ID, *LAST_TWO, "--yes")
-    (home.archive / f"{ID}.1.jsonl").write_bytes(b"mine")
-    in_trash = (home.archive / "trash" / f"{ID}.1.jsonl").read_bytes()
+    pruned = in_trash(home, 1)
+    data = pruned.read_bytes()
+    stranger = command_line.write(home.archive / pruned.name, b"mine")
     assert_one_sentence(called("restore", "--keep-rotated", ID), 74)
-    assert (home.archive / f"{ID}.1.jsonl").read_bytes() == b"mine"
-    assert (home.archive / "trash" / f"{ID}.1.jsonl").read_bytes() == in_trash
+    assert stranger.read_bytes() == b"mine"
+    assert pruned.read_bytes() == data
 
 
 # ── pinning ──────────────────────────────────────────────────────────────────────────────────
@@ -403,7 +408,7 @@ def test_a_pinned_segment_stays_with_its_note_and_without_it_goes(home: Home) ->
     ended = called("prune", ID, *LAST_TWO, "--yes", "--verbose")
     assert not raw_controls(ended.out)
     assert "pinned: evil" in ended.out
-    assert trashed(home) == [f"{ID}.jsonl"]
+    assert trashed(home) == [in_trash(home, 0).name]
     assert called("unpin", ID, "1").code == 0
     assert called("prune", ID, *LAST_TWO, "--yes").code == 0
     assert len(trashed(home)) == 2
@@ -472,7 +477,8 @@ def test_a_rotation_after_the_plan_was_made_is_noticed(home: Home) -> None:
 
 def test_an_interrupted_prune_is_told_by_doctor_and_finished_by_any_run(home: Home) -> None:
     called("prune", ID, *LAST_TWO, "--yes")
-    os.rename(home.archive / "trash" / f"{ID}.jsonl", home.archive / f"{ID}.jsonl")  # noqa: PTH104
+    pruned = in_trash(home, 0)
+    pruned.rename(home.archive / pruned.name)
     before = snapshot(home.config)
     told = called("doctor", "--json")
     (finding,) = told.document()["findings"]
@@ -482,7 +488,7 @@ def test_an_interrupted_prune_is_told_by_doctor_and_finished_by_any_run(home: Ho
     assert called("verify", ID).code == 0
     # Not freed at once: it has not been in the trash for any time.
     assert called("prune", ID, "--empty-trash", "--grace", "0", "--yes").code == 0
-    assert trashed(home) == [f"{ID}.jsonl"]
+    assert trashed(home) == [pruned.name]
     assert called("doctor").code == 0
 
 

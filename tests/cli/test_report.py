@@ -122,7 +122,7 @@ def test_json_of_several_sessions_is_one_document(place: Home) -> None:
 
 def test_json_of_a_rotated_session_is_of_the_schema(place: Home) -> None:
     place.rotate()
-    (place.archive / f"{ID}.1.jsonl").unlink()
+    place.segment(1).unlink()
     for options in ((), ("--kinds",)):
         found = valid(called("report", ID, "--json", *options))
         assert found["segments"][1]["standing"] == "absent"

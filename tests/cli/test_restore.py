@@ -85,12 +85,13 @@ def test_a_live_file_that_does_not_go_on_is_refused_with_another_way(home: Home)
 
 @pytest.mark.parametrize("damage", ["changed", "missing", "header"])
 def test_a_damaged_archive_leaves_everything_as_it_is(home: Home, damage: str) -> None:
-    segment = home.archive / f"{ID}.1.jsonl"
-    data = segment.read_bytes()
+    segment = home.segment(1)
+    data = homes.content(segment)
     if damage == "missing":
         segment.unlink()
     else:
-        segment.write_bytes(data[:-5] + b"#" + data[-4:] if damage == "changed" else b"{" + data)
+        changed = data[:-5] + b"#" + data[-4:] if damage == "changed" else b"{" + data
+        homes.rewrite(segment, changed)
     before = snapshot(home.config)
     ended = called("restore", ID)
     assert_one_sentence(ended, 74)

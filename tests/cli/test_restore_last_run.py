@@ -104,7 +104,7 @@ def test_programs_get_one_document_of_one_and_of_several(home: Home) -> None:
 
 def test_the_failure_of_one_is_no_others(home: Home) -> None:
     called(*ALL)
-    segment = home.archive / f"{ID}.1.jsonl.zst"
+    segment = home.segment(1)
     segment.write_bytes(segment.read_bytes()[:-3])
     ended = called("restore", ID, OTHER, "--yes", "--json")
     assert ended.code == 74
@@ -114,7 +114,7 @@ def test_the_failure_of_one_is_no_others(home: Home) -> None:
 
 def test_of_one_that_failed_no_sizes_are_shown(home: Home) -> None:
     called(*ALL)
-    segment = home.archive / f"{ID}.1.jsonl.zst"
+    segment = home.segment(1)
     segment.write_bytes(segment.read_bytes()[:-3])
     (row,) = (each for each in called("restore", ID, OTHER, "--yes").out.splitlines() if ID in each)
     assert row.split()[:4] == [ID, "-", "-", "failed:"]
@@ -231,7 +231,8 @@ def test_only_what_that_run_pruned_comes_back_and_the_session_stays_rotated(home
     (entry,) = ended.document()["sessions"]
     assert (entry["from_trash"], entry["segments_put_back"]) == ([1], 0)
     assert home.live.read_bytes() == short
-    assert [path.name for path in (home.archive / "trash").iterdir()] == [f"{ID}.jsonl"]
+    trash = home.archive / "trash"
+    assert [*trash.iterdir()] == [homes.sealed(trash, 0)]
 
 
 def test_only_what_that_run_put_away_comes_back_and_stays_rotated(home: Home) -> None:

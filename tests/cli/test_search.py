@@ -327,10 +327,10 @@ def test_a_bad_expression_is_exit_code_2(env: dict[str, str], regex: str) -> Non
 def test_a_damaged_session_is_named_and_the_rest_is_searched(
     home: Home, env: dict[str, str]
 ) -> None:
-    home.rotate(codec="plain")
+    home.rotate()
     homes.another(home, OTHER, later(DATA, OTHER))
-    broken = home.archive / f"{ID}.jsonl"
-    broken.write_bytes(broken.read_bytes().replace(b"first answer", b"FIRST answer"))
+    broken = home.segment(0)
+    homes.rewrite(broken, homes.content(broken).replace(b"first answer", b"FIRST answer"))
     write(home.live.with_name("77777777-0000-4000-a000-000000000009.jsonl"), b"no session\n" * 9)
     ended = piped("search", "needle", env=env)
     assert ended.code == 74

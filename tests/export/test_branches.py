@@ -245,7 +245,7 @@ def test_memory_does_not_grow_with_the_rows(tmp_path: Path) -> None:
             file.write(row(number, **fields))
             last = last if is_left and not start else uuid_of(number)
     for output, most in (("markdown", 56), ("html", 56)):
-        done = weighed("export", path, "--format", output, "-o", tmp_path / output)
+        done = weighed("export", path, "--format", output, "-o", tmp_path / output, "-q")
         assert (done.code, done.err) == (0, "")
         assert done.peak_mib <= most
         assert b"Left out here" in (tmp_path / output).read_bytes()

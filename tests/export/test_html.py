@@ -367,7 +367,7 @@ def test_a_segment_that_is_gone_has_its_place_where_gaps_are_allowed(
 ) -> None:
     home: Home = homes.home(tmp_path, monkeypatch, command_line.session(boundaries=3))
     home.rotate()
-    (home.archive / f"{ID}.1.jsonl").unlink()
+    home.segment(1).unlink()
     with pytest.raises(DamagedError, match="Segment 1"):
         written(home.live)
     told: list[str] = []

@@ -170,15 +170,20 @@ def unreadable(path: Path) -> None:
     path.write_bytes(b"\xff\x00" * 3000)
 
 
+def file_of(home: Home, file: str | int) -> Path:
+    """Return a file of the archive by its name, or that of a segment by its number."""
+    return home.segment(file) if isinstance(file, int) else home.archive / file
+
+
 SHAPES: Final = [linked, linked_outside, dangling, pipe, folder, empty, huge, unreadable]
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("file", ["manifest.json", f"{ID}.jsonl", f"{ID}.1.jsonl"])
+@pytest.mark.parametrize("file", ["manifest.json", 0, 1])
 def test_a_file_of_the_archive_may_be_anything(
-    home: Home, file: str, shape: Callable[[Path], None]
+    home: Home, file: str | int, shape: Callable[[Path], None]
 ) -> None:
-    shape(home.archive / file)
+    shape(file_of(home, file))
     assert 74 in withstood(home)
 
 
@@ -186,15 +191,15 @@ def test_a_file_of_the_archive_may_be_anything(
     ("file", "shape"),
     [
         (file, shape)
-        for file in ("manifest.json", "intent.json", "pack", f"{ID}.jsonl")
+        for file in ("manifest.json", "intent.json", "pack", 0)
         for shape in SHAPES
         if (file, shape) != ("pack", huge)  # a pack is as large as it is
     ],
 )
 def test_a_file_of_an_unfinished_rotation_may_be_anything(
-    unfinished: Home, file: str, shape: Callable[[Path], None]
+    unfinished: Home, file: str | int, shape: Callable[[Path], None]
 ) -> None:
-    shape(unfinished.archive / file)
+    shape(file_of(unfinished, file))
     withstood(unfinished)
 
 
@@ -210,15 +215,12 @@ def test_a_file_of_an_unfinished_merge_may_be_anything(
 
 
 @pytest.mark.parametrize("shape", [linked_outside, dangling, pipe, folder])
-@pytest.mark.parametrize(
-    "file",
-    ["live.partial", "intent.json.partial", "manifest.json.partial", f"{ID}.3.jsonl.partial"],
-)
+@pytest.mark.parametrize("file", ["live", "intent.json", "manifest.json", 3])
 def test_an_unfinished_file_may_be_anything(
-    unfinished: Home, file: str, shape: Callable[[Path], None]
+    unfinished: Home, file: str | int, shape: Callable[[Path], None]
 ) -> None:
-    path = write(unfinished.archive / file, b"")
-    shape(path)
+    path = file_of(unfinished, file)
+    shape(write(path.with_name(f"{path.name}.partial"), b""))
     withstood(unfinished)
 
 
@@ -226,7 +228,7 @@ def test_an_unfinished_file_may_be_anything(
 def test_a_stranger_where_a_segment_is_to_go_is_left_alone(
     home: Home, shape: Callable[[Path], None]
 ) -> None:
-    path = write(home.archive / f"{ID}.3.jsonl", b"mine")
+    path = write(home.segment(3), b"mine")
     shape(path)
     before = homes.snapshot(home.archive)
     ended = called("split", "--in-place", ID)
@@ -396,9 +398,10 @@ main()
 
 def forged_names(home: Home) -> None:
     """Let everything in the archive that may name a file name one that is elsewhere."""
-    head, body = (home.archive / f"{ID}.1.jsonl").read_bytes().split(b"\n", 1)
+    segment = home.segment(1)
+    head, body = homes.content(segment).split(b"\n", 1)
     fields = {**json.loads(head), "parentFile": "../../../../canary", "rootSession": "../canary"}
-    (home.archive / f"{ID}.1.jsonl").write_bytes(json.dumps(fields).encode() + b"\n" + body)
+    homes.rewrite(segment, json.dumps(fields).encode() + b"\n" + body)
 
 
 @pytest.mark.parametrize("forged", [False, True], ids=["sound", "forged"])

@@ -152,7 +152,7 @@ def test_what_was_put_aside_is_read_as_far_as_it_can_be(
 
 def test_a_segment_that_is_lost_is_named_and_the_rest_is_read(home: Home) -> None:
     interrupted(home)
-    (home.archive / f"{ID}.1.jsonl").unlink()
+    home.segment(1).unlink()
     (home.archive / "intent.json").write_bytes(b"")
     assert called("aside", "--yes", ID).code == 0
     done = called("stitch", "--allow-gaps", aside(home))

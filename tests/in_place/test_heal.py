@@ -150,7 +150,7 @@ def prune_oldest(home: Home, keep: int = 1) -> None:
 
 def test_rows_in_the_trash_come_back(home: Home) -> None:
     prune_oldest(home)
-    assert f"{home.live.stem}.jsonl" not in home.archived()
+    assert not home.segment(0).exists()
     home.append(REWOUND)
     home.rotate()
     assert lines(home) == HEALED
@@ -204,8 +204,8 @@ def test_so_it_is_said_of_one_among_all(home: Home, command: tuple[str, ...]) ->
 
 def test_nothing_comes_back_from_a_damaged_segment(home: Home) -> None:
     home.append(REWOUND)
-    oldest = home.archive / f"{home.live.stem}.jsonl"
-    oldest.write_bytes(oldest.read_bytes().replace(b"row 0 ", b"raw 0 "))
+    oldest = home.segment(0)
+    homes.rewrite(oldest, homes.content(oldest).replace(b"row 0 ", b"raw 0 "))
     before = snapshot(home.config)
     done = home.rotate()
     assert (done.plan.live, done.plan.lacks) == (None, 0)

@@ -98,7 +98,7 @@ def test_a_moved_session_whose_manifest_is_lost_finds_its_archive(
 
 def test_an_archive_that_lost_a_segment_too_is_not_taken_for_the_moved_one(home: Home) -> None:
     (home.archive / "manifest.json").unlink()
-    (home.archive / f"{ID}.1.jsonl").unlink()
+    home.segment(1).unlink()
     before = snapshot(home.archive)
     assert called("split", "--in-place", str(moved(home))).code == 77
     assert snapshot(home.archive) == before
@@ -191,7 +191,7 @@ def test_the_hooks_note_goes_along(home: Home) -> None:
     live = moved(home)
     with live.open("ab") as file:
         file.write(MORE)
-    operations.rotate_session(place.of_live(live), 1, silent, codec="plain")
+    operations.rotate_session(place.of_live(live), 1, silent, codec="zstd")
     assert place.of_live(live).note.exists()
     assert [*notes.notes()] == []  # what it was about is done
 
@@ -429,7 +429,7 @@ def test_however_folders_are_moved_and_linked_the_history_is_one_and_whole(
     with pytest.MonkeyPatch.context() as patch:
         made = homes.home(tmp_path_factory.mktemp("layout"), patch)
         live = write(made.config / "projects" / "-a" / f"{ID}.jsonl", DATA)
-        operations.rotate_session(place.of_live(live), 1, silent, codec="plain")
+        operations.rotate_session(place.of_live(live), 1, silent, codec="zstd")
         history = DATA
         for number, (what, one, two) in enumerate(moves):
             changed(made, what, one, two, number)

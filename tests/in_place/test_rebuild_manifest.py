@@ -66,7 +66,7 @@ def test_a_dry_run_shows_the_plan_of_the_run_that_makes_it_again(
     home, _, _ = without_manifest(tmp_path, monkeypatch)
     home.append(command_line.boundary(80) + command_line.row(81))
     before = homes.snapshot(home.config)
-    would = operations.plan_session(home.where, homes.silent, codec="plain")
+    would = operations.plan_session(home.where, homes.silent, codec="zstd")
     assert homes.snapshot(home.config) == before
     assert would.refusal is None
     done = home.rotate()
@@ -79,20 +79,20 @@ def test_a_restoration_does_so_too(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert home.live.read_bytes() == data
 
 
-@pytest.mark.parametrize("number", ["", ".1", ".3"])
+@pytest.mark.parametrize("number", [0, 1, 3])
 def test_segments_that_do_not_prove_themselves_make_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     home, _, _ = without_manifest(tmp_path, monkeypatch)
-    segment = home.archive / home.live.name.replace(".jsonl", f"{number}.jsonl")
-    whole = segment.read_bytes()
+    segment = home.segment(number)
+    whole = homes.content(segment)
     for damage in (whole[:-1], whole.replace(b"message 1", b"message 2"), None):
         if damage is None:
             segment.unlink()
         elif damage == whole:
             continue
         else:
-            segment.write_bytes(damage)
+            homes.rewrite(segment, damage)
         before = homes.snapshot(tmp_path)
         with pytest.raises((DamagedError, RefusedError)):
             home.rotate()
@@ -203,7 +203,8 @@ def test_once_a_person_agreed_it_is_pruned_but_for_what_was_pinned_again(
     assert called("doctor").code == 0
     assert "never lost its pins" in called("prune", ID, "--accept-rebuilt").err
     assert called(*PRUNE).code == 0
-    assert prunable(pinned) == {f"{ID}.jsonl", f"{ID}.2.jsonl"}
+    there = {homes.sealed(pinned.archive / "trash", number).name for number in (0, 2)}
+    assert prunable(pinned) == there
 
 
 @pytest.mark.parametrize("how", [("--all",), (ID, "--dry-run")])
@@ -238,7 +239,7 @@ def test_segments_in_the_trash_that_do_not_prove_themselves_change_nothing(
     home = homes.home(tmp_path, monkeypatch, session(5))
     home.rotate()
     called(*PRUNE)
-    (home.archive / "trash" / f"{ID}.1.jsonl").write_bytes(b"{}\n")
+    homes.rewrite(homes.sealed(home.archive / "trash", 1), b"{}\n")
     (home.archive / "manifest.json").unlink()
     before = homes.snapshot(home.config)
     with pytest.raises((DamagedError, RefusedError)):

@@ -148,7 +148,7 @@ def test_what_stands_where_a_segment_is_to_go_is_put_aside_and_never_sealed(
 ) -> None:
     home = homes.home(tmp_path, monkeypatch, DATA)
     home.archive.mkdir(parents=True)
-    stranger = home.archive / home.live.name.replace(".jsonl", ".2.jsonl")
+    stranger = home.segment(2)
     stranger.write_bytes(b"some notes\n")
     with pytest.raises(RefusedError, match="--unsafe-adopt"):
         home.rotate()
@@ -170,7 +170,7 @@ def test_a_name_is_not_enough_for_a_segment_to_count_as_sealed(
     with pytest.MonkeyPatch.context() as patch, contextlib.suppress(Killed):
         patch.setattr(seal, "finish", fails)
         home.rotate()
-    (home.archive / home.live.name.replace(".jsonl", ".2.jsonl")).write_bytes(b"some notes\n")
+    home.segment(2).write_bytes(b"some notes\n")
     with pytest.raises(DamagedError):
         home.rotate()
     assert home.pack.read_bytes().startswith(archived_head())

@@ -481,7 +481,7 @@ def test_a_link_in_it_is_neither_followed_nor_removed(home: Home, tmp_path: Path
     outside.mkdir()
     write(outside / f"{ID}.jsonl", b"mine")
     (kept / "trash").symlink_to(outside)
-    (kept / f"{ID}.9.jsonl").symlink_to(outside / f"{ID}.jsonl")
+    homes.sealed(kept, 9).symlink_to(outside / f"{ID}.jsonl")
     empty(home, 8)
     assert contents(outside) == {f"{ID}.jsonl": b"mine"}
     assert [path.name for path in kept.iterdir()] == ["trash"]

@@ -123,8 +123,8 @@ def test_a_live_file_that_is_gone_is_refused_with_the_way_to_bring_it_back(home:
 
 
 def test_what_no_manifest_lists_is_never_written_over(home: Home) -> None:
-    stranger = write(home.archive / f"{ID}.1.jsonl", b"mine")
-    refused(home, f"{ID}.1.jsonl", "which no manifest.json lists", "--unsafe-adopt")
+    stranger = write(home.segment(1), b"mine")
+    refused(home, stranger.name, "which no manifest.json lists", "--unsafe-adopt")
     assert stranger.read_bytes() == b"mine"
 
 
@@ -298,7 +298,7 @@ def test_an_ancestor_in_a_damaged_compressed_segment_is_refused(home: Home) -> N
 def test_an_ancestor_in_a_segment_that_is_not_there_is_refused(home: Home) -> None:
     home.live.write_bytes(b"".join(b"".join(part) for part in ANCESTORS) + REWOUND[0])
     home.rotate()
-    (home.archive / f"{ID}.1.jsonl").rename(home.config.parent / "away")
+    home.segment(1).rename(home.config.parent / "away")
     home.append(b"".join(REWOUND[1:]))
     refused(home, "may be in segment 1", "try again after it")
 
@@ -314,7 +314,8 @@ def test_an_archived_boundary_that_is_written_again_as_the_last_one_is_refused(h
 
 def test_the_archive_is_not_read_where_nothing_is_missing(home: Home) -> None:
     home.rotate()
-    for file in home.archive.glob("*.jsonl"):
+    assert home.segments()
+    for file in home.segments():
         file.write_bytes(b"")
     home.append(MORE)
     assert home.rotate().plan.refusals == ()
@@ -329,14 +330,12 @@ def test_each_segment_is_in_a_file_of_its_own_and_the_newest_is_live(home: Home)
     home.rotate()
     bodies = oracle.bodies(DATA + MORE)
     for index, body in enumerate(bodies[:-1]):
-        name = f"{ID}.{index}.jsonl" if index else f"{ID}.jsonl"
-        data = (home.archive / name).read_bytes()
+        data = homes.content(home.segment(index))
         assert data.partition(b"\n")[2] == body if index else data == body
     first = DATA.splitlines(keepends=True)[0]  # by which lists know the session
     assert home.live.read_bytes().partition(b"\n")[2] == first + bodies[-1]
     assert home.archived() == {
-        f"{ID}.jsonl",
-        *(f"{ID}.{index}.jsonl" for index in range(1, len(bodies) - 1)),
+        *(home.segment(index).name for index in range(len(bodies) - 1)),
         "manifest.json",
     }
 

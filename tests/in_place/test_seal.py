@@ -296,7 +296,7 @@ def test_a_pack_that_somebody_linked_is_copied_and_never_shortened(unsealed: Hom
     assert backup.read_bytes() == DATA
     assert unsealed.stitched() == DATA
     assert not unsealed.pack.exists()
-    assert (unsealed.archive / f"{ID}.jsonl").stat().st_nlink == 1
+    assert unsealed.segment(0).stat().st_nlink == 1
 
 
 def test_an_unfinished_rotation_is_no_alarm_in_a_list_which_counts_its_history(

@@ -41,7 +41,7 @@ def sealed(home: Home) -> None:
     home.rotate()
     home.age()
     home.rotate()
-    assert f"{ID}.jsonl" in home.archived()
+    assert home.segment(0).exists()
 
 
 def held(home: Home) -> int:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from support.homes import Home
 
 DATA: Final = command_line.session(boundaries=3)
+PRUNE: Final = ("prune", "--all", "--keep-last", "1", "--yes")
 
 
 @pytest.fixture
@@ -70,7 +71,7 @@ def test_each_session_is_written_down_before_the_next_is_begun(home: Home) -> No
 
 
 def test_only_its_owner_can_read_it_and_no_content_is_in_it(home: Home) -> None:
-    called("compress", "--all")
+    assert called(*PRUNE).code == 0
     home.append(command_line.boundary(90) + command_line.row(91))
     assert called("rotate", "--all", "--yes", "--min-size", "1").code == 0
     folder = user_folders.journal_folder()
@@ -191,7 +192,8 @@ def test_a_line_that_is_not_ours_is_passed_over(line: object) -> None:
 @pytest.mark.parametrize("head", ["x", [], {"format": 2, "command": "run", "at": "x"}], ids=repr)
 @pytest.mark.usefixtures("home")
 def test_an_earlier_run_is_never_taken_for_one_that_cannot_be_read(head: object) -> None:
-    assert called("compress", "--all").code == 0
+    assert called(*PRUNE).code == 0
+    assert len(written()) == 1
     forged({"project": "p", "session": ID, "action": "rotate", "segments": []}, head=head)
     ended = called("restore", "--last-run", "--yes")
     command_line.assert_one_sentence(ended, 74)
@@ -237,9 +239,11 @@ def test_of_two_projects_with_one_id_the_right_one_is_meant(home: Home, project:
 
 def test_one_that_was_named_is_not_written_down(home: Home) -> None:
     home.append(command_line.boundary(90) + command_line.row(91))
-    for command in (("rotate", ID), ("compress", ID), ("prune", ID, "--keep-last", "1", "--yes")):
+    home.rotate(codec="plain")
+    assert called("compress", ID).code == 0
+    home.append(command_line.boundary(92) + command_line.row(93))
+    for command in (("rotate", ID), ("prune", ID, "--keep-last", "1", "--yes"), ("archive", ID)):
         assert called(*command).code == 0
-    assert called("archive", ID).code == 0
     assert called("restore", ID).code == 0
     assert not user_folders.journal_folder().exists()
     assert "journal" not in names_in(home.config)
@@ -247,6 +251,8 @@ def test_one_that_was_named_is_not_written_down(home: Home) -> None:
 
 def test_what_is_only_shown_is_not_written_down(home: Home) -> None:
     home.append(command_line.boundary(90) + command_line.row(91))
+    home.rotate(codec="plain")
+    home.append(command_line.boundary(92) + command_line.row(93))
     for command in (
         ("rotate", "--all", "--min-size", "1"),
         ("compress", "--all"),

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from sessrotate.model import Codec
     from support.homes import Home
 
 DATA: Final = command_line.session(boundaries=4, padding=400)
@@ -26,9 +27,7 @@ BODIES: Final = oracle.bodies(DATA)
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    made = homes.home(tmp_path, monkeypatch, DATA)
-    made.rotate()
-    return made
+    return homes.home(tmp_path, monkeypatch, DATA)
 
 
 def restored(home: Home) -> None:
@@ -44,10 +43,15 @@ def compressed(home: Home) -> None:
     assert compress.compress(home.where, 1, lambda _done: None).segments == 4
 
 
-@pytest.mark.parametrize("move", [restored, pruned, compressed], ids=lambda move: move.__name__)
+@pytest.mark.parametrize(
+    ("move", "codec"),
+    [(restored, "zstd"), (pruned, "zstd"), (compressed, "plain")],
+    ids=["restored", "pruned", "compressed"],
+)
 def test_who_reads_beside_another_run_is_told_to_try_again(
-    home: Home, move: Callable[[Home], None]
+    home: Home, move: Callable[[Home], None], codec: Codec
 ) -> None:
+    home.rotate(codec=codec)
     with state.opened(home.where) as found:
         stitching = stitch.stream(found)
         assert bytes(next(stitching)) == BODIES[0]
@@ -61,9 +65,10 @@ def test_who_reads_beside_another_run_is_told_to_try_again(
 
 
 def test_what_is_damaged_is_said_to_be_damaged(home: Home) -> None:
+    home.rotate()
     with state.opened(home.where) as found:
         stitching = stitch.stream(found)
         next(stitching)
-        (home.archive / f"{command_line.ID}.2.jsonl").write_bytes(b"something else")
+        homes.rewrite(home.segment(2), b"something else")
         with pytest.raises(DamagedError, match=r"Segment 2 .* is damaged"):
             list(stitching)

@@ -242,9 +242,9 @@ def test_a_rotated_session_is_found_where_it_was_found_before(home: Home, codec:
 
 
 def test_a_damaged_segment_is_named_and_the_rest_is_found(home: Home) -> None:
-    home.rotate(codec="plain")
-    first = home.archive / f"{ID}.jsonl"
-    first.write_bytes(first.read_bytes().replace(b"first answer", b"first ANSWER"))
+    home.rotate()
+    first = home.segment(0)
+    homes.rewrite(first, homes.content(first).replace(b"first answer", b"first ANSWER"))
     found = [*search(home.live, query("answer|needle"))]
     problems = [each for each in found if isinstance(each, Problem)]
     assert ["Segment 0" in str(each.error) for each in problems] == [True]

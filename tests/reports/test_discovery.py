@@ -184,7 +184,7 @@ def test_what_was_pruned_is_not_archived_any_more_but_takes_room_in_the_trash(ho
 
 def test_a_compressed_archive_is_told_as_it_was_and_takes_less(home: Home) -> None:
     home.live.write_bytes(command_line.session(boundaries=3, padding=5_000))
-    home.rotate()
+    home.rotate(codec="plain")
     before = only()
     compress.compress(home.where, 0.2, lambda _done: None)
     found = only()

@@ -19,7 +19,7 @@ from sessrotate.reports.model import SessionReport
 from sessrotate.retention import archive, compress
 from support import report_oracle, sets
 from support.command_line import ID, boundary, row, session, write
-from support.homes import Home, home, on_disk, snapshot
+from support.homes import Home, content, home, on_disk, rewrite, snapshot
 from support.lines import BOUNDARY_LINE
 
 FIXTURES = sorted((Path(__file__).parents[2] / "fixtures" / "claude").glob("*/projects/*/*.jsonl"))
@@ -209,8 +209,8 @@ def test_a_damaged_segment_is_told_and_not_counted(place: Home) -> None:
     data = place.live.read_bytes()
     place.rotate()
     whole = report(place.live, kinds=False)
-    segment = place.archive / f"{ID}.2.jsonl"
-    segment.write_bytes(segment.read_bytes()[:-2] + b"!\n")
+    segment = place.segment(2)
+    rewrite(segment, content(segment)[:-2] + b"!\n")
     found = report(place.live)
     assert "Segment 2" in str(found.segments[2].problem)
     assert [part.state for part in found.segments].index("absent") == 2
@@ -226,7 +226,7 @@ def test_a_damaged_segment_is_told_and_not_counted(place: Home) -> None:
 
 def test_a_missing_segment_is_told_without_reading(place: Home) -> None:
     place.rotate()
-    (place.archive / f"{ID}.1.jsonl").unlink()
+    place.segment(1).unlink()
     whole, found = report(place.live), report(place.live, kinds=False)
     assert found.segments[1].state == whole.segments[1].state == "absent"
     assert "missing" in str(found.segments[1].problem)
@@ -268,7 +268,7 @@ def test_an_archive_whose_live_file_is_gone_is_reported(place: Home) -> None:
 
 def test_a_compressed_archive_has_the_same_figures(place: Home) -> None:
     data = place.live.read_bytes()
-    place.rotate()
+    place.rotate(codec="plain")
     compress.compress(place.where, 0.2, sets.nothing)
     check(report(place.live), data)
 

@@ -35,7 +35,7 @@ ALL_PACKED = {f"{ID}.jsonl.zst", *(f"{ID}.{n}.jsonl.zst" for n in (1, 2, 3)), "m
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     made = homes.home(tmp_path, monkeypatch, DATA)
-    made.rotate()
+    made.rotate(codec="plain")
     return made
 
 
@@ -78,7 +78,7 @@ def test_what_is_compressed_is_rotated_again_and_restored(home: Home) -> None:
     compressed(home)
     more = row(90) + boundary(91) + row(92)
     home.append(more)
-    home.rotate()
+    home.rotate(codec="plain")
     assert home.archived() == {*ALL_PACKED, f"{ID}.4.jsonl"}
     assert home.stitched() == DATA + more
     with open_session(ID) as session:
@@ -235,7 +235,7 @@ def test_any_session_stays_what_it_was(sizes: list[int], level: int) -> None:
     )
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
         home = homes.home(Path(folder), patch, data)
-        home.rotate()
+        home.rotate(codec="plain")
         if len(sizes) > 1:
             assert compressed(home, level=level).segments == len(sizes) - 1
             with state.opened(home.where) as found:

@@ -52,6 +52,11 @@ def trashed(home: Home) -> set[str]:
     return {file.name for file in folder.iterdir()} if folder.exists() else set()
 
 
+def names(home: Home, *numbers: int) -> set[str]:
+    """Return the names of these segments in the trash."""
+    return {homes.sealed(home.archive / "trash", number).name for number in numbers}
+
+
 def test_a_plan_changes_nothing(home: Home) -> None:
     before = snapshot(home.config)
     plan = planned(home)
@@ -61,7 +66,7 @@ def test_a_plan_changes_nothing(home: Home) -> None:
 
 def test_what_goes_is_in_the_trash_and_told_as_pruned(home: Home) -> None:
     plan = pruned(home)
-    assert trashed(home) == {f"{ID}.jsonl", f"{ID}.1.jsonl"}
+    assert trashed(home) == names(home, 0, 1)
     assert plan.bytes_trashed == sum(file.stat().st_size for file in home.archive.glob("trash/*"))
     data, gaps = stitched(home)
     assert data == b"".join(BODIES[2:])
@@ -88,7 +93,7 @@ def test_the_trash_is_emptied_after_the_grace_time_and_not_before(home: Home) ->
     stranger = home.archive / "trash" / "mine"
     stranger.write_bytes(b"mine")
     assert trash.empty(home.where, 7 * DAY, NOW + 7 * DAY - 1, 1) == 0
-    size = sum(file.stat().st_size for file in home.archive.glob("trash/*.jsonl"))
+    size = sum(file.stat().st_size for file in home.archive.glob(f"trash/{ID}*"))
     assert trash.empty(home.where, 7 * DAY, NOW + 7 * DAY, 1) == size
     assert trashed(home) == {"mine"}
     with pytest.raises(RefusedError, match="has no such segment"):
@@ -115,17 +120,17 @@ def test_pinned_segments_stay_until_they_are_unpinned(home: Home) -> None:
     pin.pin(home.where, 0, "the design", 1)
     assert planned(home).decisions[0].reasons == ("pinned: the design",)
     pruned(home)
-    assert trashed(home) == {f"{ID}.1.jsonl"}
+    assert trashed(home) == names(home, 1)
     pin.pin(home.where, 0, None, 1)
     pruned(home)
-    assert trashed(home) == {f"{ID}.jsonl", f"{ID}.1.jsonl"}
+    assert trashed(home) == names(home, 0, 1)
     with pytest.raises(WrongUsageError, match="no sealed segment 1"):
         pin.pin(home.where, 1, "", 1)
 
 
 def test_what_does_not_verify_stays(home: Home) -> None:
-    file = home.archive / f"{ID}.1.jsonl"
-    file.write_bytes(file.read_bytes()[:-1])
+    file = home.segment(1)
+    homes.rewrite(file, homes.content(file)[:-1])
     plan = planned(home)
     assert [entry.keep for entry in plan.decisions] == [False, True, True, True]
     assert "does not verify" in plan.decisions[1].reasons[0]
@@ -152,9 +157,9 @@ def test_a_client_that_came_since_the_plan_is_left_alone(home: Home) -> None:
 
 
 def test_a_segment_in_the_trash_that_nobody_pruned_comes_back(home: Home) -> None:
-    name = f"{ID}.1.jsonl"
+    file = home.segment(1)
     (home.archive / "trash").mkdir()
-    (home.archive / name).rename(home.archive / "trash" / name)
+    file.rename(home.archive / "trash" / file.name)
     pin.pin(home.where, 0, "whatever is done next", 1)
     assert home.stitched() == DATA
 

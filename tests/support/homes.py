@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import subprocess
+import sys
 import time
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -25,6 +26,11 @@ from sessrotate.system import lease
 from support.command_line import ID, write
 from support.crash.changes import TWO_NAMES
 from support.portable import lack
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -84,7 +90,7 @@ class Home:
             **{name: str(self.config.parent / folder) for name, folder in OWN_FOLDERS.items()},
         }
 
-    def rotate(self, wait: float = 0.2, *, codec: Codec = "plain", adopt: bool = False) -> Rotated:
+    def rotate(self, wait: float = 0.2, *, codec: Codec = "zstd", adopt: bool = False) -> Rotated:
         """Rotate the session, or raise what keeps that from being done."""
         done = operations.rotate_session(self.where, wait, silent, codec=codec, adopt=adopt)
         if done.refusal is not None:
@@ -107,6 +113,14 @@ class Home:
         with state.opened(self.where) as found:
             problems = stitch.verify(found, lambda _done: None)
         return [problem for problem in problems if problem.kind != "leftover"]
+
+    def segment(self, number: int) -> Path:
+        """Return the file of a sealed segment, in the form that it has."""
+        return sealed(self.archive, number)
+
+    def segments(self) -> list[Path]:
+        """Return the files of the sealed segments that are there, the oldest first."""
+        return [path for path in map(self.segment, range(100)) if path.exists()]
 
     def archived(self) -> set[str]:
         """Return the names of what is in the archive, none if there is none."""
@@ -161,10 +175,30 @@ def later(monkeypatch: pytest.MonkeyPatch, days: float) -> None:
     believe(time.time())
 
 
+def sealed(folder: Path, number: int, session: str = ID) -> Path:
+    """Return the file of a sealed segment in a folder; the name of a compressed one if it is gone.
+
+    A name, and not a path, where it is told as one: `sealed(folder, 1).name`.
+    """
+    plain = folder / (f"{session}.{number}.jsonl" if number else f"{session}.jsonl")
+    return plain if plain.exists() else plain.with_name(f"{plain.name}.zst")
+
+
+def content(path: Path) -> bytes:
+    """Return what a segment's file holds, decompressed if it is compressed."""
+    data = path.read_bytes()
+    return zstd.decompress(data) if path.suffix == ".zst" else data
+
+
+def rewrite(path: Path, data: bytes) -> None:
+    """Have a segment's file hold other bytes, in the form that it has."""
+    path.write_bytes(zstd.compress(data) if path.suffix == ".zst" else data)
+
+
 def another(home: Home, name: str, data: bytes) -> None:
     """Make a second session of the same client, with these bytes and its own id, and rotate it."""
     path = write(home.live.with_name(f"{name}.jsonl"), data.replace(ID.encode(), name.encode()))
-    operations.rotate_session(place.of_live(path), 1, silent, codec="plain")
+    operations.rotate_session(place.of_live(path), 1, silent, codec="zstd")
 
 
 def without_leases(patch: pytest.MonkeyPatch) -> None:
