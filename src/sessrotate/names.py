@@ -89,6 +89,11 @@ def segment_id(session: str, layout: Layout, index: int) -> str:
     return str(uuid.uuid5(uuid.UUID(_LINKED), name))
 
 
+def sealed_file(session: str, index: int) -> str:
+    """Return the name of a segment's file in an archive, where all are compressed."""
+    return segment_file(session, "numbered", index, "zstd")
+
+
 def segment_file(session: str, layout: Layout, index: int, codec: Codec = "plain") -> str:
     """Return a segment's file name."""
     return segment_id(session, layout, index) + SUFFIX + CODEC_SUFFIX[codec]

@@ -172,7 +172,6 @@ def test_a_shell_completes_options_and_commands() -> None:
         (["pin", ID, "x"], "'x' is not a whole number, 0 or more."),
         (["pin", ID, "--", "-1"], "'-1' is not a whole number, 0 or more."),
         (["prune", ID, "--keep-last", "0"], "'0' is not a whole number, 1 or more."),
-        (["compress", ID, "--level", "20"], "'20' is not a whole number from 1 to 19."),
         (["restore", ID, "--wait", "-1"], "'-1' is not a number of seconds, 0 or more."),
         (["restore", ID, "--wait", "soon"], "'soon' is not a number of seconds, 0 or more."),
         (["list", "--min-size", "big"], "'big' is not a size such as 500K, 50M or 2G."),
@@ -187,7 +186,7 @@ def test_a_value_that_is_not_understood_is_refused_in_our_words(
     assert ended.err.rstrip().endswith(sentence)
 
 
-@pytest.mark.parametrize("command", ["report", "verify", "compress", "prune"])
+@pytest.mark.parametrize("command", ["report", "verify", "prune"])
 @pytest.mark.parametrize(
     ("sessions", "end"),
     [([], ": `sessrotate list` shows what there is."), ([ID, "--all"], ", but not both.")],

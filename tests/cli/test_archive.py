@@ -266,14 +266,3 @@ def test_a_rotated_session_that_was_put_away_is_whole_again_or_stays_short(home:
     assert (" back: " in first, " back: " in second) == (True, True)
     assert third.startswith("On disk, it takes ")
     assert home.live.read_bytes() == DATA
-
-
-def test_what_was_sealed_before_is_compressed_too(home: Home) -> None:
-    data = home.live.read_bytes()
-    home.rotate(codec="plain")
-    sealed = len(list(home.archive.glob("*.jsonl")))
-    assert sealed
-    assert called("archive", ID).code == 0
-    assert len(list(home.archive.glob("*.jsonl.zst"))) == sealed
-    assert not list(home.archive.glob("*.jsonl"))
-    assert home.stitched() == data

@@ -95,7 +95,7 @@ def test_nothing_is_changed_in_place(arguments: tuple[str, ...], home: Path) -> 
 
 
 @pytest.mark.usefixtures("home")
-@pytest.mark.parametrize("command", [("compress",), ("prune", "--keep-last", "1"), ("aside",)])
+@pytest.mark.parametrize("command", [("prune", "--keep-last", "1"), ("aside",)])
 def test_a_session_has_no_archive_of_which_anything_could_be_asked(command: tuple[str]) -> None:
     ended = called(*command, ID)
     assert_one_sentence(ended, 77)

@@ -29,7 +29,7 @@ PROMPTS: Final = [
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Home:
     made = homes.home(tmp_path, monkeypatch, DATA)
     if request.param == "rotated":
-        made.rotate(codec="zstd")
+        made.rotate()
     return made
 
 

@@ -32,8 +32,6 @@ SHAPES: Final = [(8, 60_000), (3, 90_000), (0, 30_000), (5, 20_000), (1, 40_000)
 EVERYTHING: Final = b"""
 [rotate]
 min_gain = "100K"
-[compress]
-older_than = "0d"
 [archive]
 older_than = "30d"
 [prune]
@@ -88,11 +86,9 @@ NAMED: Final = "5e55107a-0000-4000-a000-000000000"
 Step = tuple[str, ...]
 
 NEWCOMER: Final[list[Step]] = [
-    ("rotate", "--no-compress", f"{NAMED}000", f"{NAMED}003"),
+    ("rotate", f"{NAMED}000", f"{NAMED}003"),
     ("rotate", "--all"),
-    ("compress", "--all"),
     ("archive", "--older-than", "30d"),
-    ("compress", "--all"),
     ("prune", "--all", "--keep-last", "1"),
     ("prune", "--all", "--empty-trash", "--grace", "0"),
 ]
@@ -116,21 +112,6 @@ def test_what_is_said_to_be_freed_is_what_du_says(du: Callable[[], int], steps: 
         assert freed(told.out) == pytest.approx(max(0, before - after), rel=0.2, abs=60_000), step
         gained += before - after
     assert gained > 3_000_000
-
-
-def test_a_rotation_that_frees_nothing_ends_with_the_command_that_does(
-    home: Home, du: Callable[[], int]
-) -> None:
-    session = f"{NAMED}000"
-    done = called("rotate", "--no-compress", session)
-    assert done.out.splitlines()[-1] == (
-        f"To free what is archived: `sessrotate compress {session}`."
-    )
-    before = du()
-    said = called("compress", session)
-    assert freed(said.out) == pytest.approx(before - du(), rel=0.02, abs=30_000)
-    assert "sessrotate compress" not in called("rotate", f"{NAMED}003").out
-    assert home.problems() == []
 
 
 @pytest.mark.usefixtures("home")
@@ -243,25 +224,6 @@ def test_putting_away_what_was_interrupted_does_what_its_plan_says(
     ended = called("archive", session)
     assert ended.code == 0, ended
     assert figure["disk_bytes_gained"] == pytest.approx(before - du(), rel=0.2, abs=60_000)
-
-
-def test_what_compressing_plain_archives_frees_is_part_of_the_reports(
-    home: Home, du: Callable[[], int]
-) -> None:
-    sessions = [f"{NAMED}000", f"{NAMED}006"]
-    assert called("rotate", "--no-compress", "--yes", *sessions).code == 0
-    found = called("report", "--all", "--json").document()
-    each = sum(
-        called("report", session, "--json").document()["tidying_frees_bytes"]
-        for session in sessions
-    )
-    assert each == found["tidying_frees_bytes"]
-    assert "of 2 sessions" in called("report", "--all").out
-    before = du()
-    assert called("compress", *sessions).code == 0
-    assert found["tidying_frees_bytes"] == pytest.approx(before - du(), rel=0.2, abs=60_000)
-    assert called("report", "--all", "--json").document()["tidying_frees_bytes"] == 0
-    assert home.problems() == []
 
 
 def test_what_needs_a_pruned_segment_says_how_to_go_on_without_it(home: Home) -> None:

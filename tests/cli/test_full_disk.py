@@ -87,18 +87,6 @@ def test_what_is_beside_an_archived_session_counts_in_what_it_gains_and_needs(
     assert planned > 5_000_000
 
 
-def test_plain_segments_are_compressed_where_each_frees_room_for_the_next(
-    home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    home.rotate(codec="plain")
-    only(monkeypatch, 100_000)
-    assert called("compress", "-n", ID).code == 0
-    assert called("tidy", "-n").code == 0
-    only(monkeypatch, 10_000)
-    assert called("compress", "-n", ID).code == 74
-    assert "for the next segment, compressed, and 10,000 are free" in called("tidy", "-n").err
-
-
 @pytest.mark.usefixtures("home")
 def test_a_plan_of_one_rotation_fails_where_the_rotation_would(
     monkeypatch: pytest.MonkeyPatch,

@@ -49,7 +49,6 @@ COMMANDS: Final[list[list[str | bytes]]] = [
     ["report", ID, "--json"],
     ["verify", ID],
     ["prune", ID, "--keep-last", "1"],
-    ["compress", ID],
     ["config", "show"],
     ["doctor"],
     ["hook", "install", "--dry-run"],

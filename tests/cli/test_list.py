@@ -163,7 +163,7 @@ def test_the_largest_live_file_comes_first(home: Home) -> None:
 
 
 def test_sessions_come_in_the_order_that_is_wanted(home: Home) -> None:
-    home.rotate(codec="zstd")
+    home.rotate()
     add(home, OTHER, "a first title", timestamp="2026-02-01T12:00:00.000Z")
     add(home, LARGE, "B second title", size=100_000, timestamp="2026-03-02T12:00:00.000Z")
     homes.another(home, "c01d0000-0000-4000-a000-00000000000c", DATA)
@@ -205,7 +205,7 @@ def test_a_live_file_that_is_gone_is_not_called_put_away(home: Home) -> None:
 
 
 def test_what_a_session_takes_of_the_disk_is_what_du_says(home: Home) -> None:
-    home.rotate(codec="zstd")
+    home.rotate()
     add(home, OTHER)
     (found,) = listed("--project", homes.PROJECT)
     live = disk_use.allocated(home.live.stat())
@@ -234,7 +234,7 @@ def test_what_rotating_gains_is_known_where_nothing_is_to_be_cut_or_by_a_scan(ho
     assert "gain" in heading
     assert render_common.size(deep[ID]) in row
     assert ids("--deep", "--sort", "gain") == [ID, OTHER]
-    home.rotate(codec="zstd")
+    home.rotate()
     assert {each["session"]: each["gain_bytes"] for each in listed()}[ID] in {0, None}
     assert {each["session"]: each["gain_bytes"] for each in listed("--deep")}[ID] == 0
 

@@ -446,7 +446,7 @@ def test_an_unfinished_rotation_holds_everything_and_says_what_finishes_it(home:
     assert ended.code == 0
     assert "a rotation of its session is unfinished" in ended.out
     assert trashed(home) == []
-    for command in (("pin", ID, "1"), ("compress", ID)):
+    for command in (("pin", ID, "1"),):
         ended = called(*command)
         assert ended.code == 75
         assert "rotate" in ended.err

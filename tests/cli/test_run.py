@@ -33,7 +33,6 @@ from support.limits import UNPRIVILEGED, limited
 DATA: Final = command_line.session(boundaries=4)
 SETTINGS: Final = b"""
 rotate.min_gain = 0
-compress.older_than = false
 prune.keep_last = 2
 trash.grace = "0"
 """

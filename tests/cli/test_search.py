@@ -109,7 +109,7 @@ def test_hits_stand_below_their_session_each_with_the_command_that_shows_it(
     assert home.live.exists()
 
 
-@pytest.mark.parametrize("state", ["live", "rotated", "plain"])
+@pytest.mark.parametrize("state", ["live", "rotated"])
 @pytest.mark.parametrize(
     "pattern", ["first prompt", "it broke", "a hidden", "caveat", "of the agent", "^att$", "make"]
 )
@@ -117,7 +117,7 @@ def test_the_command_that_is_shown_shows_the_hit(
     home: Home, env: dict[str, str], pattern: str, state: str
 ) -> None:
     if state != "live":
-        home.rotate(codec="plain" if state == "plain" else "zstd")
+        home.rotate()
     (command,) = commands(piped("search", pattern, env=env).out)
     shown = piped(*command, env=env)
     assert shown.code == 0

@@ -663,7 +663,7 @@ def test_of_a_session_that_has_an_archive_the_whole_history_is_cut(
 ) -> None:
     home = homes.home(tmp_path, monkeypatch, session())
     if state != "put away":
-        home.rotate(codec="zstd")
+        home.rotate()
         home.append(row(99))
     if state != "rotated":
         assert called("archive", ID).code == 0

@@ -188,7 +188,7 @@ def test_what_was_interrupted_and_has_no_room_to_be_finished_is_no_gain(
     with monkeypatch.context() as patch:
         patch.setattr(seal, "finish", killed)
         with pytest.raises(KeyboardInterrupt):
-            home.rotate(codec="zstd")
+            home.rotate()
     assert re.search(r"To gain    about [34]\.\d MiB from 1 session", called().out)
     monkeypatch.setattr("sessrotate.fs.free_bytes", lambda _folder: 4096)
     said, dry = called().out, called("tidy", "-n")

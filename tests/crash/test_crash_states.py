@@ -108,7 +108,7 @@ def with_a_whole_pack() -> Recorded:
         image
         for disk, _ in demands(run)
         for image, _ in disk.states()
-        if has(image, f"{ID}.1.jsonl", "pack") and not has(image, f"{ID}.1.jsonl.partial")
+        if has(image, f"{ID}.1.jsonl.zst", "pack") and not has(image, f"{ID}.1.jsonl.zst.partial")
     ]
     whole = max(images, key=lambda image: len(image.contents[dict(image.names)[f"{ARCHIVE}/pack"]]))
     return recorded("recovery with a whole pack", whole, of.history, recovered)
@@ -148,18 +148,17 @@ AGAIN: Final = "the same folder is synced again before the change that depends o
 HARMLESS: Final = "nothing depends on it: if it is lost, the next recovery does it again"
 EITHER: Final = "a rename is on the disk when either folder is synced, and both are"
 
+SEALED: Final = "What a pack has again is in the live file, or in segments, by then."
 RETIRED: Final = "The live file has the whole history on the disk: only a time of grace is lost."
 MARKED: Final = "No byte is in the mark: without it the session is rotated by itself again."
 
 SEALINGS: Final = (
-    ("fsync pack", "rename pack to ID.jsonl")
-    if CUTS
-    else (
-        "",  # a recovery begins with it
-        *(f"rename ID.{n}.jsonl.partial to ID.{n}.jsonl" for n in (1, 2, 3)),
-        "rename ID.jsonl.partial to ID.jsonl",
-        "rename ID.1.jsonl.zst.partial to ID.1.jsonl.zst",
-    )
+    "",  # a recovery begins with it
+    *(
+        ["fsync pack"]
+        if CUTS
+        else (f"rename ID.{n}.jsonl.zst.partial to ID.{n}.jsonl.zst" for n in (1, 2, 3))
+    ),
 )
 """What a sealing changes without a later change that depends on it alone."""
 
@@ -178,11 +177,11 @@ REDUNDANT: Final[dict[tuple[str, str], str]] = {
     ("fsync p", SWAPPED): EITHER,
     **({} if HAS_EXCHANGE else {("fsync ID", "fsync p"): EITHER}),
     **dict.fromkeys((("fsync ID", change) for change in SEALINGS), AGAIN),
-    # The first segment, compressed, is a copy: the pack goes behind the manifest.
-    ("fsync ID", "rename ID.jsonl.zst.partial to ID.jsonl.zst"): AGAIN,
+    **({("fsync pack", "truncate pack"): SEALED} if CUTS else {}),
+    **({} if CUTS else {("fsync ID", "rename ID.jsonl.zst.partial to ID.jsonl.zst"): AGAIN}),
     ("fsync ID", "fsync manifest.json.partial"): AGAIN,
     ("fsync ID", "rename manifest.json.partial to manifest.json"): AGAIN,
-    ("fsync ID", "fsync ID"): AGAIN,
+    **({} if CUTS else {("fsync ID", "fsync ID"): AGAIN}),
     ("fsync ID", "unlink intent.json"): HARMLESS,
     ("fsync p", "rmdir ID"): HARMLESS,
     ("fsync ID", "unlink live.partial"): "A second name of the old file is known by its inode.",
@@ -202,18 +201,20 @@ REDUNDANT: Final[dict[tuple[str, str], str]] = {
 }
 """The fsyncs that may be left out, each by itself, by what was changed before it."""
 
+SEALED_TOGETHER: Final = (
+    *(("fsync ID", change) for change in SEALINGS if change.startswith("rename")),
+    ("fsync ID", "fsync manifest.json.partial"),
+    ("fsync ID", "rename manifest.json.partial to manifest.json"),
+    ("fsync ID", "fsync ID"),
+)
+
 TOGETHER: Final = (
     (
         ("fsync p", SWAPPED),
         ("fsync ID", "fsync p"),
         *([] if CUTS else [("fsync ID", "fsync ID")]),
     ),
-    (
-        *(("fsync ID", change) for change in SEALINGS if change.startswith("rename")),
-        ("fsync ID", "fsync manifest.json.partial"),
-        ("fsync ID", "rename manifest.json.partial to manifest.json"),
-        ("fsync ID", "fsync ID"),
-    ),
+    *([] if CUTS else [SEALED_TOGETHER]),
 )
 """Fsyncs that do each other's work: without all of them something is lost."""
 
@@ -308,19 +309,10 @@ AT_ONCE: Final = {
     *([("fsync ID", "fsync p")] if HAS_EXCHANGE else []),
     ("fsync intent.json.partial", "write intent.json.partial"),
     ("fsync ID", "rename intent.json.partial to intent.json"),
-    ("fsync ID.1.jsonl.partial", "write ID.1.jsonl.partial"),
-    ("fsync ID.3.jsonl.partial", "write ID.2.jsonl.partial"),
-    *(
-        [
-            ("fsync ID", "rename ID.1.jsonl.partial to ID.1.jsonl"),
-            ("fsync ID", "rename ID.2.jsonl.partial to ID.2.jsonl"),
-            ("fsync ID", "rename ID.1.jsonl.zst.partial to ID.1.jsonl.zst"),
-        ]
-        if CUTS
-        else [("fsync ID.jsonl.partial", "write ID.jsonl.partial")]
-    ),
-    ("fsync ID.1.jsonl.zst.partial", "write ID.1.jsonl.zst.partial"),
-    ("fsync ID.jsonl.zst.partial", "write ID.jsonl.zst.partial"),
+    ("fsync ID.3.jsonl.zst.partial", "write ID.2.jsonl.zst.partial"),
+    *([("fsync ID", "rename ID.jsonl.zst.partial to ID.jsonl.zst")] if CUTS else []),
+    *([("fsync ID", "rename ID.2.jsonl.zst.partial to ID.2.jsonl.zst")] if CUTS else []),
+    ("fsync ID.1.jsonl.zst.partial", "write ID.jsonl.zst.partial"),
     ("fsync ID", "unlink pack"),
     ("fsync ID", "unlink late"),
 }
@@ -329,7 +321,7 @@ AT_ONCE: Final = {
 @needs_leases  # without them, no replaced file is cut
 def test_a_pack_is_not_shortened_before_the_segment_has_its_name() -> None:
     run = recording(SECOND)
-    name, short = positions(run, "rename ID.2.jsonl.partial to ID.2.jsonl", "fsync pack")
+    name, short = positions(run, "rename ID.2.jsonl.zst.partial to ID.2.jsonl.zst", "fsync pack")
     cut = max(at for at, event in enumerate(run.trace.events) if event.kind == "cut")
     assert short < name < cut
     assert JUDGE.first_fault(moved(run, range(cut, cut + 2), name + 1)) is not None

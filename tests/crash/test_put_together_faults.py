@@ -272,7 +272,8 @@ def test_a_trim_that_was_checked_before_and_done_at_any_call_of_a_rotation_loses
             before, history = "exchange" not in client.names, b""
             with suppress(SessrotateError):
                 history = found.stitched()
-            there = b"".join(path.read_bytes() for path in found.root.rglob("*") if path.is_file())
+            files = (path for path in found.root.rglob("*") if path.is_file())
+            there = b"".join(map(homes.content, files))
             assert all(line in there for line in expected.splitlines(keepends=True))
             whole.setdefault("before" if before else "after", []).append(history == expected)
     assert all(whole["before"])
@@ -338,6 +339,6 @@ def finish(found: Session) -> None:
 
 def rotate(found: Session) -> None:
     """Rotate, whatever is left for a later run."""
-    done = operations.rotate_session(found.where, 0.2, homes.silent, codec="plain")
+    done = operations.rotate_session(found.where, 0.2, homes.silent)
     if done.refusal is not None:
         raise done.refusal

@@ -12,7 +12,7 @@ from sessrotate.errors import SessrotateError
 from sessrotate.reading import stitch
 from sessrotate.retention import prune, transaction
 from sessrotate.retention.policy import Policy
-from support import oracle
+from support import homes, oracle
 from support.crash.disk import Image
 from support.crash.judging import seen_of
 from support.crash.power import recorded
@@ -52,7 +52,7 @@ def check(image: Image, damage: bytes | None) -> None:
         assert told == b"".join(body for index, body in enumerate(BODIES) if index not in gone)
         files = [path for path in found.where.archive.rglob("*") if path.is_file()]
         for body in BODIES[:-1]:
-            assert any(path.read_bytes().endswith(body) for path in files)
+            assert any(homes.content(path).endswith(body) for path in files)
         if damage is not None:
             assert damage in {path.read_bytes() for path in files if "damaged" in path.name}
 

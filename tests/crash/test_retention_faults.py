@@ -18,7 +18,7 @@ import pytest
 from sessrotate.archive import state
 from sessrotate.errors import SessrotateError
 from sessrotate.reading import stitch
-from sessrotate.retention import compress, pin, prune, restore, transaction, trash
+from sessrotate.retention import pin, prune, restore, transaction, trash
 from sessrotate.retention.policy import DAY, Policy
 from sessrotate.system import zstd
 from support import oracle
@@ -62,11 +62,6 @@ def run_pin(found: Session) -> None:
     pin.pin(found.where, ARCHIVED[-1], "the design", 1)
 
 
-def run_compress(found: Session) -> None:
-    done = compress.compress(found.where, 1, lambda _done: None)
-    assert not done.problems
-
-
 @dataclass(frozen=True)
 class Deed:
     """A change, the runs before it, and which segments are gone before and after."""
@@ -86,12 +81,9 @@ class Deed:
 NONE: Final[frozenset[int]] = frozenset()
 DEEDS: Final = (
     Deed("prune", run_prune, (), NONE, GOES),
-    Deed("prune compressed", run_prune, (run_compress,), NONE, GOES),
     Deed("restore", run_restore, (run_prune,), GOES, NONE),
     Deed("empty", run_empty, (run_prune,), GOES, GOES),
     Deed("pin", run_pin, (), NONE, NONE),
-    Deed("compress", run_compress, (), NONE, NONE),
-    Deed("compress the rest", run_compress, (run_prune,), GOES, GOES),
 )
 every_deed: Final = pytest.mark.parametrize("deed", DEEDS, ids=lambda deed: deed.name)
 

@@ -194,8 +194,6 @@ EVERYWHERE: Final[tuple[tuple[str, ...], ...]] = (
     ("tidy", "--dry-run"),
     ("tidy", "--yes"),
     ("archive", "--older-than", "0s", "--wait", "0"),
-    ("compress", ID),
-    ("compress", "--all"),
     ("prune", ID, "--keep-last", "1", "--yes"),
     ("prune", "--all", "--keep-last", "1", "--yes"),
     ("prune", "--empty-trash", "--all", "--grace", "0s", "--yes"),

@@ -64,7 +64,6 @@ COMMANDS: Final = (
     ("restore", "--wait", "0", ID),
     ("archive", "--wait", "0", ID),
     ("restore", "--last-run", "--yes", "--wait", "0"),
-    ("compress", "--all", "--wait", "0"),
     ("prune", "--keep-last", "1", "--yes", ID),
     ("prune", "--empty-trash", "--grace", "0s", "--yes", ID),
     ("restore", "--keep-rotated", "--wait", "0", ID),
@@ -76,7 +75,6 @@ COMMANDS: Final = (
     ("search", "row", ID),
     ("tidy", "--yes"),
     ("unpin", ID, "0"),
-    ("compress", ID, "--wait", "0"),
     ("relocate", "OLD", "NEW", "--yes", "--wait", "0"),
     ("hook",),
 )
@@ -182,8 +180,6 @@ def made(folder: Path, patch: pytest.MonkeyPatch, kind: str) -> Home:
         homes.crashed(home.rotate, "sessrotate.in_place.swap._Swap.run")
     elif kind == "pruned":
         assert called("prune", "--keep-last", "1", "--yes", ID).code == 0
-    elif kind == "compressed":
-        assert called("compress", "--all").code == 0
     elif kind == "archived":
         assert called("archive", "--wait", "0", ID).code == 0
     elif kind == "restored":
@@ -209,7 +205,6 @@ KINDS: Final = (
     "late",
     "begun",
     "pruned",
-    "compressed",
     "archived",
     "restored",
     "waiting",

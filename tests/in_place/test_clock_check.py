@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 DAY: Final = 86_400.0
 DATA: Final = command_line.session(boundaries=4)
-RULES: Final = 'prune.max_age = "52w"\nrotate.min_gain = false\ncompress.older_than = false\n'
+RULES: Final = 'prune.max_age = "52w"\nrotate.min_gain = false\n'
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pytest
 from hypothesis import given
@@ -118,10 +118,9 @@ def test_doctor_and_verify_name_the_cause_and_what_prevents_it(home: Home) -> No
     assert "set it to `keep`" in ended.out
 
 
-@pytest.mark.parametrize("codec", ["plain", "zstd"])
-def test_it_is_rotated_behind_the_gap_and_resumed_the_same(home: Home, codec: Any) -> None:
+def test_it_is_rotated_behind_the_gap_and_resumed_the_same(home: Home) -> None:
     before, talk = allowed(home), conversation(home)
-    home.rotate(codec=codec)
+    home.rotate()
     assert allowed(home) == before
     assert conversation(home) == talk
     assert [problem.kind for problem in home.problems()] == ["cut"]
@@ -233,11 +232,11 @@ TITLE: Final = b'{"type":"custom-title","sessionId":"s","customTitle":"harbour"}
 FIRST: Final = row(555)
 
 
-@pytest.fixture(params=["plain", "zstd"])
-def same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Home:
+@pytest.fixture
+def same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     """Make a rotated session that its client trimmed, which was not compacted since (2.1.287)."""
     made = homes.home(tmp_path, monkeypatch, TITLE + MODE + FIRST + DATA)
-    made.rotate(codec=request.param)
+    made.rotate()
     made.append(row(90) + row(91))
     assert body(made).startswith(FIRST)  # the first prompt is carried, and goes with a trim
     cut(made)

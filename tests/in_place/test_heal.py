@@ -11,7 +11,7 @@ from sessrotate import doctor, fs
 from sessrotate.clients.claude import loading
 from sessrotate.errors import StorageError
 from sessrotate.in_place import fleet, operations, rewound
-from sessrotate.retention import compress, prune, trash
+from sessrotate.retention import prune, trash
 from sessrotate.retention.policy import Policy
 from sessrotate.segments import sealed_file
 from support import homes
@@ -20,8 +20,6 @@ from support.homes import Home, refused, silent, snapshot
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from sessrotate.model import Codec
 
 
 def of(number: int) -> str:
@@ -132,14 +130,6 @@ def test_rows_behind_the_compaction_bring_back_the_rest_of_their_answers(
     home.append(mine + linked(12, 0))
     home.rotate()
     assert lines(home) == [prompt, *FIRST[:5], *THIRD, mine, linked(12, 0)]
-
-
-def test_compressed_rows_come_back(home: Home) -> None:
-    compress.compress(home.where, 1, lambda _done: None)
-    home.append(REWOUND)
-    home.rotate()
-    assert lines(home) == HEALED
-    assert not home.problems()
 
 
 def prune_oldest(home: Home, keep: int = 1) -> None:
@@ -354,7 +344,6 @@ def test_a_branch_that_clients_had_lost_before_is_not_brought_back(
     assert not [*doctor.findings()]
 
 
-@pytest.mark.parametrize("codec", ["plain", "zstd"])
 @pytest.mark.parametrize(
     ("first", "compaction", "is_lost"),
     [
@@ -369,16 +358,15 @@ def test_what_clients_would_not_load_of_the_whole_file_is_not_brought_back_eithe
     first: tuple[bytes, ...],
     compaction: bytes,
     is_lost: bool,
-    codec: Codec,
 ) -> None:
     whole = b"".join((*first, compaction, *SECOND[1:], *THIRD))
     home = homes.home(tmp_path, monkeypatch, whole)
-    home.rotate(codec=codec)
+    home.rotate()
     home.append(REWOUND)
     assert rewound.may_be(home.live)
     assert bool(findings("rewound")) != is_lost
     before = home.live.read_bytes()
-    assert (home.rotate(codec=codec).plan.live is None) == is_lost
+    assert (home.rotate().plan.live is None) == is_lost
     assert (home.live.read_bytes() == before) == is_lost
     assert home.stitched() == whole + REWOUND
 

@@ -109,7 +109,6 @@ def test_an_archive_that_lost_a_segment_too_is_not_taken_for_the_moved_one(home:
     [
         ("restore",),
         ("archive",),
-        ("compress",),
         ("pin", "1"),
         ("prune", "--keep-last", "1", "--yes"),
         ("split", "--in-place", "--dry-run"),
@@ -191,7 +190,7 @@ def test_the_hooks_note_goes_along(home: Home) -> None:
     live = moved(home)
     with live.open("ab") as file:
         file.write(MORE)
-    operations.rotate_session(place.of_live(live), 1, silent, codec="zstd")
+    operations.rotate_session(place.of_live(live), 1, silent)
     assert place.of_live(live).note.exists()
     assert [*notes.notes()] == []  # what it was about is done
 
@@ -314,7 +313,6 @@ def test_a_copy_is_read_with_the_whole_history(home: Home, where: str) -> None:
         ("restore",),
         ("restore", "--dry-run"),
         ("archive",),
-        ("compress",),
         ("prune", "--keep-last", "1", "--yes"),
         ("pin", "1"),
     ],
@@ -429,7 +427,7 @@ def test_however_folders_are_moved_and_linked_the_history_is_one_and_whole(
     with pytest.MonkeyPatch.context() as patch:
         made = homes.home(tmp_path_factory.mktemp("layout"), patch)
         live = write(made.config / "projects" / "-a" / f"{ID}.jsonl", DATA)
-        operations.rotate_session(place.of_live(live), 1, silent, codec="zstd")
+        operations.rotate_session(place.of_live(live), 1, silent)
         history = DATA
         for number, (what, one, two) in enumerate(moves):
             changed(made, what, one, two, number)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import shutil
 import tempfile
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -38,7 +37,6 @@ from support.race.writers import take_back, written_anew
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sessrotate.model import Codec
 
 MOST_OPERATIONS: Final = 60
 """Where most runs here are over; a crash that comes later does not happen."""
@@ -47,7 +45,6 @@ MODE: Final = b'{"type":"mode","sessionId":"%s","mode":"default"}\n' % command_l
 """Metadata that clients write again and again, each time the same bytes."""
 
 crash_points = st.integers(1, MOST_OPERATIONS)
-codecs = st.sampled_from(["plain", "zstd"])
 
 
 class SessionInPlace(RuleBasedStateMachine):
@@ -196,12 +193,9 @@ class SessionInPlace(RuleBasedStateMachine):
         if not self._is_compacted() and not self.is_torn:
             self.compact(0, metadata=False)
 
-    def _rotation(self, codec: Codec) -> Callable[[], object]:
-        return partial(self.home.rotate, codec=codec)
-
-    @rule(leases=st.sampled_from([True, True, False]), codec=codecs)
-    def rotate(self, leases: bool, codec: Codec) -> None:
-        if self._do(self._rotation(codec), leases=leases):
+    @rule(leases=st.sampled_from([True, True, False]))
+    def rotate(self, leases: bool) -> None:
+        if self._do(self.home.rotate, leases=leases):
             self._check_tidy()
 
     @rule(count=st.integers(0, 2))
@@ -220,11 +214,11 @@ class SessionInPlace(RuleBasedStateMachine):
         assert self.late == self.since == b""
         assert not self.home.archive.exists()
 
-    @rule(at=crash_points, leases=st.booleans(), but_once=st.booleans(), codec=codecs)
-    def crash_in_a_rotation(self, at: int, leases: bool, but_once: bool, codec: Codec) -> None:
+    @rule(at=crash_points, leases=st.booleans(), but_once=st.booleans())
+    def crash_in_a_rotation(self, at: int, leases: bool, but_once: bool) -> None:
         self._compact_if_need_be()
         crash = Crash(at, but_once=but_once)
-        self._do(self._rotation(codec), leases=leases, crash=crash)
+        self._do(self.home.rotate, leases=leases, crash=crash)
 
     @precondition(_has_archive)
     @rule(at=crash_points, leases=st.booleans(), but_once=st.booleans())

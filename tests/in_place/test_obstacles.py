@@ -52,7 +52,7 @@ def test_a_session_with_many_segments_is_sealed_with_few_descriptors(
 ) -> None:
     home = homes.home(tmp_path, monkeypatch, MANY)
     few = ("prlimit", f"--nofile={limit}:{limit}", *REAL)
-    for command in (("split", "--in-place", ID), ("compress", ID), ("restore", ID)):
+    for command in (("split", "--in-place", ID), ("restore", ID)):
         ended = piped(*command, env=home.env, program=few)
         assert ended.code == 0, (command, ended)
     assert home.live.read_bytes() == MANY

@@ -36,7 +36,7 @@ def test_the_folder_of_archives_says_what_it_is_and_what_to_do_instead(home: Hom
     assert "history of your" in said
     assert "Do not delete" in said
     assert max(map(len, said.splitlines())) <= 100
-    for command in ("list", "compress --all", "prune --all", "restore SESSION", "verify --all"):
+    for command in ("list", "prune --all", "restore SESSION", "verify --all"):
         assert f"sessrotate {command}" in said
     assert text(home).stat().st_mode & 0o7777 == 0o600
     assert said.encode() == readme.TEXT

@@ -66,7 +66,7 @@ def test_a_dry_run_shows_the_plan_of_the_run_that_makes_it_again(
     home, _, _ = without_manifest(tmp_path, monkeypatch)
     home.append(command_line.boundary(80) + command_line.row(81))
     before = homes.snapshot(home.config)
-    would = operations.plan_session(home.where, homes.silent, codec="zstd")
+    would = operations.plan_session(home.where, homes.silent)
     assert homes.snapshot(home.config) == before
     assert would.refusal is None
     done = home.rotate()
@@ -247,7 +247,7 @@ def test_segments_in_the_trash_that_do_not_prove_themselves_change_nothing(
     assert homes.snapshot(home.config) == before
 
 
-@pytest.mark.parametrize("command", [("pin", ID, "1"), ("compress", ID), PRUNE])
+@pytest.mark.parametrize("command", [("pin", ID, "1"), PRUNE])
 def test_what_changes_an_archive_says_that_its_manifest_is_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
 ) -> None:

@@ -15,9 +15,8 @@ from sessrotate.clients.claude import before_cut
 from sessrotate.errors import NotASessionError
 from sessrotate.fs import files
 from sessrotate.in_place import operations
-from sessrotate.retention import compress
 from support import command_line, homes, oracle
-from support.command_line import ID, boundary, row, write
+from support.command_line import boundary, row, write
 from support.homes import Home, refused, snapshot
 
 if TYPE_CHECKING:
@@ -273,7 +272,6 @@ def test_a_row_that_continues_one_in_a_compressed_segment_takes_it_along(
     data = b"".join(b"".join(part) for part in ANCESTORS)
     home.live.write_bytes(data + REWOUND[0])
     home.rotate()
-    compress.compress(home.where, 1, lambda _done: None)
     home.append(b"".join(REWOUND[1:]))
     if not has_unnamed_files:
         monkeypatch.setattr(files, "_unnamed_file", lambda _folder: None)
@@ -288,8 +286,7 @@ def test_a_row_that_continues_one_in_a_compressed_segment_takes_it_along(
 def test_an_ancestor_in_a_damaged_compressed_segment_is_refused(home: Home) -> None:
     home.live.write_bytes(b"".join(b"".join(part) for part in ANCESTORS) + REWOUND[0])
     home.rotate()
-    compress.compress(home.where, 1, lambda _done: None)
-    file = home.archive / f"{ID}.1.jsonl.zst"
+    file = home.segment(1)
     file.write_bytes(file.read_bytes()[:-3])
     home.append(b"".join(REWOUND[1:]))
     refused(home, "may be in segment 1", "try again after it")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from sessrotate import fs
+from sessrotate import fs, names
 from sessrotate.errors import StorageError
 from sessrotate.in_place import gain, sealed_copies
 from sessrotate.in_place.seal import NotQuietError
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from sessrotate.model import Codec
-
 KIB: Final = 1024
 
 DATA: Final = command_line.session(boundaries=3, padding=40 * KIB) + boundary(90) + row(91)
@@ -37,7 +35,22 @@ DATA: Final = command_line.session(boundaries=3, padding=40 * KIB) + boundary(90
 
 LARGEST: Final = max(map(len, command_line.segments_of(DATA)))
 
-NAMES: Final = [f"{ID}.jsonl", *(f"{ID}.{number}.jsonl" for number in (1, 2, 3))]
+
+def noise(size: int) -> str:
+    """Return text of which a compressor leaves half."""
+    return random.Random(size).randbytes(size // 2).hex()
+
+
+def noisy(number: int) -> bytes:
+    """Return a segment of three large rows."""
+    rows = (row(10 * number + n, pad=noise(40 * KIB + n)) for n in (1, 2, 3))
+    return boundary(10 * number) + b"".join(rows)
+
+
+NOISY: Final = b"".join(map(noisy, range(1, 5))) + boundary(90) + row(91)
+"""The same, of which each takes 60 KiB compressed."""
+
+NAMES: Final = [names.sealed_file(ID, number) for number in range(4)]
 
 ZSTD: Final = b"\x28\xb5\x2f\xfd"
 """How a frame begins."""
@@ -52,24 +65,25 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
 
 
 def test_with_room_for_the_tail_only_it_is_rotated_and_sealed_later(home: Home) -> None:
-    program = limited("RLIMIT_FSIZE", 60 * KIB)
-    ended = piped("split", "--in-place", "--no-compress", home.live, env=home.env, program=program)
+    home.live.write_bytes(NOISY)
+    program = limited("RLIMIT_FSIZE", 40 * KIB)
+    ended = piped("split", "--in-place", home.live, env=home.env, program=program)
     assert_one_sentence(ended, 74)
     assert "nothing is lost: the next run finishes" in ended.err
     assert home.live.stat().st_size < 10 * KIB
     assert home.pack.exists()
-    assert home.stitched() == DATA
+    assert home.stitched() == NOISY
     assert not home.problems()
     home.append(row(92))
     # Again without room: nothing gets worse.
-    again = piped("split", "--in-place", "--no-compress", home.live, env=home.env, program=program)
+    again = piped("split", "--in-place", home.live, env=home.env, program=program)
     assert again.code == 74
-    assert home.stitched() == DATA + row(92)
-    done = piped("split", "--in-place", "--no-compress", home.live, env=home.env)
+    assert home.stitched() == NOISY + row(92)
+    done = piped("split", "--in-place", home.live, env=home.env)
     assert done.code == 0
     assert "Finished a rotation" in done.err
     assert not home.pack.exists()
-    assert home.stitched() == DATA + row(92)
+    assert home.stitched() == NOISY + row(92)
 
 
 def test_with_room_for_not_even_the_tail_nothing_is_changed(home: Home) -> None:
@@ -148,27 +162,28 @@ def test_a_disk_without_room_for_the_live_file_is_said_with_what_is_missing(smal
 
 
 def test_a_full_disk_has_it_rotated_and_sealed_when_there_is_room(small: Home) -> None:
+    small.live.write_bytes(NOISY)
     fill = filled(small.config, 40 * KIB)
-    ended = piped("split", "--in-place", "--no-compress", small.live, env=small.env)
+    ended = piped("split", "--in-place", small.live, env=small.env)
     assert_one_sentence(ended, 74)
     assert "No space left on device" in ended.err
     assert "nothing is lost: the next run finishes" in ended.err
     assert small.live.stat().st_size < 10 * KIB
-    assert small.stitched() == DATA
+    assert small.stitched() == NOISY
     assert not small.problems()
     fill.unlink()
     assert piped("split", "--in-place", small.live, env=small.env).code == 0
     assert "pack" not in small.archived()
-    assert small.stitched() == DATA
+    assert small.stitched() == NOISY
 
 
-def test_sealing_needs_room_for_the_largest_segment_and_no_more(small: Home) -> None:
-    assert LARGEST < 130 * KIB < len(DATA) // 3
-    filled(small.config, LARGEST + 48 * KIB)
-    ended = piped("split", "--in-place", "--no-compress", small.live, env=small.env)
+def test_sealing_needs_room_for_the_largest_compressed_segment_and_no_more(small: Home) -> None:
+    small.live.write_bytes(NOISY)
+    filled(small.config, 60 * KIB + 48 * KIB)
+    ended = piped("split", "--in-place", small.live, env=small.env)
     assert ended.code == 0, ended
     assert "pack" not in small.archived()
-    assert small.stitched() == DATA
+    assert small.stitched() == NOISY
 
 
 def test_a_disk_without_room_for_the_tail_is_left_as_it_was(small: Home) -> None:
@@ -193,37 +208,20 @@ def test_a_restoration_says_how_much_room_it_needs(small: Home) -> None:
 # ── compressed ───────────────────────────────────────────────────────────────────────────────
 
 
-def noise(size: int) -> str:
-    """Return text that no compressor makes much smaller."""
-    return random.Random(size).randbytes(size // 2).hex()
-
-
 @pytest.mark.parametrize("room", [40 * KIB, 24 * KIB])
 def test_compressed_it_is_sealed_with_little_room(small: Home, room: int) -> None:
     filled(small.config, room)
     ended = piped("split", "--in-place", small.live, env=small.env)
     assert ended.code == 0, ended
-    assert small.archived() == {"manifest.json", *(f"{name}.zst" for name in NAMES)}
+    assert small.archived() == {"manifest.json", *NAMES}
     assert small.stitched() == DATA
     assert not small.problems()
 
 
-def test_the_first_segment_stays_plain_if_there_is_no_room_to_compress_it(small: Home) -> None:
-    data = row(1, pad=noise(300 * KIB)) + boundary(2) + row(3) + boundary(4) + row(5)
-    small.live.write_bytes(data)
-    fill = filled(small.config, 60 * KIB)
-    ended = piped("split", "--in-place", small.live, env=small.env)
-    assert ended.code == 0, ended
-    assert small.archived() == {"manifest.json", NAMES[0], f"{NAMES[1]}.zst"}
-    assert small.stitched() == data
-    assert not small.problems()
-    fill.unlink()
-    assert small.restore() is not None
-    assert small.live.read_bytes() == data
-
-
-def test_where_there_is_no_room_for_another_the_next_run_goes_on(small: Home) -> None:
-    data = row(1) + boundary(2) + row(3, pad=noise(300 * KIB)) + boundary(4) + row(5)
+@pytest.mark.parametrize("large", [0, 1])
+def test_where_there_is_no_room_for_another_the_next_run_goes_on(small: Home, large: int) -> None:
+    pads = ["", noise(300 * KIB)] if large else [noise(300 * KIB), ""]
+    data = row(1, pad=pads[0]) + boundary(2) + row(3, pad=pads[1]) + boundary(4) + row(5)
     small.live.write_bytes(data)
     fill = filled(small.config, 60 * KIB)
     ended = piped("split", "--in-place", small.live, env=small.env)
@@ -232,7 +230,7 @@ def test_where_there_is_no_room_for_another_the_next_run_goes_on(small: Home) ->
     assert small.stitched() == data
     fill.unlink()
     assert piped("split", "--in-place", small.live, env=small.env).code == 0
-    assert small.archived() == {"manifest.json", f"{NAMES[0]}.zst", f"{NAMES[1]}.zst"}
+    assert small.archived() == {"manifest.json", *NAMES[:2]}
     assert small.stitched() == data
 
 
@@ -253,10 +251,10 @@ def test_what_does_not_read_back_leaves_the_pack_as_it_was(
     with monkeypatch.context() as patch:
         patch.setattr(fs.Draft, "append", broken)
         with pytest.raises(StorageError, match="the disk is failing"):
-            home.rotate(codec="zstd")
+            home.rotate()
     assert home.pack.read_bytes() == b"".join(command_line.segments_of(data)[:-1])
     assert home.stitched() == data
-    home.rotate(codec="zstd")
+    home.rotate()
     assert home.stitched() == data
     assert not home.pack.exists()
 
@@ -265,12 +263,10 @@ def test_large_and_small_segments_are_the_same_read_back(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(compressed, "_LARGE", LARGEST - 4 * KIB)
-    home.rotate(codec="zstd")
+    home.rotate()
     parts = command_line.segments_of(DATA)[:-1]
     for name, part in zip(NAMES, parts, strict=True):
-        told = subprocess.run(
-            ["zstd", "-dc", home.archive / f"{name}.zst"], capture_output=True, check=True
-        )
+        told = subprocess.run(["zstd", "-dc", home.archive / name], capture_output=True, check=True)
         head = b"" if name == NAMES[0] else told.stdout[: told.stdout.index(b"\n") + 1]
         assert told.stdout == head + part
     assert home.stitched() == DATA
@@ -310,9 +306,8 @@ def test_an_unfinished_rotation_is_no_alarm_in_a_list_which_counts_its_history(
     assert unsealed.stitched() == DATA
 
 
-@pytest.mark.parametrize("codec", ["plain", "zstd"])
 def test_a_pack_that_somebody_links_while_it_is_copied_is_not_shortened_any_more(
-    home: Home, monkeypatch: pytest.MonkeyPatch, codec: Codec
+    home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backup, real = home.config.parent / "backup", sealed_copies.copy
 
@@ -322,7 +317,7 @@ def test_a_pack_that_somebody_links_while_it_is_copied_is_not_shortened_any_more
             backup.hardlink_to(home.pack)
 
     monkeypatch.setattr(sealed_copies, "copy", copied)
-    home.rotate(codec=codec)
+    home.rotate()
     assert backup.read_bytes() == b"".join(command_line.segments_of(DATA)[:-1])
     assert home.stitched() == DATA
     assert not home.pack.exists()

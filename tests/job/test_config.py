@@ -13,7 +13,7 @@ from msgspec.structs import fields
 
 from sessrotate.errors import WrongUsageError
 from sessrotate.job.config import parse as config
-from sessrotate.job.config.keys import AGE, COUNT, FLAG, KEYS, LEVEL, SIZE, TABLES, Key, commented
+from sessrotate.job.config.keys import AGE, COUNT, FLAG, KEYS, SIZE, TABLES, Key, commented
 from sessrotate.retention.policy import Policy
 from sessrotate.system import user_folders
 
@@ -23,9 +23,6 @@ ALL: Final = """
 [rotate]
 min_gain = "2G"
 live = true
-[compress]
-older_than = "3h"
-level = 19
 [archive]
 older_than = "6w"
 before_cleanup = "3d"
@@ -56,7 +53,6 @@ def test_without_a_file_nothing_is_pruned_or_put_away() -> None:
     assert settings.prune.is_empty
     assert settings.archive == config.Archive(None, None)
     assert settings.rotate == config.Rotate(2**20, live=False)
-    assert settings.compress == config.Compress(7.0 * DAY, 3)
     assert settings.trash == config.Trash(7.0 * DAY)
     assert {entry.line for entry in settings.entries} == {None}
 
@@ -64,7 +60,6 @@ def test_without_a_file_nothing_is_pruned_or_put_away() -> None:
 def test_every_setting_can_be_set() -> None:
     settings = config.parsed(ALL)
     assert settings.rotate == config.Rotate(2**31, live=True)
-    assert settings.compress == config.Compress(3.0 * 3600, 19)
     assert settings.archive == config.Archive(42.0 * DAY, 3.0 * DAY)
     assert settings.prune == Policy(3, 30.0 * DAY, 4, 5, 6, 60.0 * DAY, 1536)
     assert settings.trash == config.Trash(0.0)
@@ -79,7 +74,6 @@ def test_what_is_off_is_said_by_false() -> None:
     settings = config.parsed("".join(f"[{table}]\n{lines}" for table, lines in off.items()))
     assert settings.prune.is_empty
     assert settings.rotate.min_gain is None
-    assert settings.compress.older_than is None
     assert settings.trash.grace is None
 
 
@@ -143,8 +137,6 @@ def test_it_is_read_comfortably() -> None:
         ("[rotate]\nmin_gain = [1,\n2]", "Line 2: rotate.min_gain must be a size"),
         ("[prune]\nkeep_last = 1.5", "Line 2: prune.keep_last must be a whole number"),
         ("[prune]\nkeep_last = true", "Line 2: prune.keep_last must be a whole number"),
-        ("[compress]\nlevel = 23", "Line 2: compress.level must be a whole number from 1 to 19"),
-        ("[compress]\nlevel = false", "Line 2: compress.level must be a whole number from 1 to 19"),
         ("[prune]\nkeep_last = 1\nkeep_last = 1\n", "line 3"),
         ("[prune\n", "line 1"),
     ],
@@ -174,7 +166,7 @@ def test_any_text_is_settings_or_one_sentence(text: str) -> None:
         assert (said[-1], "\n" in said) == (".", False)
 
 
-SOME: Final = {SIZE: '"1K"', AGE: '"12h"', COUNT: "3", LEVEL: "3", FLAG: "true"}
+SOME: Final = {SIZE: '"1K"', AGE: '"12h"', COUNT: "3", FLAG: "true"}
 
 
 @given(st.data())

@@ -239,8 +239,7 @@ def test_of_two_projects_with_one_id_the_right_one_is_meant(home: Home, project:
 
 def test_one_that_was_named_is_not_written_down(home: Home) -> None:
     home.append(command_line.boundary(90) + command_line.row(91))
-    home.rotate(codec="plain")
-    assert called("compress", ID).code == 0
+    home.rotate()
     home.append(command_line.boundary(92) + command_line.row(93))
     for command in (("rotate", ID), ("prune", ID, "--keep-last", "1", "--yes"), ("archive", ID)):
         assert called(*command).code == 0
@@ -251,11 +250,10 @@ def test_one_that_was_named_is_not_written_down(home: Home) -> None:
 
 def test_what_is_only_shown_is_not_written_down(home: Home) -> None:
     home.append(command_line.boundary(90) + command_line.row(91))
-    home.rotate(codec="plain")
+    home.rotate()
     home.append(command_line.boundary(92) + command_line.row(93))
     for command in (
         ("rotate", "--all", "--min-size", "1"),
-        ("compress", "--all"),
         ("prune", "--all", "--keep-last", "1"),
         ("archive", "--older-than", "1m"),
         ("run",),

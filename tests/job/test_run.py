@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import stat
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -41,8 +40,6 @@ OTHERS: Final = tuple(f"5e55107a-0000-4000-a000-00000000010{n}" for n in range(3
 ALL: Final = """
 [rotate]
 min_gain = 0
-[compress]
-older_than = false
 [prune]
 keep_last = 2
 [trash]
@@ -51,7 +48,6 @@ grace = "7d"
 
 NOTHING: Final = """
 rotate.min_gain = false
-compress.older_than = false
 trash.grace = false
 """
 
@@ -126,35 +122,6 @@ def test_without_a_file_of_settings_nothing_is_removed(home: Home) -> None:
     assert snapshot(home.config) == before
 
 
-def test_segments_of_an_age_are_compressed_and_younger_ones_are_not(home: Home) -> None:
-    home.rotate(codec="plain")
-    ends = datetime(2026, 3, 1, 10, 0, tzinfo=UTC).timestamp()
-    times = [ends + second + 7 * DAY for second in (6, 10)]
-    rules = NOTHING.replace("compress.older_than = false", 'compress.older_than = "7d"')
-    for now, many in (
-        (times[0] - 10, 0),
-        (times[0] + 0.5, 2),
-        (times[0] + 0.5, 0),
-        (times[1] + 10, 2),
-    ):
-        planned = run.plan(settings(rules), now, silent)
-        before = len(list(home.archive.glob("*.zst")))
-        report = done(rules, now)
-        assert became(report) == foreseen(planned) == ({"compress": [(ID, "done")]} if many else {})
-        assert len(list(home.archive.glob("*.zst"))) - before == many
-    assert home.stitched() == DATA
-
-
-def test_a_segment_that_is_damaged_is_a_failure_of_compressing(home: Home) -> None:
-    home.rotate(codec="plain")
-    path = home.segment(1)
-    homes.rewrite(path, homes.content(path)[:-2] + b"x\n")
-    report = done(NOTHING.replace("compress.older_than = false", 'compress.older_than = "7d"'))
-    assert became(report) == {"compress": [(ID, "failed")]}
-    assert report.code == 74
-    assert len(list(home.archive.glob("*.zst"))) == 3
-
-
 def test_a_session_that_has_been_cold_for_long_is_put_away(home: Home) -> None:
     rules = f'{NOTHING}archive.older_than = "30d"\n'
     data = home.live.read_bytes()
@@ -168,7 +135,7 @@ def test_a_session_that_has_been_cold_for_long_is_put_away(home: Home) -> None:
 
 
 def test_unfinished_work_comes_first_and_deleting_last() -> None:
-    order = ["recover", "heal", "rotate", "compress", "archive", "prune", "trash"]
+    order = ["recover", "heal", "rotate", "archive", "prune", "trash"]
     names = [step.name for step in steps.STEPS]
     assert names == order
 

@@ -135,7 +135,7 @@ def said(home: Home, error: Exception) -> str:
 
 def rotate(home: Home, met: Counter[str]) -> None:
     try:
-        done = operations.rotate_session(home.where, WAIT, silent, codec="plain", live=True)
+        done = operations.rotate_session(home.where, WAIT, silent, live=True)
     except InUseError:
         met["in use"] += 1
     except SessrotateError as error:

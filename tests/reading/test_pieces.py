@@ -10,7 +10,7 @@ from sessrotate.archive import state
 from sessrotate.errors import DamagedError, InUseError
 from sessrotate.in_place import operations
 from sessrotate.reading import stitch
-from sessrotate.retention import compress, prune
+from sessrotate.retention import prune
 from sessrotate.retention.policy import Policy
 from support import command_line, homes, oracle
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from sessrotate.model import Codec
     from support.homes import Home
 
 DATA: Final = command_line.session(boundaries=4, padding=400)
@@ -39,19 +38,11 @@ def pruned(home: Home) -> None:
     assert [done.error for done in prune.execute(plan, 1)] == [None]
 
 
-def compressed(home: Home) -> None:
-    assert compress.compress(home.where, 1, lambda _done: None).segments == 4
-
-
-@pytest.mark.parametrize(
-    ("move", "codec"),
-    [(restored, "zstd"), (pruned, "zstd"), (compressed, "plain")],
-    ids=["restored", "pruned", "compressed"],
-)
+@pytest.mark.parametrize("move", [restored, pruned])
 def test_who_reads_beside_another_run_is_told_to_try_again(
-    home: Home, move: Callable[[Home], None], codec: Codec
+    home: Home, move: Callable[[Home], None]
 ) -> None:
-    home.rotate(codec=codec)
+    home.rotate()
     with state.opened(home.where) as found:
         stitching = stitch.stream(found)
         assert bytes(next(stitching)) == BODIES[0]

@@ -30,7 +30,6 @@ from support.talks import answer, call, prompt, result, talk, thinking
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sessrotate.model import Codec
 
 Places = list[tuple[int, int]]
 
@@ -228,10 +227,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     return homes.home(tmp_path, monkeypatch, talk() + MORE)
 
 
-@pytest.mark.parametrize("codec", ["plain", "zstd"])
-def test_a_rotated_session_is_found_where_it_was_found_before(home: Home, codec: Codec) -> None:
+def test_a_rotated_session_is_found_where_it_was_found_before(home: Home) -> None:
     before = {pattern: places(home.live, query(pattern)) for pattern in ("answer", "needle", "e")}
-    home.rotate(codec=codec)
+    home.rotate()
     home.append(prompt(70, "another needle"))
     for pattern, expected in before.items():
         found = places(home.live, query(pattern))

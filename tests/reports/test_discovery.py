@@ -15,7 +15,7 @@ from sessrotate.clients.preview import EDGE
 from sessrotate.in_place import aside
 from sessrotate.reports import continuing, discovery, file_edges
 from sessrotate.reports.session_info import SessionInfo
-from sessrotate.retention import archive, compress, prune
+from sessrotate.retention import archive, prune
 from sessrotate.retention.policy import Policy
 from sessrotate.segments import live_header
 from support import command_line, homes, oracle
@@ -180,20 +180,6 @@ def test_what_was_pruned_is_not_archived_any_more_but_takes_room_in_the_trash(ho
     assert found.archived_disk_bytes == homes.on_disk(home.archive)
     assert (found.segments, found.compactions) == (before.segments, before.compactions)
     assert found.project == before.project
-
-
-def test_a_compressed_archive_is_told_as_it_was_and_takes_less(home: Home) -> None:
-    home.live.write_bytes(command_line.session(boundaries=3, padding=5_000))
-    home.rotate(codec="plain")
-    before = only()
-    compress.compress(home.where, 0.2, lambda _done: None)
-    found = only()
-    less, more = (
-        replace(each, archived_disk_bytes=0, disk_bytes=0, modified=0) for each in (found, before)
-    )
-    assert less == more
-    assert found.disk_bytes < before.disk_bytes
-    assert found.archived_disk_bytes == homes.on_disk(home.archive) < before.archived_disk_bytes
 
 
 @pytest.mark.parametrize("is_rotated", [False, True])

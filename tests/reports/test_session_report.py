@@ -9,14 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 import generate_session
-from sessrotate.model import Codec
 from sessrotate.reports import session_report
 from sessrotate.reports.counting import CALLS, LARGEST, TOOLS, Counts
 from sessrotate.reports.model import SessionReport
-from sessrotate.retention import archive, compress
+from sessrotate.retention import archive
 from support import report_oracle, sets
 from support.command_line import ID, boundary, row, session, write
 from support.homes import Home, content, home, on_disk, rewrite, snapshot
@@ -192,17 +190,13 @@ def test_a_rotated_session_has_the_figures_that_it_had(place: Home) -> None:
     check_sums(report(place.live, kinds=False), data)
 
 
-@pytest.mark.parametrize(("codec", "suffix"), [("zstd", ".zst"), ("plain", "")])
-def test_without_kinds_archived_segments_are_read_only_to_tell_what_compressing_them_frees(
-    place: Home, codec: Codec, suffix: str
-) -> None:
-    place.rotate(codec=codec)
+def test_without_kinds_no_archived_segment_is_read(place: Home) -> None:
+    place.rotate()
     whole = report(place.live, kinds=False)
-    segment = place.archive / f"{ID}.2.jsonl{suffix}"
+    segment = place.segment(2)
     segment.write_bytes(b"x" * segment.stat().st_size)
-    found = report(place.live, kinds=False)
-    assert (whole.to_tidy > 0) == (codec == "plain")
-    assert replace(found, to_tidy=whole.to_tidy) == whole
+    assert report(place.live, kinds=False) == whole
+    assert whole.to_tidy == 0
 
 
 def test_a_damaged_segment_is_told_and_not_counted(place: Home) -> None:
@@ -268,8 +262,7 @@ def test_an_archive_whose_live_file_is_gone_is_reported(place: Home) -> None:
 
 def test_a_compressed_archive_has_the_same_figures(place: Home) -> None:
     data = place.live.read_bytes()
-    place.rotate(codec="plain")
-    compress.compress(place.where, 0.2, sets.nothing)
+    place.rotate()
     check(report(place.live), data)
 
 
@@ -282,7 +275,7 @@ def test_what_a_rotation_would_free_is_what_it_frees(place: Home, kinds: bool) -
         found = report(place.live, kinds=kinds)
         assert found.command == f"sessrotate rotate {ID}"
         before = on_disk(place.config)
-        place.rotate(codec="zstd")
+        place.rotate()
         freed = before - on_disk(place.config)
         assert abs(found.would_free - max(0, freed)) <= freed / 5 + 4 * 4096
         found = report(place.live, kinds=kinds)

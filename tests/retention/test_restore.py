@@ -25,11 +25,9 @@ BODIES: Final = command_line.segments_of(DATA)
 
 DEEDS: Final = {
     "rotate": ("rotate", ID),
-    "rotate plainly": ("rotate", ID, "--no-compress"),
     "rotate all": ("rotate", "--all", "--yes", "--min-size", "1"),
     "prune": ("prune", ID, "--keep-last", "1", "--yes"),
     "prune all": ("prune", "--all", "--keep-last", "2", "--yes"),
-    "compress all": ("compress", "--all"),
     "archive": ("archive", ID),
     "restore": ("restore", ID),
     "restore shortly": ("restore", "--keep-rotated", "--keep-times", ID),

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from sessrotate.archive.place import Place
     from sessrotate.in_place.operations import Rotated
     from sessrotate.in_place.restore import RestorePlan
-    from sessrotate.model import Codec
     from sessrotate.segments.segment_set import Problem
 
 PROJECT: Final = "-home-somebody-project"
@@ -90,9 +89,9 @@ class Home:
             **{name: str(self.config.parent / folder) for name, folder in OWN_FOLDERS.items()},
         }
 
-    def rotate(self, wait: float = 0.2, *, codec: Codec = "zstd", adopt: bool = False) -> Rotated:
+    def rotate(self, wait: float = 0.2, *, adopt: bool = False) -> Rotated:
         """Rotate the session, or raise what keeps that from being done."""
-        done = operations.rotate_session(self.where, wait, silent, codec=codec, adopt=adopt)
+        done = operations.rotate_session(self.where, wait, silent, adopt=adopt)
         if done.refusal is not None:
             raise done.refusal
         return done
@@ -115,7 +114,7 @@ class Home:
         return [problem for problem in problems if problem.kind != "leftover"]
 
     def segment(self, number: int) -> Path:
-        """Return the file of a sealed segment, in the form that it has."""
+        """Return the file of a sealed segment."""
         return sealed(self.archive, number)
 
     def segments(self) -> list[Path]:
@@ -176,29 +175,25 @@ def later(monkeypatch: pytest.MonkeyPatch, days: float) -> None:
 
 
 def sealed(folder: Path, number: int, session: str = ID) -> Path:
-    """Return the file of a sealed segment in a folder; the name of a compressed one if it is gone.
-
-    A name, and not a path, where it is told as one: `sealed(folder, 1).name`.
-    """
-    plain = folder / (f"{session}.{number}.jsonl" if number else f"{session}.jsonl")
-    return plain if plain.exists() else plain.with_name(f"{plain.name}.zst")
+    """Return the file of a sealed segment in a folder."""
+    return folder / (f"{session}.{number}.jsonl.zst" if number else f"{session}.jsonl.zst")
 
 
 def content(path: Path) -> bytes:
-    """Return what a segment's file holds, decompressed if it is compressed."""
+    """Return what a file holds, decompressed if it is compressed."""
     data = path.read_bytes()
     return zstd.decompress(data) if path.suffix == ".zst" else data
 
 
 def rewrite(path: Path, data: bytes) -> None:
-    """Have a segment's file hold other bytes, in the form that it has."""
-    path.write_bytes(zstd.compress(data) if path.suffix == ".zst" else data)
+    """Have a sealed segment's file hold other bytes."""
+    path.write_bytes(zstd.compress(data))
 
 
 def another(home: Home, name: str, data: bytes) -> None:
     """Make a second session of the same client, with these bytes and its own id, and rotate it."""
     path = write(home.live.with_name(f"{name}.jsonl"), data.replace(ID.encode(), name.encode()))
-    operations.rotate_session(place.of_live(path), 1, silent, codec="zstd")
+    operations.rotate_session(place.of_live(path), 1, silent)
 
 
 def without_leases(patch: pytest.MonkeyPatch) -> None:

@@ -42,7 +42,6 @@ CHANGES: Final = (
     ("rotate", ID),
     ("restore", ID),
     ("archive", ID),
-    ("compress", ID),
     ("prune", ID, "--keep-last", "1", "--yes"),
     ("restore", "--keep-rotated", ID),
     ("pin", ID, "1"),

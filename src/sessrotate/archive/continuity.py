@@ -187,9 +187,7 @@ def missing(found: FoundFiles) -> list[int]:
     return [
         index
         for index in range(min(found.header.index, len(there) + _ENOUGH))
-        if there.isdisjoint(
-            names.segment_file(session, "numbered", index, codec) for codec in names.CODEC_SUFFIX
-        )
+        if names.sealed_file(session, index) not in there
     ]
 
 

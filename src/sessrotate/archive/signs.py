@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
 from sessrotate import names
 from sessrotate.archive.late_lines import is_at, is_told_new
 
@@ -18,8 +16,6 @@ if TYPE_CHECKING:
     from sessrotate.archive.found_files import FoundFiles
     from sessrotate.archive.intent import Intent
     from sessrotate.archive.recovery_table import Drafted, Match, Sign
-    from sessrotate.model import Codec, SealedSegment
-    from sessrotate.segments.manifest import Manifest
     from sessrotate.system.source import Source
 
 
@@ -69,31 +65,9 @@ def sealed(found: FoundFiles) -> frozenset[int]:
     begun = found.intent
     if begun is None or begun.operation == "restore":
         return frozenset()
-    new = begun.manifest.segments[begun.first :]
-    return frozenset(entry.segment.index for entry in new if _form(found, entry) is not None)
-
-
-def as_sealed(found: FoundFiles, begun: Intent) -> Manifest:
-    """Return the manifest of an intent, with each new segment in the form that its file has.
-
-    What is under a segment's name counts: where there was no room to compress the first one, what
-    was left of the pack became it.
-    """
-    listed = begun.manifest
-    new = (
-        replace(entry, codec=_form(found, entry) or entry.codec)
-        for entry in listed.segments[begun.first :]
-    )
-    return replace(listed, segments=(*listed.segments[: begun.first], *new))
-
-
-def _form(found: FoundFiles, entry: SealedSegment) -> Codec | None:
-    """Return how the file of a segment is stored that is there; None if there is none."""
-    for codec in (entry.codec, *names.CODEC_SUFFIX):
-        file = names.segment_file(found.place.session, "numbered", entry.segment.index, codec)
-        if file in found.listing:
-            return codec
-    return None
+    new = [entry.segment.index for entry in begun.manifest.segments[begun.first :]]
+    session = found.place.session
+    return frozenset(index for index in new if names.sealed_file(session, index) in found.listing)
 
 
 def is_dropped(found: FoundFiles) -> bool:

@@ -236,7 +236,7 @@ def _listed(found: FoundFiles, *, was_swapped: bool) -> Manifest | None:
     begun = found.intent
     if begun is not None and was_swapped:
         if begun.operation == "rotate":
-            return signs.as_sealed(found, begun) if begun.listed is not None else None
+            return begun.listed
         if begun.operation == "restore":
             return None
     if begun is not None and begun.is_restored and found.header is None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "Look": ("list", "report", "search", "verify", "doctor"),
-    "Shrink": ("tidy", "rotate", "archive", "compress", "prune"),
+    "Shrink": ("tidy", "rotate", "archive", "prune"),
     "Read": ("read", "export", "stitch", "split"),
     "Undo": ("restore",),
     "Automate": ("setup", "run"),

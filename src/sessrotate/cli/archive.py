@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from msgspec.structs import replace
 
-from sessrotate import find, names
+from sessrotate import find
 from sessrotate.cli import streams
 from sessrotate.cli.options import DryRun, Json, ManySessions, Quiet, Wait, Yes, aged, one_of
 from sessrotate.errors import WrongUsageError, printable
@@ -18,7 +18,7 @@ from sessrotate.in_place.outcome import Outcome, each
 from sessrotate.in_place.room import NoRoomError
 from sessrotate.job import journal
 from sessrotate.render import archive as render_archive
-from sessrotate.retention import archive, compress
+from sessrotate.retention import archive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -83,8 +83,6 @@ def _archived(where: Place, wait: float, progress: Callable[[int], None]) -> Out
         freed = archive.archive(where, wait, progress)
     except archive.NotCompressedError as error:
         return replace(outcome.failure(where, error), freed=error.moved)
-    if (where.archive / names.MANIFEST).exists():  # segments that were sealed before
-        compress.compress(where, wait, progress)
     gained = before - archive.measured(where)
     if not (freed or gained):
         return _nothing(where)

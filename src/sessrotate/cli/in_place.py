@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from sessrotate.archive.place import Place
     from sessrotate.in_place.outcome import Outcome
-    from sessrotate.model import Codec
 
 
 class Options(Struct, frozen=True):
@@ -33,7 +32,6 @@ class Options(Struct, frozen=True):
     """
 
     wait: float
-    codec: Codec
     live: bool
     adopt: bool
     dry_run: bool
@@ -91,12 +89,8 @@ def _rotated(
         {"live": options.live, "adopt": options.adopt},
     )
     if options.dry_run:
-        return operations.plan_session(
-            where, shown, codec=options.codec, **how, by_itself=by_itself, least=least
-        )
-    return operations.rotate_session(
-        where, options.wait, shown, codec=options.codec, **how, by_itself=by_itself
-    )
+        return operations.plan_session(where, shown, **how, by_itself=by_itself, least=least)
+    return operations.rotate_session(where, options.wait, shown, **how, by_itself=by_itself)
 
 
 def _show(where: Place, planned: operations.Rotated, seconds: float) -> None:

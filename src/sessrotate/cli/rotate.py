@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from sessrotate import find, model
+from sessrotate import find
 from sessrotate.cli import in_place
 from sessrotate.cli.options import (
     DryRun,
@@ -32,9 +32,6 @@ def command(
     ] = None,
     live: Annotated[bool, flag("--live", "Also if a client is running the session.")] = False,
     wait: Wait = 10.0,
-    no_compress: Annotated[
-        bool, flag("--no-compress", "Leave the archived segments plain. That frees no disk space.")
-    ] = False,
     unsafe_adopt: Annotated[
         bool,
         flag(
@@ -61,6 +58,5 @@ def command(
         raise WrongUsageError("--min-size needs --all.")
     if unsafe_adopt and (every or len(sessions or ()) > 1):
         raise WrongUsageError("--unsafe-adopt takes one SESSION.")
-    codec: model.Codec = "plain" if no_compress else "zstd"
-    options = in_place.Options(wait, codec, live, unsafe_adopt, dry_run, as_json, quiet, yes)
+    options = in_place.Options(wait, live, unsafe_adopt, dry_run, as_json, quiet, yes)
     in_place.run([find.path_of(session) for session in sessions or ()], options, min_size)

@@ -62,14 +62,8 @@ def command(
         ),
     ] = None,
     compress: Annotated[
-        bool | None,
-        typer.Option(
-            "--compress/--no-compress",
-            help="Whether segments are compressed (.jsonl.zst): with --in-place they are, in a "
-            "folder they are not, unless you say so.",
-            show_default=False,
-        ),
-    ] = None,
+        bool, flag("--compress", "Compress the segments (.jsonl.zst). With --in-place they are.")
+    ] = False,
     live: Annotated[
         bool, flag("--live", "With --in-place: rotate even if a client is running the session.")
     ] = False,
@@ -108,8 +102,7 @@ def command(
         ),
         ("--min-size needs --all.", min_size is not None and not every),
     )
-    codec = _codec(compress=in_place if compress is None else compress)
-    options = rotation.Options(wait, codec, live, unsafe_adopt, dry_run, as_json, quiet, yes)
+    options = rotation.Options(wait, live, unsafe_adopt, dry_run, as_json, quiet, yes)
     if every:
         rotation.run((), options, min_size)
         return
@@ -123,15 +116,11 @@ def command(
         path,
         out,
         (layout or Layout.numbered).value,
-        codec,
+        "zstd" if compress else "plain",
         dry_run=dry_run,
         as_json=as_json,
         quiet=quiet,
     )
-
-
-def _codec(*, compress: bool) -> model.Codec:
-    return "zstd" if compress else "plain"
 
 
 def _check(*rules: tuple[str, bool]) -> None:

@@ -20,7 +20,6 @@ from collections import deque
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from itertools import groupby
-from threading import Event
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from sessrotate import fs, platforms
@@ -75,21 +74,17 @@ def replace_files(
     record: Callable[[list[Result]], None] = lambda _results: None,
     *,
     threads: int = 1,
-    stop: Event | None = None,
-    is_recorded: Callable[[], bool] = lambda: True,
 ) -> list[Result]:
     """Make new files, have them recorded and remove the old ones; return what was recorded.
 
-    With `threads`, so many drafts are written side by side; if one of them fails, `stop` is set, so
-    that the others can give up instead of being waited for. If all of them turn out not to be
-    wanted, `record` is not called. Whatever `write` and `record` raise goes through. Drafts are
-    removed then; so are new files that have their names already, unless `is_recorded` says that
-    the record on the disk may name them.
+    With `threads`, so many drafts are written side by side. If all of them turn out not to be
+    wanted, `record` is not called. Whatever `write` and `record` raise goes through; drafts are
+    removed then.
     """
     _remove(file.draft for file in files)
     wanted: list[tuple[Replacement[Result], Result]] = []
     try:
-        for file, result in _written(files, threads, stop or Event()):
+        for file, result in _written(files, threads):
             if result is not None:
                 wanted.append((file, result))
         _remove({file.draft for file in files} - {file.draft for file, _ in wanted})
@@ -99,8 +94,6 @@ def replace_files(
     except BaseException:
         with suppress(Exception):  # a full disk needs the room
             _remove(file.draft for file in files)
-            if wanted and not is_recorded():
-                _remove(file.path for file in files)
         raise
     _remove(file.old for file, _ in wanted if file.old is not None)
     return [result for _, result in wanted]
@@ -126,13 +119,13 @@ def batches(
 
 
 def _written(
-    files: Sequence[Replacement[Result]], threads: int, stop: Event
+    files: Sequence[Replacement[Result]], threads: int
 ) -> Iterator[tuple[Replacement[Result], Result | None]]:
     """Yield the files whose drafts are on the disk, in order, and what came of each."""
     waiting: list[_Drafted[Result]] = []
     most = _most_open()
     with ExitStack() as stack:
-        for drafted in _drafted(files, threads, stop):
+        for drafted in _drafted(files, threads):
             stack.push(drafted.draft)
             waiting.append(drafted)
             if len(waiting) >= most:
@@ -183,9 +176,7 @@ class _Drafted(Generic[Result]):
     result: Result | None
 
 
-def _drafted(
-    files: Sequence[Replacement[Result]], threads: int, stop: Event
-) -> Iterator[_Drafted[Result]]:
+def _drafted(files: Sequence[Replacement[Result]], threads: int) -> Iterator[_Drafted[Result]]:
     if threads == 1:
         yield from map(_draft, files)
         return
@@ -200,7 +191,6 @@ def _drafted(
             while ahead:
                 yield ahead.popleft().result()
         finally:
-            stop.set()
             pool.shutdown(cancel_futures=True)
             for each in ahead:
                 if not each.cancelled() and each.exception() is None:

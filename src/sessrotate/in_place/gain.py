@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sessrotate.archive.state import State
     from sessrotate.in_place.put_together import Kept
     from sessrotate.in_place.rotate import RotationPlan
-    from sessrotate.model import Codec, Span
+    from sessrotate.model import Span
     from sessrotate.system.source import Source
 
 WORTH: Final = 1024 * 1024
@@ -91,7 +91,7 @@ def expected(planned: RotationPlan, source: Source | None) -> int:
     new = 0 if planned.archived else 2 * BLOCK  # the archive's folder and its manifest
     # What the client left out as a hole is written out.
     live = disk_use.allocated(os.fstat(source.fd)) - blocks(planned.bytes_after)
-    return live - _stored(source, spans, planned.codec) - new
+    return live - _stored(source, spans) - new
 
 
 def needed(planned: RotationPlan, source: Source) -> Need:
@@ -106,7 +106,7 @@ def needed(planned: RotationPlan, source: Source) -> Need:
     free = fs.free_bytes(place.root())
     if not spans or free is None or free >= least + max(span.size for span in spans):
         return Need(least, what)  # without a sample
-    sealing = _sealing(source, spans, planned.codec)
+    sealing = _sealing(source, spans)
     return Need(max(least, planned.carried_bytes + sealing + ASIDE), what)
 
 
@@ -119,9 +119,9 @@ def peak(steps: Iterable[tuple[int, int]]) -> int:
     return most
 
 
-def _sealing(source: Source, spans: Sequence[Span], codec: Codec) -> int:
+def _sealing(source: Source, spans: Sequence[Span]) -> int:
     """Return about how many bytes have to be free to seal these parts of a file, the last first."""
-    share = _stored(source, spans, codec) / max(1, sum(span.size for span in spans))
+    share = _stored(source, spans) / max(1, sum(span.size for span in spans))
     return peak((round(share * span.size), span.size) for span in reversed(spans))
 
 
@@ -146,10 +146,9 @@ def of_finishing(found: State) -> Forecast:
     ]
     if not spans:
         return Forecast(gained=disk_use.of(found.place.pack), need=rest)
-    codec = new[-1].codec
     return Forecast(
-        gained=disk_use.of(found.place.pack) - _stored(pack, spans, codec),
-        need=Need(_sealing(pack, spans, codec) + ASIDE, "the next segment, compressed"),
+        gained=disk_use.of(found.place.pack) - _stored(pack, spans),
+        need=Need(_sealing(pack, spans) + ASIDE, "the next segment, compressed"),
     )
 
 
@@ -169,16 +168,14 @@ def of_kept(kept: Kept) -> int:
     Each of its files has most of the one before once more. Reads samples.
     """
     files = sum(disk_use.allocated(os.fstat(source.fd)) for source, _ in kept.parts)
-    return files - sum(_stored(source, [span], "zstd") for source, span in kept.parts)
+    return files - sum(_stored(source, [span]) for source, span in kept.parts)
 
 
-def _stored(source: Source, spans: Sequence[Span], codec: Codec) -> int:
+def _stored(source: Source, spans: Sequence[Span]) -> int:
     """Return about how many bytes of the disk these parts of a file take as segments."""
-    stored = sum(span.size for span in spans)
-    if codec == "zstd":
-        from sessrotate.segments import estimate  # noqa: PLC0415 - zstd, wanted only here
+    from sessrotate.segments import estimate  # noqa: PLC0415 - zstd, wanted only here
 
-        stored = estimate.compressed(source, spans)
+    stored = estimate.compressed(source, spans)
     return max(stored + len(spans) * BLOCK // 2, len(spans) * BLOCK) + len(spans) * _LISTED
 
 

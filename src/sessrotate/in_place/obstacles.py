@@ -70,11 +70,7 @@ def _longest_name(folder: Path) -> int:
 
 def strangers(found: State, segments: Sequence[Segment]) -> str | None:
     """Return what stands where a segment is to go: nothing that we do not know is overwritten."""
-    wanted = {
-        names.segment_file(found.place.session, "numbered", part.index, codec)
-        for part in segments
-        for codec in names.CODEC_SUFFIX
-    }
+    wanted = {names.sealed_file(found.place.session, part.index) for part in segments}
     files = sorted(wanted & found.listing)
     if not files:
         return None

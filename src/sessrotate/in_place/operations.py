@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from sessrotate.in_place.recover import Recovery
     from sessrotate.in_place.restore import RestorePlan
     from sessrotate.in_place.rotate import RotationPlan
-    from sessrotate.model import Codec
 
     Progress = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
     """Given what is being done and how many bytes there are, shows how many are done."""
@@ -84,7 +83,6 @@ def plan_session(
     where: Place,
     progress: Progress,
     *,
-    codec: Codec = "zstd",
     live: bool = False,
     adopt: bool = False,
     by_itself: bool = False,
@@ -113,7 +111,7 @@ def plan_session(
         found = rebuild_manifest.as_if(there) if recovery.deed == "rebuild" else there
         size = found.live.size() if found.live is not None else 0
         with progress("Reading", size) as reading:
-            planned = rotate.prepare(found, reading, codec=codec, adopt=adopt)
+            planned = rotate.prepare(found, reading, adopt=adopt)
         try:
             rotate.check(planned, where, live=live)
         except RequestError as error:
@@ -142,7 +140,6 @@ def rotate_session(
     wait: float,
     progress: Progress,
     *,
-    codec: Codec = "zstd",
     live: bool = False,
     adopt: bool = False,
     by_itself: bool = False,
@@ -151,7 +148,7 @@ def rotate_session(
     """Move a session's history to its archive.
 
     `wait` is how many seconds to wait for another sessrotate, and for a moment without a writer;
-    `codec` is how segments are stored, `live` is as in `rotate.check`, `adopt` as in
+    `live` is as in `rotate.check`, `adopt` as in
     `rotate.prepare`; `by_itself` is whether nobody named this session. With `least`, nothing is
     done that would gain the disk fewer bytes; a healing gains none, and is done. Raises as
     `rotate.prepare`, `rotate.execute` and `recover` do, but for what keeps the plan from being
@@ -168,7 +165,7 @@ def rotate_session(
             _check_here(found)
             size = found.live.size() if found.live is not None else 0
             with progress("Reading", size) as reading:
-                planned = rotate.prepare(found, reading, codec=codec, adopt=adopt)
+                planned = rotate.prepare(found, reading, adopt=adopt)
             if planned.live is None and not planned.refusals:
                 return Rotated(planned, recovered, together=together)
             try:

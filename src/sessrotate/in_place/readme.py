@@ -28,8 +28,7 @@ sessrotate keeps the live files small, and what they lack is here, compressed. A
 folder is deleted has lost its beginning for good.
 
 To see what takes space:    sessrotate list
-To free space:              sessrotate compress --all
-                            sessrotate prune --all --keep-within 90d --dry-run
+To free space:              sessrotate prune --all --keep-within 90d --dry-run
 To get a session back:      sessrotate restore SESSION
 To see that all is there:   sessrotate verify --all
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from sessrotate.archive.place import Place
     from sessrotate.archive.state import State
     from sessrotate.clients.claude.contract import LivePlan
-    from sessrotate.model import Codec, FileIdentity
+    from sessrotate.model import FileIdentity
     from sessrotate.system.source import Source
 
 BUFFER: Final = 256 * 1024
@@ -48,10 +48,9 @@ class RotationPlan(Struct, frozen=True):
     `prefix` is how many bytes of the live file are no part of the history. `archived` are the
     segments that are in the archive already, `segments` those that go there, in offsets of the
     whole history, and `newest` is the one that stays live. `live` says where to cut and what to
-    carry, in offsets of the live file; it is None if there is nothing to do. `codec` is how new
-    segments are stored. `puts_aside` says that the live file is taken for the whole history,
-    whatever the archive holds. `lacks` is the number of the segment that may have had a row which a
-    resume would need, if that is gone.
+    carry, in offsets of the live file; it is None if there is nothing to do. `puts_aside` says
+    that the live file is taken for the whole history, whatever the archive holds. `lacks` is the
+    number of the segment that may have had a row which a resume would need, if that is gone.
     """
 
     session: str
@@ -64,7 +63,6 @@ class RotationPlan(Struct, frozen=True):
     newest: Segment
     live: LivePlan | None
     opaque_lines: int
-    codec: Codec
     puts_aside: bool
     refusals: tuple[str, ...]
     lacks: int | None = None
@@ -107,15 +105,13 @@ class RotationPlan(Struct, frozen=True):
     @property
     def room(self) -> int:
         """How many bytes must be free at most at once: for the new live file, then for sealing."""
-        copied = [part.span.size for part in self.segments if part.index or self.prefix]
-        return max(self.bytes_after, *copied, 0)
+        return max(self.bytes_after, *(part.span.size for part in self.segments), 0)
 
 
 def prepare(
     found: State,
     progress: Callable[[int], None],
     *,
-    codec: Codec = "zstd",
     adopt: bool = False,
     heal: bool = True,
 ) -> RotationPlan:
@@ -180,7 +176,6 @@ def prepare(
         newest=segments[-1],
         live=contract,
         opaque_lines=scanned.opaque_lines,
-        codec=codec,
         puts_aside=problem is not None and adopt,
         refusals=tuple(refusals),
         lacks=lacks,
@@ -276,7 +271,7 @@ def _sealed(
                 source.fill(view[:size], start)
                 tally.update(buffer, size)
                 progress(start + size)
-            sealed.append(SealedSegment(segment, tally.digest, tally.lines, planned.codec))
+            sealed.append(SealedSegment(segment, tally.digest, tally.lines, "zstd"))
     return tuple(sealed)
 
 

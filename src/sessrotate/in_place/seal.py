@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Final, Literal
 from msgspec.structs import replace
 
 from sessrotate import fs, names
-from sessrotate.archive import signs, state
-from sessrotate.archive.intent import Batch, Mark
-from sessrotate.archive.late_lines import is_at
+from sessrotate.archive import state
+from sessrotate.archive.intent import Batch
 from sessrotate.archive.waiting import packs
 from sessrotate.errors import DamagedError, InUseError, printable
 from sessrotate.in_place import merge_late, overtaken, retire, sealed_copies, second_names, waiting
@@ -264,14 +263,14 @@ def _seal(
 ) -> bool:
     """Write the segments; tell whether nothing came to the pack meanwhile.
 
-    What a client may still write to becomes no segment: then all of them are copies. After a quiet
-    day it may, if the disk has no room for copies.
+    While a client may still write to the pack, it stays whole. After a quiet day it is cut all the
+    same, if the disk has no room for copies beside it.
     """
     place, folder = found.place, found.place.archive
     was = None if found.pack is None else found.pack.identity()
-    if begun.listed is None:  # a session that was never rotated was put together
+    listed = begun.listed
+    if listed is None:  # a session that was never rotated was put together
         return _close(found, quiet, was)
-    listed = signs.as_sealed(found, begun)
     new = listed.segments[begun.first :]
     pending = [entry for entry in new if entry.segment.index not in found.sealed]
     sealing = Sealing(found, begun, load.of_manifest(folder, found.listing, listed))
@@ -286,45 +285,14 @@ def _seal(
         spans = [begun.in_pack(entry.segment.span) for entry in batch]
         if found.pack is None or found.pack.size() < spans[0].end:
             raise DamagedError(f"{printable(str(place.pack))} is not what it was.")
-        may_shorten = may_shorten and _has_one_name(found)
-        if batch[0].segment.index or not may_shorten:
-            sealed_copies.copy(sealing, batch)
-            may_shorten = may_shorten and _has_one_name(found)  # copying takes a while
-            if may_shorten:
-                fs.shorten(place.pack, spans[-1].start)
-        else:
-            first = _seal_first(sealing, batch[0])
-            listed = replace(listed, segments=(first, *listed.segments[1:]))
+        sealed_copies.copy(sealing, batch)
+        may_shorten = may_shorten and _has_one_name(found)  # copying takes a while
+        if may_shorten:
+            fs.shorten(place.pack, spans[-1].start)
         done += sum(entry.segment.span.size for entry in batch)
         progress(done)
     fs.create_file_at_once(folder / names.MANIFEST, manifest.dump(listed))
     return _close(found, quiet, was)
-
-
-def _seal_first(sealing: Sealing, entry: SealedSegment) -> SealedSegment:
-    """Seal the oldest segment of a session; return how it is stored.
-
-    It is what is left of the pack. Plain it needs no copy, and so no room: that is how it stays if
-    there is none to compress it.
-    """
-    found, span = sealing.found, sealing.begun.in_pack(entry.segment.span)
-    place = found.place
-    if entry.codec != "plain":
-        try:
-            sealed_copies.copy(sealing, [entry])
-        except OSError as error:
-            # With its name it counts, and a second form would be in the way.
-            has_name = os.path.lexists(place.archive / sealed_copies.name(found, entry))
-            if has_name or error.errno not in _NO_ROOM:
-                raise
-            entry = replace(entry, codec="plain")
-        else:
-            return entry
-    if found.pack is None or not is_at(found.pack, span.start, Mark(span.size, entry.digest)):
-        raise sealed_copies.changed(entry)
-    fs.shorten(place.pack, span.end)
-    fs.rename_files({place.pack: place.archive / sealed_copies.name(found, entry)})
-    return entry
 
 
 def _has_room(folder: Path, pending: list[SealedSegment], quiet: _Quiet) -> bool:

@@ -1,7 +1,7 @@
-"""Copying segments from the pack to files of their own, compressed where the intent says so.
+"""Copying segments from the pack to compressed files of their own.
 
 Rule: a segment is on the disk under its name, with the bytes that were planned, before the pack may
-lose them. A compressed one was read back by then.
+lose them. It was read back by then.
 """
 
 from __future__ import annotations
@@ -47,22 +47,15 @@ class Sealing(Struct, frozen=True):
 def batches(pending: list[SealedSegment], room: int | None) -> Iterator[list[SealedSegment]]:
     """Yield the segments from the last to the first, as many at once as may be copied at once.
 
-    The first segment of a session is alone, since a plain one needs no copy. On a disk that is
-    almost full a batch is no larger than the largest segment; if they are compressed, of which
-    nobody knows the sizes, it is one segment.
+    On a disk that is almost full it is one segment: nobody knows the sizes before.
     """
-    largest = max(
-        (entry.segment.span.size for entry in pending if entry.codec == "plain"), default=0
-    )
-    limit = max(largest, _BATCH if room is not None and room > _PLENTY else 0)
-    copied = [entry for entry in reversed(pending) if entry.segment.index]
-    yield from replacing.batches(copied, lambda entry: entry.segment.span.size, limit)
-    yield from ([entry] for entry in pending if not entry.segment.index)
+    limit = _BATCH if room is not None and room > _PLENTY else 0
+    yield from replacing.batches(pending[::-1], lambda entry: entry.segment.span.size, limit)
 
 
 def name(found: State, entry: SealedSegment) -> str:
     """Return the name of a segment's file."""
-    return names.segment_file(found.place.session, "numbered", entry.segment.index, entry.codec)
+    return names.sealed_file(found.place.session, entry.segment.index)
 
 
 def copy(sealing: Sealing, batch: list[SealedSegment]) -> None:
@@ -74,31 +67,24 @@ def copy(sealing: Sealing, batch: list[SealedSegment]) -> None:
         return Replacement(draft, path, partial(_write, sealing, entry, draft.name))
 
     # What is under a segment's name counts: no other record has to say so.
-    replacing.replace_files([file(entry) for entry in batch], threads=_threads(batch))
-
-
-def _threads(batch: list[SealedSegment]) -> int:
-    is_compressed = any(entry.codec == "zstd" for entry in batch)
-    return compressed.workers(entry.segment.span.size for entry in batch) if is_compressed else 1
+    threads = compressed.workers(entry.segment.span.size for entry in batch)
+    replacing.replace_files([file(entry) for entry in batch], threads=threads)
 
 
 def _write(sealing: Sealing, entry: SealedSegment, file: str, draft: fs.Draft) -> SealedSegment:
     """Write a segment; raise DamagedError if the pack has not what was planned.
 
-    A compressed one is read back before it is synced. What is read comes from memory in any case,
-    and a write that the disk refuses is an error of the sync.
+    It is read back before it is synced. What is read comes from memory in any case, and a write
+    that the disk refuses is an error of the sync.
     """
     head = _header(sealing.begun, entry)
-    is_plain = entry.codec == "plain"
-    frame = None if is_plain else compressed.Frame(draft, len(head) + entry.segment.span.size)
-    append = draft.append if frame is None else frame.append
-    append(head)
+    frame = compressed.Frame(draft, len(head) + entry.segment.span.size)
+    frame.append(head)
     span = sealing.begun.in_pack(entry.segment.span)
-    if _copied(sealing.found, span, append) != entry.digest:
-        raise changed(entry)
-    if frame is not None:
-        frame.finish()
-        compressed.prove(sealing.segments, entry.segment.index, file)
+    if _copied(sealing.found, span, frame.append) != entry.digest:
+        raise DamagedError(f"Segment {entry.segment.index} has changed in the {names.PACK}.")
+    frame.finish()
+    compressed.prove(sealing.segments, entry.segment.index, file)
     return entry
 
 
@@ -126,8 +112,3 @@ def _copied(found: State, span: Span, append: Callable[[memoryview], None]) -> s
             copied.update(view[:size])
             append(view[:size])
     return copied.digest
-
-
-def changed(entry: SealedSegment) -> DamagedError:
-    """Return the error that a segment is not what was planned."""
-    return DamagedError(f"Segment {entry.segment.index} has changed in the {names.PACK}.")

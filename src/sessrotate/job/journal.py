@@ -39,7 +39,7 @@ MOST: Final = 20
 MOST_BYTES: Final = 16 << 20
 """Bytes of a file that are read: 50,000 sessions."""
 
-ACTIONS: Final = ("heal", "rotate", "compress", "archive", "prune", "trash")
+ACTIONS: Final = ("heal", "rotate", "archive", "prune", "trash")
 """What is noted, by the names of the steps of a run; what others did needs no undoing."""
 
 _NAME: Final = re.compile(r"(\d{1,15})\.jsonl")

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from sessrotate.job.journal import Entry, Run, Standing
 
 STAYS: Final = {
-    "compress": "stays compressed, nothing is lost by that",
     "heal": "the rows that came back stay, nothing is lost by that",
     "trash": "what was freed from the trash cannot come back",
 }

@@ -19,15 +19,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sessrotate.archive import archived_file, restored, state, waiting
-from sessrotate.errors import DamagedError, storage
+from sessrotate.errors import storage
 from sessrotate.in_place import fleet, gain, operations, recover
 from sessrotate.in_place.gain import Forecast
 from sessrotate.in_place.outcome import Outcome, each, failure
-from sessrotate.job.job import Job
 from sessrotate.retention import (
     archive,
     left_plain,
-    policy,
     prune,
     transaction,
     trash,
@@ -40,7 +38,7 @@ if TYPE_CHECKING:
 
     from sessrotate.archive.place import Place
     from sessrotate.job.config.parse import Settings
-    from sessrotate.model import SealedSegment
+    from sessrotate.job.job import Job
 
     Deed = Callable[[Job], Iterator[Outcome]]
 
@@ -139,7 +137,7 @@ def _recovered(job: Job, where: Place) -> Outcome:
             pass  # beginning settles what is left
     past = "Removed replaced live files that nobody wrote to for a day."
     if left or todo.past:
-        past = todo.past or "Finished a pruning or compression that was interrupted."
+        past = todo.past or "Finished a pruning that was interrupted."
     elif not freed:
         return Outcome(where, "nothing to do")
     gained = disk - gain.measured(where)
@@ -214,44 +212,6 @@ def _rotated(job: Job, found: list[tuple[Place, int]], least: int = 0) -> Iterat
         yield outcome
 
 
-def _is_old(job: Job, entry: SealedSegment) -> bool:
-    """Tell whether a segment is old enough to be compressed; one without a date is not."""
-    at = policy.last_written(entry.segment)
-    return at is not None and at < job.now - (job.settings.compress.older_than or 0.0)
-
-
-def _plain(job: Job, where: Place) -> int:
-    with state.opened(where) as found:
-        segments = () if found.manifest is None else found.manifest.segments
-    return sum(
-        entry.segment.span.size
-        for entry in segments
-        if entry.codec == "plain" and entry.pruned is None and _is_old(job, entry)
-    )
-
-
-def _compressible(job: Job, where: Place) -> Forecast:
-    if not _plain(job, where):
-        return Forecast()
-    from sessrotate.retention import compress  # noqa: PLC0415 - zstd, loaded only if needed
-
-    return compress.expected(where, partial(_is_old, job))
-
-
-def _compress(job: Job, where: Place) -> int:
-    total = _plain(job, where)
-    if not total:
-        return 0
-    from sessrotate.retention import compress  # noqa: PLC0415 - zstd, loaded only if needed
-
-    level, chosen = job.settings.compress.level, partial(_is_old, job)
-    with job.progress("Compressing", total) as compressing:
-        done = compress.compress(where, job.wait, compressing, level=level, chosen=chosen)
-    if done.problems:
-        raise DamagedError(" ".join(done.problems))
-    return done.before - done.after
-
-
 def _due_for_archive(job: Job) -> list[Place]:
     rule = job.settings.archive
     found = archive.wanted(rule.older_than, rule.before_cleanup, job.now)
@@ -305,13 +265,6 @@ STEPS: Final = (
     Step("recover", "recover", "recovered", lambda _: True, _recover),
     Step("heal", "heal", "healed", lambda _: True, _heal),
     Step("rotate", "rotate", "rotated", lambda given: given.rotate.min_gain is not None, _rotate),
-    Step(
-        "compress",
-        "compress",
-        "compressed",
-        lambda given: given.compress.older_than is not None,
-        _each(Job.archives, _compressible, _compress, "compressed"),
-    ),
     Step(
         "archive",
         "archive",

@@ -1,4 +1,4 @@
-"""What `archive` and `compress` print. Pure.
+"""What `archive` prints. Pure.
 
 Rule: a dry run and the run itself show the same table. Sizes are those of files on the disk.
 """
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sessrotate.in_place.outcome import Outcome
-    from sessrotate.retention.compress import Compressed
 
 _COLUMNS: Final = ("session", "leaves", "takes", "result")
 
@@ -74,60 +73,3 @@ def as_json(found: Sequence[Outcome], *, dry_run: bool) -> str:
         "dry_run": dry_run,
     }
     return common.as_json(document)
-
-
-def compressed(done: Compressed, *, dry_run: bool = False) -> str:
-    """Return what became of one archive."""
-    name = printable(done.where.session)
-    return f"{name}: {_compressed([done], dry_run=dry_run)}\n"
-
-
-def left_plain(session: str) -> str:
-    """Say who compresses a session that was put away, and left plain."""
-    name = printable(session)
-    return f"{name} was put away whole: `sessrotate archive {name}` compresses it."
-
-
-def compressed_sum(done: Sequence[Compressed], *, dry_run: bool = False) -> str:
-    """Return what became of all archives together."""
-    some = [entry for entry in done if entry.segments]
-    if not some:
-        return f"Nothing to compress in {count(len(done), 'archive')}.\n"
-    told = _compressed(some, dry_run=dry_run)
-    return f"{len(some):,} of {count(len(done), 'archive')}: {told}\n"
-
-
-def _compressed(done: Sequence[Compressed], *, dry_run: bool) -> str:
-    segments, before, after, gained = (
-        sum(getattr(entry, name) for entry in done)
-        for name in ("segments", "before", "after", "gained")
-    )
-    if not segments:
-        return "nothing to compress."
-    many = count(segments, "segment")
-    freed = _freed(gained, dry_run=dry_run)
-    if dry_run:
-        return f"would compress {many} ({size(before)}), {freed}."
-    return f"{many}, {size(before)} became {size(after)}, {freed}."
-
-
-def compressed_json(done: Sequence[Compressed], *, dry_run: bool = False) -> str:
-    """Return the same of all archives for programs; a dry run knows no sizes after it."""
-    return common.as_json(
-        {
-            "sessions": [
-                {
-                    "session": entry.where.session,
-                    "segments": entry.segments,
-                    "bytes_before": entry.before,
-                    "bytes_after": None if dry_run else entry.after,
-                    "disk_bytes_gained": entry.gained,
-                }
-                for entry in done
-            ],
-            "bytes_before": sum(entry.before for entry in done),
-            "bytes_after": None if dry_run else sum(entry.after for entry in done),
-            "disk_bytes_gained": sum(entry.gained for entry in done),
-            "dry_run": dry_run,
-        }
-    )

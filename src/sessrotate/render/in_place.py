@@ -56,8 +56,7 @@ def as_json(done: Rotated, path: Path, *, dry_run: bool) -> Iterator[str]:
     if done.refusal is not None:
         document["refused"] = [*plan.refusals] or [str(done.refusal)]
     segments = [
-        (segment, names.segment_file(plan.session, "numbered", segment.index, plan.codec))
-        for segment in plan.segments
+        (segment, names.sealed_file(plan.session, segment.index)) for segment in plan.segments
     ]
     return segment_table.as_json(document, [*segments, (plan.newest, path.name)])
 
@@ -223,19 +222,12 @@ def done(rotated: Rotated) -> list[str]:
         *_on_disk(rotated),
         *_carried(plan),
         *pending,
-        *_plain(plan),
     ]
 
 
 def _together(rotated: Rotated) -> Iterator[str]:
     if rotated.together:
         yield f"Put {size(rotated.together)} together that Claude Code had trimmed, and kept."
-
-
-def _plain(plan: RotationPlan) -> Iterator[str]:
-    """Say what frees, where a rotation has not."""
-    if plan.codec == "plain" and plan.segments:
-        yield f"To free what is archived: `sessrotate compress {printable(plan.session)}`."
 
 
 _OUTCOMES: Final = ("session", "live file", "then", "freed on disk", "result")

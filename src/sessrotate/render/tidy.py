@@ -30,7 +30,6 @@ _MEANS: Final = {
     "recover": "finish what was interrupted",
     "heal": "put rows back that a resume lacks",
     "rotate": "move history to compressed archives",
-    "compress": "compress what is archived",
     "archive": "put sessions away, compressed, as your settings say",
     "prune": "move history to the trash, as your settings say",
     "trash": "delete for good what was in the trash for long enough",

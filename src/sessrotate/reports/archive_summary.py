@@ -22,7 +22,6 @@ from sessrotate.reports import file_edges
 from sessrotate.segments import live_header, load, manifest
 from sessrotate.segments.segment_set import SegmentFile, beginning
 from sessrotate.system.disk_use import allocated
-from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
     from sessrotate.archive.place import Place
@@ -36,7 +35,7 @@ class ArchiveSummary(Struct, frozen=True):
 
     `content_bytes` is the history that it holds, not compressed and without what was pruned, None
     if its manifest cannot be read. `away` are the edges of a live file that was archived (of a
-    compressed one only the first), `head` and `tail` those of the oldest and newest segment.
+    compressed one only the first), `head` is the beginning of the oldest segment.
     `disk_bytes` are the blocks of the disk that all of it takes, its folders among it, and
     `waiting_bytes` those of replaced live files that somebody may still write to.
     """
@@ -46,7 +45,6 @@ class ArchiveSummary(Struct, frozen=True):
     modified: int
     segments: tuple[Segment, ...] = ()
     head: bytes = b""
-    tail: bytes = b""
     away: Edges | None = None
     waiting_bytes: int = 0
 
@@ -121,19 +119,14 @@ def _below(folder: str) -> list[tuple[str, os.stat_result]]:
 
 def _listed(where: Place, listed: Manifest, found: ArchiveSummary) -> ArchiveSummary:
     kept = [sealed for sealed in listed.segments if sealed.pruned is None]
-    head = tail = b""
+    head = b""
     if kept:
-        first, last = _part(where, kept[0]), _part(where, kept[-1])
-        head = beginning(where.archive, first, EDGE)
-        if last.codec == "plain":
-            with suppress(SessrotateError), Source.inside(where.archive, last.name) as source:
-                tail = file_edges.of_source(source, source.size()).tail
+        head = beginning(where.archive, _part(where, kept[0]), EDGE)
     return replace(
         found,
         content_bytes=sum(sealed.segment.span.size for sealed in kept),
         segments=tuple(sealed.segment for sealed in listed.segments),
         head=head,
-        tail=tail,
     )
 
 

@@ -291,7 +291,7 @@ def _found(
 def _preview(session: str, newest: Edges | None, held: ArchiveSummary) -> Sight:
     """Return what is in sight; where a session was rotated, it begins with its archive."""
     if newest is None:
-        newest = replace(file_edges.NOTHING, tail=held.tail if held.head else b"")
+        newest = file_edges.NOTHING
     return file_edges.sight(session, newest, held.head)
 
 

@@ -5,11 +5,10 @@ Rule: the plan is asked, never guessed at; what it refuses gains nothing. Only r
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from sessrotate.archive import place, state
-from sessrotate.errors import SessrotateError, storage
+from sessrotate.errors import storage
 from sessrotate.in_place import gain, rotate
 from sessrotate.in_place.gain import Forecast
 
@@ -44,18 +43,11 @@ def planned(
 def to_tidy(found: State) -> int:
     """Return about how many bytes of the disk `tidy` gains besides rotating a session.
 
-    That is by finishing a rotation that was interrupted, and by compressing what is archived and
-    plain. Reads samples of it; what cannot be read gains nothing.
+    That is by finishing a rotation that was interrupted, and by compressing what a full disk left
+    plain of a session that was put away. Reads samples of it; what cannot be read gains nothing.
     """
-    listed = found.manifest
-    plain = listed and any(each.codec == "plain" and not each.pruned for each in listed.segments)
     gains = gain.of_finishing(found).gained
-    if plain:
-        from sessrotate.retention import compress  # noqa: PLC0415 - zstd, loaded only if needed
-
-        with suppress(SessrotateError):
-            gains += compress.expected(found.place).gained
-    elif found.is_archived:
+    if found.is_archived:
         from sessrotate.retention import left_plain  # noqa: PLC0415 - few sessions are put away
 
         gains += left_plain.of(found.place).gained

@@ -21,8 +21,7 @@ from sessrotate import fs, names
 from sessrotate.archive import state
 from sessrotate.errors import DamagedError, InUseError, RefusedError, printable, storage
 from sessrotate.in_place import rebuild_manifest
-from sessrotate.segments import load, manifest
-from sessrotate.segments.segment_set import check
+from sessrotate.segments import manifest
 from sessrotate.system import locks
 
 if TYPE_CHECKING:
@@ -43,13 +42,11 @@ class Unsettled(Struct, frozen=True):
     """Files that an interrupted run left in the wrong place, by name.
 
     `buried` have a tombstone and are in the archive; `risen` have none and are in the trash;
-    `doubles` are the other form of a segment (by its number) that exists plain and compressed;
     `drafts` are unfinished files.
     """
 
     buried: tuple[str, ...] = ()
     risen: tuple[str, ...] = ()
-    doubles: tuple[tuple[int, str], ...] = ()
     drafts: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
@@ -64,10 +61,8 @@ class Unsettled(Struct, frozen=True):
             )
         if self.risen:
             sentences.append("Pruning was interrupted: the trash has segments that are not pruned.")
-        if self.doubles or self.drafts:
-            sentences.append(
-                "Compression was interrupted: some segments have a second or partial file."
-            )
+        if self.drafts:
+            sentences.append(f"Writing the {names.MANIFEST} was interrupted.")
         return " ".join(sentences)
 
 
@@ -135,22 +130,15 @@ def begin(where: Place, wait: float) -> Iterator[Manifest]:
 
 def unsettled(listed: Manifest, listing: Collection[str], trashed: Collection[str]) -> Unsettled:
     """Return what is in the wrong place, by the names in an archive and in its trash."""
-    buried, risen, doubles = [], [], []
-    drafts = [f"{names.MANIFEST}{names.PARTIAL}"]
+    buried, risen = [], []
     for entry in listed.segments:
         file = file_of(listed, entry)
         if entry.pruned is not None and file in listing:
             buried.append(file)
         elif entry.pruned is None and file in trashed and file not in listing:
             risen.append(file)
-        for codec in names.CODEC_SUFFIX:
-            other = file_of(listed, replace(entry, codec=codec))
-            drafts.append(f"{other}{names.PARTIAL}")
-            is_double = other != file and other in listing and file in listing
-            if is_double and entry.pruned is None:
-                doubles.append((entry.segment.index, other))
-    unfinished = tuple(name for name in drafts if name in listing)
-    return Unsettled(tuple(buried), tuple(risen), tuple(doubles), unfinished)
+    drafts = tuple({f"{names.MANIFEST}{names.PARTIAL}"} & {*listing})
+    return Unsettled(tuple(buried), tuple(risen), drafts)
 
 
 def settle(where: Place, listed: Manifest, listing: frozenset[str]) -> None:
@@ -161,28 +149,10 @@ def settle(where: Place, listed: Manifest, listing: frozenset[str]) -> None:
     # After a power loss, too, the manifest must be the one that decides here.
     fs.sync_folder(where.archive)
     fs.remove_files(where.archive, left.drafts)
-    fs.remove_files(where.archive, _superfluous(where, listed, listing, left))
     if left.risen:
         fs.move_files(trash(where), left.risen, where.archive)
     if left.buried:
         fs.move_files(where.archive, left.buried, trash(where))
-
-
-def _superfluous(
-    where: Place, listed: Manifest, listing: frozenset[str], left: Unsettled
-) -> list[str]:
-    """Return the doubles whose segment verifies in the form that the manifest names."""
-    if not left.doubles:
-        return []
-    found = []
-    segments = load.of_manifest(where.archive, listing, listed)
-    for index, other in left.doubles:
-        try:
-            check(segments, index)
-        except DamagedError:
-            continue  # the other form may be the only good one
-        found.append(other)
-    return found
 
 
 def replace_segments(

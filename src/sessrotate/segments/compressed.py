@@ -18,7 +18,7 @@ from sessrotate.errors import DamagedError, StorageError, printable
 from sessrotate.segments.segment_set import body
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from sessrotate import fs
     from sessrotate.segments.segment_set import SegmentSet
@@ -41,12 +41,12 @@ def workers(sizes: Iterable[int]) -> int:
 class Frame:
     """A draft that is given plain bytes, `size` of them, and has them compressed."""
 
-    def __init__(self, draft: fs.Draft, size: int, level: int | None = None) -> None:
+    def __init__(self, draft: fs.Draft, size: int) -> None:
         from sessrotate.system import zstd  # noqa: PLC0415 - not needed where nothing is sealed
 
         self._draft: Final = draft
         threads = min(os.cpu_count() or 1, _CORES) if size >= _LARGE else 0
-        self._frame: Final = zstd.compressor(size, level or zstd.LEVEL, threads)
+        self._frame: Final = zstd.compressor(size, threads)
 
     def append(self, data: bytes | memoryview) -> None:
         """Compress all of `data`."""
@@ -57,17 +57,12 @@ class Frame:
         self._draft.append(self._frame.flush())
 
 
-def prove(
-    segments: SegmentSet, index: int, file: str, go_on: Callable[[], None] = lambda: None
-) -> None:
-    """Read a compressed segment back from `file`; raise StorageError if it is not what it must be.
-
-    `go_on` is called with every piece, and may raise.
-    """
+def prove(segments: SegmentSet, index: int, file: str) -> None:
+    """Read a compressed segment back from `file`; raise StorageError if it has changed."""
     part = replace(segments.parts[index], file=file, codec="zstd")
     try:
         for _ in body(segments, part):
-            go_on()
+            pass
     except DamagedError:
         raise StorageError(
             f"{printable(file)} does not read back as it was written: the disk is failing."

@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 LEVEL: Final = 3
-LEVELS: Final = (1, 19)
-"""The lowest and the highest level that may be asked for."""
-
 MAX_WINDOW: Final = 23
 """Log 2 of the largest window that is read: 8 MiB, which levels up to 19 keep to."""
 
@@ -44,14 +41,14 @@ _JOB: Final = 2 * 1024 * 1024
 """Bytes that a thread compresses at a time; left to itself, zstd takes 8 MiB and many of them."""
 
 
-def compressor(size: int, level: int = LEVEL, threads: int = 0) -> ZstdCompressor:
+def compressor(size: int, threads: int = 0) -> ZstdCompressor:
     """Return a compressor for one frame of `size` bytes, with a content checksum.
 
     With `threads`, that many compress beside the caller (zstd's manual, `ZSTD_c_nbWorkers`).
     """
     result = ZstdCompressor(
         options={
-            CompressionParameter.compression_level: level,
+            CompressionParameter.compression_level: LEVEL,
             CompressionParameter.checksum_flag: 1,
             CompressionParameter.nb_workers: threads,
             **({CompressionParameter.job_size: _JOB} if threads else {}),

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
-    from sessrotate.model import Codec
 
 ID: Final = "5e55107a-0000-4000-a000-000000000001"
 
@@ -91,14 +90,11 @@ class Session:
         with self.where.live.open("ab") as file:
             file.write(data)
 
-    def rotate(self, codec: Codec = "plain") -> None:
-        done = operations.rotate_session(self.where, 1, unseen, codec=codec)
+    def rotate(self) -> None:
+        done = operations.rotate_session(self.where, 1, unseen)
         if done.refusal is not None:
             raise done.refusal
         assert done.pending is None
-
-    def rotate_compressed(self) -> None:
-        self.rotate("zstd")
 
     def rotated_twice(self) -> None:
         """Begin, be rotated, go on and be rotated again: all of `OPENING` and `MORE`."""
@@ -146,9 +142,8 @@ class Session:
 
 
 def _check_segments(found: set[str], count: int) -> None:
-    """Check that there are so many segments, each once, plain or compressed."""
-    plain = sorted(name.removesuffix(names.CODEC_SUFFIX["zstd"]) for name in found)
-    assert plain == sorted(names.segment_file(ID, "numbered", number) for number in range(count))
+    """Check that there are so many segments."""
+    assert found == {names.sealed_file(ID, number) for number in range(count)}
 
 
 def fast_folder() -> Path | None:
@@ -275,7 +270,6 @@ def scenes() -> tuple[Scene, ...]:
         Scene("insertion", _made(_to_insert), late, _recovered),
         Scene("insertion after restoring", _made(_to_insert_after_restoring), late, _recovered),
         Scene("healing", _made(_rewound), OPENING + REWOUND, Session.rotate),
-        Scene("compressed rotation", _made(_first), OPENING, Session.rotate_compressed),
         Scene("restore what is gone", _made(_gone), archived, Session.restore),
     )
 
@@ -287,7 +281,6 @@ CHANGED: Final = (
     "insertion",
     "insertion after restoring",
     "healing",
-    "compressed rotation",
 )
 """The runs that replace a live file."""
 

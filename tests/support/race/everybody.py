@@ -48,8 +48,6 @@ SETTINGS: Final = """\
 min_gain = "1"
 live = true
 
-[compress]
-older_than = "0"
 
 [prune]
 keep_last = 30

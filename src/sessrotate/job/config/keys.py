@@ -48,18 +48,12 @@ def _whole(most: float) -> Callable[[object], Value]:
     return lambda given: given if type(given) is int and 1 <= given <= most else None
 
 
-HIGHEST_LEVEL: Final = 19
-"""Of zstd; with the levels above it, reading takes much memory, too."""
-
 SIZE: Final = Kind('a size such as "500K", "50M" or "2G"', _size)
 AGE: Final = Kind(
     'an age such as "30m", "12h", "30d" or "6w"',
     lambda given: units.age(given) if isinstance(given, str) else None,
 )
 COUNT: Final = Kind("a whole number, 1 or more", _whole(math.inf))
-LEVEL: Final = Kind(
-    f"a whole number from 1 to {HIGHEST_LEVEL}", _whole(HIGHEST_LEVEL), may_be_off=False
-)
 FLAG: Final = Kind(
     "true or false", lambda given: given if isinstance(given, bool) else None, may_be_off=False
 )
@@ -91,7 +85,6 @@ class Key(Struct, frozen=True):
 
 TABLES: Final = {
     "rotate": "Move the history of sessions to their archives, compressed. Nothing is lost.",
-    "compress": "Compress archived segments to .jsonl.zst. Nothing is lost.",
     "archive": "Move whole sessions out of the client's folder. Nothing is lost.",
     "prune": "Move archived segments to the trash. Without a rule here, none is moved.",
     "trash": "Delete pruned segments. Until then, `sessrotate restore` brings them back.",
@@ -106,14 +99,6 @@ KEYS: Final = (
         FLAG,
         "Rotate sessions that a client runs, too. Otherwise they wait for the next run.",
     ),
-    Key(
-        "compress",
-        "older_than",
-        AGE,
-        "Compress segments whose last record is older than this.",
-        "7d",
-    ),
-    Key("compress", "level", LEVEL, "The level of zstd, 1 to 19: higher is smaller and slower.", 3),
     Key(
         "archive",
         "older_than",

@@ -30,13 +30,6 @@ class Rotate(Struct, frozen=True):
     live: bool
 
 
-class Compress(Struct, frozen=True):
-    """Compress segments older than so many seconds (None: never), at this level of zstd."""
-
-    older_than: float | None
-    level: int
-
-
 class Archive(Struct, frozen=True):
     """Archive sessions after so many seconds, or so many before their client deletes them."""
 
@@ -63,7 +56,6 @@ class Settings(Struct, frozen=True):
     """All settings in force; `entries` says where each comes from, in the order of `KEYS`."""
 
     rotate: Rotate
-    compress: Compress
     archive: Archive
     prune: Policy
     trash: Trash
@@ -100,7 +92,6 @@ def parsed(text: str) -> Settings:
     values = by_table(entries, lambda entry: entry.value)
     return Settings(
         rotate=Rotate(**values["rotate"]),
-        compress=Compress(**values["compress"]),
         archive=Archive(**values["archive"]),
         prune=Policy(**values["prune"]),
         trash=Trash(**values["trash"]),
