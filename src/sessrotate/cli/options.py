@@ -35,15 +35,14 @@ size: Final = _parser(units.size, f"a size such as {units.SIZES}")
 age: Final = _parser(units.age, f"an age such as {units.AGES}")
 
 
-def whole(least: int, most: int | None = None) -> Callable[[str], int]:
-    """Return a parser of whole numbers from `least` to `most`."""
+def whole(least: int) -> Callable[[str], int]:
+    """Return a parser of whole numbers, `least` or more."""
 
     def parse(text: str) -> int | None:
         found = int(text) if re.fullmatch(r"\d{1,9}", str(text)) else -1
-        return found if least <= found and (most is None or found <= most) else None
+        return found if least <= found else None
 
-    limits = f", {least} or more" if most is None else f" from {least} to {most}"
-    return _parser(parse, f"a whole number{limits}")
+    return _parser(parse, f"a whole number, {least} or more")
 
 
 def _seconds(text: str) -> float | None:

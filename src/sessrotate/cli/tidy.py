@@ -47,8 +47,8 @@ def command(
     """Get disk space back, and lose nothing.
 
     Rotate every session that gains 1 MiB or more, and apply the rules of your settings, if you have
-    any. Without rules, nothing is ever deleted. You see the plan first,
-    and are asked. `sessrotate run` does the same without a question.
+    any. Without rules, nothing is ever deleted. You see the plan first, and are asked.
+    `sessrotate run` does the same without a question.
 
     With SESSION, only those, however little they gain. Sessions that a client is running are left
     alone: close them, or use `rotate --live`.

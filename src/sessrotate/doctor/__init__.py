@@ -59,7 +59,7 @@ __all__ = ["Finding", "Setting", "findings", "settings"]
 class Finding(Struct, frozen=True):
     """Something to deal with: where it is, its kind in one word, and a sentence for a person.
 
-    Kinds: interrupted (an unfinished rotation, restoration, prune, compression or archiving),
+    Kinds: interrupted (an unfinished rotation, restoration, prune or archiving),
     orphan (an archive whose session is gone), renamed (its live file has another name), doubled (an
     archived session has a live file again, or an archive two), overwritten (a restored live file is
     the short one again), damaged, edited (a replaced live file that waits was changed in place),

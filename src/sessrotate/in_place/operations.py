@@ -148,12 +148,11 @@ def rotate_session(
     """Move a session's history to its archive.
 
     `wait` is how many seconds to wait for another sessrotate, and for a moment without a writer;
-    `live` is as in `rotate.check`, `adopt` as in
-    `rotate.prepare`; `by_itself` is whether nobody named this session. With `least`, nothing is
-    done that would gain the disk fewer bytes; a healing gains none, and is done. Raises as
-    `rotate.prepare`, `rotate.execute` and `recover` do, but for what keeps the plan from being
-    carried out, which is returned with it; RestoredError if it rotates `by_itself` what its owner
-    restored.
+    `live` is as in `rotate.check`, `adopt` as in `rotate.prepare`; `by_itself` is whether nobody
+    named this session. With `least`, nothing is done that would gain the disk fewer bytes; a
+    healing gains none, and is done. Raises as `rotate.prepare`, `rotate.execute` and `recover` do,
+    but for what keeps the plan from being carried out, which is returned with it; RestoredError if
+    it rotates `by_itself` what its owner restored.
     """
     with homecoming.alone(where, wait, adopt=adopt) as home:
         recovered = _recover(home, wait, progress)

@@ -9,7 +9,6 @@ file since.
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 from typing import TYPE_CHECKING, Final, Literal
@@ -53,9 +52,6 @@ _QUIET: Final = 60.0
 
 _READERS: Final = 2.0
 """Seconds to wait for readers of the replaced file, before it is copied instead of cut."""
-
-_NO_ROOM: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-"""What a full disk, a quota and a limit answer."""
 
 _UNKNOWN: Final = (
     "This file system cannot tell whether a process still writes to the replaced file."
