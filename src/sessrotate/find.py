@@ -2,7 +2,7 @@
 
 Rule: exactly one match, or an error that lists the candidates; nothing is guessed. A file in which
 nobody has said anything counts only where there is no other, and so does a copy that no client
-lists.
+lists, and a file that is not its session's own (`owner`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from sessrotate import clients
-from sessrotate.archive import copies, place, restored
+from sessrotate.archive import owner, place, restored
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.claude import preview
 from sessrotate.clients.common import UUID
@@ -122,9 +122,14 @@ def _used(matches: list[_Match]) -> list[_Match]:
     """Leave out copies, and files that nobody used, where others remain."""
     if not matches[1:]:
         return matches
-    found = [match for match in matches if not match.is_copy] or matches
+    found = [match for match in matches if not match.is_copy and _may_be_meant(match)] or matches
     seen = ((match, _seen(match)) for match in found)
     return [each for each, said in seen if said is None or said.is_used] or found
+
+
+def _may_be_meant(match: _Match) -> bool:
+    where = place.of(match.path) if match.client is claude else None
+    return where is None or owner.may_be_meant(where)
 
 
 def _ambiguous(session: str, found: list[_Match]) -> str:
@@ -164,9 +169,11 @@ def _beginning_with(session: str) -> Iterator[_Match]:
         yield from (_Match(path, client) for path in client.sessions(session))
     # A session whose live file is gone, or archived whole, is found by its archive, or by what is
     # left of that in the trash.
-    yield from (_Match(where.live, claude) for where in place.archives(session))
+    there = {where.session: where for where in place.archives(session)}
     left = (where for where in restored.places(session) if restored.gone(where) is not None)
-    yield from (_Match(where.live, claude) for where in left)
+    there |= {where.session: where for where in left}
+    for where in there.values():
+        yield _Match(where.live if where.project else where.archive, claude)
     for client in clients.clients():
         yield from (_Match(path, client, is_copy=True) for path in client.copies(session))
 
@@ -186,22 +193,26 @@ def archived_of(path: Path) -> Place:
     Raises RefusedError as `archive_of` does, or if the file is a copy.
     """
     where = archive_of(path)
-    copies.check_owner(where)
-    return where
+    owner.check(where)
+    return owner.named(where)
 
 
 def archive_of(path: Path) -> Place:
     """Return the place of a session that may have an archive.
 
-    Raises RefusedError as `place.of_archived` does, or if its client's sessions have no archives.
+    Raises RefusedError as `place.of_archived` does, if its client's sessions have no archives, or
+    the file is not its session's own.
     """
-    client = None if place.by_name(path) is not None else _client_of(path)
+    client = None if place.of(path) is not None else _client_of(path)
     if client is not None and client.NOT_IN_PLACE is not None:
         raise RefusedError(
             f"{printable(str(path))} is a session of {client.NAME}, and has no archive: all of it "
             "is in this file."
         )
-    return place.of_archived(path)
+    where = place.of_archived(path)
+    if owner.is_stranger(where):
+        raise RefusedError(owner.strange(where))
+    return where
 
 
 def live_of(path: Path) -> Place:
@@ -213,7 +224,7 @@ def live_of(path: Path) -> Place:
     if client is not None and client.NOT_IN_PLACE is not None:
         name = printable(str(path))
         raise RefusedError(f"{name} cannot be changed in place. {client.NOT_IN_PLACE}")
-    return place.of_live(path)
+    return owner.named(place.of_live(path))
 
 
 def _client_of(path: Path) -> Client | None:

@@ -63,6 +63,48 @@ SUFFIXES: Final = tuple(SUFFIX + suffix for suffix in CODEC_SUFFIX.values())
 _LINKED: Final = "b5b1f5a2-6f0e-5c53-9f5e-6d1a7c1e8d0b"
 
 
+_LONGEST: Final = 255
+"""Bytes that a file's name has at most, on most file systems."""
+
+
+def key(session: str) -> str:
+    """Return what the archive, the lock and the notes of a session are called.
+
+    That is the session's id; what is none of `[a-z0-9._-]`, and a dot in front, is percent-encoded,
+    so that it is one name on every file system.
+    """
+    if re.fullmatch(r"[a-z0-9_-][a-z0-9._-]*", session):
+        return session
+    return re.sub(rb"[^a-z0-9._-]|\A\.", _encoded, _encoded_name(session)).decode("ascii")
+
+
+def _encoded_name(name: str) -> bytes:
+    return name.encode("utf-8", "surrogateescape")  # as `os.fsencode` does
+
+
+def _encoded(found: re.Match[bytes]) -> bytes:
+    return b"%%%02x" % found[0][0]
+
+
+def session_of_key(name: str) -> str | None:
+    """Return the id of the session that a key is of; None of a name that is no key."""
+    try:
+        told = re.sub(rb"%([0-9a-f]{2})", lambda found: bytes([int(found[1], 16)]), name.encode())
+        session = told.decode("utf-8", "surrogateescape")
+        return session if is_plain(session) and key(session) == name else None
+    except ValueError:  # what no file system can hold
+        return None
+
+
+def is_plain(name: str) -> bool:
+    """Tell whether something that was read can be the name of a file or folder, and no path."""
+    try:
+        is_short = len(_encoded_name(name)) <= _LONGEST
+    except ValueError:
+        return False
+    return is_short and name not in {"", ".", ".."} and not {"/", "\\", "\0"} & {*name}
+
+
 def is_hidden(name: str) -> bool:
     """Tell whether a file is somebody's (a file manager's `.DS_Store`), and part of nothing."""
     return name.startswith(".")

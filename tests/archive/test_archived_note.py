@@ -21,11 +21,13 @@ TEXT = st.text(st.characters())  # surrogates too: a file's name need not be UTF
 DIGEST = st.none() | st.from_regex(r"xxh3_128:[0-9a-f]{32}", fullmatch=True)
 COMPRESSED = st.builds(CompressedFile, TEXT, st.integers(0, 2**63 - 1), DIGEST)
 FOLDER = st.tuples(TEXT, st.integers(-(2**61), 2**61))
+NAME = st.from_regex(r"-[a-zA-Z0-9-]{0,40}", fullmatch=True)
 NOTES = st.builds(
     Note,
     TEXT,
     st.sampled_from(STANDINGS),
     TEXT,
+    NAME,
     st.lists(COMPRESSED).map(tuple),
     st.lists(FOLDER).map(tuple),
 )
@@ -47,7 +49,9 @@ def test_a_note_of_another_session_is_none(note: Note) -> None:
         archived_note.parse(archived_note.dump(note), f"{note.session}x")
 
 
-@given(NOTES, st.sampled_from(["compressed", "folders", "standing", "format", "at"]), JSON)
+@given(
+    NOTES, st.sampled_from(["compressed", "folders", "standing", "format", "at", "project"]), JSON
+)
 def test_whatever_a_field_holds_it_is_understood_or_damage(
     note: Note, field: str, value: object
 ) -> None:
@@ -72,10 +76,12 @@ def test_anything_else_is_damage(data: bytes) -> None:
         lambda note: replace(note, compressed=(CompressedFile("a", -1),)),
         lambda note: replace(note, compressed=(CompressedFile("a", 1, "md5:0"),)),
         lambda note: replace(note, folders=(("a", 2**70),)),
+        lambda note: replace(note, project=""),
+        lambda note: replace(note, project="../-p"),
     ],
 )
 def test_numbers_out_of_range_are_damage(change: Callable[[Note], Note]) -> None:
-    note = Note("session", "archived", "")
+    note = Note("session", "archived", "", "-p")
     assert archived_note.parse(archived_note.dump(note), "session") == note
     with pytest.raises(DamagedError):
         archived_note.parse(archived_note.dump(change(note)), "session")

@@ -13,7 +13,7 @@ from sessrotate.archive import state
 from sessrotate.errors import SessrotateError
 from support import command_line, homes, oracle
 from support.command_line import ID, boundary, row
-from support.homes import PROJECT, Home, refused, snapshot
+from support.homes import Home, refused, snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -230,7 +230,7 @@ def test_a_live_file_can_be_adopted_and_the_old_archive_is_kept(
     rotated.rotate(adopt=True)
     assert rotated.stitched() == adopted
     assert not rotated.problems()
-    aside = rotated.config / "sessrotate" / "aside" / PROJECT / f"{ID}.1"
+    aside = rotated.config / "sessrotate" / "aside" / f"{ID}.1"
     assert {file.name: file.read_bytes() for file in aside.iterdir()} == before
     stitched = command_line.called("stitch", aside, "-o", rotated.config / "old")
     assert stitched.code == 0, stitched
@@ -244,7 +244,7 @@ def test_adopting_twice_keeps_both_archives(rotated: Home) -> None:
         without_header(rotated)
         rotated.append(more)
         rotated.rotate(adopt=True)
-    aside = rotated.config / "sessrotate" / "aside" / PROJECT
+    aside = rotated.config / "sessrotate" / "aside"
     assert {folder.name for folder in aside.iterdir()} == {f"{ID}.1", f"{ID}.2"}
 
 

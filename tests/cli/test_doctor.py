@@ -195,15 +195,17 @@ def test_an_emptied_file_in_another_project_is_told_from_two(home: Home) -> None
     elsewhere = home.live.parent.with_name("-moved")
     home.live.parent.rename(elsewhere)
     (elsewhere / home.live.name).write_bytes(b"")
-    findings = called("doctor", "--json").document()["findings"]
-    (told,) = [each["detail"] for each in findings if each["kind"] == "doubled"]
-    assert "move that away" in told
-    assert "all but the one" not in told
+    told = {
+        each["kind"]: each["detail"] for each in called("doctor", "--json").document()["findings"]
+    }
+    assert told.keys() == {"orphan", "copy"}
+    assert f"sessrotate restore {ID}" in told["orphan"]
+    assert "does not go on from" in told["copy"]
+    assert called("restore", ID, "--project", home.live.parent).code == 0
 
 
 def test_every_archive_is_looked_at(home: Home) -> None:
-    other = home.archive.parent.with_name("-other") / "other"
-    other.parent.mkdir()
+    other = home.archive.with_name("other")
     shutil.copytree(home.archive, other)
     (home.archive.parent / "notes.txt").write_bytes(b"")
     orphan(home)
@@ -212,6 +214,22 @@ def test_every_archive_is_looked_at(home: Home) -> None:
         ID: "orphan",
         "other": "damaged",  # it is another session's
     }
+
+
+def test_an_archive_of_an_earlier_form_is_named_and_left_alone(home: Home) -> None:
+    earlier = home.config / "sessrotate" / homes.PROJECT
+    shutil.copytree(home.archive, earlier / ID)
+    (home.config / "sessrotate" / ".DS_Store").write_bytes(b"")
+    before = homes.snapshot(earlier)
+    (found,) = called("doctor", "--json").document()["findings"]
+    assert (found["kind"], found["path"]) == ("stranger", str(earlier))
+    assert "an earlier form" in found["detail"]
+    shutil.rmtree(home.archive)
+    for command in ("stitch", "rotate", "restore", "verify"):
+        ended = called(command, ID)
+        assert ended.code in {1, 74, 77}, ended
+        assert str(earlier / ID) in ended.err + ended.out, ended
+    assert homes.snapshot(earlier) == before
 
 
 def test_what_was_put_aside_is_nobodys_orphan(home: Home) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any, Final
@@ -526,7 +525,6 @@ def test_a_pruned_session_is_rotated_with_all_others(home: Home) -> None:
 
 def test_a_session_that_the_client_deleted_is_pruned_like_any_other(home: Home) -> None:
     home.live.unlink()
-    shutil.rmtree(home.live.parent)
     assert called("prune", ID, *LAST_TWO, "--yes").code == 0
     assert len(trashed(home)) == 2
     ended = called("restore", ID)

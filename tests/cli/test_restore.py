@@ -48,7 +48,6 @@ def test_the_live_file_is_whole_again_and_the_archive_is_gone(home: Home, named:
 
 def test_a_session_that_is_gone_comes_back_by_its_id(home: Home) -> None:
     home.live.unlink()
-    home.live.parent.rmdir()
     last = json.loads(command_line.segments_of(DATA)[1].splitlines()[-1])["timestamp"]
     for options in (["--dry-run"], []):
         told = called("restore", *options, ID)
@@ -199,7 +198,7 @@ def test_what_a_file_manager_left_is_in_nobodys_way(home: Home) -> None:
     assert called("archive", ID).code == 0
     strange = [command_line.write(home.archive / "archived" / ".DS_Store", b"x")]
     assert called("restore", ID).code == 0
-    marks = home.config / "sessrotate" / "restored" / home.live.parent.name
+    marks = home.config / "sessrotate" / "restored"
     strange.append(command_line.write(marks / ".DS_Store", b"x"))
     assert "restored sessions, rotated by name only: 1" in called("doctor").out
     for command in ("archive", "restore", "rotate", "restore"):
@@ -294,7 +293,7 @@ def test_of_two_archives_in_the_trash_the_one_with_more_comes_back(home: Home) -
 
 
 @pytest.mark.parametrize(
-    "project", ["", ".", "..", "../../x", "/etc", "a\0b", "\ud800", "a" * 300, "trash", 7, None]
+    "project", ["", ".", "..", "../../x", "/etc", "a\0b", "\ud800", "a" * 300, 7, None]
 )
 def test_a_note_in_the_trash_that_lies_about_its_project_is_named_and_harms_nothing(
     home: Home, project: object

@@ -175,7 +175,7 @@ def test_a_run_that_was_killed_is_in_nobodys_way(home: Home) -> None:
     assert piped("run", env=home.env, program=program).code == -signal.SIGKILL
     assert piped("run", env=home.env).code == 0
     there = {*names_in(place.run_lock().parent)} - {place.clock_file().name}
-    assert there == {"-home-somebody-project", "run.lock"}
+    assert there == {f"{ID}.lock", "run"}
 
 
 def test_a_log_that_cannot_be_written_stops_no_run(home: Home) -> None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from sessrotate.system.source import Source
     from support.crash.disk import Image
 
-ARCHIVE: Final = f"sessrotate/p/{ID}"
+ARCHIVE: Final = f"sessrotate/archives/{ID}"
 
 FIRST, SECOND, RESTORE, INSERT, *_, GONE = NAMES
 
@@ -183,20 +183,19 @@ REDUNDANT: Final[dict[tuple[str, str], str]] = {
     ("fsync ID", "rename manifest.json.partial to manifest.json"): AGAIN,
     **({} if CUTS else {("fsync ID", "fsync ID"): AGAIN}),
     ("fsync ID", "unlink intent.json"): HARMLESS,
-    ("fsync p", "rmdir ID"): HARMLESS,
+    ("fsync archives", "rmdir ID"): HARMLESS,
     ("fsync ID", "unlink live.partial"): "A second name of the old file is known by its inode.",
     **dict.fromkeys(README, "It is a courtesy, and stands in for nothing."),
     ("fsync sessrotate", "create restored"): MARKED,
-    ("fsync restored", "create p"): MARKED,
     ("fsync ID.partial", "write ID.partial"): MARKED,
-    ("fsync p", "fsync ID.partial"): MARKED,
-    ("fsync p", "rename ID.partial to ID"): MARKED,
+    ("fsync restored", "fsync ID.partial"): MARKED,
+    ("fsync restored", "rename ID.partial to ID"): MARKED,
     ("fsync restored.json.partial", "write restored.json.partial"): RETIRED,
     ("fsync ID", "fsync restored.json.partial"): AGAIN,
     ("fsync sessrotate", "create trash"): RETIRED,
     ("fsync trash", "create ID"): RETIRED,
     ("fsync ID", "rename ID to TIME"): RETIRED,
-    ("fsync p", "fsync ID"): RETIRED,
+    ("fsync archives", "fsync ID"): RETIRED,
     ("fsync TIME", "unlink intent.json"): HARMLESS,
 }
 """The fsyncs that may be left out, each by itself, by what was changed before it."""

@@ -109,9 +109,7 @@ class Life:
 
     @property
     def archive(self) -> Path:
-        """The session's archive, in whichever project it is now."""
-        found = [*self.config.glob(f"sessrotate/*/{ID}")]
-        return found[0] if found else self.config / "sessrotate" / self.project / ID
+        return self.config / "sessrotate" / "archives" / ID
 
     def _files(self) -> Iterator[Path]:
         yield from (path for path in self.config.rglob("*") if path.is_file())
@@ -354,15 +352,16 @@ class Life:
             self._do("back")
             assert self._called("stitch", self._named()).code == 0, ended
             return
-        told = self._called("aside", self._named(), "--yes")
+        named = str(self.archive) if self.archive.is_dir() else self._named()
+        told = self._called("aside", named, "--yes")
         self.no_line_is_lost()
-        if self.live.exists() and self._called("stitch", str(self.live)).code != 0:
-            assert "--unsafe-adopt" in ended.err + told.out, (ended, told)
+        if self.live.exists() and (alone := self._called("stitch", str(self.live))).code != 0:
+            assert "--unsafe-adopt" in ended.err + told.out + alone.err, (ended, told)
             self._do("rotate")
             self._called(*_DEEDS["rotate"], "--unsafe-adopt", str(self.live))
             assert self._called("stitch", str(self.live)).code == 0, (ended, told)
         self.no_line_is_lost()
-        for folder in self.config.glob(f"sessrotate/aside/*/{ID}*"):
+        for folder in self.config.glob(f"sessrotate/aside/{ID}*"):
             assert self._called("stitch", "--allow-gaps", str(folder)).code in {0, 1}, ended
 
 

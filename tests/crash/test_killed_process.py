@@ -70,14 +70,18 @@ def traced(of: Scene, found: Session, options: list[str], log: str = "/dev/null"
 
 @cache
 def counted(name: str) -> Counter[str]:
-    """Return how often a whole run makes each call."""
+    """Return how often the first thread of a whole run makes each call.
+
+    strace counts the calls of each thread for itself (`when=`), and others seal beside it.
+    """
     of = scene(name)
     with of.begun() as found:
         log = found.root / "log"
         calls = ",".join((*ALWAYS, *SAMPLED))
         assert traced(of, found, ["-e", f"trace={calls}"], str(log)) == 0
         assert found.stitched() == of.history
-        return Counter(re.findall(r"^\d+ +(\w+)\(", log.read_text(), re.MULTILINE))
+        told = log.read_text()
+        return Counter(re.findall(rf"^{told.split()[0]} +(\w+)\(", told, re.MULTILINE))
 
 
 def tried(count: int, call: str) -> range:

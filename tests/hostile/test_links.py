@@ -163,21 +163,18 @@ def test_nothing_behind_a_link_in_the_place_of_an_archive_is_opened(
 
 
 WHERE: Final = ("locks", "restored", "aside", "hook", "trash")
-"""What is beside the archives, and has a folder for each project or session."""
+"""What is beside the archives."""
 
 
-@pytest.mark.parametrize("level", ["itself", "below"])
-@pytest.mark.parametrize("folder", WHERE)
+@pytest.mark.parametrize("folder", [*WHERE, f"trash/{ID}"])
 def test_a_link_in_the_place_of_a_folder_of_ours_is_refused_and_nothing_is_made_behind_it(
-    home: Home, tmp_path: Path, folder: str, level: str
+    home: Home, tmp_path: Path, folder: str
 ) -> None:
     write(home.live, DATA)
     assert piped("split", "--in-place", ID, env=home.env).code == 0
     outside = tmp_path / "outside"
     outside.mkdir()
     link = home.config / "sessrotate" / folder
-    if level == "below":
-        link = link / (ID if folder == "trash" else homes.PROJECT)
     if link.is_dir():
         shutil.rmtree(link)
     link.parent.mkdir(parents=True, exist_ok=True)

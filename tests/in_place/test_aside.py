@@ -82,7 +82,7 @@ STATES: Final = (edited, no_manifest, no_intent, strange_pack, links, a_file, a_
 
 
 def aside(home: Home) -> Path:
-    (folder,) = (home.config / "sessrotate" / "aside" / homes.PROJECT).iterdir()
+    (folder,) = (home.config / "sessrotate" / "aside").iterdir()
     return folder
 
 

@@ -85,11 +85,6 @@ def test_it_is_no_archive_no_leftover_and_no_stranger(home: Home) -> None:
     assert (ended.code, ended.document()["problems"]) == (0, [])
     (listed,) = called("list", "--json").document()
     assert listed["archived_disk_bytes"] == homes.on_disk(home.archive)
-    moved = home.config.with_name("moved")
-    moved.mkdir()
-    (home.config / "sessrotate").rename(moved / "sessrotate")
-    ended = called("relocate", moved, home.config, "--dry-run", "--json")
-    assert [each["session"] for each in ended.document()["archives"]] == [ID]
 
 
 def test_a_full_disk_keeps_it_from_being_written_and_nothing_else(

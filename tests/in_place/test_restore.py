@@ -11,7 +11,7 @@ import pytest
 from sessrotate import fs
 from sessrotate.archive import place, state
 from sessrotate.errors import DamagedError, InUseError, RefusedError, SessrotateError
-from sessrotate.in_place import recover, seal
+from sessrotate.in_place import aside, recover, seal
 from sessrotate.reading import stitch
 from sessrotate.system import in_use
 from support import homes
@@ -108,7 +108,7 @@ def test_a_live_file_that_is_not_whole_any_more_keeps_the_archive(rotated: homes
         rotated.stitched()
     with pytest.raises(SessrotateError, match="its archive is kept in"):
         rotated.restore()
-    aside = rotated.config / "sessrotate" / "aside" / homes.PROJECT
+    aside = rotated.config / "sessrotate" / "aside"
     assert len(list(aside.iterdir())) == 1
     assert (next(aside.iterdir()) / "manifest.json").exists()
 
@@ -150,9 +150,11 @@ def test_what_stands_where_a_segment_is_to_go_is_put_aside_and_never_sealed(
     home.archive.mkdir(parents=True)
     stranger = home.segment(2)
     stranger.write_bytes(b"some notes\n")
-    with pytest.raises(RefusedError, match="--unsafe-adopt"):
-        home.rotate()
-    home.rotate(adopt=True)
+    for adopt in (False, True):
+        with pytest.raises(RefusedError, match=f"sessrotate aside {home.archive}"):
+            home.rotate(adopt=adopt)
+    aside.execute(aside.plan(home.where), 1)
+    home.rotate()
     assert home.stitched() == DATA
     assert home.problems() == []
     kept = list((home.config / "sessrotate" / "aside").rglob(stranger.name))

@@ -95,27 +95,6 @@ def test_every_restoration_has_a_folder_of_its_own_in_the_order_of_time(home: Ho
     assert times == sorted(times)
 
 
-def test_two_projects_with_the_same_id_are_never_mixed_up(home: Home) -> None:
-    other = home.config / "projects" / "-another" / f"{ID}.jsonl"
-    data = session(4, rows=9)
-    write(other, data)
-    there = place.of_live(other)
-    operations.rotate_session(there, 1, silent)
-    short = other.read_bytes()
-    operations.restore_session(there, 1, silent)
-    home.restore()
-    assert len(trashes(home)) == 2
-    assert {entry.project for entry in restored.every()} == {homes.PROJECT, "-another"}
-    assert [entry.project for entry in restored.of(there)] == ["-another"]
-    assert [entry.project for entry in restored.of(home.where)] == [homes.PROJECT]
-    other.write_bytes(short)
-    assert retire.bring_back(home.where, 1) is None
-    assert retire.bring_back(there, 1) is not None
-    assert [entry.project for entry in restored.every()] == [homes.PROJECT]
-    operations.restore_session(there, 1, silent)
-    assert other.read_bytes() == data
-
-
 def test_the_room_is_named_before_anything_is_written(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -400,25 +379,6 @@ def test_it_stays_whole_where_its_project_was_renamed(home: Home) -> None:
     assert called("split", "--in-place", ID).code == 0
     assert live.stat().st_size < len(DATA)
     assert not any(restored.marked())
-
-
-def test_what_a_restoration_left_goes_along_to_another_configuration(
-    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    home.restore()
-    left = contents(trashes(home)[0])
-    new = tmp_path / "elsewhere"
-    new.mkdir()
-    (home.config / "projects").rename(new / "projects")
-    (home.config / "projects").mkdir()
-    assert called("relocate", home.config, new, "--yes").code == 0
-    assert trashes(home) == []
-    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(new))
-    (kept,) = restored.every()
-    assert contents(kept.folder) == left
-    (listed,) = listing.sessions()
-    assert listed.is_restored
-    assert called("doctor").code == 0
 
 
 def test_an_archive_that_is_back_lets_it_be_rotated_by_itself_again(overwritten: Home) -> None:

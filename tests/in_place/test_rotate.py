@@ -122,7 +122,10 @@ def test_a_live_file_that_is_gone_is_refused_with_the_way_to_bring_it_back(home:
 
 
 def test_what_no_manifest_lists_is_never_written_over(home: Home) -> None:
-    stranger = write(home.segment(1), b"mine")
+    home.rotate()
+    number = len(home.segments())
+    home.append(boundary(80) + row(81) + boundary(82) + row(83))
+    stranger = write(home.segment(number), b"mine")
     refused(home, stranger.name, "which no manifest.json lists", "--unsafe-adopt")
     assert stranger.read_bytes() == b"mine"
 

@@ -11,7 +11,7 @@ import pytest
 
 from sessrotate.errors import DamagedError, InUseError
 from sessrotate.in_place.outcome import Outcome, failure
-from sessrotate.job import journal, last_run
+from sessrotate.job import journal
 from sessrotate.system import user_folders
 from support import command_line, homes
 from support.command_line import ID, called, modes, names_in, piped
@@ -66,7 +66,7 @@ def test_each_session_is_written_down_before_the_next_is_begun(home: Home) -> No
     live = home.live.stat()
     then = {"segments": 3, "pruned": 0, "is_away": False}
     then |= {"inode": live.st_ino, "size": live.st_size, "archive": home.archive.stat().st_ino}
-    told = {"project": homes.PROJECT, "session": ID, "action": "rotate", "segments": [0, 1]}
+    told = {"session": ID, "action": "rotate", "segments": [0, 1]}
     assert lines[1] == told | {"then": then}
 
 
@@ -158,14 +158,14 @@ def test_a_journal_that_cannot_be_written_stops_no_run_and_is_said(home: Home) -
 
 
 HOSTILE: Final[tuple[object, ...]] = (
-    None, [], "x", 7, {}, {"project": "../..", "session": "x"},
-    {"project": "p", "session": "/etc/passwd", "action": "rotate"},
-    {"project": "p", "session": ID, "action": "destroy", "segments": []},
-    {"project": "p", "session": ID, "action": "prune", "segments": [-1]},
-    {"project": "p", "session": ID, "action": "prune", "segments": [True]},
-    {"project": "p", "session": ID, "action": "prune", "segments": "0"},
-    {"project": "p" * 300, "session": ID, "action": "prune", "segments": [0]},
-    {"project": 1, "session": ID, "action": "prune", "segments": [0]},
+    None, [], "x", 7, {}, {"session": "x"},
+    {"session": "/etc/passwd", "action": "rotate"},
+    {"session": ID, "action": "destroy", "segments": []},
+    {"session": ID, "action": "prune", "segments": [-1]},
+    {"session": ID, "action": "prune", "segments": [True]},
+    {"session": ID, "action": "prune", "segments": "0"},
+    {"session": "s" * 300, "action": "prune", "segments": [0]},
+    {"session": 1, "action": "prune", "segments": [0]},
 )  # fmt: skip
 
 
@@ -183,7 +183,7 @@ def test_a_line_that_is_not_ours_is_passed_over(line: object) -> None:
     forged(line)
     with pytest.raises(DamagedError, match="name the sessions"):
         journal.last()
-    forged(line, {"project": "p", "session": ID, "action": "heal", "segments": []})
+    forged(line, {"session": ID, "action": "heal", "segments": []})
     run = journal.last()
     assert run is not None
     assert [entry.action for entry in run.entries] == ["heal"]
@@ -194,7 +194,7 @@ def test_a_line_that_is_not_ours_is_passed_over(line: object) -> None:
 def test_an_earlier_run_is_never_taken_for_one_that_cannot_be_read(head: object) -> None:
     assert called(*PRUNE).code == 0
     assert len(written()) == 1
-    forged({"project": "p", "session": ID, "action": "rotate", "segments": []}, head=head)
+    forged({"session": ID, "action": "rotate", "segments": []}, head=head)
     ended = called("restore", "--last-run", "--yes")
     command_line.assert_one_sentence(ended, 74)
 
@@ -223,18 +223,6 @@ def test_a_full_disk_costs_the_line_and_not_the_run(home: Home) -> None:
     )  # fmt: skip
     assert ended.code == 74  # the session itself has no room either, and is as it was
     assert written() == []
-
-
-@pytest.mark.parametrize("project", ["-a", "-z"])
-def test_of_two_projects_with_one_id_the_right_one_is_meant(home: Home, project: str) -> None:
-    other = home.config / "projects" / project / f"{ID}.jsonl"
-    command_line.write(other, DATA)
-    assert called("rotate", "--all", "--yes", "--min-size", "1").code == 0
-    run = journal.last()
-    assert run is not None
-    (undo,) = last_run.plan(run)
-    assert undo.where is not None
-    assert undo.where.live == other
 
 
 def test_one_that_was_named_is_not_written_down(home: Home) -> None:

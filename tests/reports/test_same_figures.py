@@ -121,15 +121,15 @@ def test_archived_is_as_much_history_wherever_it_is_said() -> None:
 
 def test_what_archives_take_of_the_disk_is_what_du_says(home: Home) -> None:
     ours = home.config / "sessrotate"
-    right = homes.on_disk(ours / homes.PROJECT) + homes.on_disk(ours / "trash")
-    right -= sum(path.lstat().st_blocks * 512 for path in (ours / homes.PROJECT, ours / "trash"))
+    right = homes.on_disk(ours / "archives") + homes.on_disk(ours / "trash")
+    right -= sum(path.lstat().st_blocks * 512 for path in (ours / "archives", ours / "trash"))
     # The folder in the trash that has the session's name is none of its archives.
     names = sum(path.lstat().st_blocks * 512 for path in (ours / "trash").iterdir())
     assert summed("archived_disk_bytes") == right - names
     assert settings()["archived"].endswith(
         f" bytes of history, {right - names:,} on disk with what is in the trash"
     )
-    pruned = home.config / "sessrotate" / homes.PROJECT / GONE / "trash"
+    pruned = home.config / "sessrotate" / "archives" / GONE / "trash"
     trash = homes.on_disk(pruned) + homes.on_disk(ours / "trash" / RESTORED)
     trash -= (ours / "trash" / RESTORED).lstat().st_blocks * 512
     assert reported()["trash_bytes"] == trash

@@ -903,18 +903,18 @@ def test_no_name_in_a_forged_note_leads_anywhere(home: Home, fields: dict[str, o
         b"",
         b"{}",
         b"[" * 100_000,
-        b'{"format":2,"session":"%s","standing":"archived","at":"","compressed":[],"folders":[]}',
-        b'{"format":1,"session":"x","standing":"archived","at":"","compressed":[],"folders":[]}',
-        b'{"format":1,"session":"%s","standing":"away","at":"","compressed":[],"folders":[]}',
-        b'{"format":1,"session":"%s","standing":["archived"],"at":"","compressed":[],"folders":[]}',
+        b'{"format":2,"session":"%s","standing":"archived","at":"","project":"%s","compressed":[],"folders":[]}',
+        b'{"format":1,"session":"x","standing":"archived","at":"","project":"%s","compressed":[],"folders":[]}',
+        b'{"format":1,"session":"%s","standing":"away","at":"","project":"%s","compressed":[],"folders":[]}',
+        b'{"format":1,"session":"%s","standing":["archived"],"at":"","project":"%s","compressed":[],"folders":[]}',
         b'{"format":1,"session":"%s","standing":"archived","at":1,"compressed":[],"folders":[]}',
-        b'{"format":1,"session":"%s","standing":"archived","at":"","compressed":[["a",1]],"folders":[]}',
-        b'{"format":1,"session":"%s","standing":"archived","at":"","compressed":[["a",-1,null]],"folders":[]}',
-        b'{"format":1,"session":"%s","standing":"archived","at":"","compressed":[[1,1,null]],"folders":[]}',
-        b'{"format":1,"session":"%s","standing":"archived","at":"","compressed":[["a",1,"d"]],"folders":[]}',
-        b'{"format":1,"session":"%s","standing":"archived","at":"","compressed":[],"folders":[["a",1e99]]}',
-        b'{"format":1,"session":"%s","standing":"archived","at":"","compressed":[],"folders":[[1,1]]}',
-        b'{"format":1,"session":"%s","standing":"archived","at":"","compressed":5,"folders":[]}',
+        b'{"format":1,"session":"%s","standing":"archived","at":"","project":"%s","compressed":[["a",1]],"folders":[]}',
+        b'{"format":1,"session":"%s","standing":"archived","at":"","project":"%s","compressed":[["a",-1,null]],"folders":[]}',
+        b'{"format":1,"session":"%s","standing":"archived","at":"","project":"%s","compressed":[[1,1,null]],"folders":[]}',
+        b'{"format":1,"session":"%s","standing":"archived","at":"","project":"%s","compressed":[["a",1,"d"]],"folders":[]}',
+        b'{"format":1,"session":"%s","standing":"archived","at":"","project":"%s","compressed":[],"folders":[["a",1e99]]}',
+        b'{"format":1,"session":"%s","standing":"archived","at":"","project":"%s","compressed":[],"folders":[[1,1]]}',
+        b'{"format":1,"session":"%s","standing":"archived","at":"","project":"%s","compressed":5,"folders":[]}',
     ],
 )
 def test_a_note_that_cannot_be_read_is_damage_and_nothing_is_changed(
@@ -931,8 +931,8 @@ def test_a_folder_that_is_a_link_is_not_followed(home: Home) -> None:
     command_line.write(elsewhere / "agent-mine.jsonl", LONG)
     command_line.write(
         home.archive / "archived.json",
-        b'{"format":1,"session":"%s","standing":"archived","at":"","compressed":[],"folders":[]}'
-        % ID.encode(),
+        b'{"format":1,"session":"%s","standing":"archived","at":"","project":"%s","compressed":[],"folders":[]}'
+        % (ID.encode(), homes.PROJECT.encode()),
     )
     (home.archive / "archived").symlink_to(elsewhere)
     unchanged(home, DamagedError, "is not a folder", away=True)

@@ -72,7 +72,7 @@ class Home:
 
     @property
     def archive(self) -> Path:
-        return self.config / "sessrotate" / PROJECT / ID
+        return self.config / "sessrotate" / "archives" / ID
 
     @property
     def pack(self) -> Path:

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
+from sessrotate import names
 from sessrotate.errors import DamagedError
 from sessrotate.segments.header import is_count
 from sessrotate.system.digest import is_digest
@@ -43,13 +44,15 @@ class CompressedFile(Struct, frozen=True):
 class Note(Struct, frozen=True):
     """Where a session stands, and since when (ISO 8601, UTC).
 
-    `folders` are the paths of folders with compressed files, and when each was last changed
-    before that, in nanoseconds since 1970.
+    `project` is what the folder that it comes back to is called among projects. `folders` are the
+    paths of folders with compressed files, and when each was last changed before that, in
+    nanoseconds since 1970.
     """
 
     session: str
     standing: Standing
     at: str
+    project: str
     compressed: tuple[CompressedFile, ...] = ()
     folders: tuple[tuple[str, int], ...] = ()
 
@@ -61,6 +64,7 @@ def dump(note: Note) -> bytes:
         "session": note.session,
         "standing": note.standing,
         "at": note.at,
+        "project": note.project,
         "compressed": [[entry.file, entry.size, entry.digest] for entry in note.compressed],
         "folders": [list(entry) for entry in note.folders],
     }
@@ -80,6 +84,8 @@ def parse(data: bytes, session: str) -> Note:
             and found["session"] == session
             and found["standing"] in STANDINGS
             and isinstance(found["at"], str)
+            and isinstance(found["project"], str)
+            and names.is_plain(found["project"])
             and all(_is_compressed(*entry) for entry in compressed)
             and all(_is_folder(*entry) for entry in folders)
         )
@@ -88,6 +94,7 @@ def parse(data: bytes, session: str) -> Note:
                 session=session,
                 standing=found["standing"],
                 at=found["at"],
+                project=found["project"],
                 compressed=tuple(CompressedFile(*entry) for entry in compressed),
                 folders=tuple((path, time) for path, time in folders),
             )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sessrotate.archive import continued, copies, place
+from sessrotate.archive import continued, owner
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import SessrotateError
 from sessrotate.segments import live_header
@@ -28,7 +28,7 @@ def place_of(path: Path) -> Place | None:
     """
     if not continued.begins_so(path):
         return None
-    where = copies.of_copy(path) or place.of(path)
+    where = owner.read_with(path)
     if where is None or where.archive.exists() or not _is_headed(path, where.session):
         return None
     return where

@@ -58,6 +58,12 @@ def tail_header(path: Path, but: str | None = None) -> LiveHeader | None:
         return None
 
 
+def is_tail_of(path: Path, session: str) -> bool:
+    """Tell whether a file is the live tail of a session, whatever its archive has."""
+    header = tail_header(path)
+    return header is not None and header.root == session
+
+
 def may_be(path: Path) -> bool:
     """Tell whether a file may belong to an archive that is not beside it: cheap, and often wrong.
 
@@ -147,12 +153,12 @@ def fits(live: Path, archive: Path) -> bool:
     That is the file that was to be replaced, or the whole history, whose archive has yet to go. An
     archive that is reached by a link fits nothing, and nothing behind that is opened.
     """
-    if archive.is_symlink() or archive.parent.is_symlink():
+    if archive.is_symlink() or archive.parent.is_symlink():  # as `place.is_behind_link`
         return False
     header = tail_header(live)
     if header is None:
         return _is_pack(live, archive) or _was_restored(live, archive)
-    if header.root != archive.name:
+    if names.key(header.root) != archive.name:
         return False
     told = [*_manifests(archive)]
     return any(ends_at(each, header) for each in told) if told else _leads_up_to(header, archive)
@@ -178,7 +184,7 @@ def _was_restored(live: Path, archive: Path) -> bool:
 
 def _leads_up_to(header: LiveHeader, archive: Path) -> bool:
     """Tell whether the headers of an archive's segments do, where its manifest was lost."""
-    first = names.segment_file(archive.name, "numbered", 0)
+    first = names.segment_file(header.root, "numbered", 0)
     with suppress(SessrotateError, OSError):
         listing = frozenset(path.name for path in archive.iterdir())
         return not header_chain.from_headers(archive, listing, first, header).problems

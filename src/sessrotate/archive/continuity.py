@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 Kind = Literal[
     "no archive",
+    "earlier form",
     "put aside",
     "no manifest",
     "gaps",
@@ -66,6 +67,11 @@ MISFITS: Final[dict[Kind, Misfit]] = {
         "{name} is only the live tail of {id}, {size} bytes: the {start} bytes of history before "
         "it were in {archive}, which is gone.",
         "Put that folder back, from the trash, a backup, or where the session was rotated.",
+    ),
+    "earlier form": Misfit(
+        "{name} is only the live tail of {id}, {size} bytes: the archive with the {start} bytes of "
+        "history before it, {earlier}, has the form of an earlier sessrotate.",
+        "The version that made it can `restore` the session.",
     ),
     "put aside": Misfit(
         "{name} is only the live tail of {id}, {size} bytes: the archive with the {start} bytes of "
@@ -138,7 +144,7 @@ def problem(
     is under way.
     """
     if found.live is None:
-        return None
+        return _headless_archive(found)
     begun, name = found.intent, printable(str(found.place.live))
     if found.is_archived and archived_file.is_doubled(found.place):
         return str(archived_file.doubled(found.place))
@@ -162,11 +168,26 @@ def problem(
         archive=printable(str(found.place.archive)),
         folder=_quoted(found.place.archive),
         aside=_quoted(*_aside(found.place)[-1:]),
+        earlier=_quoted(*_earlier(found.place)[-1:]),
         end=f"{listed.source_bytes if listed is not None else 0:,}",
         id=printable(found.place.session),
         lost="damaged" if names.MANIFEST in found.listing else "gone",
         reason=reason,
         missing=_named(missing(found)),
+    )
+
+
+def _headless_archive(found: FoundFiles) -> str | None:
+    """Return what to say of segments that neither a manifest nor a live file speaks of."""
+    is_told = found.manifest is not None or found.intent is not None
+    if is_told or not segments_among(found, found.listing):
+        return None
+    archive, session = printable(str(found.place.archive)), printable(found.place.session)
+    return (
+        f"{archive} has neither its {names.MANIFEST} nor a live file that goes on from it, so "
+        "nobody knows how many segments there were. Put one of the two back from a backup. "
+        f"Otherwise `sessrotate aside {archive}` puts it aside, where `sessrotate stitch "
+        f"--allow-gaps` reads what is there of {session}."
     )
 
 
@@ -218,13 +239,21 @@ def _without_manifest(found: FoundFiles) -> Kind:
         return "no manifest"
     if segments_among(found, found.listing):
         return "gaps"
+    if _earlier(found.place):
+        return "earlier form"
     return "put aside" if _aside(found.place) else "no archive"
+
+
+def _earlier(where: Place) -> list[Path]:
+    """Return the archives of a session that an earlier sessrotate made, by its projects' names."""
+    found = (folder / where.session for folder in listed_in(place.root()))
+    return [each for each in found if each.parent.name not in place.FOLDERS and each.is_dir()]
 
 
 def _aside(where: Place) -> list[Path]:
     """Return the archives of a session that were put aside, the last one last."""
-    found = [each for each in place.aside() if each.parent.name == where.project]
-    ours = [each for each in found if each.stem == where.session and each.is_dir()]
+    key = names.key(where.session)
+    ours = [each for each in place.aside() if each.stem == key and each.is_dir()]
     return sorted(ours, key=lambda each: (len(each.name), each.name))
 
 

@@ -38,6 +38,9 @@ _MAX_LINE: Final = 4096
 
 MAX_BYTES: Final = manifest.MAX_BYTES + _MAX_LINE
 
+MAX_HEAD: Final = _MAX_LINE + manifest.MAX_LINE
+"""Bytes at the beginning that name the project, of an intent or a manifest."""
+
 
 class Mark(Struct, frozen=True):
     """A run of bytes, told by its length and digest."""
@@ -211,6 +214,11 @@ def parse(data: bytes) -> Intent:
     if _line(intent) != first or not _is_sound(intent):
         raise _damaged()
     return intent
+
+
+def project_of(data: bytes) -> str:
+    """Return which project an intent that begins so names; raise DamagedError if it names none."""
+    return manifest.project_of(data.partition(b"\n")[2])
 
 
 def _is_sound(intent: Intent) -> bool:

@@ -50,17 +50,17 @@ def is_link(path: Path) -> bool:
 
     Elsewhere, a person who names a link means what it leads to.
     """
-    return path.is_symlink() and place.by_name(path) is not None
+    return path.is_symlink() and place.of(path) is not None
 
 
 def named(path: Path) -> Path:
     """Return the file that a person means by a path: of a link outside, where it leads."""
-    return path.resolve() if path.is_symlink() and place.by_name(path) is None else path
+    return path.resolve() if path.is_symlink() and place.of(path) is None else path
 
 
 def links() -> Iterator[Path]:
-    """Yield the links among the folders beside the archives, in those, and in the trash."""
-    for name in sorted(place.OURS):
+    """Yield the links among the folders that are ours, in those, and in the trash."""
+    for name in sorted(place.FOLDERS):
         folder = place.root() / name
         yield from (each for each in (folder, *_folders(folder)) if each.is_symlink())
     trashed = map(_folders, _folders(place.root() / place.TRASH))

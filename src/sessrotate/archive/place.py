@@ -1,8 +1,12 @@
 """Where a session's files are: the live file where its client looks, the archive out of its sight.
 
-Rule: archives are in `sessrotate`, beside the folder of projects once every link to that is
-followed: there they are on the same file system, so that a hard link and a rename work. They are
-never inside it, where clients list, delete and resume what they find.
+Rule: archives are in `sessrotate/archives`, beside the folder of projects once every link to that
+is followed: there they are on the same file system, so that a hard link and a rename work. They
+are never inside it, where clients list, delete and resume what they find. An archive is called as
+its session is, whatever project that is in: a project that is renamed or moved needs nothing.
+
+A session's live file is that in the project which its archive names; or, once it is not there any
+more, the one that goes on from the archive. Another file of its id is a stranger (`owner`).
 
 Any folder may be a link that the user made: the client's, that of projects, a project's, and
 `sessrotate` if it leads to a folder of the same user. What is below `sessrotate` is ours and never
@@ -13,16 +17,18 @@ names it, which need not be the one that holds the projects.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from sessrotate import names
-from sessrotate.archive import continued
+from sessrotate.archive import archived_note, continued, intent
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import listed, names_in
-from sessrotate.errors import RefusedError, printable, storage
+from sessrotate.errors import RefusedError, SessrotateError, printable, storage
+from sessrotate.segments import load, manifest
+from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -30,6 +36,9 @@ if TYPE_CHECKING:
 
 FOLDER: Final = "sessrotate"
 """Beside `projects`; no client of 2.0.28 to 2.1.330 lists, loads, deletes or purges it."""
+
+ARCHIVES: Final = "archives"
+"""In it, a folder for each session of which something is not live any more."""
 
 LOCKS: Final = "locks"
 
@@ -48,8 +57,8 @@ RESTORED: Final = "restored"
 README: Final = "README"
 """Says to whoever looks for space what the folder is; nothing reads it."""
 
-OURS: Final = {LOCKS, ASIDE, HOOK, TRASH, RESTORED, README}
-"""What is beside the folders of archives, and no project's."""
+FOLDERS: Final = (ARCHIVES, LOCKS, HOOK, TRASH, RESTORED, ASIDE)
+"""The folders in it."""
 
 _WITHIN: Final = {names.ARCHIVED, names.TRASH, names.WAITING}
 """Folders in an archive, which may be left there with a hidden file in them."""
@@ -61,7 +70,8 @@ _NO_NAMES: Final = {"", ".", ".."}
 class Place(Struct, frozen=True):
     """A session's live file and what belongs to it.
 
-    `config` is the folder that holds those of projects and of archives, links followed.
+    `config` is the folder that holds those of projects and of archives, links followed; `project`
+    is what the folder of the live file is called among projects, empty where nobody knows.
     """
 
     config: Path
@@ -72,7 +82,10 @@ class Place(Struct, frozen=True):
     @property
     def archive(self) -> Path:
         """The folder of what is not live any more."""
-        return self.config.joinpath(FOLDER, self.project, self.session)
+        return self._ours(ARCHIVES)
+
+    def _ours(self, folder: str, end: str = "") -> Path:
+        return self.config.joinpath(FOLDER, folder, names.key(self.session) + end)
 
     @property
     def registries(self) -> tuple[Path, ...]:
@@ -82,22 +95,22 @@ class Place(Struct, frozen=True):
     @property
     def lock(self) -> Path:
         """The file that whoever changes this session holds."""
-        return self.config.joinpath(FOLDER, LOCKS, self.project, f"{self.session}.lock")
+        return self._ours(LOCKS, ".lock")
 
     @property
     def note(self) -> Path:
         """The file that says how a rotation by the client's hook failed."""
-        return self.config.joinpath(FOLDER, HOOK, self.project, f"{self.session}.json")
+        return self._ours(HOOK, ".json")
 
     @property
     def trash(self) -> Path:
-        """Where archives go when a session of this id is restored, of whatever project."""
-        return self.config.joinpath(FOLDER, TRASH, self.session)
+        """Where archives go when the session is restored."""
+        return self._ours(TRASH)
 
     @property
     def restored(self) -> Path:
         """The file that says that the owner restored this session."""
-        return self.config.joinpath(FOLDER, RESTORED, self.project, self.session)
+        return self._ours(RESTORED)
 
     @property
     def ours(self) -> tuple[Path, ...]:
@@ -105,11 +118,7 @@ class Place(Struct, frozen=True):
 
         None of them is ever a link: `own`.
         """
-        found = [self.archive.parent, self.trash.parent, self.trash]
-        for name in (LOCKS, HOOK, RESTORED, ASIDE):
-            folder = self.config.joinpath(FOLDER, name)
-            found += [folder, folder / self.project]
-        return tuple(found)
+        return (*(self.config.joinpath(FOLDER, name) for name in FOLDERS), self.trash)
 
     @property
     def owned(self) -> tuple[Path, ...]:
@@ -140,14 +149,8 @@ class Place(Struct, frozen=True):
 def of(path: Path) -> Place | None:
     """Return the place of a live file, or of an archive or file in one; None outside of both.
 
-    Its archive may be that of another project, which was renamed: see `located`.
+    Whether a live file is its session's own, `owner` tells.
     """
-    where = by_name(path)
-    return None if where is None else located(where)
-
-
-def by_name(path: Path) -> Place | None:
-    """Return the place that a path names, wherever its archive is; None outside of both."""
     with storage("look at the folder of projects"):
         projects = claude.projects_folder().resolve()
         folder = path.parent.resolve()
@@ -155,16 +158,17 @@ def by_name(path: Path) -> Place | None:
             project = project_of(projects, folder)
             if project is not None:
                 return named(projects, project, names.session_of(path.name))
-        archive, archives = folder, (projects.parent / FOLDER).resolve()
+        archive, root = folder, (projects.parent / FOLDER).resolve()
         # Its own name may be a link, and is then refused by `own.check_own`.
-        if path.is_dir() or folder.parent == archives:
+        if path.is_dir() or folder.parent == root:
             archive = folder / path.name if path.name not in _NO_NAMES else path.resolve()
-        for each in (path.absolute(), path.absolute().parent):  # and so may its project's
-            if each.parent.is_symlink() and each.parent.parent.resolve() == archives:
-                archive = archives / each.parent.name / each.name
-        if archive.parent.parent != archives:
+        for each in (path.absolute(), path.absolute().parent):  # and so may the folder of all
+            if each.parent.is_symlink() and each.parent.parent.resolve() == root:
+                archive = root / each.parent.name / each.name
+        if archive.parent != root / ARCHIVES:
             return None
-    return named(projects, archive.parent.name, archive.name)
+        session = names.session_of_key(archive.name)
+    return None if session is None else of_session(session)
 
 
 def project_of(projects: Path, folder: Path) -> str | None:
@@ -188,8 +192,6 @@ def named(projects: Path, project: str, session: str) -> Place | None:
 
 def all_named(projects: Path, project: str, sessions: Iterable[str]) -> Iterator[Place]:
     """Yield the places of a project's sessions by their names, but for what none can be called."""
-    if project in OURS:
-        return
     config, folder = projects.parent, projects / project
     if folder.is_symlink():
         folder = folder.resolve()
@@ -199,66 +201,85 @@ def all_named(projects: Path, project: str, sessions: Iterable[str]) -> Iterator
             yield Place(config, project, session, live)
 
 
-# ── a project that was moved ─────────────────────────────────────────────────────────────────
+# ── whose an archive is ──────────────────────────────────────────────────────────────────────
 
 
-def located(where: Place, *, surely: bool = False) -> Place:
-    """Return the place of a session by both its live file and the archive that this continues.
+def of_session(session: str, projects: Iterable[Path] | None = None) -> Place:
+    """Return the place of a session by its id, wherever its live file is.
 
-    Where a project's folder was renamed, or a session moved to another project, its archive is
-    still in the old one: the live file has no archive of its own, or the archive no live file, and
-    exactly one fits (`continued`). Else it is `where` itself. Nothing in a whole session tells of
-    an archive that has yet to go behind a restoration: `surely` looks for that in every project.
+    That is in the project which its archive names; or, if it is not there any more, the one file of
+    that id that goes on from the archive (`continued.fits`). Its `project` is empty if nobody knows
+    it. `projects` are all folders of projects, if somebody has listed them.
     """
-    if holds_something(where.archive):
-        is_here = os.path.lexists(where.live)
-        if is_here or os.path.lexists(where.archive / names.ARCHIVED_NOTE):
-            return where
-        lives = (live for live in live_files(where) if continued.fits(live, where.archive))
-        found = [replace(where, live=live) for live in lives]
-    elif surely or continued.may_be(where.live):
-        found = [
-            replace(where, project=archive.parent.name)
-            for archive in archives_of(where.config, where.session)
-            if continued.fits(where.live, archive)
-        ]
-    else:
+    root = claude.projects_folder().resolve()
+    folders = listed(root) if projects is None else [*projects]
+    config = root.parent
+    archive = Place(config, "", session, root).archive
+    project = project_named(archive)
+    where = Place(config, project, session, root / project / f"{session}{names.SUFFIX}")
+    if any(folder.name == project for folder in folders):
+        where = next(all_named(root, project, (session,)))
+    if project and (os.path.lexists(where.live) or is_put_away(archive)):
         return where
-    return found[0] if len(found) == 1 else where
+    found = [*live_files(session, folders)]
+    fitting = [each for each in found if continued.fits(each.live, archive)]
+    if not fitting and not project and not is_put_away(archive):
+        # Nothing says whose the archive is: that of a live tail, or there is none to speak of.
+        fitting = [each for each in found if continued.is_tail_of(each.live, session)]
+        there = [] if is_behind_link(archive) else names_in(archive)
+        is_any = any(name.endswith(names.SUFFIXES) for name in there)
+        fitting = fitting or ([] if is_any else found)
+    return fitting[0] if len(fitting) == 1 else where
 
 
-def home(where: Place) -> Place:
-    """Return the place whose archive belongs to the project that the live file is in."""
-    project = project_of(claude.projects_folder().resolve(), where.live.parent)
-    return where if project is None else replace(where, project=project)
+def project_named(archive: Path) -> str:
+    """Return the project that an archive names as that of its live file; empty if none.
+
+    What was written last counts: what is under way, where a session was put away, the manifest.
+    One that is reached by a link names none, and nothing behind that is opened.
+    """
+    if is_behind_link(archive):
+        return ""
+    with suppress(SessrotateError, OSError):
+        return intent.project_of(_head(archive, names.INTENT))
+    with suppress(SessrotateError, OSError):
+        data = load.read_small(archive, names.ARCHIVED_NOTE, archived_note.MAX_BYTES)
+        return archived_note.parse(data, names.session_of_key(archive.name) or "").project
+    with suppress(SessrotateError, OSError):
+        return manifest.project_of(_head(archive, names.MANIFEST))
+    return ""
 
 
-def live_file(projects: Path, project: str, session: str) -> Path:
-    """Return where the live file of a project's session is looked for."""
-    return next(all_named(projects, project, (session,))).live
+def _head(archive: Path, file: str) -> bytes:
+    with Source.inside(archive, file) as source:
+        return source.read_at(0, min(source.size(), intent.MAX_HEAD))
 
 
-def live_files(where: Place) -> Iterator[Path]:
+def is_behind_link(archive: Path) -> bool:
+    """Tell whether an archive is reached by a link: nothing there is opened (`own`)."""
+    return archive.is_symlink() or archive.parent.is_symlink()
+
+
+def is_put_away(archive: Path) -> bool:
+    """Tell whether a session was archived whole, or is on its way there or back."""
+    return os.path.lexists(archive / names.ARCHIVED_NOTE)
+
+
+def live_files(session: str, projects: Iterable[Path] | None = None) -> Iterator[Place]:
     """Yield the files of all projects that are called like a session's live file."""
-    projects = claude.projects_folder().resolve()
-    for project in claude.distinct(listed(projects)):
-        live = live_file(projects, project.name, where.session)
-        if live.is_file() and not live.is_symlink():
-            yield live
-
-
-def archives_of(config: Path, session: str) -> Iterator[Path]:
-    """Yield the archives of all projects that are called like a session."""
-    for project in listed(config / FOLDER):
-        archive = project / session
-        is_link = project.is_symlink() or archive.is_symlink()
-        if project.name not in OURS and not is_link and archive.is_dir():
-            yield archive
+    root = claude.projects_folder().resolve()
+    for project in claude.distinct(listed(root) if projects is None else projects):
+        for where in all_named(root, project.name, (session,)):
+            if where.live.is_file() and not where.live.is_symlink():
+                yield where
 
 
 def holds_something(folder: Path) -> bool:
-    """Tell whether an archive's folder holds anything; hidden files are a file manager's."""
-    return any(
+    """Tell whether an archive's folder holds anything; hidden files are a file manager's.
+
+    A link does, whatever is behind it.
+    """
+    return is_behind_link(folder) or any(
         name not in _WITHIN or not (folder / name).is_dir() or holds_something(folder / name)
         for name in names_in(folder)
         if not names.is_hidden(name)
@@ -288,10 +309,7 @@ def of_live(path: Path) -> Place:
 
 
 def of_archived(path: Path) -> Place:
-    """Return the place of a session that may have an archive.
-
-    Raises RefusedError if the path is none of a client's folder.
-    """
+    """Return the place of a session that may have an archive; raise RefusedError if not."""
     place = of(path)
     if place is None:
         raise RefusedError(
@@ -301,13 +319,13 @@ def of_archived(path: Path) -> Place:
 
 
 def root() -> Path:
-    """Return the folder of all archives."""
+    """Return the folder of all that is ours."""
     return claude.projects_folder().resolve().parent / FOLDER
 
 
 def run_lock() -> Path:
-    """Return the file that `sessrotate run` holds: no project's name has a dot in it."""
-    return root() / LOCKS / "run.lock"
+    """Return the file that `sessrotate run` holds: that of no session ends so."""
+    return root() / LOCKS / "run"
 
 
 def clock_file() -> Path:
@@ -316,31 +334,17 @@ def clock_file() -> Path:
 
 
 def archives(prefix: str = "") -> Iterator[Place]:
-    """Yield the place of every archive whose session's id begins with `prefix`, in order.
-
-    Its live file may be another project's: see `located`.
-    """
-    projects = claude.projects_folder().resolve()
-    for project in listed(root()):
-        if project.name in OURS or not project.is_dir():
+    """Yield the place of every archive whose session's id begins with `prefix`, in order."""
+    projects = listed(claude.projects_folder().resolve())
+    for folder in listed(root() / ARCHIVES):
+        session = names.session_of_key(folder.name)
+        if session is None or not session.startswith(prefix) or is_behind_link(folder):
             continue
-        begin_so = (each for each in listed(project) if each.name.startswith(prefix))
         # An empty one may be ours, left by a crash; one with hidden files only is somebody's.
-        found = (each for each in begin_so if holds_something(each) or not names_in(each))
-        wanted = [each.name for each in found if each.is_dir()]
-        yield from map(located, all_named(projects, project.name, wanted))
-
-
-def noted() -> Iterator[Place]:
-    """Yield the place of every session with a note of the client's hook, in order."""
-    projects = claude.projects_folder().resolve()
-    for project in listed(root() / HOOK):
-        for note in listed(project):
-            place = named(projects, project.name, note.name.removesuffix(".json"))
-            if place is not None and place.note == note:
-                yield place
+        if folder.is_dir() and (holds_something(folder) or not names_in(folder)):
+            yield of_session(session, projects)
 
 
 def aside() -> list[Path]:
     """Return the archives that were put aside, in order."""
-    return [folder for project in listed(root() / ASIDE) for folder in listed(project)]
+    return listed(root() / ASIDE)

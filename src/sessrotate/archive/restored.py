@@ -1,7 +1,7 @@
 """What is left of a restoration: the archive in its trash, and the mark that its owner wants it so.
 
-Rule: only reads. An archive in the trash is no archive: nothing finds it by a session's name. It is
-told whose it is by its own note, since two projects may have a session of the same id.
+Rule: only reads. An archive in the trash is no archive: nothing finds it by a session's name. Its
+note says which project the session was in.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from sessrotate import names, units
 from sessrotate.archive import archived_file, continued, place
@@ -37,9 +36,6 @@ if TYPE_CHECKING:
 FORMAT: Final = 1
 
 _LARGEST: Final = 4096
-
-_LONGEST_NAME: Final = 255
-"""Bytes that a file's name has at most."""
 
 
 class Trashed(Struct, frozen=True):
@@ -89,33 +85,37 @@ def every(prefix: str = "") -> Iterator[Trashed]:
 
     Only of sessions whose id begins with `prefix`.
     """
-    for session in listed(place.root() / place.TRASH):
-        if session.name.startswith(prefix):
-            yield from _in(session)
-
-
-def sessions(config: Path, project: str) -> set[str]:
-    """Return the ids of a project's sessions of which a restoration left something.
-
-    `config` is the folder that holds those of projects and of archives.
-    """
-    root = config / place.FOLDER
-    trashes = (found for session in listed(root / place.TRASH) for found in _in(session))
-    ids = {found.folder.parent.name for found in trashes if found.project == project}
-    return ids | {mark.name for mark in listed(root / place.RESTORED / project)}
+    for folder in listed(place.root() / place.TRASH):
+        session = names.session_of_key(folder.name)
+        if session is not None and session.startswith(prefix):
+            yield from _in(folder)
 
 
 def places(prefix: str = "") -> Iterator[Place]:
     """Yield the place of every session with an archive in that trash, each once.
 
-    Only of sessions whose id begins with `prefix`.
+    Only of sessions whose id begins with `prefix`. One of which nothing else is left was in the
+    project of its last restoration.
     """
-    projects = claude.projects_folder().resolve()
-    told = ((found.project, found.folder.parent.name) for found in every(prefix))
-    for project, session in dict.fromkeys(told):
-        where = None if project is None else place.named(projects, project, session)
-        if where is not None:
+    for session in dict.fromkeys(map(_session, every(prefix))):
+        if (where := place_of(session)) is not None:
             yield where
+
+
+def place_of(session: str) -> Place | None:
+    """Return the place of a session with an archive in that trash, None if it has none there.
+
+    One that nothing is rotated of is in the project of its last restoration; or, if it is not there
+    any more, it is the one file of its id that holds what is in the trash.
+    """
+    where = place.of_session(session)
+    projects = [each.project for each in of(where) if each.project is not None]
+    if not projects or place.holds_something(where.archive):
+        return where if projects else None
+    named = claude.projects_folder().resolve(), projects[-1], (session,)
+    told = next(place.all_named(*named))
+    was_moved = where.project and not os.path.lexists(told.live) and gone(told) is None
+    return where if was_moved else told
 
 
 def trash_bytes() -> int:
@@ -125,11 +125,12 @@ def trash_bytes() -> int:
 
 
 def of(where: Place) -> list[Trashed]:
-    """Return the archives of one session in that trash, oldest first.
+    """Return the archives of one session in that trash, oldest first."""
+    return [found for found in _in(where.trash) if found.project is not None]
 
-    One of another project counts if its session is not there any more: the project was moved.
-    """
-    return [found for found in _in(where.trash) if _is_of(where, found.project)]
+
+def _session(found: Trashed) -> str:
+    return names.session_of_key(found.folder.parent.name) or ""
 
 
 def check_own(where: Place) -> None:
@@ -150,25 +151,15 @@ def _in(folder: Path) -> Iterator[Trashed]:
 def _read(folder: Path) -> Trashed:
     try:
         told: Any = json.loads(load.read_small(folder, names.RESTORED_NOTE, _LARGEST))
-        project, at = _name(told["project"]), told["at"]
-        is_ours = told["format"] == FORMAT and told["session"] == folder.parent.name
+        project, at = told["project"], told["at"]
+        is_ours = told["format"] == FORMAT and names.key(told["session"]) == folder.parent.name
     except (SessrotateError, ValueError, TypeError, KeyError, RecursionError):
         return Trashed(folder)
-    is_told = is_ours and isinstance(project, str) and isinstance(at, str)
-    if not is_told:
+    if not is_ours or not isinstance(at, str):
+        return Trashed(folder)
+    if not isinstance(project, str) or not names.is_plain(project):
         return Trashed(folder)
     return Trashed(folder, project, at, is_going=told.get("going") is True)
-
-
-def _name(told: Any) -> str | None:
-    """Return a project's name that a note tells, None for what can be no folder's.
-
-    Raises ValueError for what no path can hold.
-    """
-    if not isinstance(told, str) or told in {"", ".", "..", *place.OURS}:
-        return None
-    is_plain = not {"/", "\\", "\0"} & {*told} and len(os.fsencode(told)) <= _LONGEST_NAME
-    return told if is_plain else None
 
 
 # ── the way back ─────────────────────────────────────────────────────────────────────────────
@@ -192,14 +183,14 @@ def fitting(where: Place, header: LiveHeader | None) -> Trashed | None:
 def gone(where: Place) -> Trashed | None:
     """Return the archive in the trash that is all that is left of a session.
 
-    Of several it is the one with most of the history. None if there is none, or any project has a
-    live file or an archive of that name: the project may have been renamed.
+    Of several it is the one with most of the history. None if there is none, or an archive, or any
+    project has a live file that holds it or goes on from it: the project may have been renamed.
     """
     found = [each for each in of(where) if not each.is_going]
-    if not found or os.path.lexists(where.live) or any(place.live_files(where)):
+    if not found or os.path.lexists(where.live) or place.holds_something(where.archive):
         return None
-    archives = place.archives_of(where.config, where.session)
-    return None if any(map(place.holds_something, archives)) else max(found, key=_length)
+    last = max(found, key=_length)
+    return None if is_needed(where, last) or is_elsewhere(where, last) else last
 
 
 def _length(trashed: Trashed) -> tuple[int, str]:
@@ -218,20 +209,12 @@ def told_gone(where: Place, trashed: Trashed) -> str:
     )
 
 
-def _is_of(where: Place, project: str | None) -> bool:
-    """Tell whether what a project's session left is this session's, which may come from there."""
-    if project is None or project == where.project:
-        return project is not None
-    projects = claude.projects_folder().resolve()
-    return not os.path.lexists(place.live_file(projects, project, where.session))
-
-
 def is_needed(where: Place, trashed: Trashed) -> bool:
     """Tell whether a live file of any project goes on from an archive in the trash."""
-    for live in place.live_files(where):
-        if place.holds_something(place.home(replace(where, live=live)).archive):
-            continue  # it goes on from that
-        header = continued.tail_header(live)
+    if place.holds_something(where.archive):
+        return False  # it goes on from that
+    for each in place.live_files(where.session):
+        header = continued.tail_header(each.live)
         with suppress(DamagedError):
             if header is not None and continued.ends_at(manifest_of(trashed), header):
                 return True
@@ -248,18 +231,17 @@ def is_elsewhere(where: Place, trashed: Trashed) -> bool:
         wanted = manifest_of(trashed).segments
     except SessrotateError:
         return False
-    for archive in place.archives_of(where.config, where.session):
-        with suppress(SessrotateError, OSError):
-            if _is_listed(archive, wanted):
-                return True
-        with suppress(SessrotateError, OSError):
-            source = archived_file.opened(replace(where, project=archive.parent.name))
-            if source is not None:
-                with source:
-                    if holds(source, wanted):
-                        return True
-    for live in place.live_files(where):
-        with suppress(SessrotateError, OSError), Source.itself(live) as source:
+    with suppress(SessrotateError, OSError):
+        if _is_listed(where.archive, wanted):
+            return True
+    with suppress(SessrotateError, OSError):
+        source = archived_file.opened(where)
+        if source is not None:
+            with source:
+                if holds(source, wanted):
+                    return True
+    for each in place.live_files(where.session):
+        with suppress(SessrotateError, OSError), Source.itself(each.live) as source:
             if holds(source, wanted):
                 return True
     return False
@@ -315,20 +297,12 @@ def overwritten(where: Place, trashed: Trashed) -> str:
 
 def is_marked(where: Place) -> bool:
     """Tell whether the owner restored a session and has not rotated it by name since."""
-    return os.path.lexists(where.restored) or bool(marks(where))
-
-
-def marks(where: Place) -> list[Path]:
-    """Return the marks of a session: its own, and those of projects that it was moved from."""
-    found = [project / where.session for project in listed(where.restored.parent.parent)]
-    return [mark for mark in found if os.path.lexists(mark) and _is_of(where, mark.parent.name)]
+    return os.path.lexists(where.restored)
 
 
 def marked() -> Iterator[Place]:
     """Yield the place of every session that is marked so, in order."""
-    projects = claude.projects_folder().resolve()
-    for project in listed(place.root() / place.RESTORED):
-        for mark in listed(project):
-            where = place.named(projects, project.name, mark.name)
-            if where is not None and not names.is_hidden(mark.name):
-                yield where
+    for mark in listed(place.root() / place.RESTORED):
+        session = names.session_of_key(mark.name)
+        if session is not None:
+            yield place.of_session(session)

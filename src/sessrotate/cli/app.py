@@ -29,7 +29,7 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "Read": ("read", "export", "stitch", "split"),
     "Undo": ("restore",),
     "Automate": ("setup", "run"),
-    "More": ("pin", "unpin", "relocate", "aside", "config", "schedule", "hook"),
+    "More": ("pin", "unpin", "aside", "config", "schedule", "hook"),
 }
 """What each command is for. Each is a module of this package with a function `command`, or a
 `group` of commands. Of the last, the help has only the names."""

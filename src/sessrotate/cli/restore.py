@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,21 +14,20 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sessrotate import find
-from sessrotate.archive import copies, restored
+from sessrotate.archive import owner, place, restored
 from sessrotate.cli import streams
 from sessrotate.cli.in_place import progress
 from sessrotate.cli.options import DryRun, Json, ManySessions, Quiet, Wait, Yes, flag, one_of
 from sessrotate.clients.claude import cleanup
-from sessrotate.errors import printable
+from sessrotate.clients.claude import client as claude
+from sessrotate.errors import RefusedError, WrongUsageError, printable
 from sessrotate.in_place import gain, operations, outcome
 from sessrotate.job import journal, last_run
 from sessrotate.render import restore as render_restore
 from sessrotate.retention import restore
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Sequence
-    from pathlib import Path
 
     from sessrotate.archive.place import Place
     from sessrotate.in_place.outcome import Outcome
@@ -50,6 +51,14 @@ def command(
             "Leave the live file short: only what was pruned or put away comes back.",
         ),
     ] = False,
+    project: Annotated[
+        Path | None,
+        flag(
+            "--project",
+            "Where the session's project is now, if its folder was moved while the session was "
+            "put away: the folder the client runs in, or the one of the project's sessions.",
+        ),
+    ] = None,
     keep_times: Annotated[
         bool,
         flag(
@@ -74,13 +83,16 @@ def command(
     are asked. What was changed since the last run is left alone, and named.
     """
     one_of(sessions, last, "a SESSION or pass --last-run")
+    if project is not None and last:
+        raise WrongUsageError("--project needs a SESSION.")
     now = None if keep_times else time.time()
     how = _How(wait, now, dry_run, yes, as_json, quiet, keep_rotated)
     if last:
         _last_run(how)
         return
-    places = [*dict.fromkeys(map(_place, sessions or ()))]
+    places = [*dict.fromkeys(_place(session, project) for session in sessions or ())]
     wanted = restore.SHORT if keep_rotated else restore.ALL
+    wanted = replace(wanted, is_placed=project is not None)
     if len(places) == 1:
         _one(places[0], wanted, how)
     else:
@@ -99,11 +111,30 @@ class _How(Struct, frozen=True):
     is_short: bool
 
 
-def _place(session: str) -> Place:
+def _place(session: str, project: Path | None) -> Place:
     path = find.path_of(session)
     where = find.archived_of(path) if path.is_dir() else find.live_of(path)
-    copies.check_owner(where)
-    return where
+    owner.check(where)
+    if project is None:
+        return where
+    there = [where, _in_project(where, project)]
+    for each in there:
+        if os.path.lexists(each.live):
+            raise RefusedError(
+                f"{printable(str(each.live))} is there: --project is for a session that is not. "
+                "Move the file away, or restore without --project."
+            )
+    return there[-1]
+
+
+def _in_project(where: Place, folder: Path) -> Place:
+    """Return the place of a session whose live file is to come back to another project.
+
+    That is named by the folder of its sessions, or by the one that the client runs in.
+    """
+    projects, here = claude.projects_folder().resolve(), folder.absolute()
+    name = place.project_of(projects, here.parent.resolve() / here.name)
+    return next(place.all_named(projects, name or claude.project_name(here), (where.session,)))
 
 
 # ── one ──────────────────────────────────────────────────────────────────────────────────────

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from sessrotate import find, fs, model
-from sessrotate.archive import place, state
+from sessrotate.archive import owner, state
 from sessrotate.cli import in_place as rotation
 from sessrotate.cli import streams
 from sessrotate.cli.options import DryRun, Json, Quiet, SessionOrNone, Wait, Yes, flag, sized
@@ -186,7 +186,7 @@ def _opened(path: Path, folder: Path) -> Iterator[Source]:
 
     The whole of such a one stands in a file without a name for that, in `folder` or above it.
     """
-    where = place.of(path)
+    where = owner.of(path)
     with ExitStack() as stack:
         found = None if where is None else stack.enter_context(state.opened(where))
         if found is None or not found.is_rotated:

@@ -82,7 +82,7 @@ def _named(sessions: Sequence[str]) -> frozenset[Place] | None:
     """Return the sessions that are named, None if none is."""
     if not sessions:
         return None
-    return frozenset(place.home(find.live_of(find.path_of(name))) for name in sessions)
+    return frozenset(find.live_of(find.path_of(name)) for name in sessions)
 
 
 def _done(settings: Settings, scope: Scope, planned: Report, *, quiet: bool) -> Report:

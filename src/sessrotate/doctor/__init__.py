@@ -21,8 +21,8 @@ from sessrotate import names
 from sessrotate.archive import (
     archiveless,
     continued,
-    copies,
     found_files,
+    owner,
     place,
     restored,
     state,
@@ -87,6 +87,7 @@ def findings() -> Iterator[Finding]:
     yield from _kept()
     yield from _clock()
     yield from (Finding("", str(path), "settings", told) for path, told in strangers.links())
+    yield from (Finding("", str(path), "stranger", told) for path, told in strangers.earlier())
     for where in place.archives():
         for kind, detail in _look(where):
             yield Finding(where.session, str(where.archive), kind, detail)
@@ -124,9 +125,7 @@ def _of_restored(where: Place) -> Iterator[Finding]:
 
 def _headed(path: Path) -> Finding | None:
     """Return what is wrong with a live file that begins like a rotated one."""
-    copied = copies.of_copy(path)
-    if copied is not None:
-        told = copies.told(path, copied.session)
+    if (told := owner.not_own(path)) is not None:
         return Finding(names.session_of(path.name), str(path), "copy", told)
     if (lost := archiveless.place_of(path)) is not None:
         return _without_archive(lost)
@@ -141,6 +140,8 @@ def _headless(path: Path) -> Finding | None:
     told = strangers.no_session(path)
     if told is not None:
         return Finding("", str(path), "stranger", told)
+    if (told := owner.not_own(path)) is not None:
+        return Finding(names.session_of(path.name), str(path), "copy", told)
     where = place.of(path)
     trimmed = None if where is None or where.archive.exists() else cut.kept(where)
     return (
@@ -226,11 +227,11 @@ def _kept() -> Iterator[Finding]:
     """Yield the files that two programs wrote at the same moment."""
     for path in place.aside():
         if path.name.endswith(names.SUFFIX):
-            session = path.name.rpartition(".")[0].rpartition(".")[0]
-            where = place.named(claude.projects_folder().resolve(), path.parent.name, session)
+            key = path.name.rpartition(".")[0].rpartition(".")[0]
+            session = names.session_of_key(key)
             # Where that can be no session's name, it is compared with itself: nothing is gone.
-            live = path if where is None else where.live
-            yield Finding(session, str(path), "kept", aside.said(path, live))
+            live = path if session is None else place.of_session(session).live
+            yield Finding(session or key, str(path), "kept", aside.said(path, live))
 
 
 def _look(where: Place) -> Iterator[tuple[str, str]]:
@@ -252,7 +253,7 @@ def _standing(where: Place, found: State) -> Iterator[tuple[str, str]]:
         command = "rotate" if found.intent is None else found.intent.finished_by
         now = f"To do that now: `sessrotate {command} {session}`."
         yield "interrupted", f"{todo.sentence} {now} If that fails: `sessrotate aside {session}`."
-    elif found.is_gone and found.is_rotated:
+    elif found.is_gone and found.is_rotated and found.problem is None:
         yield gone.told(found)
     elif (problem := found.problem) is not None:
         yield "damaged", problem

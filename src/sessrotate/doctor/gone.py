@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sessrotate.archive import copies, place
+from sessrotate.archive import continued, owner, place
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import printable
 from sessrotate.retention import restore
@@ -25,16 +25,14 @@ def told(found: State) -> tuple[str, str]:
     """Return the kind of finding and its sentence."""
     where = found.place
     name, session = printable(str(where.live)), printable(where.session)
-    others = [printable(str(path)) for path in place.live_files(where)]
-    if len(others) > 1:
+    files = place.live_files(where.session)
+    others = [
+        printable(str(each.live)) for each in files if continued.fits(each.live, where.archive)
+    ]
+    if others:  # of one, it would be the session's own
         return "doubled", (
             f"{name} is gone, and its history is that of {' or '.join(others)}: move all but the "
             "one that you use out of the folder of projects."
-        )
-    if others:
-        return "doubled", (
-            f"{name} is gone, and {others[0]}, which has its id, does not go on from its archive: "
-            f"move that away, then `sessrotate restore {session}` brings back what is archived."
         )
     renamed = next((path for path in claude.sessions() if _goes_on_from(path, where)), None)
     if renamed is not None:
@@ -56,5 +54,5 @@ def told(found: State) -> tuple[str, str]:
 
 def _goes_on_from(path: Path, where: Place) -> bool:
     """Tell whether a live file of another name goes on from an archive."""
-    found = copies.of_copy(path)
+    found = owner.of_copy(path)
     return found is not None and found.archive == where.archive

@@ -12,8 +12,9 @@ from io import FileIO
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import clients, names
-from sessrotate.archive import own
+from sessrotate.archive import own, place
 from sessrotate.clients.claude import client as claude
+from sessrotate.clients.common import listed
 from sessrotate.errors import DamagedError, printable
 from sessrotate.system import inside
 from sessrotate.system.source import PIECE
@@ -44,6 +45,19 @@ def links() -> Iterator[tuple[Path, str]]:
     for path in own.links():
         told = f"{printable(str(path))} is a symbolic link, and sessrotate writes nothing there:"
         yield path, f"{told} remove the link, or put the folder itself in its place."
+
+
+def earlier() -> Iterator[tuple[Path, str]]:
+    """Yield the archives that an earlier sessrotate made, each with what to do about it."""
+    for path in listed(place.root()):
+        if path.name in {*place.FOLDERS, place.README} or names.is_hidden(path.name):
+            continue
+        if not path.is_dir():
+            continue
+        told = (
+            f"{printable(str(path))} has archives of an earlier form, or is none of sessrotate's:"
+        )
+        yield path, f"{told} the version that made them can `restore` their sessions."
 
 
 def in_archive(found: State) -> str | None:

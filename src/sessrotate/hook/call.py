@@ -214,7 +214,6 @@ def rotate(job: Job, least: int) -> None:
     One of less than `least` bytes is only healed, or put together. Without the compaction that the
     client has announced, nothing is done.
     """
-    from sessrotate.archive import place  # noqa: PLC0415 - as above
     from sessrotate.hook import compaction, notes  # noqa: PLC0415 - as above
     from sessrotate.in_place import operations, put_together, rewound  # noqa: PLC0415 - as above
 
@@ -234,7 +233,6 @@ def rotate(job: Job, least: int) -> None:
         is_due = put_together.is_due(where.live, where.session)
         if is_small and not is_due and not rewound.may_be(where.live):
             return
-    where = place.home(where)  # a rotation brings its archive, and the note with it, there
     with suppress(OSError, RefusedError):  # on a full disk, try all the same
         notes.write(where, None)
     silent = nullcontext(lambda _done: None)

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from sessrotate import find, fs
+from sessrotate import find, fs, names
 from sessrotate.archive import own, place
+from sessrotate.clients.common import listed
 from sessrotate.errors import SessrotateError, printable
 from sessrotate.segments import load
 from sessrotate.system import ownership
@@ -65,12 +66,21 @@ def clear(where: Place) -> None:
 
 def notes() -> Iterator[Note]:
     """Yield the notes of live files that are still there and are not being rotated."""
-    for where in place.noted():
-        note = _read(where)
-        if note is None or not _is_there(note):
-            continue
-        if note.error is not None or not _is_at_work(where):
+    for session in _noted():
+        where = place.of_session(session)
+        # Where several files have the id, it is of one of them.
+        found = map(_read, (where, *place.live_files(session)))
+        note = next((note for note in found if note is not None and _is_there(note)), None)
+        if note is not None and (note.error is not None or not _is_at_work(where)):
             yield note
+
+
+def _noted() -> Iterator[str]:
+    """Yield the id of every session with a note, in order."""
+    for note in listed(place.root() / place.HOOK):
+        session = names.session_of_key(note.name.removesuffix(".json"))
+        if session is not None and note.name.endswith(".json"):
+            yield session
 
 
 def way_out(note: Note) -> str:

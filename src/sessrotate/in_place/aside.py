@@ -27,13 +27,12 @@ def put_aside(place: Place) -> Path | None:
     """Move an archive to where it is in nobody's way; return where, None if there is none."""
     if not os.path.lexists(place.archive):
         return None
-    folder = _folder(place)
     number = 1
-    while os.path.lexists(folder / f"{place.session}.{number}"):
+    while os.path.lexists(folder := _named(place, number)):
         number += 1
     with storage("put the archive aside"):
-        fs.move_folder(place.archive, folder / f"{place.session}.{number}")
-    return folder / f"{place.session}.{number}"
+        fs.move_folder(place.archive, folder)
+    return folder
 
 
 class Plan(Struct, frozen=True):
@@ -101,9 +100,9 @@ def keep(place: Place, path: Path) -> Path:
 
     A file that has one already, because a crash came right after, gets no other.
     """
-    folder, is_it, number = _folder(place), fs.same_as(path.lstat()), 1
-    fs.create_folder(folder)
-    while not is_it(kept := folder / f"{place.session}.{number}{names.SUFFIX}"):
+    is_it, number = fs.same_as(path.lstat()), 1
+    fs.create_folder(_named(place, number).parent)
+    while not is_it(kept := _named(place, number, names.SUFFIX)):
         try:
             fs.add_name(path, kept)
         except FileExistsError:
@@ -124,5 +123,5 @@ def said(kept: Path, live: Path) -> str:
     )
 
 
-def _folder(place: Place) -> Path:
-    return place.config / FOLDER / ASIDE / place.project
+def _named(place: Place, number: int, suffix: str = "") -> Path:
+    return place.config / FOLDER / ASIDE / f"{names.key(place.session)}.{number}{suffix}"

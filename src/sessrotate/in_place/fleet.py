@@ -1,7 +1,7 @@
 """Rotating every large session of the machine, one after the other, and those to be healed.
 
 Rule: a session that a client runs is passed over; nobody waits for it. So is one whose owner
-restored it, and a copy of another's live file.
+restored it, and a file that is no session's own.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from sessrotate.archive import copies, place
+from sessrotate.archive import owner
 from sessrotate.clients.claude import client as claude
 from sessrotate.in_place import put_together, rewound, room
 from sessrotate.in_place.operations import RestoredError
@@ -56,8 +56,8 @@ def _found(is_wanted: Callable[[Path, int], bool]) -> list[tuple[Place, int]]:
             size = path.stat().st_size
         except OSError:
             continue  # it went away while we looked
-        where = place.of(path)
-        if where is not None and is_wanted(path, size) and copies.of_copy(path) is None:
+        where = owner.of(path) if is_wanted(path, size) else None
+        if where is not None:
             found.append((where, size))
     return sorted(found, key=lambda entry: (-entry[1], entry[0].live))
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from sessrotate import fs, names
-from sessrotate.archive import copies, late_file, state
+from sessrotate.archive import late_file, owner, state
 from sessrotate.archive.intent import HEAD, NO_SWAP, Intent, Late, Mark, Swap
 from sessrotate.archive.late_file import Counted
 from sessrotate.archive.late_lines import find
@@ -122,7 +122,7 @@ def take_back(found: State) -> None:
     if begun is None or begun.late is None:
         return
     if found.is_gone and found.pack is not None:  # it is the live file that was there before
-        copies.check_unmoved(place)
+        owner.check_unmoved(place)
         fs.create_folder(place.live.parent)
         fs.add_name(place.pack, place.live)
     if begun.operation == "insert":

@@ -13,7 +13,7 @@ from sessrotate import fs, names, platforms
 from sessrotate.archive.place import holds_something
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.claude import trim
-from sessrotate.errors import printable
+from sessrotate.errors import RefusedError, printable
 from sessrotate.segments.scan import MAX_BOUNDARIES
 
 if TYPE_CHECKING:
@@ -47,17 +47,34 @@ def obstacles(place: Place, source: Source, given: int) -> Iterator[str]:
         yield f"{name} belongs to another user: run this as that user."
     if fs.is_fixed(source.fd):
         yield f"{name} must not be changed (lsattr says i or a): take that away with chattr."
-    if len(os.fsencode(_longest(place))) > _longest_name(place.live.parent):
-        yield f"{name} has too long a name: its archive's files would have longer ones. Shorten it."
+    if _is_too_long(place):
+        yield too_long(place)
     folder = next(above for above in (place.archive, *place.archive.parents) if above.is_dir())
     if disk(folder) != disk_of(source.fd):
         yield elsewhere(place)
 
 
-def _longest(place: Place) -> str:
-    """Return the longest name that anything of the session may get, unfinished files included."""
+def check_name(place: Place) -> None:
+    """Raise RefusedError if a session's name cannot be that of an archive's files."""
+    if _is_too_long(place):
+        raise RefusedError(too_long(place))
+    if names.is_hidden(place.session):
+        name = printable(str(place.live))
+        raise RefusedError(f"{name} begins with a dot, and no client lists it: rename it.")
+
+
+def too_long(place: Place) -> str:
+    """Return the reason that a session's name is too long."""
+    name = printable(str(place.live))
+    return f"{name} has too long a name: its archive's files would have longer ones. Shorten it."
+
+
+def _is_too_long(place: Place) -> bool:
+    """Tell whether the longest name that anything of the session may get is too long."""
     segment = names.segment_file(place.session, "numbered", MAX_BOUNDARIES, "zstd")
-    return f"{segment}{names.PARTIAL}"
+    put_aside = f"{names.key(place.session)}.{MAX_BOUNDARIES}{names.SUFFIX}"
+    longest = max(len(os.fsencode(f"{segment}{names.PARTIAL}")), len(put_aside))
+    return longest > _longest_name(place.config)
 
 
 def _longest_name(folder: Path) -> int:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sessrotate.archive import archived_file, copies, found_files, place, restored, state
+from sessrotate.archive import archived_file, found_files, owner, restored, state
 from sessrotate.errors import (
     DamagedError,
     RefusedError,
@@ -25,8 +25,9 @@ from sessrotate.errors import (
 from sessrotate.in_place import (
     aside,
     gain,
-    homecoming,
+    obstacles,
     put_together,
+    readme,
     rebuild_manifest,
     recover,
     restore,
@@ -38,6 +39,7 @@ from sessrotate.in_place import (
 from sessrotate.in_place.gain import DiskUse
 from sessrotate.in_place.room import NOTHING, Need
 from sessrotate.in_place.seal import NotQuietError
+from sessrotate.system import locks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -79,6 +81,20 @@ class Rotated(Struct, frozen=True):
     need: Need = NOTHING
 
 
+@contextmanager
+def alone(where: Place, wait: float, *, adopt: bool = False) -> Iterator[None]:
+    """Hold a session's lock in the block, and leave the text beside its archive behind it.
+
+    `wait` is how many seconds to wait for the lock. Raises as `owner.check` and `locks.alone` do.
+    """
+    obstacles.check_name(where)
+    with locks.alone(where, wait):
+        with storage("look for the archive"):
+            owner.check(where, adopt=adopt)
+        yield
+        readme.leave(where)
+
+
 def plan_session(
     where: Place,
     progress: Progress,
@@ -94,9 +110,7 @@ def plan_session(
     RestoredError as `rotate_session` does.
     """
     with storage("read the session"):
-        if not adopt:
-            copies.check_owner(where)
-        where = place.home(where) if adopt else where
+        owner.check(where, adopt=adopt)
     _check_wanted(where, by_itself=by_itself)
     with storage("read the session"), state.opened(where) as there, ExitStack() as stack:
         _check_here(there)
@@ -154,13 +168,13 @@ def rotate_session(
     but for what keeps the plan from being carried out, which is returned with it; RestoredError if
     it rotates `by_itself` what its owner restored.
     """
-    with homecoming.alone(where, wait, adopt=adopt) as home:
-        recovered = _recover(home, wait, progress)
-        _check_wanted(home, by_itself=by_itself)
-        before = gain.measured(home)
+    with alone(where, wait, adopt=adopt):
+        recovered = _recover(where, wait, progress)
+        _check_wanted(where, by_itself=by_itself)
+        before = gain.measured(where)
         with progress("Putting together", 0) as writing:
-            together = put_together.put_together(home, wait, writing, live=live)
-        with state.opened(home) as found:
+            together = put_together.put_together(where, wait, writing, live=live)
+        with state.opened(where) as found:
             _check_here(found)
             size = found.live.size() if found.live is not None else 0
             with progress("Reading", size) as reading:
@@ -168,14 +182,14 @@ def rotate_session(
             if planned.live is None and not planned.refusals:
                 return Rotated(planned, recovered, together=together)
             try:
-                rotate.check(planned, home, wait, live=live)
+                rotate.check(planned, where, wait, live=live)
                 # Without a limit, no samples are read.
                 wanted = 0 if together else least
                 if wanted and _is_too_little(planned, gain.expected(planned, found.live), wanted):
                     return Rotated(planned, recovered, gains_too_little=True)
                 with (
-                    _aside(home, planned),
-                    room.told("rotate the session", home.archive, lambda: _needed(planned, found)),
+                    _aside(where, planned),
+                    room.told("rotate the session", where.archive, lambda: _needed(planned, found)),
                     progress("Checking", planned.end) as checking,
                 ):
                     seconds = rotate.execute(planned, found, wait, checking, live=live)
@@ -183,13 +197,17 @@ def rotate_session(
                 return Rotated(planned, recovered, refusal=error, together=together)
         moved = sum(segment.span.size for segment in planned.segments)
         try:
-            with _after_the_swap(home), _told_of_room(home), progress("Sealing", moved) as sealing:
-                retire.forget(home)
-                seal.finish(home, wait, sealing)
+            with (
+                _after_the_swap(where),
+                _told_of_room(where),
+                progress("Sealing", moved) as sealing,
+            ):
+                retire.forget(where)
+                seal.finish(where, wait, sealing)
             pending = None
         except NotQuietError as error:
             pending = str(error)
-        disk = DiskUse(before, gain.measured(home))
+        disk = DiskUse(before, gain.measured(where))
         return Rotated(planned, recovered, seconds, pending=pending, disk=disk, together=together)
 
 
@@ -198,9 +216,9 @@ def restore_session(where: Place, wait: float, progress: Progress) -> RestorePla
 
     Raises as `restore.prepare`, `restore.execute` and `recover` do.
     """
-    with homecoming.alone(where, wait) as home:
-        _recover(home, wait, progress)
-        with state.opened(home) as found:
+    with alone(where, wait):
+        _recover(where, wait, progress)
+        with state.opened(where) as found:
             _check_here(found)
             planned = restore.prepare(found)
             if planned is None:
@@ -209,8 +227,8 @@ def restore_session(where: Place, wait: float, progress: Progress) -> RestorePla
             with progress("Restoring", planned.manifest.source_bytes) as writing:
                 restore.execute(planned, found, wait, writing)
         try:
-            with _after_the_swap(home):
-                seal.finish(home, wait, lambda _done: None)
+            with _after_the_swap(where):
+                seal.finish(where, wait, lambda _done: None)
         except NotQuietError as error:
             return replace(planned, pending=str(error))
         return planned
@@ -221,8 +239,8 @@ def recover_session(where: Place, wait: float, progress: Progress) -> Recovery:
 
     Raises as `recover` does.
     """
-    with homecoming.alone(where, wait) as home:
-        return _recover(home, wait, progress)
+    with alone(where, wait):
+        return _recover(where, wait, progress)
 
 
 def _is_too_little(planned: RotationPlan, gained: int, least: int) -> bool:
@@ -266,7 +284,7 @@ def _check_here(found: State) -> None:
         archived_file.check_single(found.place)
         name = printable(found.place.session)
         raise RefusedError(f"{name} is archived: put it back with `sessrotate restore {name}`.")
-    copies.check_unmoved(found.place)
+    owner.check_unmoved(found.place)
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from sessrotate import fs
 from sessrotate.archive import late_lines, state, trimmed
@@ -191,7 +192,8 @@ def _write(found: State, kept: Kept, draft: fs.Draft, progress: Callable[[int], 
     draft.become_like(old.fd)
     draft.take_times(old.fd)
     draft.sync()
-    manifest = found.listed or Manifest(found.place.session, claude.NAME, "numbered", 0, None, ())
+    none = Manifest(found.place.session, claude.NAME, "numbered", 0, None, ())
+    manifest = replace(found.listed or none, project=found.place.project)
     return Intent(
         operation="rotate",
         swap=Swap(

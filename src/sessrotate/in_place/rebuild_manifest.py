@@ -133,6 +133,7 @@ def _made(found: State, pruned: Collection[str]) -> Manifest:
             for entry, part in zip(sealed, segments.parts, strict=True)
         ),
         is_rebuilt=True,
+        project=place.project,
     )
 
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sessrotate import fs, names
-from sessrotate.archive import copies, recovery_table, state
+from sessrotate.archive import owner, recovery_table, state
 from sessrotate.clients.claude import trim
 from sessrotate.errors import DamagedError, printable
 from sessrotate.in_place import (
@@ -190,7 +190,7 @@ def recover(place: Place, wait: float, progress: Callable[[int], None]) -> Recov
             fs.remove_files(place.archive, [names.DRAFT])
     if todo.deed == "undo":
         if is_gone:  # the pack is the live file that was there before
-            copies.check_unmoved(place)
+            owner.check_unmoved(place)
             fs.create_folder(place.live.parent)
             fs.add_name(place.pack, place.live)
         swap.undo(place)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from sessrotate import fs
-from sessrotate.archive import copies
+from sessrotate.archive import owner
 from sessrotate.archive.intent import HEAD, Intent, Mark, Swap
 from sessrotate.errors import (
     DamagedError,
@@ -165,7 +165,7 @@ def _bring_back(planned: RestorePlan, found: State, progress: Callable[[int], No
         with fs.Draft(place.draft) as draft:
             whole = _write_history(planned, found, draft, progress)
             draft.sync()
-        copies.check_unmoved(place)  # writing it took a while
+        owner.check_unmoved(place)  # writing it took a while
         # All of it is the mark: whatever appears under the name meanwhile must not pass for it.
         begun = Intent(
             operation="restore",

@@ -128,5 +128,5 @@ def _told(at: datetime) -> str:
 
 def forget(where: Place) -> None:
     """Let a session be rotated and put away by itself again."""
-    for mark in restored.marks(where):
-        fs.remove_files(mark.parent, [mark.name])
+    if restored.is_marked(where):
+        fs.remove_files(where.restored.parent, [where.restored.name])

@@ -341,5 +341,6 @@ def _write(
             source_digest=None,
             segments=(*planned.archived, *sealed),
             is_rebuilt=bool(planned.archived and found.listed and found.listed.is_rebuilt),
+            project=found.place.project,
         ),
     )

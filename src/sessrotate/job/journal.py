@@ -71,7 +71,6 @@ class Entry(Struct, frozen=True):
     session, None if that could not be seen.
     """
 
-    project: str
     session: str
     action: str
     segments: tuple[int, ...] = ()
@@ -146,7 +145,7 @@ class Journal:
         except SessrotateError:
             then = None
         try:
-            self._add(Entry(where.project, where.session, action, outcome.segments, then))
+            self._add(Entry(where.session, action, outcome.segments, then))
         except SessrotateError as error:
             self.failure = error
 
@@ -242,14 +241,13 @@ def _entry(told: dict[str, Any] | None) -> Entry | None:
     """Return what a line says, None if it is not what we write."""
     if told is None or told.get("action") not in ACTIONS:
         return None
-    segments, names = told.get("segments"), (told.get("project"), told.get("session"))
+    segments, session = told.get("segments"), told.get("session")
     if not isinstance(segments, list) or not all(map(is_count, segments)):
         return None
-    if not all(isinstance(name, str) and len(name) <= _LONGEST for name in names):
+    if not isinstance(session, str) or len(session) > _LONGEST:
         return None
-    project, session = map(str, names)
     then = _standing(told.get("then"))
-    return Entry(project, session, str(told["action"]), tuple(segments), then)
+    return Entry(session, str(told["action"]), tuple(segments), then)
 
 
 def _standing(told: object) -> Standing | None:

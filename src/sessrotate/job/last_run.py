@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from sessrotate.archive import archiveless, place
+from sessrotate.archive import archiveless, owner, place
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import DamagedError, SessrotateError, printable
 from sessrotate.in_place import fleet
@@ -21,7 +21,7 @@ from sessrotate.job import journal
 from sessrotate.retention.restore import Wanted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from sessrotate.archive.place import Place
     from sessrotate.job.journal import Entry, Run, Standing
@@ -44,33 +44,20 @@ class Undo(Struct, frozen=True):
 
 def plan(run: Run) -> list[Undo]:
     """Return what undoes a run, a row for each of its sessions in their order; change nothing."""
-    done: dict[tuple[str, str], list[Entry]] = {}
+    done: dict[str, list[Entry]] = {}
     for entry in run.entries:
-        done.setdefault((entry.project, entry.session), []).append(entry)
-    there = _places({session for _, session in done})
-    return [
-        _undo(_place(there.get(session, ()), project), each)
-        for (project, session), each in done.items()
-    ]
+        done.setdefault(entry.session, []).append(entry)
+    there = _places(done.keys())
+    return [_undo(there.get(session), each) for session, each in done.items()]
 
 
-def _places(sessions: set[str]) -> dict[str, list[Place]]:
+def _places(sessions: Collection[str]) -> dict[str, Place]:
     """Return the places of those of these sessions that are there, by their ids."""
-    found: dict[str, dict[Place, None]] = {}
     lives = (
-        place.of(path) for path in claude.sessions() if claude.session_of(path.name) in sessions
+        owner.of(path) for path in claude.sessions() if claude.session_of(path.name) in sessions
     )
-    for where in (*place.archives(), *lives):
-        if where is not None and where.session in sessions:
-            found.setdefault(where.session, {})[where] = None
-    return {session: [*places] for session, places in found.items()}
-
-
-def _place(places: Sequence[Place], project: str) -> Place | None:
-    """Return that of these places which is in a project; if only one is left, it was moved."""
-    exact = [where for where in places if where.project == project]
-    found = exact or places
-    return found[0] if len(found) == 1 else None
+    found = (*place.archives(), *lives)
+    return {where.session: where for where in found if where and where.session in sessions}
 
 
 def _undo(where: Place | None, done: Sequence[Entry]) -> Undo:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from sessrotate import clients, names
-from sessrotate.archive import continued, copies, own, place, state
+from sessrotate.archive import continued, own, owner, state
 from sessrotate.archive.state import State
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import DamagedError, InputError, RequestError, printable
@@ -57,7 +57,7 @@ def opened(path: Path) -> Iterator[Holder]:
     meanwhile, StorageError if the system reports an error.
     """
     path = own.named(path)
-    where = copies.of_copy(path) or place.of(path)
+    where = owner.read_with(path)
     with ExitStack() as stack:
         if where is not None:
             found = stack.enter_context(state.opened(where))

@@ -43,7 +43,7 @@ class Salvaged(Struct, frozen=True):
 def is_aside(path: Path) -> bool:
     """Tell whether a path is that of an archive that was put aside."""
     try:
-        return path.resolve().parent.parent == place.root().resolve() / place.ASIDE
+        return path.resolve().parent == place.root().resolve() / place.ASIDE
     except OSError:
         return False
 
@@ -54,7 +54,8 @@ def opened(folder: Path, stack: ExitStack) -> Salvaged:
     Raises NotASessionError if nothing is there to be read, StorageError as the system reports.
     """
     folder = folder.resolve()
-    session = re.sub(r"\.\d+$", "", folder.name)
+    key = re.sub(r"\.\d+$", "", folder.name)
+    session = names.session_of_key(key) or key
     with storage("look into the archive"):
         listing = frozenset(entry.name for entry in folder.iterdir())
     sealed = _sealed(folder, session, listing)

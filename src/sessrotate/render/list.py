@@ -259,7 +259,8 @@ def namesakes(entries: Sequence[SessionInfo]) -> Iterator[str]:
     for entry in (each for each in entries if each.standing == "session"):
         files[entry.client, entry.id].append(entry)
     for (_, session), found in files.items():
-        if found[1:]:
+        # Where one is rotated or put away, the id means that one (`archive.owner`).
+        if found[1:] and not any(each.is_away or each.archived_bytes for each in found):
             told = f"{safe_text.line(session)} is the id of {len(found)} files"
             yield f"\n{told}. Name one by its path:\n"
             yield from (f"  {safe_text.line(str(each.path))}\n" for each in found)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sessrotate.archive import place
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.claude import continuations, preview
 from sessrotate.clients.claude.continuations import Neighbour
@@ -16,25 +15,27 @@ from sessrotate.reports import discovery, file_edges, project_folder
 from sessrotate.reports.discovery import ignored
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
+    from sessrotate.archive.place import Place
     from sessrotate.clients.preview import Continues
+    from sessrotate.reports.project_folder import ProjectFolder
 
 
 def links() -> Iterator[tuple[Path, Continues]]:
     """Yield the live files of all sessions that continue another one, with the link to that."""
-    projects, root = claude.projects_folder().resolve(), place.root()
-    for name in project_folder.projects(projects, root, ignored):
-        for session, link in continuations.parents(_neighbours(projects, name)).items():
+    projects = claude.projects_folder().resolve()
+    for name, folder in project_folder.every(ignored):
+        found = _neighbours(folder.places(projects, name), folder)
+        for session, link in continuations.parents(found).items():
             yield projects / name / f"{session}{claude.SUFFIX}", link
 
 
-def _neighbours(projects: Path, name: str) -> dict[str, Neighbour]:
+def _neighbours(places: Iterable[Place], folder: ProjectFolder) -> dict[str, Neighbour]:
     """Return what the sessions of a project show, by id."""
-    folder = project_folder.read(projects / name, place.root() / name, ignored)
     found = {}
-    for where in folder.places(projects, name):
+    for where in places:
         session = discovery.of_place(where, folder, ignored)
         if session is not None:
             here = file_edges.seen(str(where.live), ignored)

@@ -104,40 +104,20 @@ def running(found: Iterable[FoundSession]) -> set[str]:
 
 def _in_projects(unread: Unread) -> Iterator[FoundSession]:
     """Yield the sessions of Claude Code."""
-    projects, root = claude.projects_folder().resolve(), place.root()
+    projects = claude.projects_folder().resolve()
     places: list[tuple[Place, ProjectFolder]] = []
-    for name in project_folder.projects(projects, root, unread):
-        folder = project_folder.read(projects / name, root / name, unread)
+    for name, folder in project_folder.every(unread):
         places += ((where, folder) for where in folder.places(projects, name))
-    places = _reunited(places)
     _add_trash(places)
     yield from _reported(mapped(_in_project, places, WORTH_TWO), unread)
 
 
 def _add_trash(places: list[tuple[Place, ProjectFolder]]) -> None:
-    """Count what restorations left in the trash to their sessions, also in projects that moved."""
-    sessions = {entry.folder.parent.name for entry in restored.every()}
+    """Count what restorations left in the trash to their sessions."""
+    restored_to = {where.session: where.live for where in restored.places()}
     for where, folder in places:
-        if where.session in sessions:
+        if where.live == restored_to.get(where.session):
             folder.trashed[where.session] = sum(each.allocated for each in restored.of(where))
-
-
-def _reunited(places: list[tuple[Place, ProjectFolder]]) -> list[tuple[Place, ProjectFolder]]:
-    """Return each session once, with its archive, if its project's folder was moved."""
-    orphans = {where.session for where, folder in places if where.session not in folder.live}
-    found, claimed = [], set()
-    for here, folder in places:
-        is_bare = here.session in folder.live and here.session not in folder.archives
-        where = place.located(here) if is_bare and here.session in orphans else here
-        if where != here:
-            folder.archives.add(where.session)
-            claimed.add((where.project, where.session))
-        found.append((where, folder))
-    return [
-        (where, folder)
-        for where, folder in found
-        if where.session in folder.live or (where.project, where.session) not in claimed
-    ]
 
 
 def _elsewhere(client: Client, known: Iterable[str], unread: Unread) -> Iterator[FoundSession]:
@@ -202,7 +182,12 @@ def of_place(where: Place, folder: ProjectFolder, unread: Unread) -> FoundSessio
     held = held or NOTHING
     newest = here or held.away
     header = None if newest is None else _header(where, newest)
-    if header is not None and not held.segments:
+    is_copy = (
+        header is not None
+        and where.session not in folder.archives
+        and place.holds_something(where.archive)
+    )
+    if header is not None and not held.segments and not is_copy:
         if (where.archive / names.INTENT).exists():
             # A rotation was interrupted: all of it is there, and the next run puts it in segments.
             held = replace(held, content_bytes=header.start)
@@ -210,6 +195,8 @@ def of_place(where: Place, folder: ProjectFolder, unread: Unread) -> FoundSessio
             gone = f"{header.start:,} bytes of history that are not here"
             unread(str(where.archive), f"{gone}: `sessrotate doctor` says more")
     seen = _preview(where.session, newest, held)
+    if is_copy:  # of the session's own live file, in another project
+        seen = replace(seen, standing="copy")
     if seen.title.source == "none" and where.session in folder.titles:
         seen = replace(seen, title=folder.titles[where.session])
     side, side_disk = folder.agents.get(where.session, (0, 0))
@@ -227,7 +214,7 @@ def of_place(where: Place, folder: ProjectFolder, unread: Unread) -> FoundSessio
         held=held,
         trashed=folder.trashed.get(where.session, 0),
         side=(side, side_disk),
-        lost=held is NOTHING and here is not None and header is not None,
+        lost=held is NOTHING and here is not None and header is not None and not is_copy,
     )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sessrotate.archive import place, state
+from sessrotate.archive import owner, state
 from sessrotate.errors import storage
 from sessrotate.in_place import gain, rotate
 from sessrotate.in_place.gain import Forecast
@@ -59,7 +59,7 @@ def of(path: Path) -> int | None:
 
     Raises as `rotate.prepare` does.
     """
-    where = place.of(path)
+    where = owner.of(path)
     if where is None:
         return 0
     with storage("read the session"), state.opened(where) as found:

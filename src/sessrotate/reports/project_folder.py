@@ -60,16 +60,34 @@ class ProjectFolder(Struct):
         return place.all_named(projects, name, sorted(self.live | self.archives))
 
 
-def projects(live: Path, archives: Path, unread: Unread) -> list[str]:
-    """Return the names of all projects that have sessions or archives, in order."""
-    found = {entry.name for entry in _entries(live, unread) if entry.is_dir()}
-    found |= {entry.name for entry in _archives(archives, unread)}
-    return sorted(found - place.OURS)
+def archived(unread: Unread) -> dict[str, set[str]]:
+    """Return the ids of the sessions that have an archive, by project, in order of those.
+
+    The project is empty where nobody knows it.
+    """
+    folder = place.root() / place.ARCHIVES
+    if folder.is_symlink():
+        unread(str(folder), inside.LINK)
+        return {}
+    _entries(folder, unread)
+    found: dict[str, set[str]] = {}
+    for where in place.archives():
+        found.setdefault(where.project, set()).add(where.session)
+    return dict(sorted(found.items()))
 
 
-def read(folder: Path, archives: Path, unread: Unread) -> ProjectFolder:
-    """Return what the folder of a project holds; `archives` is the folder of its archives."""
-    found = ProjectFolder(archives={each.name for each in _archives(archives, unread)})
+def every(unread: Unread) -> Iterator[tuple[str, ProjectFolder]]:
+    """Yield the name of each project that has sessions or archives, in order, and what it holds."""
+    folder, archives = claude.projects_folder().resolve(), archived(unread)
+    found = {entry.name for entry in _entries(folder, unread) if entry.is_dir()}
+    for name in sorted(found | archives.keys()):
+        there = archives.get(name, set())
+        yield name, read(folder / name, there, unread) if name else ProjectFolder(archives=there)
+
+
+def read(folder: Path, archives: set[str], unread: Unread) -> ProjectFolder:
+    """Return what the folder of a project holds; `archives` are the ids of archived sessions."""
+    found = ProjectFolder(archives=archives)
     transcripts: list[tuple[set[str], Edges]] = []
     for entry in () if _is_alias(folder) else _entries(folder, unread):
         name = entry.name
@@ -100,14 +118,6 @@ def _is_alias(folder: Path) -> bool:
     if not folder.is_symlink():
         return False
     return place.project_of(folder.parent, folder.resolve()) != folder.name
-
-
-def _archives(folder: Path, unread: Unread) -> Iterator[os.DirEntry[str]]:
-    """Yield the folders in the folder of all archives, or in that of a project: that is no link."""
-    if folder.is_symlink() and folder != place.root():
-        unread(str(folder), inside.LINK)
-        return iter(())
-    return (entry for entry in _entries(folder, unread) if entry.is_dir(follow_symlinks=False))
 
 
 def _entries(folder: Path, unread: Unread) -> list[os.DirEntry[str]]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from sessrotate.archive import place, state
+from sessrotate.archive import owner, state
 from sessrotate.errors import DamagedError, StorageError, storage
 from sessrotate.reading.session import open_session
 from sessrotate.reports import discovery, expected_gain, project_folder, segment_rows
@@ -40,7 +40,7 @@ def of_session(path: Path, progress: Progress, *, kinds: Counts | None = None) -
     With `kinds`, all of it is read, and what is counted is added to them and put into the report.
     Raises what `open_session` raises.
     """
-    where = place.of(path)
+    where = owner.of(path)
     seen = Seen(is_running=False)
     if where is not None:
         seen = Seen(any(in_use.clients(where)), _sight(where))
@@ -62,7 +62,8 @@ def of_found(
 
 def _sight(where: Place) -> Sight | None:
     """Return what the first and last bytes of a session say, as lists have it."""
-    folder = project_folder.read(where.live.parent, where.archive.parent, discovery.ignored)
+    archives = {where.session} if where.archive.is_dir() else set[str]()
+    folder = project_folder.read(where.live.parent, archives, discovery.ignored)
     found = discovery.of_place(where, folder, discovery.ignored)
     return None if found is None else found.sight
 

@@ -18,7 +18,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import fs, names, platforms, units
-from sessrotate.archive import archived_file, copies, place, restored, state, trimmed
+from sessrotate.archive import archived_file, owner, place, restored, state, trimmed
 from sessrotate.clients.claude import agents, cleanup, preview, trim
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.preview import EDGE, edges_of
@@ -31,7 +31,7 @@ from sessrotate.errors import (
     printable,
     storage,
 )
-from sessrotate.in_place import gain, homecoming, recover, room, second_names
+from sessrotate.in_place import gain, operations, recover, room, second_names
 from sessrotate.in_place.gain import Forecast
 from sessrotate.in_place.obstacles import disk, disk_of, elsewhere, obstacles
 from sessrotate.retention import archive_files, left_plain, transaction
@@ -66,26 +66,28 @@ def archive(where: Place, wait: float, progress: Callable[[int], None] = lambda 
     cannot be moved safely; then everything is as it was. Raises StorageError as the system
     reports, and says so if the session is archived and only compressing it failed.
     """
-    with homecoming.alone(where, wait) as home, storage("archive the session"):
-        with state.opened(home) as found:
+    with operations.alone(where, wait), storage("archive the session"):
+        with state.opened(where) as found:
             _check_no_restoration(found)
-        recover.recover(home, wait, lambda _done: None)
-        note = archived_file.note(home)
+        recover.recover(where, wait, lambda _done: None)
+        note = archived_file.note(where)
         freed = 0
         if note is None or note.standing != "archived":
             with (
-                room.told("archive the session", home.archive, lambda: expected(home).need),
+                room.told("archive the session", where.archive, lambda: expected(where).need),
                 storage("archive the session"),
             ):
-                freed, note = _move_all(home, wait)
-        archive_files.folder(home)
-        archived_file.check_away(home)
+                freed, note = _move_all(where, wait)
+        archive_files.folder(where)
+        archived_file.check_away(where)
         try:
             with (
-                room.told("compress the session", home.archive, lambda: left_plain.rest(home).need),
+                room.told(
+                    "compress the session", where.archive, lambda: left_plain.rest(where).need
+                ),
                 storage("compress the session"),
             ):
-                archive_files.compress(home, note, progress)
+                archive_files.compress(where, note, progress)
         except SessrotateError as error:
             raise NotCompressedError(
                 f"{error} The session is archived and nothing is lost: run `archive` again to "
@@ -292,10 +294,8 @@ def wanted(older_than: float | None, before_cleanup: float | None, now: float) -
     marked = {where.session for where in restored.marked()}
     due = []
     for path in claude.sessions():
-        where = place.of(path)
+        where = owner.of(path)
         if where is None or archived_file.away(where) is not None:
-            continue
-        if copies.of_copy(path) is not None:
             continue
         if where.session in marked and restored.is_marked(where):
             continue

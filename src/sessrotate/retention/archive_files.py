@@ -100,7 +100,8 @@ def write_note(place: Place, note: Note) -> None:
 
 def write_standing(place: Place, standing: Standing) -> Note:
     """Write a note that says where the session stands, and nothing is compressed; return it."""
-    note = Note(place.session, standing, datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
+    at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    note = Note(place.session, standing, at, place.project)
     write_note(place, note)
     return note
 

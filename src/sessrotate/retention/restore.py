@@ -11,21 +11,26 @@ looked for, and the room for all of them, before the first.
 from __future__ import annotations
 
 import os
+import shlex
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sessrotate import fs
-from sessrotate.archive import archived_file, copies, place, restored, state
+from sessrotate import clients, fs
+from sessrotate.archive import archived_file, owner, restored, state
 from sessrotate.clients.claude import cleanup
+from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import names_in
+from sessrotate.clients.preview import EDGE, edges_of
 from sessrotate.errors import (
+    DamagedError,
     InUseError,
     RefusedError,
     SessrotateError,
+    StorageError,
     printable,
     storage,
 )
@@ -33,6 +38,8 @@ from sessrotate.in_place import operations, rebuild_manifest, recover, retire, r
 from sessrotate.in_place import restore as whole_again
 from sessrotate.retention import transaction, trash, unarchive
 from sessrotate.retention.way_back import WayBack
+from sessrotate.segments import load
+from sessrotate.segments.segment_set import body
 from sessrotate.system import in_use
 
 if TYPE_CHECKING:
@@ -48,12 +55,14 @@ if TYPE_CHECKING:
 class Wanted(Struct, frozen=True):
     """What is to be brought back: what was put away, these pruned segments (None: all), the whole.
 
-    Where the session is to be whole, all pruned segments come back.
+    Where the session is to be whole, all pruned segments come back. `is_placed`: its owner said in
+    which project it is to be.
     """
 
     away: bool = True
     pruned: frozenset[int] | None = None
     whole: bool = True
+    is_placed: bool = False
 
     def of(self, numbers: Sequence[int]) -> tuple[int, ...]:
         """Return which of these pruned segments are wanted."""
@@ -84,7 +93,7 @@ def prepare(where: Place, wanted: Wanted = ALL) -> WayBack:
     away = unarchive.plan(where) if wanted.away else None
     with storage("read the session"), state.opened(where) as there:
         if not there.is_archived:
-            copies.check_unmoved(where)
+            owner.check_unmoved(where)
         found = rebuild_manifest.as_if(there) if rebuild_manifest.is_lost(there) else there
         retired = found.trashed
         if retired is not None:
@@ -92,6 +101,9 @@ def prepare(where: Place, wanted: Wanted = ALL) -> WayBack:
         listed = found.listed if retired is None else restored.manifest_of(retired)
         in_trash, gone = pruned(found, listed) if retired is None else ((), ())
         is_here = away is not None or not found.is_archived
+        is_coming = is_here and (found.is_archived or (found.is_gone and found.is_rotated))
+        if is_coming and not wanted.is_placed and not where.live.parent.is_dir():
+            raise RefusedError(_nowhere(found))
         if (is_wanted := wanted.whole and is_here) and found.kept:
             raise RefusedError(found.cuts[-1].detail)
         whole = _whole(found, listed) if is_wanted and not gone and not found.cuts else None
@@ -109,6 +121,32 @@ def prepare(where: Place, wanted: Wanted = ALL) -> WayBack:
             after=whole.size if whole is not None else size if is_here else 0,
             finished="" if away is not None else recover.plan(there).sentence,
         )
+
+
+def _nowhere(found: State) -> str:
+    """Say that the project to which a live file is to come back is not there, and what to do."""
+    where = found.place
+    folder, session = printable(str(where.live.parent)), printable(where.session)
+    told = "FOLDER" if (own := _ran_in(found)) is None else printable(shlex.quote(own))
+    return (
+        f"{folder}, where {session} was, is not there any more. `sessrotate restore {session} "
+        f"--project {told}` puts it where a client that runs in that folder looks for it; if the "
+        "project was moved, name its folder of now."
+    )
+
+
+def _ran_in(found: State) -> str | None:
+    """Return the folder that a session's client ran in, None if nothing in sight says it."""
+    look = clients.reader(claude).sight
+    if found.live is not None:
+        size = found.live.size()
+        return look(*edges_of(found.live, size), is_whole=size <= EDGE).folder
+    with suppress(DamagedError, StorageError):
+        if found.manifest is not None:
+            there = load.of_manifest(found.place.archive, found.listing, found.manifest)
+            head = next(body(there, there.parts[0]), b"")
+            return look(bytes(head[:EDGE]), b"", is_whole=False).folder
+    return None
 
 
 def _check_free(where: Place) -> None:
@@ -181,7 +219,6 @@ def restore(
     finished = ""
     if archived_file.note(where) is None:  # or `unarchive` does that
         finished = operations.recover_session(where, wait, progress).past
-        where = place.home(where)
     planned = replace(prepare(where, wanted), finished=finished)
     _check_there(planned)
     if shown is not None and planned.parts != shown.parts:

@@ -106,7 +106,8 @@ def check_finished(found: State) -> None:
 
 def check_listed(found: State) -> None:
     """Raise DamagedError if the archive has lost its manifest."""
-    if rebuild_manifest.is_lost(found):
+    is_headless = found.manifest is None and found.live is None and found.problem is not None
+    if is_headless or rebuild_manifest.is_lost(found):
         raise DamagedError(str(found.problem))
 
 

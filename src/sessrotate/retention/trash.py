@@ -114,7 +114,8 @@ def _over(where: Place, grace: float, now: float, *, by_name: bool) -> Iterator[
         if not is_over or restored.is_needed(where, entry):
             continue
         # Last, since it reads the live file: what nothing else has goes by its name only.
-        if by_name or entry.is_going or restored.is_elsewhere(where, entry):
+        is_named = by_name and entry.project == where.project
+        if is_named or entry.is_going or restored.is_elsewhere(where, entry):
             yield entry
 
 

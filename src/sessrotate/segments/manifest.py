@@ -8,6 +8,7 @@ but for tombstones no date of its own making, so that the same session always gi
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from io import BytesIO
 from typing import Any, Final
 
@@ -29,7 +30,7 @@ MAX_BYTES: Final = 8 * 1024 * 1024
 MAX_NOTE: Final = 400
 """Characters of a pin's note or a tombstone's rule that its line has room for."""
 
-_MAX_LINE: Final = 8 * 1024
+MAX_LINE: Final = 8 * 1024
 _END: Final = b"\n]}\n"
 
 
@@ -37,7 +38,8 @@ class Manifest(Struct, frozen=True):
     """A complete set: its session, what it was cut from, and its segments in order.
 
     An archive goes on growing at its live file, so nothing says the digest of it all: None.
-    `is_rebuilt`: it was lost and made again, without the pins and notes that it had.
+    `project` is what the folder of that live file is called among projects, None outside of an
+    archive. `is_rebuilt`: it was lost and made again, without the pins and notes that it had.
     """
 
     session: str
@@ -47,6 +49,7 @@ class Manifest(Struct, frozen=True):
     source_digest: str | None
     segments: tuple[SealedSegment, ...]
     is_rebuilt: bool = False
+    project: str | None = None
 
 
 def dump(manifest: Manifest) -> bytes:
@@ -63,6 +66,7 @@ def _head_line(manifest: Manifest) -> bytes:
         "layout": manifest.layout,
         "source": {"bytes": manifest.source_bytes, "digest": manifest.source_digest},
         **({"rebuilt": True} if manifest.is_rebuilt else {}),
+        **({} if manifest.project is None else {"project": manifest.project}),
     }
     return json.dumps(head)[:-1].encode() + b', "segments": [\n'
 
@@ -100,18 +104,15 @@ def parse(data: bytes, *, may_be_empty: bool = False) -> Manifest:
     hostile one costs no more memory than it has bytes.
     """
     lines = BytesIO(data)
-    first = lines.readline(_MAX_LINE)
+    first = lines.readline(MAX_LINE)
     segments: list[SealedSegment] = []
     try:
-        head = json.loads(first + b"]}")
-        source = {f"source_{key}": value for key, value in head["source"].items()}
-        rebuilt = {"is_rebuilt": head.get("rebuilt", False)}
-        manifest = msgspec.convert({**head, **source, **rebuilt}, Manifest)
+        manifest = _head(first)
         # Whatever else it might say (an unknown key, a file name not ours) shows in a line that
         # is not the one that we would have written.
         is_ours, end = first == _head_line(manifest), b",\n"
         while is_ours and end == b",\n":
-            line = lines.readline(_MAX_LINE)
+            line = lines.readline(MAX_LINE)
             if line == b"\n" and may_be_empty and not segments:
                 break
             end = b",\n" if line.endswith(b",\n") else b"\n"
@@ -123,10 +124,32 @@ def parse(data: bytes, *, may_be_empty: bool = False) -> Manifest:
             return manifest
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         pass
-    raise DamagedError(
+    raise _damaged()
+
+
+def project_of(data: bytes) -> str:
+    """Return which project a manifest that begins so names; raise DamagedError if it names none."""
+    first = BytesIO(data).readline(MAX_LINE)
+    with suppress(ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        manifest = _head(first)
+        if first == _head_line(manifest) and manifest.project and names.is_plain(manifest.project):
+            return manifest.project
+    raise _damaged()
+
+
+def _damaged() -> DamagedError:
+    return DamagedError(
         f"The {names.MANIFEST} is damaged. The segments prove themselves without it: "
         "move it away and try again."
     )
+
+
+def _head(line: bytes) -> Manifest:
+    """Return the manifest without segments that a first line is; raise as `_sealed` does."""
+    head = json.loads(line + b"]}")
+    source = {f"source_{key}": value for key, value in head["source"].items()}
+    rebuilt = {"is_rebuilt": head.get("rebuilt", False)}
+    return msgspec.convert({**head, **source, "segments": (), **rebuilt}, Manifest)
 
 
 def _sealed(entry: Any) -> SealedSegment:
@@ -158,5 +181,6 @@ def _is_sound(manifest: Manifest) -> bool:
             return False
         position = span.end
     is_whole = position == manifest.source_bytes and is_count(position)
+    is_told = manifest.project is None or names.is_plain(manifest.project)
     is_proved = manifest.source_digest is None or is_digest(manifest.source_digest)
-    return is_whole and is_proved
+    return is_whole and is_proved and is_told

@@ -446,7 +446,7 @@ def _kept_aside(folder: Folder, history: bytes, wrote: dict[int, Wrote]) -> list
         for number in range(did.rows)
     )
     lacks, kept = written - there, list[bytes]()
-    for path in folder.config.glob("sessrotate/aside/*/*.jsonl"):
+    for path in folder.config.glob("sessrotate/aside/*.jsonl"):
         for line in path.read_bytes().splitlines(keepends=True):
             if lacks[line] > 0:
                 lacks[line] -= 1

@@ -8,23 +8,20 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import threading
 from typing import TYPE_CHECKING, Final
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessrotate import fs
 from sessrotate.archive import place
 from sessrotate.errors import InUseError, RefusedError
 from sessrotate.hook import notes
-from sessrotate.in_place import homecoming, operations, recover
-from sessrotate.system import locks
+from sessrotate.in_place import operations, recover
 from support import command_line, homes
 from support.command_line import ID, boundary, called, row, write
 from support.examples import examples
-from support.homes import PROJECT, Crash, Home, Killed, crashed, silent, snapshot
+from support.homes import Home, crashed, silent, snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,10 +43,6 @@ def moved(home: Home, name: str = NEW) -> Path:
     """Rename the project's folder; return where the live file is now."""
     home.live.parent.rename(home.live.parent.with_name(name))
     return home.live.parent.with_name(name) / home.live.name
-
-
-def archive_in(home: Home, project: str) -> Path:
-    return home.config / "sessrotate" / project / ID
 
 
 # ── moved ────────────────────────────────────────────────────────────────────────────────────
@@ -75,7 +68,6 @@ def test_a_moved_session_goes_on_in_its_new_project(home: Home) -> None:
     with live.open("ab") as file:
         file.write(MORE)
     assert called("split", "--in-place", ID).code == 0
-    assert not archive_in(home, PROJECT).parent.exists()
     assert len(command_line.segments_of(DATA + MORE)) == 5
     assert called("stitch", ID).out.encode() == DATA + MORE
     assert called("restore", ID).code == 0
@@ -157,12 +149,16 @@ def test_a_pack_that_is_the_moved_live_file_makes_no_second_name(home: Home) -> 
     assert called("doctor").code == 0
 
 
-def test_a_project_that_is_moved_before_the_lock_is_followed(home: Home) -> None:
+@pytest.mark.parametrize("deed", [operations.rotate_session, operations.restore_session])
+def test_a_project_that_is_moved_before_the_lock_gets_no_second_live_file(
+    home: Home, deed: Callable[..., object]
+) -> None:
     where = home.where
-    live = moved(home)
-    assert operations.restore_session(where, 1, silent)
-    assert live.read_bytes() == DATA
+    moved(home)
+    with pytest.raises(InUseError, match="was moved just now"):
+        deed(where, 1, silent)
     assert not home.live.exists()
+    assert called("restore", ID).code == 0
 
 
 @pytest.mark.parametrize("deed", [operations.rotate_session, operations.restore_session])
@@ -193,85 +189,6 @@ def test_the_hooks_note_goes_along(home: Home) -> None:
     operations.rotate_session(place.of_live(live), 1, silent)
     assert place.of_live(live).note.exists()
     assert [*notes.notes()] == []  # what it was about is done
-
-
-def test_a_crash_leaves_the_archive_in_the_one_project_or_the_other(home: Home) -> None:
-    live = moved(home)
-    with live.open("ab") as file:
-        file.write(MORE)
-    at = 0
-    while True:
-        at += 1
-        copy = home.config.with_name(f"copy-{at}")
-        shutil.copytree(home.config, copy, symlinks=True)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("CLAUDE_CONFIG_DIR", str(copy))
-            crash = Crash(at)
-            there = copy / "projects" / NEW / live.name
-            where = place.of_live(there)
-            crash.install(patch)
-            try:
-                with homecoming.alone(where, 1):
-                    pass
-            except Killed:
-                pass
-            patch.undo()
-            patch.setenv("CLAUDE_CONFIG_DIR", str(copy))
-            found = [path for path in (copy / "sessrotate").glob(f"*/{ID}") if path.is_dir()]
-            assert len(found) == 1
-            assert called("stitch", ID).out.encode() == DATA + MORE
-            assert called("split", "--in-place", ID).code == 0
-            assert called("stitch", ID).out.encode() == DATA + MORE
-        if not crash.happened:
-            break
-    assert at > 5
-
-
-def test_whoever_works_on_the_archive_is_waited_for(home: Home) -> None:
-    old = home.where
-    live = moved(home)
-    with locks.alone(old, 0), pytest.raises(InUseError, match="Another sessrotate"):
-        operations.restore_session(place.of_live(live), 0.1, silent)
-    assert archive_in(home, PROJECT).exists()
-
-
-def test_two_that_bring_it_home_at_once_do_so_once(home: Home) -> None:
-    live = moved(home)
-    where = place.of_live(live)
-    failures: list[BaseException] = []
-
-    def bring() -> None:
-        try:
-            with homecoming.alone(where, 20):
-                pass
-        except BaseException as error:  # noqa: BLE001 - told below
-            failures.append(error)
-
-    threads = [threading.Thread(target=bring) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
-    assert archive_in(home, NEW).exists()
-    assert called("stitch", ID).out.encode() == DATA
-
-
-def test_only_one_rename_moves_the_archive(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    live = moved(home)
-    where, inode = place.of_live(live), archive_in(home, PROJECT).stat().st_ino
-    names: list[tuple[Path, Path]] = []
-    real = fs.move_folder
-
-    def move(old: Path, new: Path) -> None:
-        names.append((old, new))
-        real(old, new)
-
-    monkeypatch.setattr(fs, "move_folder", move)
-    with homecoming.alone(where, 1) as found:
-        assert found.archive == archive_in(home, NEW)
-    assert names == [(archive_in(home, PROJECT), archive_in(home, NEW))]
-    assert archive_in(home, NEW).stat().st_ino == inode
 
 
 # ── copied ───────────────────────────────────────────────────────────────────────────────────
@@ -403,6 +320,292 @@ def test_a_forged_name_leads_nowhere(home: Home, root: str) -> None:
     assert snapshot(home.config) == before
 
 
+# ── strangers ────────────────────────────────────────────────────────────────────────────────
+
+SWAPPED: Final = ("sessrotate.fs.take_place", "sessrotate.in_place.seal.finish")
+"""Where a rotation is killed: right before its swap, and right behind it."""
+
+
+def stranger(home: Home, data: bytes = DATA) -> Path:
+    """Put a file of the session's id into another project."""
+    return write(home.live.parent.with_name(NEW) / home.live.name, data)
+
+
+@pytest.mark.parametrize("point", SWAPPED)
+@pytest.mark.parametrize("is_owner_there", [True, False])
+def test_another_file_of_that_id_is_no_evidence_of_what_an_interrupted_rotation_did(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str, *, is_owner_there: bool
+) -> None:
+    """A copy of the file that was replaced looks as if the rotation had not begun."""
+    home = homes.home(tmp_path, monkeypatch, DATA)
+    crashed(home.rotate, point)
+    path = stranger(home)
+    if not is_owner_there:
+        home.live.unlink()
+    before = snapshot(home.config)
+    for command in (
+        ("rotate",),
+        ("restore",),
+        ("archive",),
+        ("rotate", "--unsafe-adopt"),
+        ("rotate", "--dry-run"),
+        ("pin", "0"),
+    ):
+        ended = called(command[0], path, *command[1:])
+        assert ended.code == 77, ended
+    assert called("rotate", "--all", "--yes", "--min-size", "1", "--dry-run").code == 0
+    assert snapshot(home.config) == before
+    assert called("stitch", path).out.encode() == DATA
+    assert called("restore", ID).code == 0
+    if is_owner_there:
+        assert home.live.read_bytes() == DATA
+    else:
+        assert DATA.startswith(home.live.read_bytes())
+    assert path.read_bytes() == DATA
+
+
+@pytest.mark.parametrize("deed", ["read", "stitch", "rotate", "restore", "archive"])
+def test_an_id_means_the_sessions_own_file_whoever_else_has_it(home: Home, deed: str) -> None:
+    home.append(MORE)
+    path = stranger(home, command_line.session(boundaries=4, rows=7))
+    assert called(deed, ID).code == 0
+    if deed == "restore":  # the archive is gone, so that nothing says whose it was
+        assert home.live.read_bytes() == DATA + MORE
+    else:
+        assert called("stitch", ID).out.encode() == DATA + MORE
+    assert path.read_bytes() == command_line.session(boundaries=4, rows=7)
+
+
+def test_a_stranger_is_read_alone_and_named_by_doctor(home: Home) -> None:
+    data = command_line.session(boundaries=4, rows=7)
+    path = stranger(home, data)
+    assert called("stitch", path).out.encode() == data
+    assert called("verify", path).code == 0
+    assert called("report", path).code == 0
+    (finding,) = called("doctor", "--json").document()["findings"]
+    assert (finding["kind"], finding["path"]) == ("copy", str(path))
+    assert "Move the one that you do not need" in finding["detail"]
+    refused = called("rotate", path)
+    assert (refused.code, finding["detail"] in refused.err) == (77, True)
+
+
+@pytest.mark.parametrize("kind", ["copy", "stranger"])
+def test_a_list_has_each_session_once_and_each_archive_with_its_own(home: Home, kind: str) -> None:
+    path = copied(home, "another project") if kind == "copy" else stranger(home)
+    ended = called("list", "--json")
+    assert (ended.code, ended.err) == (0, "")
+    listed = {each["path"]: each["archived_bytes"] for each in ended.document()}
+    assert listed.pop(str(home.live)) > 0
+    assert listed == ({} if kind == "copy" else {str(path): 0})
+    (found,) = called("doctor", "--json").document()["findings"]
+    assert (found["kind"], found["path"]) == ("copy", str(path))
+
+
+def test_what_works_on_all_sessions_passes_over_a_stranger(home: Home) -> None:
+    path = stranger(home)
+    before = snapshot(home.config)
+    assert called("rotate", "--all", "--yes", "--min-size", "1").code == 0
+    assert called("archive", "--yes", "--older-than", "10000d").code == 0
+    assert snapshot(home.config) == before
+    assert path.read_bytes() == DATA
+
+
+def test_once_the_owner_is_gone_a_stranger_is_rotated_when_the_archive_is_aside(
+    home: Home,
+) -> None:
+    data = command_line.session(boundaries=4, rows=7)
+    path = stranger(home, data)
+    home.live.unlink()
+    told = called("rotate", path)
+    assert told.code == 77
+    assert f"sessrotate aside {home.archive}" in told.err
+    assert called("aside", home.archive, "--yes").code == 0
+    assert called("rotate", path).code == 0
+    assert called("stitch", path).out.encode() == data
+
+
+def test_a_file_of_the_id_of_a_session_that_was_put_away_is_a_stranger(home: Home) -> None:
+    assert called("archive", ID).code == 0
+    path = stranger(home)
+    assert called("rotate", path).code == 77
+    assert called("stitch", path).out.encode() == DATA
+    assert called("restore", ID).code == 0
+    assert home.live.read_bytes() == DATA
+    assert path.read_bytes() == DATA
+
+
+def test_a_strangers_path_frees_nothing_that_is_left_of_another_file(home: Home) -> None:
+    home.restore()
+    path = stranger(home, command_line.session(boundaries=4, rows=7))
+    home.live.unlink()
+    before = [each.read_bytes() for each in sorted(home.config.rglob("*.zst"))]
+    called("prune", path, "--empty-trash", "--grace", "0", "--yes")
+    assert [each.read_bytes() for each in sorted(home.config.rglob("*.zst"))] == before
+    assert called("doctor").out.count(f"sessrotate restore {ID}") == 1
+    assert called("restore", ID).code == 0
+    assert DATA.startswith(home.live.read_bytes())
+    assert path.read_bytes() == command_line.session(boundaries=4, rows=7)
+
+
+def test_aside_by_a_strangers_path_leaves_the_archive_where_it_is(home: Home) -> None:
+    path = stranger(home)
+    before = snapshot(home.config)
+    assert called("aside", path, "--yes").code == 77
+    assert snapshot(home.config) == before
+
+
+def test_while_the_trash_has_its_history_a_restored_session_is_told_from_a_stranger(
+    home: Home,
+) -> None:
+    home.restore()
+    path = stranger(home, command_line.session(boundaries=4, rows=7))
+    assert called("stitch", ID).out.encode() == DATA
+    assert called("rotate", path).code == 77
+    ended = called("list", "--json")
+    trashed = {each["path"]: each["archived_disk_bytes"] for each in ended.document()}
+    assert trashed.pop(str(home.live)) > 0
+    assert trashed == {str(path): 0}
+    assert called("rotate", ID).code == 0
+    assert called("stitch", ID).out.encode() == DATA
+
+
+@pytest.mark.parametrize("deed", ["rotate", "restore", "stitch", "pin"])
+def test_the_path_of_before_a_move_means_the_session(home: Home, deed: str) -> None:
+    live = moved(home)
+    with live.open("ab") as file:
+        file.write(MORE)
+    arguments = ["1"] if deed == "pin" else []
+    assert called(deed, home.live, *arguments).code == 0
+    assert called("stitch", ID).out.encode() == DATA + MORE
+    assert not home.live.exists()
+
+
+# ── nobody knows whose ───────────────────────────────────────────────────────────────────────
+
+
+def test_segments_without_a_manifest_and_a_live_file_are_said_to_be_damaged(home: Home) -> None:
+    home.live.unlink()
+    (home.archive / "manifest.json").unlink()
+    before = snapshot(home.config)
+    for command in (("restore",), ("stitch",), ("verify",), ("pin", "1")):
+        ended = called(command[0], ID, *command[1:])
+        assert ended.code in {1, 74, 77}, ended
+        assert f"{home.archive} has neither" in ended.err + ended.out, ended
+    (found,) = called("doctor", "--json").document()["findings"]
+    assert (found["kind"], "has neither" in found["detail"]) == ("damaged", True)
+    assert snapshot(home.config) == before
+    assert called("aside", home.archive, "--yes").code == 0
+    (aside,) = (home.config / "sessrotate" / "aside").iterdir()
+    told = called("stitch", "--allow-gaps", aside).out.encode()
+    assert told == b"".join(command_line.segments_of(DATA)[:-1])
+
+
+@pytest.mark.parametrize("lost", ["manifest", "manifest and owner", "manifest and segment"])
+def test_no_file_becomes_the_owner_of_segments_that_it_does_not_go_on_from(
+    home: Home, lost: str
+) -> None:
+    data = command_line.session(boundaries=4, rows=7)
+    path = stranger(home, data)
+    (home.archive / "manifest.json").unlink()
+    if lost == "manifest and owner":
+        home.live.unlink()
+    if lost == "manifest and segment":
+        home.segment(1).unlink()
+    before = snapshot(home.config)
+    assert called("rotate", path).code == 77
+    assert called("rotate", path, "--unsafe-adopt").code == 77
+    assert called("stitch", path).out.encode() == data
+    assert snapshot(home.config) == before
+    assert called("doctor").code == 1
+    if lost == "manifest":
+        assert called("rotate", ID).code == 0
+        assert called("stitch", ID).out.encode() == DATA
+    if lost == "manifest and segment":
+        assert "segment 1" in called("rotate", home.live).err
+
+
+def test_a_damaged_note_of_a_session_that_was_put_away_makes_no_file_its_own(home: Home) -> None:
+    home.restore()
+    home.live.rename(home.live.with_name("5e55107a-0000-4000-a000-00000000000a.jsonl"))
+    (live,) = home.live.parent.iterdir()
+    assert called("archive", live).code == 0
+    data = command_line.session(boundaries=4, rows=7)
+    path = write(home.live.parent.with_name(NEW) / live.name, data)
+    note = home.archive.with_name(live.stem) / "archived.json"
+    note.write_bytes(b"{")
+    assert called("stitch", path).out.encode() == data
+    assert "archived.json is damaged" in called("restore", live.stem).err
+    assert path.read_bytes() == data
+
+
+def test_a_hidden_file_is_not_rotated(home: Home) -> None:
+    path = write(home.live.with_name(".hidden.jsonl"), DATA)
+    ended = called("rotate", path)
+    assert (ended.code, "begins with a dot" in ended.err) == (77, True)
+    assert path.read_bytes() == DATA
+
+
+# ── put away, and moved ──────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("how", ["put away", "put away, never rotated", "gone", "restored, gone"])
+@pytest.mark.parametrize("named", ["sessions", "ran in"])
+def test_a_session_whose_project_is_not_there_comes_back_to_the_one_that_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, named: str
+) -> None:
+    home = homes.home(tmp_path, monkeypatch, DATA)
+    whole = DATA
+    if how != "put away, never rotated":
+        home.rotate()
+    if how.startswith("put away"):
+        assert called("archive", ID).code == 0
+    else:
+        if how == "restored, gone":
+            home.restore()
+        home.live.unlink()
+        whole = b"".join(command_line.segments_of(DATA)[:-1])
+    home.live.parent.rmdir()
+    folder = home.config / "projects" / NEW
+    if named == "sessions":
+        folder.mkdir()
+    before = snapshot(home.config)
+    for options in ([], ["--dry-run"]):
+        ended = called("restore", ID, *options)
+        assert ended.code == 77, ended
+        assert f"`sessrotate restore {ID} --project " in ended.err
+    assert snapshot(home.config) == before
+    told = str(folder) if named == "sessions" else NEW.replace("-", "/")
+    assert called("restore", ID, "--project", told, "--dry-run").code == 0
+    assert called("restore", ID, "--project", told).code == 0
+    assert (folder / home.live.name).read_bytes() == whole
+    assert called("doctor").code == 0
+    assert called("stitch", ID).out.encode() == whole
+
+
+def test_the_project_that_it_was_in_can_be_made_anew(home: Home) -> None:
+    assert called("archive", ID).code == 0
+    home.live.parent.rmdir()
+    assert called("restore", ID).code == 77
+    assert called("restore", ID, "--project", home.live.parent).code == 0
+    assert home.live.read_bytes() == DATA
+
+
+def test_a_project_where_another_file_has_the_id_is_not_taken(home: Home) -> None:
+    assert called("archive", ID).code == 0
+    path = stranger(home)
+    ended = called("restore", ID, "--project", path.parent)
+    assert (ended.code, f"{path} is there" in ended.err) == (77, True)
+    assert path.read_bytes() == DATA
+    assert called("restore", ID).code == 0
+
+
+@pytest.mark.usefixtures("home")
+def test_where_the_session_is_there_no_project_is_taken() -> None:
+    ended = called("restore", ID, "--project", "/home/elsewhere")
+    assert (ended.code, "is there" in ended.err) == (77, True)
+    assert called("restore", "--last-run", "--project", "/x").code == 2
+
+
 # ── any layout ───────────────────────────────────────────────────────────────────────────────
 
 FOLDERS: Final = ("-a", "-b", "-c")
@@ -475,4 +678,6 @@ def check_read(lives: list[Path], history: bytes) -> None:
         assert len(called("list", "--json").document()) == 1
         assert called("doctor").code == 0
     elif lives:
-        assert by_id.code == 2  # several files have this id, and a path says which is meant
+        # Either one of them is the session's own, or a path says which is meant.
+        assert by_id.code in {0, 2}
+        assert by_id.out.encode() == (history if by_id.code == 0 else b"")

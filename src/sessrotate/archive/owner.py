@@ -1,0 +1,175 @@
+"""Whose an archive is: which file is a session's live file, and which others are like it.
+
+Rule: a session has one live file, which its archive names (`place.of_session`). A copy of it, under
+another name or elsewhere, is read with the archive that it goes on from; another file of its id is
+a stranger, and read alone. Neither is ever appended to, rotated on top of the archive, or evidence
+of what an interrupted run did.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from sessrotate.archive import continued, own, place, restored
+from sessrotate.archive.place import Place
+from sessrotate.clients.claude import client as claude
+from sessrotate.errors import InUseError, RefusedError, printable
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def of(path: Path) -> Place | None:
+    """Return the place of a live file or an archive; None of a copy, of a stranger, and elsewhere.
+
+    What is None may be a whole session all the same, that nothing was rotated of.
+    """
+    where = place.of(path)
+    is_own = where is not None and not is_stranger(where) and of_copy(path) is None
+    return where if is_own else None
+
+
+def read_with(path: Path) -> Place | None:
+    """Return the place that a file is read with: its own, or of the session that it is a copy of.
+
+    None of what is read alone.
+    """
+    return of_copy(path) or of(path)
+
+
+def of_copy(path: Path) -> Place | None:
+    """Return the place of the session whose live file was copied to `path`, that as its live file.
+
+    None if the file is no live tail, or the session's own. Its archive may be missing. A link
+    outside of the folder of projects stands for what it leads to.
+    """
+    path, link = own.named(path), path
+    if not continued.begins_so(path):
+        return None
+    where = place.of(link)
+    is_own = where is not None and not is_stranger(where)
+    header = continued.tail_header(path, but=where.session if where and is_own else None)
+    if header is None:
+        return None
+    config, live = claude.projects_folder().resolve().parent, path.absolute()
+    return Place(config, live.parent.name, header.root, live)
+
+
+def is_stranger(where: Place) -> bool:
+    """Tell whether a live file is there, and is not that of the session whose id it has."""
+    if not os.path.lexists(where.live) or place.is_behind_link(where.archive):
+        return False
+    if not place.holds_something(where.archive):
+        own = restored.place_of(where.session)  # whose history is in the trash
+        return own is not None and own.live != where.live and os.path.lexists(own.live)
+    if place.project_named(where.archive) == where.project:
+        return False
+    return place.of_session(where.session).live != where.live
+
+
+def of_session(session: str) -> Place:
+    """Return the place of a session by its id, also where all that is archived is in the trash."""
+    return restored.place_of(session) or place.of_session(session)
+
+
+def named(where: Place) -> Place:
+    """Return the place that a person means by a path, which may be that of before a move."""
+    if os.path.lexists(where.live):
+        return where
+    now = of_session(where.session)
+    return now if os.path.lexists(now.live) else where
+
+
+def may_be_meant(where: Place) -> bool:
+    """Tell whether a live file may be meant by its session's id.
+
+    A stranger is not, unless it is one of several that go on from the archive and none owns it.
+    """
+    if not is_stranger(where):
+        left = restored.place_of(where.session)
+        return left is None or left.live == where.live or restored.gone(left) is None
+    return not os.path.lexists(place.of_session(where.session).live) and _fits(where)
+
+
+def not_own(path: Path) -> str | None:
+    """Say what a copy or a stranger is; None of a file that is its session's own."""
+    copied = of_copy(path)
+    where = place.of(path)
+    if copied is not None and (where is None or copied.session != where.session):
+        return told(path, copied.session)
+    return strange(where) if where is not None and is_stranger(where) else None
+
+
+def told(path: Path, session: str) -> str:
+    """Say what a copy under another name is, and what can be done with it."""
+    name = printable(str(path))
+    return (
+        f"{name} is a copy of the live file of {printable(session)}, and only the session itself "
+        f"can be changed. `sessrotate stitch {name} -o FILE` writes its whole history. To make "
+        f"the copy a session of its own: `sessrotate rotate --unsafe-adopt {name}`."
+    )
+
+
+def strange(where: Place) -> str:
+    """Say what a stranger is, and what allows it to be changed."""
+    name, archive = printable(str(where.live)), printable(str(where.archive))
+    live = of_session(where.session).live
+    if place.is_put_away(where.archive):
+        session = printable(where.session)
+        return (
+            f"{name} has the id of a session that was put away: rename it, or bring that back with "
+            f"`sessrotate restore {session}` and move it out of the folder of projects."
+        )
+    if os.path.lexists(live):
+        return (
+            f"{name} has the id of {printable(str(live))}, and only that can be changed: one of "
+            "them is a copy. Move the one that you do not need out of the folder of projects, then "
+            "try again."
+        )
+    fitting = [each for each in place.live_files(where.session) if _fits(each)]
+    if _fits(where):
+        others = [printable(str(each.live)) for each in fitting if each.live != where.live]
+        return (
+            f"{name} and {' and '.join(others)} go on from the same archive: one is a copy. Move "
+            "the one that you do not need out of the folder of projects, then try again."
+        )
+    lost = (
+        f", whose live file {printable(str(live))} is gone"
+        if place.project_named(where.archive)
+        else ""
+    )
+    return (
+        f"{name} does not go on from {archive}, which has its id{lost}. `sessrotate restore "
+        f"{archive}` brings back what is there. To rotate {name} instead, put that archive aside "
+        f"first: `sessrotate aside {archive}`."
+    )
+
+
+def _fits(where: Place) -> bool:
+    return continued.fits(where.live, where.archive)
+
+
+def check(where: Place, *, adopt: bool = False) -> None:
+    """Raise RefusedError if a live file is no session's own: it may be read, and never changed.
+
+    A copy under another name may be, if its owner wants to `adopt` it as a session of its own.
+    """
+    header = None if adopt else continued.tail_header(where.live, but=where.session)
+    if header is not None:
+        raise RefusedError(told(where.live, header.root))
+    if is_stranger(where):
+        raise RefusedError(strange(where))
+
+
+def check_unmoved(where: Place) -> None:
+    """Raise InUseError if the live file is gone because its project was moved just now.
+
+    Whoever would put one in its place asks this first: the session would be there twice.
+    """
+    if os.path.lexists(where.live) or place.is_put_away(where.archive):
+        return
+    now = of_session(where.session)
+    if restored.gone(where) is None and now.live != where.live and os.path.lexists(now.live):
+        name = printable(str(where.live.parent))
+        raise InUseError(f"{name} was moved just now: try again.")
