@@ -210,8 +210,7 @@ def archive_of(path: Path) -> Place:
             "is in this file."
         )
     where = place.of_archived(path)
-    if owner.is_stranger(where):
-        raise RefusedError(owner.strange(where))
+    owner.check(where, adopt=True)
     return where
 
 

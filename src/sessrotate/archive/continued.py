@@ -64,17 +64,6 @@ def is_tail_of(path: Path, session: str) -> bool:
     return header is not None and header.root == session
 
 
-def may_be(path: Path) -> bool:
-    """Tell whether a file may belong to an archive that is not beside it: cheap, and often wrong.
-
-    An interrupted rotation has given the file a second name.
-    """
-    try:
-        return begins_so(path) or path.lstat().st_nlink > 1
-    except OSError:
-        return False
-
-
 def begins_so(path: Path) -> bool:
     """Tell whether a file begins like a rotated live file.
 
@@ -147,13 +136,18 @@ def ends_at(listed: Manifest, header: LiveHeader) -> bool:
     return told == (len(listed.segments), listed.source_bytes, last)
 
 
+def is_behind_link(archive: Path) -> bool:
+    """Tell whether an archive is reached by a link: nothing there is opened (`own`)."""
+    return archive.is_symlink() or archive.parent.is_symlink()
+
+
 def fits(live: Path, archive: Path) -> bool:
     """Tell whether a live file goes on from an archive, or is what a rotation or restoration left.
 
     That is the file that was to be replaced, or the whole history, whose archive has yet to go. An
     archive that is reached by a link fits nothing, and nothing behind that is opened.
     """
-    if archive.is_symlink() or archive.parent.is_symlink():  # as `place.is_behind_link`
+    if is_behind_link(archive):
         return False
     header = tail_header(live)
     if header is None:

@@ -25,9 +25,7 @@ def of(path: Path) -> Place | None:
 
     What is None may be a whole session all the same, that nothing was rotated of.
     """
-    where = place.of(path)
-    is_own = where is not None and not is_stranger(where) and of_copy(path) is None
-    return where if is_own else None
+    return None if of_copy(path) is not None else _unless_strange(path)
 
 
 def read_with(path: Path) -> Place | None:
@@ -35,7 +33,7 @@ def read_with(path: Path) -> Place | None:
 
     None of what is read alone.
     """
-    return of_copy(path) or of(path)
+    return of_copy(path) or _unless_strange(path)
 
 
 def of_copy(path: Path) -> Place | None:
@@ -47,18 +45,23 @@ def of_copy(path: Path) -> Place | None:
     path, link = own.named(path), path
     if not continued.begins_so(path):
         return None
-    where = place.of(link)
-    is_own = where is not None and not is_stranger(where)
-    header = continued.tail_header(path, but=where.session if where and is_own else None)
+    where = _unless_strange(link)
+    header = continued.tail_header(path, but=None if where is None else where.session)
     if header is None:
         return None
     config, live = claude.projects_folder().resolve().parent, path.absolute()
     return Place(config, live.parent.name, header.root, live)
 
 
+def _unless_strange(path: Path) -> Place | None:
+    """Return the place that a path names, None if that is a stranger's."""
+    where = place.of(path)
+    return None if where is None or is_stranger(where) else where
+
+
 def is_stranger(where: Place) -> bool:
     """Tell whether a live file is there, and is not that of the session whose id it has."""
-    if not os.path.lexists(where.live) or place.is_behind_link(where.archive):
+    if not os.path.lexists(where.live) or continued.is_behind_link(where.archive):
         return False
     if not place.holds_something(where.archive):
         own = restored.place_of(where.session)  # whose history is in the trash

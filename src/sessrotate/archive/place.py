@@ -31,7 +31,7 @@ from sessrotate.segments import load, manifest
 from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
     from pathlib import Path
 
 FOLDER: Final = "sessrotate"
@@ -204,29 +204,29 @@ def all_named(projects: Path, project: str, sessions: Iterable[str]) -> Iterator
 # ── whose an archive is ──────────────────────────────────────────────────────────────────────
 
 
-def of_session(session: str, projects: Iterable[Path] | None = None) -> Place:
+def of_session(session: str, projects: Collection[str] | None = None) -> Place:
     """Return the place of a session by its id, wherever its live file is.
 
     That is in the project which its archive names; or, if it is not there any more, the one file of
     that id that goes on from the archive (`continued.fits`). Its `project` is empty if nobody knows
-    it. `projects` are all folders of projects, if somebody has listed them.
+    it. `projects` are the names of all projects, if somebody has listed them.
     """
     root = claude.projects_folder().resolve()
-    folders = listed(root) if projects is None else [*projects]
+    projects = names_in(root) if projects is None else projects
     config = root.parent
     archive = Place(config, "", session, root).archive
     project = project_named(archive)
     where = Place(config, project, session, root / project / f"{session}{names.SUFFIX}")
-    if any(folder.name == project for folder in folders):
+    if project in projects:
         where = next(all_named(root, project, (session,)))
     if project and (os.path.lexists(where.live) or is_put_away(archive)):
         return where
-    found = [*live_files(session, folders)]
+    found = [*live_files(session)]
     fitting = [each for each in found if continued.fits(each.live, archive)]
     if not fitting and not project and not is_put_away(archive):
         # Nothing says whose the archive is: that of a live tail, or there is none to speak of.
         fitting = [each for each in found if continued.is_tail_of(each.live, session)]
-        there = [] if is_behind_link(archive) else names_in(archive)
+        there = [] if continued.is_behind_link(archive) else names_in(archive)
         is_any = any(name.endswith(names.SUFFIXES) for name in there)
         fitting = fitting or ([] if is_any else found)
     return fitting[0] if len(fitting) == 1 else where
@@ -238,26 +238,23 @@ def project_named(archive: Path) -> str:
     What was written last counts: what is under way, where a session was put away, the manifest.
     One that is reached by a link names none, and nothing behind that is opened.
     """
-    if is_behind_link(archive):
+    if continued.is_behind_link(archive):
         return ""
-    with suppress(SessrotateError, OSError):
-        return intent.project_of(_head(archive, names.INTENT))
-    with suppress(SessrotateError, OSError):
-        data = load.read_small(archive, names.ARCHIVED_NOTE, archived_note.MAX_BYTES)
-        return archived_note.parse(data, names.session_of_key(archive.name) or "").project
-    with suppress(SessrotateError, OSError):
-        return manifest.project_of(_head(archive, names.MANIFEST))
+    there = names_in(archive)  # most have a manifest alone, and this is asked of each session
+    for file in (names.INTENT, names.ARCHIVED_NOTE, names.MANIFEST):
+        with suppress(SessrotateError, OSError):
+            if file in there:
+                return _project_in(archive, file)
     return ""
 
 
-def _head(archive: Path, file: str) -> bytes:
+def _project_in(archive: Path, file: str) -> str:
+    if file == names.ARCHIVED_NOTE:
+        data = load.read_small(archive, file, archived_note.MAX_BYTES)
+        return archived_note.parse(data, names.session_of_key(archive.name) or "").project
     with Source.inside(archive, file) as source:
-        return source.read_at(0, min(source.size(), intent.MAX_HEAD))
-
-
-def is_behind_link(archive: Path) -> bool:
-    """Tell whether an archive is reached by a link: nothing there is opened (`own`)."""
-    return archive.is_symlink() or archive.parent.is_symlink()
+        head = source.read_at(0, min(source.size(), intent.MAX_HEAD))
+    return intent.project_of(head) if file == names.INTENT else manifest.project_of(head)
 
 
 def is_put_away(archive: Path) -> bool:
@@ -265,10 +262,10 @@ def is_put_away(archive: Path) -> bool:
     return os.path.lexists(archive / names.ARCHIVED_NOTE)
 
 
-def live_files(session: str, projects: Iterable[Path] | None = None) -> Iterator[Place]:
+def live_files(session: str) -> Iterator[Place]:
     """Yield the files of all projects that are called like a session's live file."""
     root = claude.projects_folder().resolve()
-    for project in claude.distinct(listed(root) if projects is None else projects):
+    for project in claude.distinct(listed(root)):
         for where in all_named(root, project.name, (session,)):
             if where.live.is_file() and not where.live.is_symlink():
                 yield where
@@ -279,7 +276,7 @@ def holds_something(folder: Path) -> bool:
 
     A link does, whatever is behind it.
     """
-    return is_behind_link(folder) or any(
+    return continued.is_behind_link(folder) or any(
         name not in _WITHIN or not (folder / name).is_dir() or holds_something(folder / name)
         for name in names_in(folder)
         if not names.is_hidden(name)
@@ -335,10 +332,10 @@ def clock_file() -> Path:
 
 def archives(prefix: str = "") -> Iterator[Place]:
     """Yield the place of every archive whose session's id begins with `prefix`, in order."""
-    projects = listed(claude.projects_folder().resolve())
+    projects = frozenset(names_in(claude.projects_folder().resolve()))
     for folder in listed(root() / ARCHIVES):
         session = names.session_of_key(folder.name)
-        if session is None or not session.startswith(prefix) or is_behind_link(folder):
+        if session is None or not session.startswith(prefix) or continued.is_behind_link(folder):
             continue
         # An empty one may be ours, left by a crash; one with hidden files only is somebody's.
         if folder.is_dir() and (holds_something(folder) or not names_in(folder)):

@@ -108,12 +108,15 @@ def place_of(session: str) -> Place | None:
     One that nothing is rotated of is in the project of its last restoration; or, if it is not there
     any more, it is the one file of its id that holds what is in the trash.
     """
+    # Asked for each live file, and most have nothing there: first, and without listing projects.
+    projects = [each.project for each in _in(place.root() / place.TRASH / names.key(session))]
+    last = next(filter(None, reversed(projects)), None)
+    if last is None:
+        return None
     where = place.of_session(session)
-    projects = [each.project for each in of(where) if each.project is not None]
-    if not projects or place.holds_something(where.archive):
-        return where if projects else None
-    named = claude.projects_folder().resolve(), projects[-1], (session,)
-    told = next(place.all_named(*named))
+    if place.holds_something(where.archive):
+        return where
+    told = next(place.all_named(claude.projects_folder().resolve(), last, (session,)))
     was_moved = where.project and not os.path.lexists(told.live) and gone(told) is None
     return where if was_moved else told
 

@@ -81,7 +81,7 @@ def _moved(where: Place, at: datetime) -> Path:
     """Move the archive to a name of its own in the trash, and return that."""
     more = 0
     while True:
-        # The same session of another project has another lock: the name may be taken just now.
+        # Of a clock that was set back the same time is noted twice (`clock_record.stamp`).
         folder = where.trash / f"{at:%Y%m%dT%H%M%S}.{at.microsecond + more:06d}Z"
         try:
             fs.move_folder(where.archive, folder)
