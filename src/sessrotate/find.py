@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from sessrotate import clients
-from sessrotate.archive import owner, place, restored
+from sessrotate.archive import owner, place
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.claude import preview
 from sessrotate.clients.common import UUID
@@ -167,12 +167,8 @@ def _beginning_with(session: str) -> Iterator[_Match]:
     """Yield the files of all sessions whose id begins so, of which some may be gone."""
     for client in clients.clients():
         yield from (_Match(path, client) for path in client.sessions(session))
-    # A session whose live file is gone, or archived whole, is found by its archive, or by what is
-    # left of that in the trash.
-    there = {where.session: where for where in place.archives(session)}
-    left = (where for where in restored.places(session) if restored.gone(where) is not None)
-    there |= {where.session: where for where in left}
-    for where in there.values():
+    # A session whose live file is gone, or archived whole, is found by its archive.
+    for where in place.archives(session):
         yield _Match(where.live if where.project else where.archive, claude)
     for client in clients.clients():
         yield from (_Match(path, client, is_copy=True) for path in client.copies(session))

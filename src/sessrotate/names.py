@@ -10,6 +10,8 @@ import re
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from sessrotate.model import Codec, Layout
 
 MANIFEST: Final = "manifest.json"
@@ -40,7 +42,7 @@ ARCHIVED_NOTE: Final = "archived.json"
 """In an archive: says that its session is archived, or on its way there or back."""
 
 RESTORED_NOTE: Final = "restored.json"
-"""In the archive of a restored session: whose it was, and when it went to the trash."""
+"""In the archive of a restored session: since when it is whole again, as its owner wants it."""
 
 KEPT: Final = "before-cleanup"
 """Beside a live file, in the folder of the session's name: where Claude Code keeps what it trimmed
@@ -112,7 +114,7 @@ def is_hidden(name: str) -> bool:
 
 def is_leftover(name: str) -> bool:
     """Tell whether a file of an archive is there only while something is being done."""
-    return name in {PACK, INTENT, RESTORED_NOTE} or name.endswith(PARTIAL)
+    return name in {PACK, INTENT} or name.endswith(PARTIAL)
 
 
 def segment_id(session: str, layout: Layout, index: int) -> str:
@@ -156,3 +158,12 @@ def possible_sessions(file_name: str) -> tuple[str, ...]:
     """Return the ids of the sessions that a file may be a numbered segment of, or segment 0."""
     named = session_of(file_name)
     return (named, re.sub(r"\.[1-9]\d*\Z", "", named))
+
+
+def segments_among(listing: Iterable[str], session: str) -> list[str]:
+    """Return the names of a session's segments among these, in order."""
+    return [
+        name
+        for name in sorted(listing)
+        if name.endswith(SUFFIXES) and session in possible_sessions(name)
+    ]

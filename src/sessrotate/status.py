@@ -66,7 +66,7 @@ def of_machine(settings: Settings, now: float, progress: Progress) -> Status:
         gain=sum(each.gained for each in outcomes),
         worth=len({each.where for each in outcomes}),
         failing=tuple(filter(None, failing)),
-        kept=sum(1 for where in restored.marked() if where.live.exists()),
+        kept=sum(place.of_session(each).live.exists() for each in restored.marked()),
         has_hook=_has_hook(),
         has_schedule=schedule.found() is not None,
         last=_last(),

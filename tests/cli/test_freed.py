@@ -239,7 +239,7 @@ def test_what_needs_a_pruned_segment_says_how_to_go_on_without_it(home: Home) ->
     assert home.problems() == []
 
 
-def test_a_session_that_is_whole_again_says_what_it_and_the_trash_take(
+def test_a_session_that_is_whole_again_says_what_it_and_its_archive_take(
     home: Home, du: Callable[[], int]
 ) -> None:
     session = f"{NAMED}000"

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from sessrotate import fs
-from sessrotate.in_place import gain, retire, seal
+from sessrotate.in_place import gain, seal
 from support import command_line, homes
-from support.command_line import ID, assert_one_sentence, called, row
+from support.command_line import ID, called, row
 from support.homes import Home, snapshot
 
 if TYPE_CHECKING:
@@ -109,22 +109,6 @@ def test_a_rotation_that_failed_leaves_a_restored_session_as_its_owner_wants_it(
     assert "1 session that you restored stays whole" in called().out
     assert called("rotate", ID).code == 0
     assert "restored" not in called().out
-
-
-def test_a_mark_that_cannot_be_removed_behind_the_swap_is_no_other_error(
-    home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    home.rotate()
-    assert called("restore", ID).code == 0
-    with monkeypatch.context() as patch:
-        patch.setattr(retire, "forget", full)
-        ended = called("rotate", ID)
-    assert_one_sentence(ended, 74)
-    assert "The session itself is done and nothing is lost" in ended.err
-    assert home.stitched() == DATA
-    assert called("rotate", ID).code == 0
-    assert home.stitched() == DATA
-    assert not home.problems()
 
 
 @pytest.fixture

@@ -215,9 +215,8 @@ def test_what_a_session_takes_of_the_disk_is_what_du_says(home: Home) -> None:
     assert found["disk_bytes"] == live + homes.on_disk(home.archive)
     assert called("restore", ID).code == 0
     (found,) = listed("--project", homes.PROJECT)
-    (trashed,) = (home.config / "sessrotate" / "trash").glob("*/*")
     live = disk_use.allocated(home.live.stat())
-    assert found["disk_bytes"] == live + homes.on_disk(trashed)
+    assert found["disk_bytes"] == live + homes.on_disk(home.archive)
 
 
 def test_what_rotating_gains_is_known_where_nothing_is_to_be_cut_or_by_a_scan(home: Home) -> None:

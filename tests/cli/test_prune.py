@@ -288,7 +288,7 @@ def test_the_grace_time_of_the_settings_is_that_of_everything_that_frees(
         folder = home.archive / "trash"
     else:
         assert called("restore", ID).code == 0
-        folder = home.config / "sessrotate" / "trash" / ID
+        folder = home.archive / "manifest.json"
     homes.later(monkeypatch, days - 1)
     assert called(*command).code == 0
     assert folder.exists()
@@ -322,9 +322,10 @@ def test_what_is_freed_for_good_is_what_du_says_that_the_disk_gains(home: Home) 
     assert planned == done > 0
 
 
-def test_a_run_says_what_the_disk_gains_by_the_trash_of_restored_sessions(home: Home) -> None:
+def test_a_run_says_what_the_disk_gains_by_the_archives_of_restored_sessions(home: Home) -> None:
     assert called("restore", ID).code == 0
-    size = homes.on_disk(home.config / "sessrotate" / "trash" / ID)
+    files = [path for path in home.archive.iterdir() if path.name != "restored.json"]
+    size = sum(map(homes.on_disk, files))
     command_line.write(user_folders.config_file(), b'[trash]\ngrace = "0d"\n')
     for options in (("--dry-run",), ()):
         steps = called("run", *options, "--json").document()["steps"]

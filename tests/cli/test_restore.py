@@ -38,12 +38,12 @@ def test_a_dry_run_changes_nothing_and_says_how_much_room_it_takes(home: Home) -
 
 
 @pytest.mark.parametrize("named", ["id", "live file"])
-def test_the_live_file_is_whole_again_and_the_archive_is_gone(home: Home, named: str) -> None:
+def test_the_live_file_is_whole_again_and_its_archive_says_so(home: Home, named: str) -> None:
     ended = called("restore", ID[:5] if named == "id" else home.live)
     assert ended.code == 0, ended
     assert "Put 2 segments" in ended.out
     assert home.live.read_bytes() == DATA
-    assert not home.archive.exists()
+    assert home.is_whole
 
 
 def test_a_session_that_is_gone_comes_back_by_its_id(home: Home) -> None:
@@ -55,7 +55,7 @@ def test_a_session_that_is_gone_comes_back_by_its_id(home: Home) -> None:
         assert f"what came after {last[:19].replace('T', ' ')} with it" in told.out
     assert home.live.read_bytes() == b"".join(command_line.segments_of(DATA)[:2])
     assert home.live.stat().st_mode & 0o7777 == 0o600
-    assert not home.archive.exists()
+    assert home.is_whole
 
 
 def test_there_is_nothing_to_restore_without_an_archive(home: Home) -> None:
@@ -158,39 +158,26 @@ def test_whoever_keeps_the_times_is_told_what_the_client_does(home: Home) -> Non
     assert home.live.stat().st_mtime == pytest.approx(then, abs=1)
 
 
-def test_a_restored_session_that_was_deleted_comes_back_out_of_the_trash(home: Home) -> None:
+def test_a_restored_session_that_was_deleted_comes_back(home: Home) -> None:
     deleted_after_it_was_restored(home)
     ended = called("restore", ID[:8])
     assert ended.code == 0, ended
     assert home.live.read_bytes() == b"".join(command_line.segments_of(DATA)[:2])
-    assert not home.archive.exists()
+    assert home.is_whole
 
 
 @pytest.mark.parametrize(
     "command", [("read",), ("read", "--history"), ("stitch",), ("export", "--format", "jsonl")]
 )
-def test_whoever_asks_for_a_deleted_session_is_told_where_it_is(
+def test_what_is_archived_of_a_deleted_session_can_be_read(
     home: Home, command: tuple[str, ...]
 ) -> None:
     deleted_after_it_was_restored(home)
     ended = called(*command, ID)
-    assert_one_sentence(ended, 74)
-    assert f"`sessrotate restore {ID}` brings that back" in ended.err
-
-
-def test_what_a_file_manager_left_does_not_hide_the_trash(home: Home) -> None:
-    deleted_after_it_was_restored(home)
-    strange = command_line.write(home.archive / ".DS_Store", b"x")
-    assert "brings that back" in called("read", ID).err
-    kinds = [each["kind"] for each in called("doctor", "--json").document()["findings"]]
-    assert kinds == ["orphan"]
-    for option in ("--dry-run", "--quiet"):
-        refused = called("restore", option, ID)
-        assert_one_sentence(refused, 77)
-        assert f"{home.archive}, and that has .DS_Store" in refused.err
-    strange.unlink()
-    assert called("restore", ID).code == 0
-    assert home.live.read_bytes() == b"".join(command_line.segments_of(DATA)[:2])
+    assert ended.code == 0
+    if command == ("stitch",):
+        assert "is gone. This is what its archive holds." in ended.err
+        assert ended.out.encode() == b"".join(command_line.segments_of(DATA)[:2])
 
 
 def test_what_a_file_manager_left_is_in_nobodys_way(home: Home) -> None:
@@ -198,8 +185,7 @@ def test_what_a_file_manager_left_is_in_nobodys_way(home: Home) -> None:
     assert called("archive", ID).code == 0
     strange = [command_line.write(home.archive / "archived" / ".DS_Store", b"x")]
     assert called("restore", ID).code == 0
-    marks = home.config / "sessrotate" / "restored"
-    strange.append(command_line.write(marks / ".DS_Store", b"x"))
+    strange.append(command_line.write(home.archive / ".DS_Store", b"x"))
     assert "restored sessions, rotated by name only: 1" in called("doctor").out
     for command in ("archive", "restore", "rotate", "restore"):
         ended = called(command, ID)
@@ -211,19 +197,17 @@ def test_what_a_file_manager_left_is_in_nobodys_way(home: Home) -> None:
     assert strange[1].exists()
 
 
-def test_the_last_that_is_left_of_a_session_is_freed_by_its_name_only(
+def test_the_last_that_is_left_of_a_session_is_never_freed(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deleted_after_it_was_restored(home)
     homes.later(monkeypatch, 60)
-    for command in (("run",), ("prune", "--all", "--empty-trash", "--grace", "0", "--yes")):
-        assert called(*command).code == 0
+    for which in ("--all", ID):
+        assert called("prune", which, "--empty-trash", "--grace", "0", "--yes").code == 0
+    assert called("run").code == 0
     told = called("doctor", "--json").document()["findings"]
     assert [(each["session"], each["kind"]) for each in told] == [(ID, "orphan")]
-    assert f"sessrotate prune {ID} --empty-trash" in told[0]["detail"]
-    assert called("prune", ID, "--empty-trash", "--yes").code == 0
-    assert not (home.config / "sessrotate" / "trash" / ID).exists()
-    assert called("doctor").code == 0
+    assert called("stitch", ID).out.encode() == b"".join(command_line.segments_of(DATA)[:2])
 
 
 def emptied(home: Home) -> None:
@@ -247,10 +231,11 @@ def test_what_the_live_file_lacks_is_not_freed_with_the_rest(
     assert called("restore", ID).code == 0
     change(home)
     homes.later(monkeypatch, 60)
-    for command in (("run",), ("prune", "--all", "--empty-trash", "--grace", "0", "--yes")):
-        assert called(*command).code == 0
-    trash = home.config / "sessrotate" / "trash" / ID
-    assert [*trash.iterdir()]
+    before = home.archived()
+    for which in ("--all", ID):
+        assert called("prune", which, "--empty-trash", "--grace", "0", "--yes").code == 0
+    assert called("run").code == 0
+    assert home.archived() == before
     told = called("doctor", "--json").document()["findings"]
     assert ID in {each["session"] for each in told}
     if change is not elsewhere:
@@ -262,65 +247,43 @@ def test_what_the_live_file_lacks_is_not_freed_with_the_rest(
         assert home.live.read_bytes() == b"".join(command_line.segments_of(DATA)[:2])
 
 
+@pytest.mark.parametrize("after", ["went on", "put away", "rotated"])
 def test_what_a_session_still_has_is_freed_after_its_grace_time(
-    home: Home, monkeypatch: pytest.MonkeyPatch
+    home: Home, monkeypatch: pytest.MonkeyPatch, after: str
 ) -> None:
-    """It went on, was rotated once more, and was put away: nothing is lost with the trash."""
-    trash = home.config / "sessrotate" / "trash" / ID
-    for after in (lambda: home.append(command_line.row(500)), home.rotate, put_away):
-        assert called("restore", ID).code == 0
-        after()
-        homes.later(monkeypatch, 9)
-        assert called("prune", "--all", "--empty-trash", "--yes").code == 0
-        assert not trash.exists()
-        if not home.archive.exists():
-            home.rotate()
-
-
-def put_away() -> None:
-    assert called("archive", ID).code == 0
-
-
-def test_of_two_archives_in_the_trash_the_one_with_more_comes_back(home: Home) -> None:
     assert called("restore", ID).code == 0
-    shorter = b"".join(command_line.segments_of(DATA)[:2])
-    home.live.write_bytes(shorter)
-    home.rotate()
-    assert called("restore", ID).code == 0
-    home.live.unlink()
-    assert called("restore", ID).code == 0
-    assert home.live.read_bytes() == shorter
+    if after == "went on":
+        home.append(command_line.row(500))
+    else:
+        assert called("archive" if after == "put away" else "rotate", ID).code == 0
+    there = called("stitch", ID).out
+    homes.later(monkeypatch, 9)
+    assert called("prune", "--all", "--empty-trash", "--yes").code == 0
+    assert ("manifest.json" in home.archived()) == (after == "rotated")
+    assert called("stitch", ID).out == there
+    assert called("doctor").code == 0
 
 
 @pytest.mark.parametrize(
-    "project", ["", ".", "..", "../../x", "/etc", "a\0b", "\ud800", "a" * 300, 7, None]
+    "project", ["", ".", "..", "../../x", "/etc", "a\0b", "\ud800", "a" * 300, 7, None, "-other"]
 )
-def test_a_note_in_the_trash_that_lies_about_its_project_is_named_and_harms_nothing(
-    home: Home, project: object
+@pytest.mark.parametrize("is_freed", [False, True])
+def test_a_note_that_lies_about_its_project_harms_nothing(
+    home: Home, project: object, *, is_freed: bool
 ) -> None:
     homes.another(home, "another-session", DATA)
-    deleted_after_it_was_restored(home)
-    (note,) = (home.config / "sessrotate" / "trash" / ID).glob("*/restored.json")
-    note.write_text(json.dumps({**json.loads(note.read_text()), "project": project}))
-    told = called("doctor", "--json")
-    assert told.code == 1
-    assert [each["kind"] for each in told.document()["findings"]] == ["trash"]
+    assert called("restore", ID).code == 0
+    if is_freed:
+        assert called("prune", ID, "--empty-trash", "--grace", "0", "--yes").code == 0
+    note = home.archive / "restored.json"
+    note.write_text(json.dumps({**json.loads(note.read_text()), "project": project}) + "\n")
+    assert called("stitch", ID).out.encode() == DATA
     assert called("read", "another-session").code == 0
-    assert_one_sentence(called("restore", ID), 2)
-    assert called("prune", "--all", "--empty-trash", "--grace", "0", "--yes").code == 0
-    assert note.exists()
-
-
-def test_a_link_in_the_trash_is_named_and_leads_nowhere(home: Home, tmp_path: Path) -> None:
-    deleted_after_it_was_restored(home)
-    (folder,) = (home.config / "sessrotate" / "trash" / ID).iterdir()
-    folder.rename(tmp_path / "elsewhere")
-    folder.symlink_to(tmp_path / "elsewhere")
-    told = called("doctor", "--json").document()["findings"]
-    assert [(each["kind"], each["path"]) for each in told] == [("settings", str(folder))]
-    assert_one_sentence(called("restore", ID), 2)
-    assert called("prune", "--all", "--empty-trash", "--grace", "0", "--yes").code == 0
-    assert [*(tmp_path / "elsewhere").iterdir()]
+    assert called("rotate", ID).code == 0
+    assert called("stitch", ID).out.encode() == DATA
+    assert called("restore", ID).code == 0
+    assert home.live.read_bytes() == DATA
+    assert called("doctor").code == 0
 
 
 def test_our_own_trash_tells_the_clock_what_time_it_is(home: Home) -> None:

@@ -13,7 +13,7 @@ from sessrotate.in_place import operations
 from sessrotate.system import in_use
 from support import command_line, homes
 from support.command_line import ID, called, write
-from support.homes import Home, silent, snapshot
+from support.homes import Home, snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -277,11 +277,6 @@ def rotated_again(home: Home) -> None:
     home.rotate()
 
 
-def restored_and_rotated(home: Home) -> None:
-    home.restore()
-    operations.rotate_session(home.where, 1, silent)
-
-
 def saved(home: Home) -> None:
     """Save it as another program does, with nothing changed."""
     draft = write(home.config / "draft", home.live.read_bytes())
@@ -294,7 +289,6 @@ CHANGES: Final[tuple[tuple[str, Callable[[Home], object]], ...]] = (
     ("pruned", lambda _: called("prune", ID, "--keep-last", "1", "--yes")),
     ("archived", lambda _: called("archive", ID)),
     ("deleted", lambda home: home.live.unlink()),
-    ("replaced", restored_and_rotated),
     ("replaced", saved),
 )
 

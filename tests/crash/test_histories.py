@@ -348,10 +348,6 @@ class Life:
 
     def _take_the_way_out(self, ended: Ended) -> None:
         """Do what is said where nothing else helps: put the archive aside, or begin a new one."""
-        if "has written the short file from before back" in ended.err:
-            self._do("back")
-            assert self._called("stitch", self._named()).code == 0, ended
-            return
         named = str(self.archive) if self.archive.is_dir() else self._named()
         told = self._called("aside", named, "--yes")
         self.no_line_is_lost()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from sessrotate import names
 from sessrotate.archive import state
 from sessrotate.errors import SessrotateError
 from sessrotate.reading import stitch
@@ -55,9 +56,9 @@ def check(image: Image) -> None:
         assert told == HISTORY or (gaps and HISTORY.endswith(told))
         run(found)
         assert found.where.live.read_bytes() == HISTORY
-        assert not found.where.archive.exists()
-        for emptied in found.root.glob("sessrotate/trash/*/*/trash"):
-            emptied.rmdir()  # it went with the archive, and has nothing
+        emptied = found.where.archive / names.TRASH
+        if emptied.exists():
+            emptied.rmdir()  # a crash left it, with nothing in it
         found.check_clean()
 
 
@@ -92,7 +93,7 @@ def test_a_power_loss_at_any_moment_loses_nothing() -> None:
     for image in after_power_losses():
         number += 1
         check(image)
-    assert number > 30
+    assert number > 25
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,6 @@ SECRET: Final = b"TOPSECRET"
 
 PROJECT: Final = homes.PROJECT
 MOVED: Final = "-home-moved"
-TIME: Final = "20260101T000000.000000Z"
 
 BLOCKS: Final = range(105)
 INPUTS: Final = 100
@@ -100,9 +99,7 @@ AROUND: Final = (
     "locks", f"locks/{PROJECT}", f"locks/{PROJECT}/{ID}.lock", "locks/clock.json",
     "locks/clock.json.partial", "locks/run.lock", "locks/run.pid",
     "hook", f"hook/{PROJECT}", f"hook/{PROJECT}/{ID}.json", f"hook/{PROJECT}/{ID}.json.partial",
-    "restored", f"restored/{PROJECT}", f"restored/{PROJECT}/{ID}", "aside", f"aside/{PROJECT}",
-    f"aside/{PROJECT}/{ID}.1", "trash", f"trash/{ID}", f"trash/{ID}/{TIME}",
-    f"trash/{ID}/{TIME}/manifest.json", f"trash/{ID}/{TIME}/{ID}.jsonl", "README", "README.partial",
+    "aside", f"aside/{ID}.1", f"aside/{ID}.1/manifest.json", "README", "README.partial",
     MOVED, f"{MOVED}/{ID}",
 )  # fmt: skip
 """What is beside the folders of archives."""
@@ -184,8 +181,6 @@ def made(folder: Path, patch: pytest.MonkeyPatch, kind: str) -> Home:
         assert called("archive", "--wait", "0", ID).code == 0
     elif kind == "restored":
         home.restore()
-        (trashed,) = (home.config / "sessrotate" / "trash" / ID).iterdir()
-        trashed.rename(trashed.with_name(TIME))
     elif kind == "waiting":
         keep_waiting(home)
     target = folder / "outside"

@@ -162,11 +162,11 @@ def test_nothing_behind_a_link_in_the_place_of_an_archive_is_opened(
             assert not seen.within(outside), command
 
 
-WHERE: Final = ("locks", "restored", "aside", "hook", "trash")
+WHERE: Final = ("locks", "aside", "hook")
 """What is beside the archives."""
 
 
-@pytest.mark.parametrize("folder", [*WHERE, f"trash/{ID}"])
+@pytest.mark.parametrize("folder", WHERE)
 def test_a_link_in_the_place_of_a_folder_of_ours_is_refused_and_nothing_is_made_behind_it(
     home: Home, tmp_path: Path, folder: str
 ) -> None:

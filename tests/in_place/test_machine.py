@@ -181,7 +181,7 @@ class SessionInPlace(RuleBasedStateMachine):
         return is_done
 
     def _has_archive(self) -> bool:
-        return self.home.archive.exists()
+        return not self.home.is_whole
 
     def _is_compacted(self) -> bool:
         """Tell whether the live file has a compaction that it does not begin with."""
@@ -212,7 +212,7 @@ class SessionInPlace(RuleBasedStateMachine):
         self._do(self.home.restore, leases=True)
         assert self.home.live.read_bytes() == self.settled
         assert self.late == self.since == b""
-        assert not self.home.archive.exists()
+        assert self.home.is_whole
 
     @rule(at=crash_points, leases=st.booleans(), but_once=st.booleans())
     def crash_in_a_rotation(self, at: int, leases: bool, but_once: bool) -> None:

@@ -83,7 +83,7 @@ def test_a_line_in_flight_when_a_rotator_is_killed_comes_before_its_writers_next
     assert set(seen.histories) == {whole}
     assert seen.count > 30
     assert home.live.read_bytes() == whole
-    assert not home.archive.exists()
+    assert home.is_whole
 
 
 class Looked(Crash):

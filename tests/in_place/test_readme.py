@@ -14,6 +14,7 @@ import pytest
 from sessrotate import fs
 from sessrotate.archive import place
 from sessrotate.in_place import readme
+from sessrotate.retention import trash
 from support import homes
 from support.command_line import ID, boundary, called, row, session
 from support.homes import Crash, Home
@@ -126,6 +127,8 @@ def test_a_kill_while_it_is_written_leaves_none_or_all_of_it(home: Home) -> None
 
 def test_what_a_kill_left_of_it_goes_though_nothing_is_archived_any_more(home: Home) -> None:
     home.rotate()
+    home.restore()
+    assert trash.empty(home.where, 0, 4e9, 1) > 0
     text(home).rename(text(home).with_name("README.partial"))
     home.restore()
     assert not [path for path in text(home).parent.iterdir() if path.is_file()]

@@ -13,6 +13,7 @@ from sessrotate.archive import place, state
 from sessrotate.errors import DamagedError, InUseError, RefusedError, SessrotateError
 from sessrotate.in_place import aside, recover, seal
 from sessrotate.reading import stitch
+from sessrotate.retention import trash
 from sessrotate.system import in_use
 from support import homes
 from support.lines import session
@@ -47,7 +48,7 @@ def test_a_session_that_is_gone_comes_back(rotated: homes.Home) -> None:
     rotated.live.parent.rmdir()
     rotated.restore()
     assert rotated.live.read_bytes() == expected
-    assert not rotated.archive.exists()
+    assert rotated.is_whole
 
 
 def test_what_appears_under_its_name_meanwhile_is_left_alone_and_so_is_the_archive(
@@ -121,7 +122,7 @@ def test_a_live_file_that_goes_then_comes_back_from_the_pack(rotated: homes.Home
         assert recover.plan(found).deed == "undo"
     rotated.restore()
     assert rotated.live.read_bytes() == DATA
-    assert not rotated.archive.exists()
+    assert rotated.is_whole
 
 
 @pytest.mark.parametrize("kind", ["symlink", "hard link"])
@@ -230,7 +231,9 @@ def test_sessions_without_a_name_are_none(tmp_path: Path, monkeypatch: pytest.Mo
     assert os.listdir(home.config) == ["projects"]  # noqa: PTH208 - names
 
 
-def test_an_empty_trash_that_a_crash_left_goes_with_the_archive(rotated: homes.Home) -> None:
+def test_an_empty_trash_that_a_crash_left_goes_with_what_is_archived(rotated: homes.Home) -> None:
     (rotated.archive / "trash").mkdir()
     rotated.restore()
-    assert not rotated.archive.exists()
+    assert rotated.is_whole
+    assert trash.empty(rotated.where, 0, 4e9, 1) > 0
+    assert rotated.archived() == {"restored.json"}

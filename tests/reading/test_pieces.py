@@ -15,7 +15,6 @@ from sessrotate.retention.policy import Policy
 from support import command_line, homes, oracle
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from support.homes import Home
@@ -29,24 +28,27 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     return homes.home(tmp_path, monkeypatch, DATA)
 
 
-def restored(home: Home) -> None:
-    assert operations.restore_session(home.where, 1, homes.silent) is not None
-
-
 def pruned(home: Home) -> None:
     plan = prune.prepare([home.where], Policy(keep_last=1), 1_800_000_000.0, lambda _done: None)
     assert [done.error for done in prune.execute(plan, 1)] == [None]
 
 
-@pytest.mark.parametrize("move", [restored, pruned])
-def test_who_reads_beside_another_run_is_told_to_try_again(
-    home: Home, move: Callable[[Home], None]
-) -> None:
+def test_who_reads_beside_a_restoration_reads_all(home: Home) -> None:
+    home.rotate()
+    with state.opened(home.where) as found:
+        stitching = stitch.stream(found)
+        begin = bytes(next(stitching))
+        assert operations.restore_session(home.where, 1, homes.silent) is not None
+        assert begin + b"".join(bytes(piece) for piece in stitching) == DATA
+        assert stitch.verify(found, lambda _done: None) == []
+
+
+def test_who_reads_beside_another_run_is_told_to_try_again(home: Home) -> None:
     home.rotate()
     with state.opened(home.where) as found:
         stitching = stitch.stream(found)
         assert bytes(next(stitching)) == BODIES[0]
-        move(home)
+        pruned(home)
         for read in (
             lambda: list(stitching),
             lambda: stitch.verify(found, lambda _done: None),

@@ -73,7 +73,7 @@ def test_no_order_of_deeds_loses_a_line_and_restore_gives_all_back(deeds: list[s
                 assert not [line for line in whole.splitlines() if line not in there], deed
             assert called("restore", ID).code == 0
             assert home.live.read_bytes() == whole
-            assert not home.archive.exists()
+            assert home.is_whole
         finally:
             shutil.rmtree(folder)
 

@@ -125,6 +125,14 @@ class Home:
         """Return the names of what is in the archive, none if there is none."""
         return {file.name for file in self.archive.iterdir()} if self.archive.exists() else set()
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether the live file is all of the history, and nothing of a swap is in its archive."""
+        busy = {"pack", "intent.json", "live.partial", "late", "waiting"}
+        is_marked = not self.archived() - {"restored.json"} or "restored.json" in self.archived()
+        is_headed = self.live.read_bytes().startswith(b'{"type":"segment_header"')
+        return is_marked and not is_headed and not busy & self.archived()
+
     def intent(self) -> dict[str, Any]:
         """Return what the first line of the intent says, read in another way than the code's."""
         found: dict[str, Any] = json.loads(

@@ -216,4 +216,4 @@ def test_a_restoration_too_keeps_what_it_replaced(
     home.age(2 * 86_400)
     home.restore()
     assert home.live.read_bytes() == DATA + row(70)
-    assert not home.archive.exists()
+    assert home.is_whole

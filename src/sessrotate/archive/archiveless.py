@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sessrotate.archive import continued, owner
+from sessrotate.archive import continued, owner, place
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import SessrotateError
 from sessrotate.segments import live_header
@@ -29,7 +29,7 @@ def place_of(path: Path) -> Place | None:
     if not continued.begins_so(path):
         return None
     where = owner.read_with(path)
-    if where is None or where.archive.exists() or not _is_headed(path, where.session):
+    if where is None or place.holds_something(where.archive) or not _is_headed(path, where.session):
         return None
     return where
 

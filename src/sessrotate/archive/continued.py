@@ -17,21 +17,22 @@ from msgspec import Struct
 
 from sessrotate import names
 from sessrotate.archive import intent
-from sessrotate.archive.intent import Mark
+from sessrotate.archive.intent import HEAD, Mark
 from sessrotate.archive.late_lines import is_at
 from sessrotate.clients.claude import client as claude
-from sessrotate.errors import DamagedError, SessrotateError
+from sessrotate.errors import DamagedError, SessrotateError, storage
 from sessrotate.model import Span
 from sessrotate.segments import header_chain, live_header, load, manifest, scan
 from sessrotate.segments.header import MAX_LINE
+from sessrotate.segments.segment_set import content, opened
 from sessrotate.system import inside
 from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from sessrotate.model import Boundary
+    from sessrotate.model import Boundary, SealedSegment
     from sessrotate.segments.live_header import LiveHeader
     from sessrotate.segments.manifest import Manifest
 
@@ -151,7 +152,7 @@ def fits(live: Path, archive: Path) -> bool:
         return False
     header = tail_header(live)
     if header is None:
-        return _is_pack(live, archive) or _was_restored(live, archive)
+        return _is_pack(live, archive) or _was_restored(live, archive) or _is_whole(live, archive)
     if names.key(header.root) != archive.name:
         return False
     told = [*_manifests(archive)]
@@ -173,6 +174,45 @@ def _was_restored(live: Path, archive: Path) -> bool:
         if begun.operation == "restore":
             with Source.itself(live) as source:
                 return source.size() >= begun.swap.prefix and is_at(source, 0, begun.swap.new)
+    return False
+
+
+def _is_whole(live: Path, archive: Path) -> bool:
+    """Tell whether a file has all of the history that was restored."""
+    if not os.path.lexists(archive / names.RESTORED_NOTE):
+        return False
+    with suppress(SessrotateError, OSError):
+        told = manifest.parse(load.read_small(archive, names.MANIFEST, manifest.MAX_BYTES))
+        with Source.itself(live) as source:
+            return source.size() >= told.source_bytes and holds(source, told.segments)
+    return False
+
+
+def holds(source: Source, segments: Iterable[SealedSegment]) -> bool:
+    """Tell whether a file has each of these segments where it stands in the whole history."""
+    return all(
+        is_at(source, entry.segment.span.start, Mark(entry.segment.span.size, entry.digest))
+        for entry in segments
+    )
+
+
+def begins_alike(live: Source, archive: Path, listed: Manifest) -> bool:
+    """Tell whether a live file begins like the history in an archive with this manifest."""
+    for entry in listed.segments:
+        if entry.segment.span.size:  # a session may begin with a compaction
+            file = names.segment_file(
+                listed.session, listed.layout, entry.segment.index, entry.codec
+            )
+            try:
+                with opened(archive, file) as stream, storage("read the archive"):
+                    buffer, size = next(content(stream, entry.codec), (b"", 0))
+            except DamagedError:
+                return False
+            begin = bytes(buffer[:size])
+            if entry.segment.index:
+                begin = begin[begin.find(b"\n") + 1 :]
+            begin = begin[: min(HEAD, live.size())]
+            return bool(begin) and begin == live.read_at(0, len(begin))
     return False
 
 

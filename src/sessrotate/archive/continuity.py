@@ -14,13 +14,10 @@ from msgspec import Struct
 
 from sessrotate import names
 from sessrotate.archive import archived_file, continued, place
-from sessrotate.archive.intent import HEAD
 from sessrotate.clients.common import listed as listed_in
-from sessrotate.errors import DamagedError, printable, storage
-from sessrotate.segments.segment_set import content, opened
+from sessrotate.errors import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from pathlib import Path
 
     from sessrotate.archive.found_files import FoundFiles
@@ -180,7 +177,7 @@ def problem(
 def _headless_archive(found: FoundFiles) -> str | None:
     """Return what to say of segments that neither a manifest nor a live file speaks of."""
     is_told = found.manifest is not None or found.intent is not None
-    if is_told or not segments_among(found, found.listing):
+    if is_told or not names.segments_among(found.listing, found.place.session):
         return None
     archive, session = printable(str(found.place.archive)), printable(found.place.session)
     return (
@@ -227,7 +224,8 @@ def _kind(
     if header is None:
         if not live.size():
             return "emptied"
-        return "whole" if _begins_alike(found, live, listed) else "headless"
+        is_alike = continued.begins_alike(live, found.place.archive, listed)
+        return "whole" if is_alike else "headless"
     if continued.ends_at(listed, header):
         return None if reason is None else "changed"
     return _other_archive(listed, header)
@@ -237,7 +235,7 @@ def _without_manifest(found: FoundFiles) -> Kind:
     lost = missing(found)
     if not lost:
         return "no manifest"
-    if segments_among(found, found.listing):
+    if names.segments_among(found.listing, found.place.session):
         return "gaps"
     if _earlier(found.place):
         return "earlier form"
@@ -257,38 +255,8 @@ def _aside(where: Place) -> list[Path]:
     return sorted(ours, key=lambda each: (len(each.name), each.name))
 
 
-def segments_among(found: FoundFiles, listing: Iterable[str]) -> list[str]:
-    """Return the names of the session's segments among these, in order."""
-    session = found.place.session
-    return [
-        name
-        for name in sorted(listing)
-        if name.endswith(names.SUFFIXES) and session in names.possible_sessions(name)
-    ]
-
-
 def _other_archive(listed: Manifest, header: LiveHeader) -> Kind:
     if header.start > listed.source_bytes:
         return "newer"
     parents = {entry.digest for entry in listed.segments[:-1]}
     return "older" if header.parent_digest in parents else "other"
-
-
-def _begins_alike(found: FoundFiles, live: Source, listed: Manifest) -> bool:
-    """Tell whether a live file begins like the history in the archive."""
-    for entry in listed.segments:
-        if entry.segment.span.size:  # a session may begin with a compaction
-            file = names.segment_file(
-                listed.session, listed.layout, entry.segment.index, entry.codec
-            )
-            try:
-                with opened(found.place.archive, file) as stream, storage("read the archive"):
-                    buffer, size = next(content(stream, entry.codec), (b"", 0))
-            except DamagedError:
-                return False
-            begin = bytes(buffer[:size])
-            if entry.segment.index:
-                begin = begin[begin.find(b"\n") + 1 :]
-            begin = begin[: min(HEAD, live.size())]
-            return bool(begin) and begin == live.read_at(0, len(begin))
-    return False

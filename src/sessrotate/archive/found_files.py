@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from sessrotate import fs, names
-from sessrotate.archive import archived_file, continued, intent
+from sessrotate.archive import archived_file, continued, intent, restored
 from sessrotate.archive.late_lines import is_at, is_told_new
 from sessrotate.clients.claude import trim
 from sessrotate.errors import DamagedError, SessrotateError, printable, storage
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from sessrotate.archive.intent import Intent, Late
     from sessrotate.archive.late_lines import Residue
     from sessrotate.archive.place import Place
+    from sessrotate.archive.restored import Restored
     from sessrotate.segments.live_header import LiveHeader
     from sessrotate.segments.manifest import Manifest
 
@@ -52,6 +53,8 @@ class FoundFiles(Struct, frozen=True, kw_only=True):
     successor: Source | None
     """What took the old live file's place, if that is under way: the live file; or, if its client
     trimmed it since, what was kept of that."""
+    restored: Restored | None
+    """What is left of the archive of a session that is whole again. Then `manifest` is None."""
 
     @property
     def is_archived(self) -> bool:
@@ -141,8 +144,6 @@ def look(
     stack: ExitStack,
 ) -> FoundFiles:
     """Open the other files of a session whose live file, listing and intent were looked at."""
-    # The manifest after the intent, which stays until the manifest is the one that it announces.
-    listed = _read(place, names.MANIFEST, manifest.MAX_BYTES) if names.MANIFEST in listing else None
     doing = None if begun is None else intent.parse(begun)
     pack = _inside(place, names.PACK, stack) if names.PACK in listing else None
     if source is None and names.ARCHIVED_NOTE in listing:
@@ -164,6 +165,11 @@ def look(
             file.freeze()
     line = b"" if source is None else continued.first_line(source)
     header = live_header.parse(line, place.session)
+    is_whole = source is not None and header is None
+    whole = restored.read(place.archive, place.session, listing) if is_whole else None
+    # After the intent, which stays until the manifest is the one that it announces.
+    is_listed = whole is None and names.MANIFEST in listing
+    listed = _read(place, names.MANIFEST, manifest.MAX_BYTES) if is_listed else None
     kept = () if is_gone else tuple(_kept(place, None if doing is None else pack))
     found = FoundFiles(
         place=place,
@@ -177,6 +183,7 @@ def look(
         is_gone=is_gone,
         kept=kept,
         successor=_successor(source, doing, kept, stack),
+        restored=whole,
     )
     for told in (found.manifest, found.intent.manifest if found.intent else None):
         if told is not None and (

@@ -109,11 +109,10 @@ class Intent(Struct, frozen=True):
 
     A rotation seals the segments of `manifest` from number `first` on, which are in the pack
     until then, or none if it only brings rows back, or what its client trimmed; `manifest` is what
-    the archive's will be, and has no segments where there is to be none. A
-    restoration ends with no archive, and `manifest` is what it was. Behind either, `late` lines may
-    be left; "late" says that nothing else is, and "insert" that a live file with them is to take
-    the place of the one without. `is_restored`: that was behind a restoration, so the archive still
-    has to go.
+    the archive's will be, and has no segments where there is to be none. A restoration takes
+    nothing from the archive of `manifest`. Behind either, `late` lines may be left; "late" says
+    that nothing else is, and "insert" that a live file with them is to take the place of the one
+    without.
     """
 
     operation: Operation
@@ -121,12 +120,6 @@ class Intent(Struct, frozen=True):
     first: int
     manifest: Manifest
     late: Late | None = None
-    is_restored: bool = False
-
-    @property
-    def ends_restored(self) -> bool:
-        """Whether the archive goes at the end: this is a restoration, or follows one."""
-        return self.operation == "restore" or self.is_restored
 
     @property
     def moves_nothing(self) -> bool:
@@ -180,7 +173,6 @@ def _line(intent: Intent) -> bytes:
             "behind": _told(late.edge),
             "end": late.end,
         },
-        "restored": intent.is_restored,
     }
     return json.dumps(fields).encode() + b"\n"
 
@@ -207,7 +199,6 @@ def parse(data: bytes) -> Intent:
             first=_number(found["first"]),
             manifest=manifest.parse(data[len(first) :], may_be_empty=True),
             late=None if found["late"] is None else _late(found["late"]),
-            is_restored=found["restored"],
         )
     except (ValueError, TypeError, KeyError, RecursionError, DamagedError):
         raise _damaged() from None
@@ -230,11 +221,11 @@ def _is_sound(intent: Intent) -> bool:
     if intent.operation == "rotate":
         # One that seals nothing gives the tail another prefix, and that must be told apart.
         does = moved > 0 or (not moved and swap.cut > 0 and swap.old != swap.new)
-        return is_kept and does and swap.cut >= moved and intent.is_restored is False
+        return is_kept and does and swap.cut >= moved
     if intent.operation == "restore":
         is_whole = moved == 0 and swap.prefix == intent.manifest.source_bytes
-        return is_kept and is_whole and intent.is_restored is False
-    if late is None or moved or type(intent.is_restored) is not bool:
+        return is_kept and is_whole
+    if late is None or moved:
         return False
     if intent.operation == "late":
         return swap == NO_SWAP and not late.end

@@ -59,12 +59,10 @@ def named(path: Path) -> Path:
 
 
 def links() -> Iterator[Path]:
-    """Yield the links among the folders that are ours, in those, and in the trash."""
+    """Yield the links among the folders that are ours, and in those."""
     for name in sorted(place.FOLDERS):
         folder = place.root() / name
         yield from (each for each in (folder, *_folders(folder)) if each.is_symlink())
-    trashed = map(_folders, _folders(place.root() / place.TRASH))
-    yield from (each for found in trashed for each in found if each.is_symlink())
 
 
 def _folders(folder: Path) -> list[Path]:

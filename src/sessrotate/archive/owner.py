@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from sessrotate.archive import continued, own, place, restored
+from sessrotate.archive import continued, own, place
 from sessrotate.archive.place import Place
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import InUseError, RefusedError, printable
@@ -64,23 +64,17 @@ def is_stranger(where: Place) -> bool:
     if not os.path.lexists(where.live) or continued.is_behind_link(where.archive):
         return False
     if not place.holds_something(where.archive):
-        own = restored.place_of(where.session)  # whose history is in the trash
-        return own is not None and own.live != where.live and os.path.lexists(own.live)
+        return False
     if place.project_named(where.archive) == where.project:
         return False
     return place.of_session(where.session).live != where.live
-
-
-def of_session(session: str) -> Place:
-    """Return the place of a session by its id, also where all that is archived is in the trash."""
-    return restored.place_of(session) or place.of_session(session)
 
 
 def named(where: Place) -> Place:
     """Return the place that a person means by a path, which may be that of before a move."""
     if os.path.lexists(where.live):
         return where
-    now = of_session(where.session)
+    now = place.of_session(where.session)
     return now if os.path.lexists(now.live) else where
 
 
@@ -90,8 +84,7 @@ def may_be_meant(where: Place) -> bool:
     A stranger is not, unless it is one of several that go on from the archive and none owns it.
     """
     if not is_stranger(where):
-        left = restored.place_of(where.session)
-        return left is None or left.live == where.live or restored.gone(left) is None
+        return True
     return not os.path.lexists(place.of_session(where.session).live) and _fits(where)
 
 
@@ -117,7 +110,7 @@ def told(path: Path, session: str) -> str:
 def strange(where: Place) -> str:
     """Say what a stranger is, and what allows it to be changed."""
     name, archive = printable(str(where.live)), printable(str(where.archive))
-    live = of_session(where.session).live
+    live = place.of_session(where.session).live
     if place.is_put_away(where.archive):
         session = printable(where.session)
         return (
@@ -172,7 +165,7 @@ def check_unmoved(where: Place) -> None:
     """
     if os.path.lexists(where.live) or place.is_put_away(where.archive):
         return
-    now = of_session(where.session)
-    if restored.gone(where) is None and now.live != where.live and os.path.lexists(now.live):
+    now = place.of_session(where.session)
+    if now.live != where.live and os.path.lexists(now.live):
         name = printable(str(where.live.parent))
         raise InUseError(f"{name} was moved just now: try again.")

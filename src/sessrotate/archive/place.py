@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from sessrotate import names
-from sessrotate.archive import archived_note, continued, intent
+from sessrotate.archive import archived_note, continued, intent, restored_note
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import listed, names_in
 from sessrotate.errors import RefusedError, SessrotateError, printable, storage
@@ -48,16 +48,10 @@ ASIDE: Final = "aside"
 HOOK: Final = "hook"
 """What rotations by the client's hook came to, of which nobody saw what they said."""
 
-TRASH: Final = "trash"
-"""Archives of sessions that were restored, until their grace time is over."""
-
-RESTORED: Final = "restored"
-"""Which sessions their owner restored, so that nothing rotates them by itself."""
-
 README: Final = "README"
 """Says to whoever looks for space what the folder is; nothing reads it."""
 
-FOLDERS: Final = (ARCHIVES, LOCKS, HOOK, TRASH, RESTORED, ASIDE)
+FOLDERS: Final = (ARCHIVES, LOCKS, HOOK, ASIDE)
 """The folders in it."""
 
 _WITHIN: Final = {names.ARCHIVED, names.TRASH, names.WAITING}
@@ -103,22 +97,12 @@ class Place(Struct, frozen=True):
         return self._ours(HOOK, ".json")
 
     @property
-    def trash(self) -> Path:
-        """Where archives go when the session is restored."""
-        return self._ours(TRASH)
-
-    @property
-    def restored(self) -> Path:
-        """The file that says that the owner restored this session."""
-        return self._ours(RESTORED)
-
-    @property
     def ours(self) -> tuple[Path, ...]:
         """The folders, but for the archive itself, in which something of this session is created.
 
         None of them is ever a link: `own`.
         """
-        return (*(self.config.joinpath(FOLDER, name) for name in FOLDERS), self.trash)
+        return tuple(self.config.joinpath(FOLDER, name) for name in FOLDERS)
 
     @property
     def owned(self) -> tuple[Path, ...]:
@@ -223,7 +207,8 @@ def of_session(session: str, projects: Collection[str] | None = None) -> Place:
         return where
     found = [*live_files(session)]
     fitting = [each for each in found if continued.fits(each.live, archive)]
-    if not fitting and not project and not is_put_away(archive):
+    is_known = project and holds_something(archive)
+    if not fitting and not is_known and not is_put_away(archive):
         # Nothing says whose the archive is: that of a live tail, or there is none to speak of.
         fitting = [each for each in found if continued.is_tail_of(each.live, session)]
         there = [] if continued.is_behind_link(archive) else names_in(archive)
@@ -241,7 +226,7 @@ def project_named(archive: Path) -> str:
     if continued.is_behind_link(archive):
         return ""
     there = names_in(archive)  # most have a manifest alone, and this is asked of each session
-    for file in (names.INTENT, names.ARCHIVED_NOTE, names.MANIFEST):
+    for file in (names.INTENT, names.ARCHIVED_NOTE, names.MANIFEST, names.RESTORED_NOTE):
         with suppress(SessrotateError, OSError):
             if file in there:
                 return _project_in(archive, file)
@@ -249,6 +234,8 @@ def project_named(archive: Path) -> str:
 
 
 def _project_in(archive: Path, file: str) -> str:
+    if file == names.RESTORED_NOTE:
+        return restored_note.parse(load.read_small(archive, file, restored_note.MAX_BYTES)).project
     if file == names.ARCHIVED_NOTE:
         data = load.read_small(archive, file, archived_note.MAX_BYTES)
         return archived_note.parse(data, names.session_of_key(archive.name) or "").project
@@ -274,12 +261,12 @@ def live_files(session: str) -> Iterator[Place]:
 def holds_something(folder: Path) -> bool:
     """Tell whether an archive's folder holds anything; hidden files are a file manager's.
 
-    A link does, whatever is behind it.
+    The note that its owner restored the session is nothing. A link is, whatever is behind it.
     """
     return continued.is_behind_link(folder) or any(
         name not in _WITHIN or not (folder / name).is_dir() or holds_something(folder / name)
         for name in names_in(folder)
-        if not names.is_hidden(name)
+        if not names.is_hidden(name) and name != names.RESTORED_NOTE
     )
 
 

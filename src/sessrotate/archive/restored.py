@@ -1,298 +1,180 @@
-"""What is left of a restoration: the archive in its trash, and the mark that its owner wants it so.
+"""The archive of a session that its owner restored: it stays where it is until its time is over.
 
-Rule: only reads. An archive in the trash is no archive: nothing finds it by a session's name. Its
-note says which project the session was in.
+Rule: only reads. A note in the archive says since when the live file is whole. As long as that is
+so, nothing goes on from the archive, and nothing of the history is in it alone; a live file that
+has its header again goes on from it as before. The note stays when the rest goes: nothing but its
+owner rotates such a session.
 """
 
 from __future__ import annotations
 
-import json
 import os
 from contextlib import suppress
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from sessrotate import names, units
-from sessrotate.archive import archived_file, continued, place
-from sessrotate.archive.intent import Mark
-from sessrotate.archive.late_lines import is_at
-from sessrotate.clients.claude import client as claude
-from sessrotate.clients.common import listed
-from sessrotate.errors import DamagedError, RefusedError, SessrotateError, printable
+from sessrotate.archive import continued, place, restored_note
+from sessrotate.archive.restored_note import RestoredNote
+from sessrotate.clients.common import listed, names_in
+from sessrotate.errors import InputError, SessrotateError, printable
 from sessrotate.segments import load, manifest
+from sessrotate.segments.segment_set import check
 from sessrotate.system import disk_use
-from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
+    from pathlib import Path
 
     from sessrotate.archive.place import Place
-    from sessrotate.model import SealedSegment
-    from sessrotate.segments.live_header import LiveHeader
+    from sessrotate.archive.state import State
+    from sessrotate.model import SealedSegment, Segment
     from sessrotate.segments.manifest import Manifest
 
-FORMAT: Final = 1
 
-_LARGEST: Final = 4096
+class Restored(Struct, frozen=True):
+    """What is left of the archive of a session that is whole again.
 
-
-class Trashed(Struct, frozen=True):
-    """The archive of a restored session in the trash: where it is, whose, and since when.
-
-    `project` and `at` (ISO 8601, UTC) are None if its note cannot be read. Then nobody knows whose
-    it is, and it stays. `is_going`: it was decided that it is freed, so half of it may be gone.
+    `listed` is its manifest, None if there is none to read; `files` are the files that go in the
+    end, `manifest.json` first.
     """
 
-    folder: Path
-    project: str | None = None
-    at: str | None = None
-    is_going: bool = False
+    note: RestoredNote
+    listed: Manifest | None
+    files: tuple[Path, ...]
 
     @property
     def bytes(self) -> int:
         """How many bytes its files have."""
-        return sum(size for _, size in self.files())
+        found = 0
+        for path in self.files:
+            with suppress(OSError):
+                found += path.lstat().st_size
+        return found
 
     @property
     def allocated(self) -> int:
-        """How many bytes of the disk it takes, folders among it."""
-        return disk_use.of(self.folder)
+        """How many bytes of the disk its files take."""
+        return disk_use.of(*self.files)
 
     @property
     def since(self) -> float | None:
-        """When it went to the trash, in seconds since 1970; None if nobody knows."""
-        return units.seconds(self.at)
-
-    def files(self) -> Iterator[tuple[Path, int]]:
-        """Yield the files and their sizes in bytes."""
-        for folder, _, held in os.walk(self.folder):
-            for name in held:
-                path = Path(folder, name)
-                with suppress(OSError):
-                    yield path, path.lstat().st_size
+        """When it was restored, in seconds since 1970; None if nobody knows."""
+        return units.seconds(self.note.at)
 
 
-def note(session: str, project: str | None, at: str | None, *, is_going: bool = False) -> bytes:
-    """Return what the note of an archive in the trash holds: `is_going` once it is being freed."""
-    document = {"format": FORMAT, "project": project, "session": session, "at": at}
-    return json.dumps(document | ({"going": True} if is_going else {})).encode() + b"\n"
-
-
-def every(prefix: str = "") -> Iterator[Trashed]:
-    """Yield every archive in the trash of restored sessions, by session and time.
-
-    Only of sessions whose id begins with `prefix`.
-    """
-    for folder in listed(place.root() / place.TRASH):
-        session = names.session_of_key(folder.name)
-        if session is not None and session.startswith(prefix):
-            yield from _in(folder)
-
-
-def places(prefix: str = "") -> Iterator[Place]:
-    """Yield the place of every session with an archive in that trash, each once.
-
-    Only of sessions whose id begins with `prefix`. One of which nothing else is left was in the
-    project of its last restoration.
-    """
-    for session in dict.fromkeys(map(_session, every(prefix))):
-        if (where := place_of(session)) is not None:
-            yield where
-
-
-def place_of(session: str) -> Place | None:
-    """Return the place of a session with an archive in that trash, None if it has none there.
-
-    One that nothing is rotated of is in the project of its last restoration; or, if it is not there
-    any more, it is the one file of its id that holds what is in the trash.
-    """
-    # Asked for each live file, and most have nothing there: first, and without listing projects.
-    projects = [each.project for each in _in(place.root() / place.TRASH / names.key(session))]
-    last = next(filter(None, reversed(projects)), None)
-    if last is None:
+def read(archive: Path, session: str, listing: Collection[str]) -> Restored | None:
+    """Return what an archive with these files is if its session is whole; None without a note."""
+    if names.RESTORED_NOTE not in listing:
         return None
-    where = place.of_session(session)
-    if place.holds_something(where.archive):
-        return where
-    told = next(place.all_named(claude.projects_folder().resolve(), last, (session,)))
-    was_moved = where.project and not os.path.lexists(told.live) and gone(told) is None
-    return where if was_moved else told
+    note, found = RestoredNote(), None
+    with suppress(SessrotateError):
+        data = load.read_small(archive, names.RESTORED_NOTE, restored_note.MAX_BYTES)
+        note = restored_note.parse(data)
+    with suppress(SessrotateError):
+        data = load.read_small(archive, names.MANIFEST, manifest.MAX_BYTES)
+        found = manifest.parse(data)
+    if found is not None and (found.session != session or found.source_digest):
+        found = None
+    ours = [names.MANIFEST, *names.segments_among(listing, session)]
+    return Restored(note, found, tuple(archive / name for name in ours if name in listing))
+
+
+def of(where: Place) -> Restored | None:
+    """Return what is left of the archive of a session whose live file is whole; None if none is.
+
+    Told by how the live file begins; `state.opened` reads more.
+    """
+    if continued.is_behind_link(where.archive) or not is_marked(where):
+        return None
+    found = read(where.archive, where.session, frozenset(names_in(where.archive)))
+    is_whole = os.path.lexists(where.live) and not continued.begins_so(where.live)
+    return found if found is not None and found.files and is_whole else None
+
+
+def every() -> Iterator[Restored]:
+    """Yield what is left of every archive whose session is whole again."""
+    for session in marked():
+        found = of(place.of_session(session))
+        if found is not None:
+            yield found
 
 
 def trash_bytes() -> int:
-    """Return what every trash takes of the disk: of restored sessions, and of archives."""
-    pruned = (Trashed(where.archive / names.TRASH) for where in place.archives())
-    return sum(trashed.allocated for trashed in (*every(), *pruned))
+    """Return what takes room on the disk until a grace time is over.
 
-
-def of(where: Place) -> list[Trashed]:
-    """Return the archives of one session in that trash, oldest first."""
-    return [found for found in _in(where.trash) if found.project is not None]
-
-
-def _session(found: Trashed) -> str:
-    return names.session_of_key(found.folder.parent.name) or ""
-
-
-def check_own(where: Place) -> None:
-    """Raise RefusedError if the trash is reached by a link, which may lead anywhere."""
-    for folder in (where.trash.parent, where.trash):
-        if folder.is_symlink():
-            raise RefusedError(f"{printable(str(folder))} is a symbolic link: remove the link.")
-
-
-def _in(folder: Path) -> Iterator[Trashed]:
-    if folder.is_symlink() or folder.parent.is_symlink():
-        return  # `check_own` says so where it matters
-    for found in listed(folder):
-        if not found.is_symlink() and place.holds_something(found):  # else a crash left it, empty
-            yield _read(found)
-
-
-def _read(folder: Path) -> Trashed:
-    try:
-        told: Any = json.loads(load.read_small(folder, names.RESTORED_NOTE, _LARGEST))
-        project, at = told["project"], told["at"]
-        is_ours = told["format"] == FORMAT and names.key(told["session"]) == folder.parent.name
-    except (SessrotateError, ValueError, TypeError, KeyError, RecursionError):
-        return Trashed(folder)
-    if not is_ours or not isinstance(at, str):
-        return Trashed(folder)
-    if not isinstance(project, str) or not names.is_plain(project):
-        return Trashed(folder)
-    return Trashed(folder, project, at, is_going=told.get("going") is True)
-
-
-# ── the way back ─────────────────────────────────────────────────────────────────────────────
-
-
-def fitting(where: Place, header: LiveHeader | None) -> Trashed | None:
-    """Return the archive in the trash that a live file with this header goes on from.
-
-    Of several with the same segments it is the newest; None if they differ, or there is none.
+    That is what was pruned, and the archives of restored sessions.
     """
-    found = []
-    for trashed in of(where):
-        with suppress(DamagedError):
-            told = manifest_of(trashed)
-            if header is not None and continued.ends_at(told, header):
-                found.append((trashed, [entry.digest for entry in told.segments]))
-    is_one = found and all(digests == found[0][1] for _, digests in found)
-    return found[-1][0] if is_one else None
+    pruned = disk_use.of(*(where.archive / names.TRASH for where in place.archives()))
+    return pruned + sum(found.allocated for found in every())
 
 
-def gone(where: Place) -> Trashed | None:
-    """Return the archive in the trash that is all that is left of a session.
+# ── whether the live file has all of it ──────────────────────────────────────────────────────
 
-    Of several it is the one with most of the history. None if there is none, or an archive, or any
-    project has a live file that holds it or goes on from it: the project may have been renamed.
-    """
-    found = [each for each in of(where) if not each.is_going]
-    if not found or os.path.lexists(where.live) or place.holds_something(where.archive):
+
+def is_held(found: State) -> bool:
+    """Tell whether the live file has all that is left of its archive. Reads as much of it."""
+    kept = found.restored
+    if kept is None or kept.listed is None or found.live is None:
+        return False
+    with suppress(SessrotateError, OSError):
+        return continued.holds(found.live, kept.listed.segments)
+    return False
+
+
+def is_needed(found: State) -> bool:
+    """Tell whether a live file of any project goes on from what is left."""
+    kept = found.restored
+    if kept is None or kept.listed is None:
+        return False
+    for each in place.live_files(found.place.session):
+        header = continued.tail_header(each.live)
+        if header is not None and continued.ends_at(kept.listed, header):
+            return True
+    return False
+
+
+def lacking(found: State) -> str | None:
+    """Say that a live file lacks what was restored to it, and what helps; None if it does not."""
+    kept, where = found.restored, found.place
+    if kept is None or not kept.files or kept.note.is_going or found.kept or is_held(found):
         return None
-    last = max(found, key=_length)
-    return None if is_needed(where, last) or is_elsewhere(where, last) else last
-
-
-def _length(trashed: Trashed) -> tuple[int, str]:
-    """Return how many bytes of history an archive has, then when it came there."""
-    with suppress(SessrotateError):
-        return manifest_of(trashed).source_bytes, trashed.at or ""
-    return -1, trashed.at or ""
-
-
-def told_gone(where: Place, trashed: Trashed) -> str:
-    """Say that all that is left of a session is in the trash, and how it comes back."""
+    since = f" on {printable(kept.note.at)}" if kept.note.at else ""
     return (
-        f"{printable(str(where.live))} was restored on {printable(str(trashed.at))}, and is gone "
-        f"since. What was archived of it is in the trash: `sessrotate restore "
+        f"{printable(str(where.live))} is not the history that was restored{since}, which is still "
+        f"in {printable(str(where.archive))}: move the file away, then `sessrotate restore "
         f"{printable(where.session)}` brings that back."
     )
 
 
-def is_needed(where: Place, trashed: Trashed) -> bool:
-    """Tell whether a live file of any project goes on from an archive in the trash."""
-    if place.holds_something(where.archive):
-        return False  # it goes on from that
-    for each in place.live_files(where.session):
-        header = continued.tail_header(each.live)
-        with suppress(DamagedError):
-            if header is not None and continued.ends_at(manifest_of(trashed), header):
-                return True
-    return False
+# ── what a rotation by name does with it ─────────────────────────────────────────────────────
 
 
-def is_elsewhere(where: Place, trashed: Trashed) -> bool:
-    """Tell whether all that an archive in the trash holds is in a live file, or in an archive.
+def is_left(found: State) -> bool:
+    """Tell whether anything is left of the archive of a session that is whole again."""
+    return found.restored is not None and bool(found.restored.files)
 
-    A live file is read for that, also one that was put away. An archive counts by its list: what
-    its owner had pruned of it is gone with his consent.
+
+def taken_over(found: State, parts: Sequence[Segment]) -> tuple[SealedSegment, ...]:
+    """Return the archived segments that need not be sealed again; all that are left, or none.
+
+    `parts` are what the live file is cut into. Both are read whole.
     """
+    kept = found.restored
+    entries = () if kept is None or kept.listed is None else kept.listed.segments
+    if kept is None or kept.listed is None or any(entry.pruned for entry in entries):
+        return ()
+    spans = [entry.segment.span for entry in entries]
+    if spans != [part.span for part in parts[: len(spans)]] or not is_held(found):
+        return ()
+    there = load.of_manifest(found.place.archive, found.listing, kept.listed)
     try:
-        wanted = manifest_of(trashed).segments
-    except SessrotateError:
-        return False
-    with suppress(SessrotateError, OSError):
-        if _is_listed(where.archive, wanted):
-            return True
-    with suppress(SessrotateError, OSError):
-        source = archived_file.opened(where)
-        if source is not None:
-            with source:
-                if holds(source, wanted):
-                    return True
-    for each in place.live_files(where.session):
-        with suppress(SessrotateError, OSError), Source.itself(each.live) as source:
-            if holds(source, wanted):
-                return True
-    return False
-
-
-def _mark(entry: SealedSegment) -> tuple[int, Mark]:
-    return entry.segment.span.start, Mark(entry.segment.span.size, entry.digest)
-
-
-def _is_listed(archive: Path, wanted: Sequence[SealedSegment]) -> bool:
-    there = manifest.parse(load.read_small(archive, names.MANIFEST, manifest.MAX_BYTES)).segments
-    return [*map(_mark, there[: len(wanted)])] == [*map(_mark, wanted)]
-
-
-def holds(source: Source, segments: Iterable[SealedSegment]) -> bool:
-    """Tell whether a file has each of these segments where it stands in the whole history."""
-    return all(is_at(source, *_mark(entry)) for entry in segments)
-
-
-def strange(where: Place, trashed: Trashed) -> str:
-    """Say that a live file lacks what was restored to it, and what helps."""
-    return (
-        f"{printable(str(where.live))} is not the history that was restored on "
-        f"{printable(str(trashed.at))}, which is in {printable(str(trashed.folder))}: move the "
-        f"file away, then `sessrotate restore {printable(where.session)}` brings that back."
-    )
-
-
-def lacking(where: Place) -> Trashed | None:
-    """Return an archive in the trash that neither the live file nor an archive has all of."""
-    found = sorted((each for each in of(where) if not each.is_going), key=_length)
-    return next((each for each in found[::-1] if not is_elsewhere(where, each)), None)
-
-
-def manifest_of(trashed: Trashed) -> Manifest:
-    """Return the manifest of an archive in the trash; raise DamagedError if it has none."""
-    data = load.read_small(trashed.folder, names.MANIFEST, manifest.MAX_BYTES)
-    return manifest.parse(data)
-
-
-def overwritten(where: Place, trashed: Trashed) -> str:
-    """Say what happened to a live file whose archive is in the trash, and what helps."""
-    return (
-        f"{printable(str(where.live))} was restored on {printable(str(trashed.at))}, and a program "
-        "has written the short file from before back over it. Its history is in the trash: "
-        f"`sessrotate restore {printable(where.session)}` puts it back, and with --keep-rotated "
-        "makes it the archive again."
-    )
+        for entry in entries:
+            check(there, entry.segment.index)
+    except InputError:
+        return ()
+    return entries
 
 
 # ── whose owner wants it whole ───────────────────────────────────────────────────────────────
@@ -300,12 +182,12 @@ def overwritten(where: Place, trashed: Trashed) -> str:
 
 def is_marked(where: Place) -> bool:
     """Tell whether the owner restored a session and has not rotated it by name since."""
-    return os.path.lexists(where.restored)
+    return os.path.lexists(where.archive / names.RESTORED_NOTE)
 
 
-def marked() -> Iterator[Place]:
-    """Yield the place of every session that is marked so, in order."""
-    for mark in listed(place.root() / place.RESTORED):
-        session = names.session_of_key(mark.name)
-        if session is not None:
-            yield place.of_session(session)
+def marked() -> Iterator[str]:
+    """Yield the id of every session that is marked so, in order."""
+    for folder in listed(place.root() / place.ARCHIVES):
+        session = names.session_of_key(folder.name)
+        if session is not None and os.path.lexists(folder / names.RESTORED_NOTE):
+            yield session

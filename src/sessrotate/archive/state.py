@@ -22,7 +22,6 @@ from sessrotate.archive import (
     signs,
     trimmed,
 )
-from sessrotate.archive import restored as restorations
 from sessrotate.archive.found_files import FoundFiles
 from sessrotate.archive.history import HistorySpan
 from sessrotate.archive.late_lines import Residue, end_of_lines, is_at, residue
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
     from sessrotate.archive.intent import Late
     from sessrotate.archive.place import Place
     from sessrotate.archive.recovery_table import Deed, Drafted, Match, Sign, Standing
-    from sessrotate.archive.restored import Trashed
     from sessrotate.segments.manifest import Manifest
     from sessrotate.segments.segment_set import Problem
 
@@ -60,8 +58,6 @@ class State(FoundFiles, frozen=True, kw_only=True):
     * `pending`: the late lines that have a file of their own and are not in the live file yet;
       they belong at its offset `late_at`.
     * `residue`: what of the pack the `successor` has yet to get, and has no file of its own.
-    * `trashed`: the archive in the trash of restored sessions that the live file goes on from; or
-      the longest one there, where there is neither a live file nor an archive any more.
     * `cut`: where the client cut the live file since the last rotation, None if it did not. Unless
       that is the same compaction, what was in between is gone but for what a resume needs.
     * `problem`: why the live file does not go on from its archive, None if it does. No live file
@@ -82,12 +78,11 @@ class State(FoundFiles, frozen=True, kw_only=True):
     residue: Residue
     cut: Cut | None
     problem: str | None
-    trashed: Trashed | None
 
     @property
     def is_rotated(self) -> bool:
         """Whether anything but the live file belongs to the history, or once did."""
-        is_parted = any((self.header, self.manifest, self.intent, self.trashed, self.kept))
+        is_parted = any((self.header, self.manifest, self.intent, self.kept))
         is_lost = self.live is None and self.problem is not None
         return self.is_archived or is_parted or is_lost
 
@@ -168,14 +163,6 @@ def _judged(found: FoundFiles) -> State:
     listed = _listed(found, was_swapped=was_swapped)
     pending = _pending(found, is_dropped=is_dropped, was_swapped=was_swapped)
     rest = _residue(found) if was_swapped and pending is None else _NO_RESIDUE
-    is_lost = found.header is not None and not found.listing
-    trashed, told = None, None
-    if is_lost:
-        trashed = restorations.fitting(found.place, found.header)
-        told = trashed and restorations.overwritten(found.place, trashed)
-    elif found.live is None and not found.listing:
-        trashed = restorations.gone(found.place)
-        told = trashed and restorations.told_gone(found.place, trashed)
     reason = None
     if found.header is not None and found.live is not None:
         reason = continued.misfit(found.header, found.live)
@@ -195,6 +182,7 @@ def _judged(found: FoundFiles) -> State:
         is_gone=found.is_gone,
         kept=found.kept,
         successor=found.successor,
+        restored=found.restored,
         match=match,
         drafted=drafted,
         sign=sign,
@@ -209,7 +197,6 @@ def _judged(found: FoundFiles) -> State:
         residue=rest,
         cut=cut if begun is None or begun.moves_nothing else None,
         problem=found_files.problem_of_late(found, pending, rest, is_pack_known=is_pack_known)
-        or told
         or continuity.problem(
             found,
             listed,
@@ -217,7 +204,6 @@ def _judged(found: FoundFiles) -> State:
             reason,
             is_cut=cut is not None,
         ),
-        trashed=trashed,
     )
 
 
@@ -240,7 +226,7 @@ def _listed(found: FoundFiles, *, was_swapped: bool) -> Manifest | None:
             return begun.listed
         if begun.operation == "restore":
             return None
-    if begun is not None and begun.is_restored and found.header is None:
+    if found.restored is not None:
         return None
     if begun is not None and begun.operation in {"late", "insert"}:
         return found.manifest or begun.listed  # which is the same, if that one was not lost

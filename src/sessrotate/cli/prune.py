@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sessrotate.archive import restored
 from sessrotate.cli import archives, streams
 from sessrotate.cli.options import (
     DryRun,
@@ -113,16 +112,13 @@ def command(
     dues: list[Due] = []
 
     def look(where: Place) -> Outcome:
-        dues.append(trash.due(where, due_after or 0.0, now, by_name=not every))
+        dues.append(trash.due(where, due_after or 0.0, now))
         return Outcome(where, "planned", dues[-1].bytes)
 
     def empty(where: Place) -> Outcome:
-        return Outcome(
-            where, "done", trash.empty(where, due_after or 0.0, now, wait, by_name=not every)
-        )
+        return Outcome(where, "done", trash.empty(where, due_after or 0.0, now, wait))
 
-    trashes = dict.fromkeys([*wanted, *(restored.places() if every else ())])
-    found += each(trashes if empty_trash else (), look)
+    found += each(wanted if empty_trash else (), look)
     shown = _shown(planned, dues if empty_trash else None, due_after)
     by_age = bool((due_after and shown.is_due) or (max_age is not None and shown.trashed))
     found += _check_clock(due_after, now, by_age=by_age, dry_run=dry_run)
@@ -130,7 +126,7 @@ def command(
         streams.write(render_prune.plan(shown, is_verbose=is_verbose))
     _tell(render_prune.strangers(dues))
     trashed, freed = shown.trashed, shown.due
-    disk = trash.measured(trashes) if shown.is_due else 0
+    disk = trash.measured(wanted) if shown.is_due else 0
     found += _failing(planned, dry_run=dry_run)
     is_going = not dry_run
     if is_going and shown.is_anything and not yes:
@@ -140,11 +136,11 @@ def command(
         kept = journal.begin(name, is_kept=every or len(wanted) > 1)
         doing = prune.execute(planned, wait) if planned is not None else ()
         pruned = [*kept.noting("prune", doing)]
-        emptied = [*kept.noting("trash", each(trashes if empty_trash else (), empty))]
+        emptied = [*kept.noting("trash", each(wanted if empty_trash else (), empty))]
         streams.complain_of(kept.failure)
         found += pruned + emptied
         trashed = sum(each.freed for each in pruned)
-        freed = disk - trash.measured(trashes) if shown.is_due else 0
+        freed = disk - trash.measured(wanted) if shown.is_due else 0
     if as_json:
         streams.write(render_prune.as_json(shown, trashed, freed, dry_run=not is_going))
     else:

@@ -74,8 +74,8 @@ def command(
 ) -> None:
     """Bring a session back, whatever happened to it.
 
-    Rotated: its live file is whole again, and the archive goes to the trash for 7 days, or what
-    the settings say. Pruned: its segments come back from the trash. Put away: it is back where its
+    Rotated: its live file is whole again, and its archive is freed after 7 days, or what the
+    settings say. Pruned: its segments come back from the trash. Put away: it is back where its
     client looks. It counts as used now if it was put away, or its client would delete it. Nothing
     rotates it or puts it away again by itself until you rotate it by name.
 
@@ -171,8 +171,9 @@ def _one(where: Place, wanted: Wanted, how: _How) -> None:
 
 
 def _on_disk(where: Place) -> tuple[int, int]:
-    """Return what a session takes of the disk, and what its archives in the trash take."""
-    return gain.measured(where), sum(each.allocated for each in restored.of(where))
+    """Return what a session takes of the disk, and what of that its archive keeps."""
+    kept = restored.of(where)
+    return gain.measured(where), 0 if kept is None else kept.allocated
 
 
 def _prepared(where: Place, wanted: Wanted, how: _How) -> WayBack:

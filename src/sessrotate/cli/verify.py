@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from sessrotate import find, names
-from sessrotate.archive import archiveless, continued, place
+from sessrotate.archive import archiveless, continued, place, restored
 from sessrotate.archive.state import State
 from sessrotate.cli import streams
 from sessrotate.cli.options import Every, Json, ManySegments, Quiet, one_of
@@ -67,6 +67,8 @@ def _named(source: str) -> Path:
 def _everything() -> Iterator[Path]:
     """Yield every archive, and every live file that has lost its own."""
     for where in place.archives():
+        if restored.of(where) is not None:
+            continue  # nothing goes on from it
         yield where.live if _is_only_begun(where) else where.archive
     yield from (where.live for where in archiveless.every())
 

@@ -28,7 +28,6 @@ from sessrotate.archive import (
     state,
 )
 from sessrotate.clients.claude import client as claude
-from sessrotate.clients.claude import trim
 from sessrotate.doctor import cut, gone, put_away, strangers
 from sessrotate.doctor.settings import Setting, settings
 from sessrotate.errors import (
@@ -61,8 +60,8 @@ class Finding(Struct, frozen=True):
 
     Kinds: interrupted (an unfinished rotation, restoration, prune or archiving),
     orphan (an archive whose session is gone), renamed (its live file has another name), doubled (an
-    archived session has a live file again, or an archive two), overwritten (a restored live file is
-    the short one again), damaged, edited (a replaced live file that waits was changed in place),
+    archived session has a live file again, or an archive two), lacking (a restored live file does
+    not have all that was restored), damaged, edited (a replaced live file that waits was changed),
     copy (of a session's live file, which is no session), rewound (a resume needs archived rows),
     cut (its client cut a part of its history out),
     trash (it has files that were never pruned), stranger (neither sessrotate nor a client wrote
@@ -97,30 +96,6 @@ def findings() -> Iterator[Finding]:
         if found is not None:
             yield found
     yield from (Finding("", str(path), "stranger", told) for path, told in strangers.copies())
-    for where in restored.places():
-        yield from _of_restored(where)
-    for trashed in restored.every():
-        if trashed.at is None:
-            yield Finding(
-                "",
-                str(trashed.folder),
-                "trash",
-                "This is in the trash of restored sessions, and nothing says whose it is: move or "
-                "remove it.",
-            )
-
-
-def _of_restored(where: Place) -> Iterator[Finding]:
-    """Yield that what is in the trash of a restored session is needed."""
-    if (trashed := restored.gone(where)) is not None:
-        told = restored.told_gone(where, trashed)
-        free = f"sessrotate prune {printable(where.session)} --empty-trash --grace 0"
-        detail = f"{told} If you deleted it for good, `{free}` frees that."
-        yield Finding(where.session, str(trashed.folder), "orphan", detail)
-    elif trim.replaced(where.live, where.session):
-        return  # what its client trimmed is put together first, and may have all of it
-    elif (lacks := restored.lacking(where)) and not restored.is_needed(where, lacks):
-        yield Finding(where.session, str(lacks.folder), "trash", restored.strange(where, lacks))
 
 
 def _headed(path: Path) -> Finding | None:
@@ -143,7 +118,8 @@ def _headless(path: Path) -> Finding | None:
     if (told := owner.not_own(path)) is not None:
         return Finding(names.session_of(path.name), str(path), "copy", told)
     where = place.of(path)
-    trimmed = None if where is None or where.archive.exists() else cut.kept(where)
+    is_rotated = where is not None and place.holds_something(where.archive)  # said of that
+    trimmed = None if where is None or is_rotated else cut.kept(where)
     return (
         None
         if where is None or trimmed is None
@@ -174,9 +150,6 @@ def _edited(where: Place) -> Iterator[Finding]:
 
 def _without_archive(lost: Place) -> Finding:
     with state.opened(lost) as found:
-        if found.trashed is not None:
-            folder = str(found.trashed.folder)
-            return Finding(lost.session, folder, "overwritten", str(found.problem))
         return Finding(lost.session, str(lost.archive), "damaged", str(found.problem))
 
 
@@ -259,9 +232,23 @@ def _standing(where: Place, found: State) -> Iterator[tuple[str, str]]:
         yield "damaged", problem
     elif lacking := _lacking(found):
         yield "damaged", lacking
+    elif lacking := restored.lacking(found):
+        yield "lacking", lacking
+    elif found.restored is not None and not found.restored.note.at:
+        yield "damaged", _undated(found)
     if not todo.sentence:
         yield from _strange(found)
         yield from _sealed(where)
+
+
+def _undated(found: State) -> str:
+    """Say that nobody knows since when a restored session is whole."""
+    note = printable(str(found.place.archive / names.RESTORED_NOTE))
+    name = printable(found.place.session)
+    return (
+        f"{note} is damaged, so the archive from before {name} was restored stays for ever. "
+        f"`sessrotate rotate {name}` uses it again; or `sessrotate aside {name}` puts it aside."
+    )
 
 
 def _strange(found: State) -> Iterator[tuple[str, str]]:

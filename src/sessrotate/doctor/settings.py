@@ -48,9 +48,9 @@ def settings() -> Iterator[Setting]:
     yield Setting(
         "archived", f"{history:,} bytes of history, {archived:,} on disk with what is in the trash"
     )
-    trashed = [*restored.every()]
-    held = sum(entry.allocated for entry in trashed)
-    yield Setting("archives of restored sessions in the trash", f"{len(trashed)}, {held:,} on disk")
+    left = [*restored.every()]
+    held = sum(entry.allocated for entry in left)
+    yield Setting("archives of restored sessions", f"{len(left)}, {held:,} on disk")
     yield Setting("restored sessions, rotated by name only", str(sum(1 for _ in restored.marked())))
     found = cleanup.settings()
     yield Setting("hook", _installed(cleanup.silenced(found)))

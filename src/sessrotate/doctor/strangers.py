@@ -66,7 +66,7 @@ def in_archive(found: State) -> str | None:
     if not strange:
         return None
     folder = printable(str(found.place.archive))
-    if not found.is_rotated:
+    if not found.is_rotated and found.restored is None:
         return f"{folder} is no archive, and sessrotate did not make it: move or remove it."
     told = ", ".join(printable(name, 60) for name in strange[:_TOLD])
     more = f" and {len(strange) - _TOLD:,} more" if len(strange) > _TOLD else ""

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import fs, units
-from sessrotate.archive import clock, clock_record, place, restored, state
+from sessrotate.archive import clock, clock_record, place, state
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import SessrotateError
 from sessrotate.system import ownership
@@ -37,8 +37,7 @@ def look(grace: float | None, now: float, last_run: str | None) -> Verdict:
     trashed = min(_trashed(archives), default=None) if seen is None else None
     known = [] if run is None else [run]
     if archives or seen or known or trashed:  # else nothing of ours is there that could go
-        ours = (*(where.archive for where in archives), *(each.folder for each in restored.every()))
-        known += _modified(*claude.sessions(), *ours)
+        known += _modified(*claude.sessions(), *(where.archive for where in archives))
     return clock.judge(seen, known, trashed, now, _STEP if grace is None else grace)
 
 
@@ -70,12 +69,11 @@ def _modified(*paths: Path) -> Iterator[float]:
 
 
 def _trashed(archives: Iterable[Place]) -> Iterator[float]:
-    """Yield when things came into the trash of these archives, and of restored sessions."""
-    for entry in restored.every():
-        if entry.since is not None:
-            yield entry.since
+    """Yield when segments of these archives were pruned, and sessions restored."""
     for where in archives:
         with suppress(SessrotateError), state.opened(where) as found:
+            if found.restored is not None and found.restored.since is not None:
+                yield found.restored.since
             for sealed in found.manifest.segments if found.manifest is not None else ():
                 at = None if sealed.pruned is None else units.seconds(sealed.pruned.at)
                 if at is not None:

@@ -87,8 +87,10 @@ def expected(planned: RotationPlan, source: Source | None) -> int:
     """
     if planned.live is None or source is None:
         return 0
-    spans = [planned.in_live(segment.span) for segment in planned.segments]
-    new = 0 if planned.archived else 2 * BLOCK  # the archive's folder and its manifest
+    spans = [planned.in_live(segment.span) for segment in planned.to_seal]
+    new = (
+        0 if planned.archived or planned.taken else 2 * BLOCK
+    )  # the archive's folder and its manifest
     # What the client left out as a hole is written out.
     live = disk_use.allocated(os.fstat(source.fd)) - blocks(planned.bytes_after)
     return live - _stored(source, spans) - new
@@ -101,7 +103,7 @@ def needed(planned: RotationPlan, source: Source) -> Need:
     the tail; then for one segment after the other, compressed, of which each frees its part.
     """
     what = "the new live file, or the next segment compressed"
-    spans = [planned.in_live(segment.span) for segment in planned.segments]
+    spans = [planned.in_live(segment.span) for segment in planned.to_seal]
     least = planned.bytes_after + ASIDE
     free = fs.free_bytes(place.root())
     if not spans or free is None or free >= least + max(span.size for span in spans):

@@ -19,7 +19,7 @@ from sessrotate.archive.intent import HEAD, NO_SWAP, Intent, Late, Mark, Swap
 from sessrotate.archive.late_file import Counted
 from sessrotate.archive.late_lines import find
 from sessrotate.errors import DamagedError, RefusedError, SessrotateError, printable
-from sessrotate.in_place import rebuild_manifest, retire, swap
+from sessrotate.in_place import rebuild_manifest, restore, swap
 from sessrotate.in_place.obstacles import obstacles
 from sessrotate.model import Span
 from sessrotate.system.source import Source
@@ -72,22 +72,24 @@ def _edge(live: Source, at: int) -> Mark:
 def close(found: State) -> None:
     """Remove what is not needed any more after a swap.
 
-    The intent goes last; or stays, if late lines wait to be inserted. Behind a restoration, the
-    archive goes with it.
+    The intent goes last; or stays, if late lines wait to be inserted. After a restoration, the
+    archive says that the live file is whole; and after a rotation, it does not any more.
     """
     folder, begun, pending = found.place.archive, found.intent, found.pending
     partial = sorted(name for name in found.listing if name.endswith(names.PARTIAL))
     is_named = begun is not None and begun.late
     late = [names.LATE] if pending is None and (is_named or _is_superfluous(found)) else []
     fs.remove_files(folder, [names.PACK, names.DRAFT, *late, *partial])
+    if begun is not None and begun.operation == "restore" and found.header is None:
+        restore.mark(found.place)
+    elif begun is not None and begun.operation == "rotate" and found.header is not None:
+        fs.remove_files(folder, sorted({names.RESTORED_NOTE} & found.listing))
     if begun is not None and pending is not None:
         swap.write_intent(found.place, _waiting(begun, pending))
-    elif begun is not None and begun.ends_restored:
-        retire.retire(found)
-    else:
-        if begun is not None and begun.operation != "rotate":
-            rebuild_manifest.from_intent(found, begun)
-        fs.remove_files(folder, [names.INTENT])
+        return
+    if begun is not None and begun.operation in {"late", "insert"} and found.restored is None:
+        rebuild_manifest.from_intent(found, begun)
+    fs.remove_files(folder, [names.INTENT])
 
 
 def _is_superfluous(found: State) -> bool:
@@ -108,7 +110,6 @@ def _waiting(begun: Intent, late: Late) -> Intent:
         len(begun.manifest.segments),
         begun.manifest,
         replace(late, end=0),
-        is_restored=begun.ends_restored,
     )
 
 

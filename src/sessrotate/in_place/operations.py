@@ -31,7 +31,6 @@ from sessrotate.in_place import (
     rebuild_manifest,
     recover,
     restore,
-    retire,
     room,
     rotate,
     seal,
@@ -202,7 +201,6 @@ def rotate_session(
                 _told_of_room(where),
                 progress("Sealing", moved) as sealing,
             ):
-                retire.forget(where)
                 seal.finish(where, wait, sealing)
             pending = None
         except NotQuietError as error:
@@ -223,7 +221,6 @@ def restore_session(where: Place, wait: float, progress: Progress) -> RestorePla
             planned = restore.prepare(found)
             if planned is None:
                 return None
-            restored.check_own(where)
             with progress("Restoring", planned.manifest.source_bytes) as writing:
                 restore.execute(planned, found, wait, writing)
         try:

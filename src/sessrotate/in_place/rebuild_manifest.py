@@ -42,7 +42,7 @@ def is_lost(found: State) -> bool:
     """Tell whether a live file goes on from an archive that lacks its manifest, and only that."""
     if found.header is None or found.intent is not None or found.manifest is not None:
         return False
-    there = {*continuity.segments_among(found, found.listing), *_trashed(found)}
+    there = {*names.segments_among(found.listing, found.place.session), *_trashed(found)}
     return bool(there) and not continuity.missing(found)
 
 
@@ -55,7 +55,11 @@ def _trashed(found: State) -> list[str]:
     if trash.is_symlink() or (trash.exists() and not trash.is_dir()):
         raise DamagedError(f"{printable(str(trash))} is not a folder: move it away.")
     there = (path.name for path in listed(trash) if path.is_file() and not path.is_symlink())
-    return [name for name in continuity.segments_among(found, there) if name not in found.listing]
+    return [
+        name
+        for name in names.segments_among(there, found.place.session)
+        if name not in found.listing
+    ]
 
 
 def rebuild(found: State) -> None:

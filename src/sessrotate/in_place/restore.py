@@ -1,28 +1,33 @@
 """The inverse of a rotation: the full history is the live file again.
 
-Rule: the same swap as a rotation's, with an intent of its own, and the archive goes to the trash
-only after it. Every byte is verified on its way into the new file.
+Rule: the same swap as a rotation's, with an intent of its own. Every byte is verified on its way
+into the new file, and the archive stays where it is: a program that had read the short live file
+may write it back at any time, and it goes on from the archive then. A note in the archive says that
+the live file is whole, and since when; until its owner rotates it by name, nothing else does.
 """
 
 from __future__ import annotations
 
 import os
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from sessrotate import fs
-from sessrotate.archive import owner
+from sessrotate import fs, names
+from sessrotate.archive import clock_record, continued, owner, restored_note
 from sessrotate.archive.intent import HEAD, Intent, Mark, Swap
+from sessrotate.archive.restored_note import RestoredNote
 from sessrotate.errors import (
     DamagedError,
     InUseError,
     RefusedError,
+    SessrotateError,
     printable,
     storage,
 )
-from sessrotate.in_place import gain, room, swap
+from sessrotate.in_place import aside, gain, room, swap
 from sessrotate.in_place.obstacles import obstacles
 from sessrotate.in_place.room import Need
 from sessrotate.model import Span
@@ -30,14 +35,15 @@ from sessrotate.segments import load
 from sessrotate.segments.segment_set import HARMLESS, body
 from sessrotate.system import in_use
 from sessrotate.system.digest import Fingerprint
+from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from sessrotate.archive.place import Place
     from sessrotate.archive.state import State
+    from sessrotate.model import SealedSegment
     from sessrotate.segments.manifest import Manifest
-    from sessrotate.system.source import Source
 
 
 class RestorePlan(Struct, frozen=True):
@@ -45,7 +51,7 @@ class RestorePlan(Struct, frozen=True):
 
     `place` is the session's. `tail` is what the live file has, in bytes, None if it is gone; `free`
     is what the disk has, None if nobody can tell. `pending`, when it was carried out, is why the
-    archive is still there, None if it is not.
+    replaced file is still there, None if it is not.
     """
 
     place: Place
@@ -59,14 +65,14 @@ class RestorePlan(Struct, frozen=True):
     def size(self) -> int:
         """How large the live file will be, in bytes; so many must be free.
 
-        The archive keeps its own until the trash is emptied.
+        The archive keeps its own until its grace time is over.
         """
         return self.manifest.source_bytes + (self.tail or 0)
 
     @property
     def need(self) -> Need:
         """What has to be free."""
-        what = "the whole history, since the archive keeps its own in the trash"
+        what = "the whole history, since the archive keeps its own for now"
         return Need(self.size + gain.ASIDE, what)
 
 
@@ -188,3 +194,38 @@ def _bring_back(planned: RestorePlan, found: State, progress: Callable[[int], No
             if not os.path.lexists(place.live):
                 swap.undo(place)
         raise
+
+
+# ── what follows the swap ────────────────────────────────────────────────────────────────────
+
+
+def check(found: State) -> None:
+    """Raise DamagedError, and put the archive aside, unless the live file holds all of it.
+
+    If its client trimmed that since, what was kept of it does.
+    """
+    wanted = () if found.intent is None else found.intent.manifest.segments
+    if wanted and not _is_held(found, wanted):
+        name, folder = printable(str(found.place.live)), aside.put_aside(found.place)
+        raise DamagedError(
+            f"{name} is not the history that was put there: its archive is kept in "
+            f"{printable(str(folder))}."
+        )
+
+
+def _is_held(found: State, wanted: Sequence[SealedSegment]) -> bool:
+    if found.live is not None and continued.holds(found.live, wanted):
+        return True
+    for path in found.kept:
+        with suppress(SessrotateError, OSError), Source.inside(path.parent, path.name) as kept:
+            if continued.holds(kept, wanted):
+                return True
+    return False
+
+
+def mark(place: Place) -> None:
+    """Note that a session is whole from now on, as its owner wants it: nothing else rotates it."""
+    at = datetime.fromtimestamp(clock_record.stamp(), UTC)
+    note = RestoredNote(place.project, f"{at:%Y-%m-%dT%H:%M:%SZ}")
+    fs.create_folder(place.archive)
+    fs.create_file_at_once(place.archive / names.RESTORED_NOTE, restored_note.dump(note))

@@ -13,14 +13,16 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from sessrotate import clients, fs
+from sessrotate.archive import restored
 from sessrotate.archive.intent import HEAD, Intent, Mark, Swap
+from sessrotate.archive.waiting import packs
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.claude import contract as claude_contract
 from sessrotate.clients.claude.loading import of_conversation
 from sessrotate.errors import DamagedError, InUseError, RefusedError, printable, storage
 from sessrotate.in_place import archived_rows, swap
 from sessrotate.in_place.obstacles import obstacles, strangers
-from sessrotate.model import Boundary, SealedSegment, Segment, Span
+from sessrotate.model import SealedSegment, Segment, Span
 from sessrotate.segments import live_body, live_header, scan
 from sessrotate.segments.live_header import LiveHeader
 from sessrotate.segments.manifest import Manifest
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 BUFFER: Final = 256 * 1024
 
 _LATER: Final = "This usually resolves itself at the next compaction: try again after it."
+_WAITS: Final = "Its archive has a replaced file that still waits for a day: try again after that."
 _ADOPT: Final = "--unsafe-adopt puts that archive aside and starts a new one."
 
 
@@ -47,10 +50,12 @@ class RotationPlan(Struct, frozen=True):
 
     `prefix` is how many bytes of the live file are no part of the history. `archived` are the
     segments that are in the archive already, `segments` those that go there, in offsets of the
-    whole history, and `newest` is the one that stays live. `live` says where to cut and what to
-    carry, in offsets of the live file; it is None if there is nothing to do. `puts_aside` says
-    that the live file is taken for the whole history, whatever the archive holds. `lacks` is the
-    number of the segment that may have had a row which a resume would need, if that is gone.
+    whole history, and `newest` is the one that stays live. `taken` are the first of `segments`
+    that the archive has still got from before its owner restored the session. `live` says where
+    to cut and what to carry, in offsets of the live file; it is None if there is nothing to do.
+    `puts_aside` says that the live file is taken for the whole history, whatever the archive
+    holds. `lacks` is the number of the segment that may have had a row which a resume would need,
+    if that is gone.
     """
 
     session: str
@@ -66,11 +71,17 @@ class RotationPlan(Struct, frozen=True):
     puts_aside: bool
     refusals: tuple[str, ...]
     lacks: int | None = None
+    taken: tuple[SealedSegment, ...] = ()
 
     @property
     def heals(self) -> bool:
         """Whether rows come back from the archive, or the first prompt goes there."""
         return self.live is not None and not self.segments
+
+    @property
+    def to_seal(self) -> tuple[Segment, ...]:
+        """The segments that the archive does not have yet."""
+        return self.segments[len(self.taken) :]
 
     @property
     def since(self) -> str:
@@ -142,6 +153,7 @@ def prepare(
             is_cut=is_cut,
         )
         contract, lacks, refusals = None, None, list[str]()
+        taken: tuple[SealedSegment, ...] = ()
         last = scanned.boundaries[-1].offset if scanned.boundaries else 0
         if last > prefix or (heal and archived and last == prefix):
             contract = claude_contract.plan(
@@ -153,7 +165,7 @@ def prepare(
                 judged=found.judged if prefix else 0,
                 progress=second,
             )
-            _check_unshifted(source, scanned.boundaries[-1], scanned.end)
+            live_body.check_unshifted(source, claude, scanned.boundaries[-1], scanned.end)
             heals = contract.reaches_back or contract.misleads
             if last == prefix and (contract.hidden is not None or not heals):
                 lacks, contract = contract.hidden, None
@@ -161,10 +173,13 @@ def prepare(
         refusals += obstacles(found.place, source, int(found.pack is not None))
         reasons = *contract.refusals, *_copied(archived, segments)
         refusals += [f"{reason} {_LATER}" for reason in reasons]
+        taken = restored.taken_over(found, segments[:-1])
         problem = problem or strangers(found, segments[:-1])
     if problem and not adopt:
-        says_how = found.trashed or "`sessrotate" in problem
-        refusals.append(problem if says_how else f"{problem} {_ADOPT}")
+        refusals.append(problem if "`sessrotate" in problem else f"{problem} {_ADOPT}")
+    is_left = contract is not None and not taken and restored.is_left(found)
+    if is_left and any(packs(found.place)):
+        refusals.append(_WAITS)
     return RotationPlan(
         session=found.place.session,
         client=claude.NAME,
@@ -176,9 +191,10 @@ def prepare(
         newest=segments[-1],
         live=contract,
         opaque_lines=scanned.opaque_lines,
-        puts_aside=problem is not None and adopt,
+        puts_aside=is_left or (problem is not None and adopt),
         refusals=tuple(refusals),
         lacks=lacks,
+        taken=taken,
     )
 
 
@@ -199,20 +215,6 @@ def _source(found: State) -> Source:
         name = printable(str(found.place.live))
         raise RefusedError(f"{name} is gone: `restore` brings it back from its archive.")
     return found.live
-
-
-def _check_unshifted(source: Source, boundary: Boundary | None, end: int) -> None:
-    """Raise InUseError if what was read before a compaction is not where it was.
-
-    A client that takes a message back from before it (2.0.76 and later) moves all that follows.
-    """
-    if boundary is None:
-        return
-    start = boundary.offset
-    line = Span(start, source.line_end(start, end))
-    is_begun = not start or source.read_at(start - 1, 1) == b"\n"
-    if not is_begun or claude.boundary(source.pieces(line), line) != boundary:
-        raise InUseError("The session was changed while it was read; try again.")
 
 
 # ── carrying it out ──────────────────────────────────────────────────────────────────────────
@@ -272,7 +274,9 @@ def _sealed(
                 tally.update(buffer, size)
                 progress(start + size)
             sealed.append(SealedSegment(segment, tally.digest, tally.lines, "zstd"))
-    return tuple(sealed)
+    if any(one.digest != new.digest for one, new in zip(planned.taken, sealed, strict=False)):
+        raise InUseError("The session was changed while it was read; try again.")
+    return (*planned.taken, *sealed[len(planned.taken) :])
 
 
 def _header(planned: RotationPlan, parent: str, carried: str, boundary: str) -> LiveHeader:
@@ -321,7 +325,7 @@ def _write(
     draft.take_times(source.fd)
     draft.sync()
     fs.sync_data(source.fd)
-    _check_unshifted(source, planned.newest.boundary, planned.end)
+    live_body.check_unshifted(source, claude, planned.newest.boundary, planned.end)
     old = planned.prefix or min(HEAD, contract.cut)
     return Intent(
         operation="rotate",
@@ -332,7 +336,7 @@ def _write(
             prefix=len(head) + planned.carried_bytes,
             tail=Mark(planned.end - contract.cut, tail.digest),
         ),
-        first=len(planned.archived),
+        first=len(planned.archived) + len(planned.taken),
         manifest=Manifest(
             session=planned.session,
             client=planned.client,

@@ -3,7 +3,7 @@
 Rule: a run that crashed anywhere in here can be repeated. A segment is on the disk under its name
 before the pack loses its bytes. The pack is cut from its end, so that what is still in it stays
 where it was. The intent goes when nothing is left to do. After a restoration, nothing is sealed and
-the archive goes to the trash. Late lines go where they belong: before all that came to the new
+the archive stays. Late lines go where they belong: before all that came to the new
 file since.
 """
 
@@ -18,9 +18,15 @@ from msgspec.structs import replace
 from sessrotate import fs, names
 from sessrotate.archive import state
 from sessrotate.archive.intent import Batch
-from sessrotate.archive.waiting import packs
 from sessrotate.errors import DamagedError, InUseError, printable
-from sessrotate.in_place import merge_late, overtaken, retire, sealed_copies, second_names, waiting
+from sessrotate.in_place import (
+    merge_late,
+    overtaken,
+    restore,
+    sealed_copies,
+    second_names,
+    waiting,
+)
 from sessrotate.in_place.sealed_copies import Sealing
 from sessrotate.in_place.swap import write_intent
 from sessrotate.model import Span
@@ -61,9 +67,6 @@ _OVERTAKEN: Final = (
     "Claude Code trimmed the session at the moment when it was replaced. Nothing is lost: the next "
     "run puts it together."
 )
-_IN_A_DAY: Final = (
-    f"{_UNKNOWN} It is kept until it has been quiet for a day; a run after that does the rest."
-)
 
 
 class NotQuietError(InUseError):
@@ -86,7 +89,7 @@ def finish(place: Place, wait: float, progress: Callable[[int], None]) -> None:
             if found.intent is None:
                 return
             if found.intent.operation == "restore":
-                retire.check(found)  # before the pack goes, which may be all that is left
+                restore.check(found)  # before the pack goes, which may be all that is left
                 is_done = _close(found, quiet)
             elif found.intent.operation == "rotate":
                 is_done = _seal(found, found.intent, quiet, wait, progress)
@@ -104,18 +107,14 @@ def finish(place: Place, wait: float, progress: Callable[[int], None]) -> None:
 def _close(found: State, quiet: _Quiet, was: FileIdentity | None = None) -> bool:
     """Remove what is not needed any more; tell whether nothing came to the pack meanwhile.
 
-    Unless it is proved that nobody can write to the pack, it waits for a day. The archive of a
-    restored session waits for all such files. `was` is what the pack was when it was looked at.
+    Unless it is proved that nobody can write to the pack, it waits for a day. `was` is what the
+    pack was when it was looked at.
     """
-    pack, begun = found.pack, found.intent
+    pack = found.pack
     if pack is not None and quiet not in _SURE:
         was = was or pack.identity()
         if waiting.quiet_for(was, 0) < _QUIET or not waiting.keep(found, was):
             return False
-    elif begun is not None and begun.ends_restored and found.pending is None:
-        waiting.settle(found.place)
-        if any(packs(found.place)):
-            raise NotQuietError(_IN_A_DAY)
     merge_late.close(found)
     return True
 
@@ -202,9 +201,6 @@ def _checked(found: State) -> Source:
 def _drop_tail(found: State, begun: Intent, pack: Source, quiet: _Quiet, wait: float) -> None:
     if quiet == "no":
         raise NotQuietError(_LATER)
-    if quiet == "likely" and begun.ends_restored:
-        waiting.settle(found.place)  # what came to others need not wait for this one
-        raise NotQuietError(_IN_A_DAY)  # the archive goes, and could have nothing that waits
     if begun.operation == "rotate" and quiet == "proved" and _may_shorten(found, pack, wait):
         fs.shorten(found.place.pack, begun.swap.cut)
 

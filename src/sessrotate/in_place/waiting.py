@@ -101,9 +101,8 @@ def _has_name(place: Place, pack: FileIdentity) -> bool:
 def settle(place: Place) -> int:
     """Bring over what came to the files that wait, and remove those whose time is over.
 
-    The session's lock is held, and nothing is left of a rotation; of a restoration, no more than
-    that its archive goes, which waits for these files. Returns how many bytes were removed. Raises
-    OSError as the system reports.
+    The session's lock is held, and nothing is left of a rotation or restoration. Returns how many
+    bytes were removed. Raises OSError as the system reports.
     """
     freed = 0
     for each in waiting.packs(place):
@@ -165,7 +164,7 @@ def _brought_over(place: Place, path: Path, note: Note) -> Note | None:
                 return note
             if os.fstat(pack.fd).st_nlink != 1:
                 return None  # it may be any file that somebody gave this name
-            if live is None or found.is_gone or found.is_archived or not _is_done(found):
+            if live is None or found.is_gone or found.is_archived or found.intent is not None:
                 return None
             if not is_at(pack, 0, note.mark):
                 return None  # edited: what is in it belongs nowhere
@@ -191,13 +190,6 @@ def _brought_over(place: Place, path: Path, note: Note) -> Note | None:
             fs.append(place.live, data)
             note = Note(Mark.of_pieces(pack.pieces(Span(0, end))), note.since, here.modified_ns)
         _write(path, note)
-
-
-def _is_done(found: State) -> bool:
-    """Tell whether nothing is left of a rotation or restoration that could move live bytes."""
-    if found.intent is None:
-        return True
-    return found.intent.ends_restored and found.standing == "after" and found.pending is None
 
 
 def _whole(pack: Source, start: int, live: Source, size: int) -> tuple[int, bool]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sessrotate.archive import archived_file, restored, state, waiting
+from sessrotate.archive import archived_file, state, waiting
 from sessrotate.errors import storage
 from sessrotate.in_place import fleet, gain, operations, recover
 from sessrotate.in_place.gain import Forecast
@@ -248,8 +248,7 @@ def _prune(job: Job) -> Iterator[Outcome]:
 def _trashes(job: Job) -> list[Place]:
     if job.doubt and job.settings.trash.grace:
         return []
-    there = [where for where in restored.places() if job.wants(where)]
-    return [*dict.fromkeys([*job.archives(), *there])]
+    return job.archives()
 
 
 def _due(job: Job, where: Place) -> Forecast:

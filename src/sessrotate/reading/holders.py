@@ -61,7 +61,8 @@ def opened(path: Path) -> Iterator[Holder]:
     with ExitStack() as stack:
         if where is not None:
             found = stack.enter_context(state.opened(where))
-            if found.is_rotated:
+            # Of a session that is whole again, its archive stands for the session, too.
+            if found.is_rotated or (found.restored is not None and path.name != where.live.name):
                 yield found
                 return
         if continued.begins_so(path):

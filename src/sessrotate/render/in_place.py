@@ -121,6 +121,7 @@ def would(planned: Rotated, seconds: float, room: int | None) -> list[str]:
     free = "" if room is None else f"; {size(room)} are free"
     return [
         f"{cut}, and the live file goes {change}.",
+        *_put_aside(plan, "Would put"),
         *_on_disk(planned),
         *_carried(plan),
         f"{needs}{free}.",
@@ -219,10 +220,19 @@ def done(rotated: Rotated) -> list[str]:
     return [
         *together,
         f"{moved}; the live file went {change}.",
+        *_put_aside(plan, "Put"),
         *_on_disk(rotated),
         *_carried(plan),
         *pending,
     ]
+
+
+def _put_aside(plan: RotationPlan, put: str) -> Iterator[str]:
+    if plan.puts_aside:
+        yield (
+            f"{put} the archive from before aside, whole: the live file does not have all that is "
+            "in it. It is in sessrotate/aside, beside the folder of projects."
+        )
 
 
 def _together(rotated: Rotated) -> Iterator[str]:
@@ -287,12 +297,12 @@ def restored(session: str, plan: RestorePlan | None, *, dry_run: bool) -> str:
         free = "" if plan.free is None else f"; {size(plan.free)} are free"
         return (
             f"Would put {what} of {name} back: the live file would have {size(plan.size)}, and "
-            "the archive would go to the trash, where it keeps its own bytes. Needs "
+            "its archive would stay until its grace time is over. Needs "
             f"{size(plan.size)} of free space{free}.{_missing(plan)}"
         )
-    later = plan.pending and f"its archive goes to the trash later: {plan.pending}"
-    gone = later or "the archive is in the trash."
-    return f"Put {what} of {name} back: the live file has {size(plan.size)}, {gone}{_missing(plan)}"
+    done = f"Put {what} of {name} back: the live file has {size(plan.size)}"
+    later = f" A later run does the rest: {plan.pending}" if plan.pending else ""
+    return f"{done}, and its archive stays until its grace time is over.{later}{_missing(plan)}"
 
 
 def _missing(plan: RestorePlan) -> str:

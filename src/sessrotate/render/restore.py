@@ -32,10 +32,6 @@ def sentences(plan: WayBack, *, dry_run: bool, is_short: bool = False) -> Iterat
     if not (plan.is_anything or plan.finished):
         yield _nothing(name, is_short=is_short)
         return
-    if plan.retired is not None and plan.whole is None:
-        verb = "Would make" if dry_run else "Made"
-        there = "the live file goes on from there" if plan.before else "its live file is gone"
-        yield f"{verb} the archive of {name} in the trash its archive again: {there}."
     if plan.pruned:
         verb = "Would bring" if dry_run else "Brought"
         yield f"{verb} {count(len(plan.pruned), 'segment')} of {name} back from the trash."
@@ -54,14 +50,13 @@ def sentences(plan: WayBack, *, dry_run: bool, is_short: bool = False) -> Iterat
         yield f"{name} cannot be whole: {plan.missing}."
 
 
-def on_disk(where: Place, session: int, trash: int) -> str:
-    """Return what a session that is whole again takes of the disk, and its archive in the trash."""
-    if not trash:
+def on_disk(where: Place, session: int, kept: int) -> str:
+    """Return what a session that is whole again takes of the disk, and what its archive keeps."""
+    if not kept:
         return f"On disk, it takes {size(session)}.\n"
     free = f"`sessrotate prune {printable(where.session)} --empty-trash --grace 0`"
-    return (
-        f"On disk, it takes {size(session)}, and {size(trash)} in the trash: {free} frees that.\n"
-    )
+    taken = f"On disk, it takes {size(session)}, and {size(kept)} of that is its archive"
+    return f"{taken}: {free} frees it.\n"
 
 
 def _nothing(name: str, *, is_short: bool) -> str:

@@ -66,18 +66,18 @@ NOTHING: Final = ArchiveSummary(0, 0, 0)
 _WAITING: Final = f"{names.WAITING}/"
 
 
-def look(
-    where: Place, unread: Unread, live: tuple[int, int] | None = None
-) -> ArchiveSummary | None:
+def look(where: Place, unread: Unread, live: Edges | None = None) -> ArchiveSummary | None:
     """Return what the archive of a session holds, None if it is empty.
 
-    `live` is the device and inode of the live file: before a swap, the archive has another name of
-    it, which takes nothing more of the disk.
+    `live` are the edges of the live file. Where that is whole again, nothing of the history counts
+    as archived. Before a swap, the archive has another name of it, which takes nothing more of the
+    disk.
     """
     files, waiting_bytes, taken, modified = set[str](), 0, 0, 0
+    here = None if live is None else live.file
     try:
         for name, status in _below(str(where.archive)):
-            taken += allocated(status) if (status.st_dev, status.st_ino) != live else 0
+            taken += allocated(status) if (status.st_dev, status.st_ino) != here else 0
             if stat.S_ISDIR(status.st_mode) or names.is_hidden(name.rpartition("/")[2]):
                 continue
             files.add(name)
@@ -91,13 +91,17 @@ def look(
         return None
     found = ArchiveSummary(0, taken, modified, waiting_bytes=waiting_bytes)
     try:
+        if names.ARCHIVED_NOTE in files:
+            found = _away(where, found)
+        newest = live or found.away
+        is_whole = newest is not None and not newest.head.startswith(names.ROTATED)
+        if is_whole and names.RESTORED_NOTE in files:
+            return found
         if names.MANIFEST in files:
             data = load.read_small(where.archive, names.MANIFEST, manifest.MAX_BYTES)
             found = _listed(where, manifest.parse(data), found)
         elif names.ARCHIVED_NOTE not in files:
             found = replace(found, content_bytes=None)
-        if names.ARCHIVED_NOTE in files:
-            found = _away(where, found)
     except SessrotateError as error:
         unread(str(where.archive), str(error))
         found = replace(found, content_bytes=None)
@@ -124,7 +128,7 @@ def _listed(where: Place, listed: Manifest, found: ArchiveSummary) -> ArchiveSum
         head = beginning(where.archive, _part(where, kept[0]), EDGE)
     return replace(
         found,
-        content_bytes=sum(sealed.segment.span.size for sealed in kept),
+        content_bytes=sum(sealed.segment.span.size for sealed in kept) + (found.content_bytes or 0),
         segments=tuple(sealed.segment for sealed in listed.segments),
         head=head,
     )

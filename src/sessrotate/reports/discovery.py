@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sessrotate import clients, names, units
-from sessrotate.archive import place, restored
+from sessrotate.archive import place
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import room_in
 from sessrotate.clients.protocol import Placing
@@ -108,16 +108,7 @@ def _in_projects(unread: Unread) -> Iterator[FoundSession]:
     places: list[tuple[Place, ProjectFolder]] = []
     for name, folder in project_folder.every(unread):
         places += ((where, folder) for where in folder.places(projects, name))
-    _add_trash(places)
     yield from _reported(mapped(_in_project, places, WORTH_TWO), unread)
-
-
-def _add_trash(places: list[tuple[Place, ProjectFolder]]) -> None:
-    """Count what restorations left in the trash to their sessions."""
-    restored_to = {where.session: where.live for where in restored.places()}
-    for where, folder in places:
-        if where.live == restored_to.get(where.session):
-            folder.trashed[where.session] = sum(each.allocated for each in restored.of(where))
 
 
 def _elsewhere(client: Client, known: Iterable[str], unread: Unread) -> Iterator[FoundSession]:
@@ -176,7 +167,7 @@ def of_place(where: Place, folder: ProjectFolder, unread: Unread) -> FoundSessio
     here = file_edges.seen(str(where.live), unread) if where.session in folder.live else None
     held = None
     if where.session in folder.archives:
-        held = archive_summary.look(where, unread, None if here is None else here.file)
+        held = archive_summary.look(where, unread, here)
     if here is None and held is None:
         return None
     held = held or NOTHING
@@ -212,7 +203,6 @@ def of_place(where: Place, folder: ProjectFolder, unread: Unread) -> FoundSessio
         _compactions(newest, header, held),
         where=where,
         held=held,
-        trashed=folder.trashed.get(where.session, 0),
         side=(side, side_disk),
         lost=held is NOTHING and here is not None and header is not None and not is_copy,
     )
@@ -227,15 +217,13 @@ def _found(
     *,
     where: Place | None = None,
     held: ArchiveSummary = NOTHING,
-    trashed: int = 0,
     side: tuple[int, int] = (0, 0),
     lost: bool = False,
 ) -> FoundSession:
     """Return a session; `told` are its compactions, and the bytes from the last one on.
 
-    `trashed` is what a restoration left takes of the disk, and `side` are the bytes of what lies
-    beside the session, and those of the disk. It is `lost` what of a rotated session should be in
-    an archive.
+    `side` are the bytes of what lies beside the session, and those of the disk. It is
+    `lost` what of a rotated session should be in an archive.
     """
     newest = here or held.away
     modified = (held.modified if newest is None else newest.modified) / 1e9
@@ -251,9 +239,9 @@ def _found(
         is_away=here is None and held.away is not None,
         bytes=0 if here is None else here.size,
         archived_bytes=held.content_bytes,
-        archived_disk_bytes=held.disk_bytes + trashed,
+        archived_disk_bytes=held.disk_bytes,
         archive_missing=lost,
-        disk_bytes=(0 if here is None else here.disk) + held.disk_bytes + trashed + side[1],
+        disk_bytes=(0 if here is None else here.disk) + held.disk_bytes + side[1],
         gain_bytes=_gain(where, here, told[0], held),
         waiting_disk_bytes=held.waiting_bytes,
         side_bytes=side[0],

@@ -47,13 +47,13 @@ def _sessions(unread: Unread) -> list[SessionInfo]:
     found = [*discovery.sessions(hidden=True, unread=unread)]
     running = discovery.running(found)
     written = in_use.written({each.file for each in found if each.file is not None})
-    marked = {where.session for where in restored.marked()}
+    marked = {*restored.marked()}
     listed = []
     for each in found:
         is_ours = each.place is not None and each.info.id in running
         is_running = is_ours or each.file in written
         where = each.place
-        is_restored = where is not None and where.session in marked and restored.is_marked(where)
+        is_restored = where is not None and where.session in marked
         entry = each.info
         if is_running or is_restored:  # few are, and there may be ten thousand
             entry = replace(entry, is_running=is_running, is_restored=is_restored)

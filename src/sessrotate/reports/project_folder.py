@@ -37,8 +37,7 @@ class ProjectFolder(Struct):
     """Ids of sessions with a live file, with a folder beside it, and with an archive.
 
     `agents` are the bytes of agents' transcripts by session, and those of the disk that they take;
-    `titles` those of the client's index; `trashed` what a restoration left in the trash takes of
-    the disk, by session.
+    `titles` those of the client's index.
     """
 
     live: set[str] = field(default_factory=set)
@@ -46,7 +45,6 @@ class ProjectFolder(Struct):
     archives: set[str] = field(default_factory=set)
     agents: dict[str, tuple[int, int]] = field(default_factory=dict)
     titles: dict[str, Title] = field(default_factory=dict)
-    trashed: dict[str, int] = field(default_factory=dict)
 
     def add_agent(self, owners: set[str], here: Edges) -> None:
         """Count a transcript that names these sessions to one of them: one that is there."""

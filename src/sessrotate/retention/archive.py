@@ -196,7 +196,7 @@ def _checked(
 
 
 def _check_no_restoration(found: State) -> None:
-    """Raise InUseError if a restoration is not finished: its archive would go to the trash."""
+    """Raise InUseError if a restoration is not finished: `restore` does that."""
     if found.intent is not None and found.intent.operation == "restore":
         transaction.check_finished(found)
 
@@ -291,13 +291,13 @@ def wanted(older_than: float | None, before_cleanup: float | None, now: float) -
     """
     begun = [where for where in place.archives() if _is_begun(where)]
     rule = cleanup.in_force()
-    marked = {where.session for where in restored.marked()}
+    marked = {*restored.marked()}
     due = []
     for path in claude.sessions():
         where = owner.of(path)
         if where is None or archived_file.away(where) is not None:
             continue
-        if where.session in marked and restored.is_marked(where):
+        if where.session in marked:
             continue
         if where not in begun and not any(in_use.clients(where)):
             with suppress(SessrotateError, OSError):

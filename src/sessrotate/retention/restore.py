@@ -2,8 +2,8 @@
 
 Promise: a `Place` and what is wanted → `prepare` → a `WayBack` → `execute` → the session as it was.
 
-Rule: each part is a change of its own that loses nothing, in this order: the archive from its
-trash, pruned segments, what was put away, and last the live file, whole. A crash in between leaves
+Rule: each part is a change of its own that loses nothing, in this order: pruned segments, what was
+put away, and last the live file, whole. A crash in between leaves
 a session of which the next `restore` brings back the rest. What keeps a part from being done is
 looked for, and the room for all of them, before the first.
 """
@@ -23,7 +23,6 @@ from sessrotate import clients, fs
 from sessrotate.archive import archived_file, owner, restored, state
 from sessrotate.clients.claude import cleanup
 from sessrotate.clients.claude import client as claude
-from sessrotate.clients.common import names_in
 from sessrotate.clients.preview import EDGE, edges_of
 from sessrotate.errors import (
     DamagedError,
@@ -34,7 +33,7 @@ from sessrotate.errors import (
     printable,
     storage,
 )
-from sessrotate.in_place import operations, rebuild_manifest, recover, retire, room
+from sessrotate.in_place import operations, rebuild_manifest, recover, room
 from sessrotate.in_place import restore as whole_again
 from sessrotate.retention import transaction, trash, unarchive
 from sessrotate.retention.way_back import WayBack
@@ -95,22 +94,17 @@ def prepare(where: Place, wanted: Wanted = ALL) -> WayBack:
         if not there.is_archived:
             owner.check_unmoved(where)
         found = rebuild_manifest.as_if(there) if rebuild_manifest.is_lost(there) else there
-        retired = found.trashed
-        if retired is not None:
-            _check_free(where)
-        listed = found.listed if retired is None else restored.manifest_of(retired)
-        in_trash, gone = pruned(found, listed) if retired is None else ((), ())
+        in_trash, gone = pruned(found, found.listed)
         is_here = away is not None or not found.is_archived
         is_coming = is_here and (found.is_archived or (found.is_gone and found.is_rotated))
         if is_coming and not wanted.is_placed and not where.live.parent.is_dir():
             raise RefusedError(_nowhere(found))
         if (is_wanted := wanted.whole and is_here) and found.kept:
             raise RefusedError(found.cuts[-1].detail)
-        whole = _whole(found, listed) if is_wanted and not gone and not found.cuts else None
+        whole = _whole(found) if is_wanted and not gone and not found.cuts else None
         size = found.live.size() if found.live is not None and not found.is_gone else 0
         return WayBack(
             where,
-            retired=retired,
             pruned=wanted.of(in_trash),
             lost=wanted.of(gone),
             is_cut=is_wanted and bool(found.cuts),
@@ -149,17 +143,6 @@ def _ran_in(found: State) -> str | None:
     return None
 
 
-def _check_free(where: Place) -> None:
-    """Raise RefusedError if somebody's hidden files are where an archive is to come back to."""
-    strange = names_in(where.archive)
-    if strange:
-        folder, told = printable(str(where.archive)), ", ".join(printable(each) for each in strange)
-        raise RefusedError(
-            f"The archive comes back to {folder}, and that has {told}, which sessrotate did not "
-            "write: move or remove it, then try again."
-        )
-
-
 def _unused(found: State) -> float | None:
     """Return for how long a live file was not used that its client deletes; None if it stays."""
     if found.live is None or found.is_gone:
@@ -181,22 +164,19 @@ def pruned(found: State, listed: Manifest | None) -> tuple[tuple[int, ...], tupl
     return tuple(sorted(back)), tuple(number for number in numbers if number not in back)
 
 
-def _whole(found: State, listed: Manifest | None) -> RestorePlan | None:
+def _whole(found: State) -> RestorePlan | None:
     """Return the plan of a live file that is whole, as if all else had come back already.
 
     None if none of the history is archived.
     """
-    if listed is None:
+    if (listed := found.listed) is None:
         return whole_again.prepare(found)
-    restored.check_own(found.place)
     if found.live is not None and not found.is_gone:
         users = [*in_use.clients(found.place)]
         if users:
             raise in_use.busy(users, or_live=False)
     segments = tuple(replace(entry, pruned=None) for entry in listed.segments)
-    problem = found.problem if found.trashed is None else None
-    as_if = replace(found, listed=replace(listed, segments=segments), problem=problem)
-    return whole_again.prepare(as_if)
+    return whole_again.prepare(replace(found, listed=replace(listed, segments=segments)))
 
 
 # ── doing ────────────────────────────────────────────────────────────────────────────────────
@@ -228,10 +208,13 @@ def restore(
 
 
 def _check_there(planned: WayBack) -> None:
-    """Raise RefusedError if nothing is to be done, and the trash has what the live file lacks."""
-    lacks = None if planned.is_anything else restored.lacking(planned.where)
+    """Raise RefusedError if nothing is to be done, and the archive has what the live file lacks."""
+    if planned.is_anything:
+        return
+    with state.opened(planned.where) as found:
+        lacks = restored.lacking(found)
     if lacks is not None:
-        raise RefusedError(restored.strange(planned.where, lacks))
+        raise RefusedError(lacks)
 
 
 def execute(
@@ -248,17 +231,13 @@ def execute(
     where, whole = planned.where, planned.whole
     check_room(planned)
     done = WayBack(where)
-    if planned.retired is not None:
-        if retire.bring_back(where, wait) is None:
-            raise InUseError(f"{printable(where.session)} was changed just now: try again.")
-        done = replace(done, retired=planned.retired)
     if planned.pruned:
         with _after(done):
             trash.undelete(where, wait, planned.pruned)
         done = replace(done, pruned=planned.pruned)
     if planned.away is not None:
         with _after(done), storage("restore the session"):
-            retire.mark(where)  # or a rule might put it away again at once
+            whole_again.mark(where)  # or a rule might put it away again at once
         with _after(done), progress("Unpacking", planned.away.size) as unpacking:
             size = unarchive.unarchive(where, wait, unpacking, touch=touch)
         away = replace(planned.away, size=size)
@@ -268,7 +247,7 @@ def execute(
         with _after(done), storage("restore the session"):
             whole = operations.restore_session(where, wait, progress)  # which keeps the time
             if planned.unused is not None and touch is not None:
-                # Else the client deletes at its next start what its archive is in the trash of.
+                # Else the client deletes it at its next start.
                 fs.set_time(where.live, int(touch * 1e9))
     return replace(planned, whole=whole)
 

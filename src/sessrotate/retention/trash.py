@@ -1,4 +1,4 @@
-"""Both trashes, of pruned segments and of restored sessions: what is due, and the ways back.
+"""What goes when its grace time is over: pruned segments, and archives of restored sessions.
 
 Rule: only what a tombstone in the manifest lists, or a note of ours says, is ever freed or brought
 back. Other files in the trash stay, and are reported. An archive that a live file goes on from is
@@ -8,13 +8,13 @@ never freed.
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from sessrotate import fs, names, units
-from sessrotate.archive import restored, state
+from sessrotate.archive import restored, restored_note, state
 from sessrotate.clients.common import listed
 from sessrotate.errors import RefusedError, printable, storage
 from sessrotate.retention import transaction
@@ -26,19 +26,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sessrotate.archive.place import Place
-    from sessrotate.archive.restored import Trashed
+    from sessrotate.archive.restored import Restored
+    from sessrotate.archive.state import State
     from sessrotate.segments.manifest import Manifest
-
-
-_DRAFT: Final = names.RESTORED_NOTE + names.PARTIAL
-"""What a crash or a full disk left of a note."""
 
 
 class Due(Struct, frozen=True):
     """What can be freed of a session's trash now: `bytes` of files, and `disk` blocks of the disk.
 
-    `files` are pruned segments, `restored` the archives of the session as it was before it was
-    restored. `strangers` are files in the trash that were never pruned; `left` is what an
+    `files` are pruned segments, `restored` what is left of the archive of a session that is whole
+    again. `strangers` are files in the trash that were never pruned; `left` is what an
     interrupted run left to be settled. `is_rebuilt`: the manifest was lost, so no pruned segment
     is freed before its owner agrees.
     """
@@ -48,39 +45,35 @@ class Due(Struct, frozen=True):
     bytes: int
     strangers: tuple[str, ...]
     left: Unsettled
-    restored: tuple[Trashed, ...] = ()
+    restored: Restored | None = None
     is_rebuilt: bool = False
     disk: int = 0
 
     @property
     def is_any(self) -> bool:
         """Whether anything can be freed."""
-        return bool(self.files or self.restored)
+        return bool(self.files) or self.restored is not None
 
 
 def measured(wanted: Iterable[Place]) -> int:
-    """Return how many bytes of the disk these sessions' archives and trashes take."""
-    return disk_use.of(*(path for where in wanted for path in (where.archive, where.trash)))
+    """Return how many bytes of the disk these sessions' archives take, their trash included."""
+    return disk_use.of(*(where.archive for where in wanted))
 
 
-def due(where: Place, grace: float, now: float, *, by_name: bool = False) -> Due:
+def due(where: Place, grace: float, now: float) -> Due:
     """Return what `empty` would free; change nothing.
 
-    The archive of a restored session, of which the live file by now lacks something or is gone, may
-    be all that is left of it: it is due only `by_name`, when its owner has named the session.
-    `grace` is in seconds, `now` in seconds since 1970. Raises DamagedError if the manifest or the
-    trash cannot be read.
+    The archive of a restored session, of which the live file by now lacks something, is never due:
+    it may be all that is left of it. `grace` is in seconds, `now` in seconds since 1970. Raises
+    DamagedError if the manifest or the trash cannot be read.
     """
     with state.opened(where) as found, storage("look into the trash"):
         there = transaction.in_trash(where)
-        is_last = found.trashed is not None and not (by_name and found.is_gone)
-        whole = () if is_last else tuple(_over(where, grace, now, by_name=by_name))
-        freed = sum(entry.bytes for entry in whole)
         if found.manifest is None:
+            whole = _over(found, grace, now)
+            size, disk = (0, 0) if whole is None else (whole.bytes, whole.allocated)
             strangers = tuple(sorted(there))
-            return Due(
-                where, (), freed, strangers, Unsettled(), whole, disk=_disk(where, (), whole)
-            )
+            return Due(where, (), size, strangers, Unsettled(), whole, disk=disk)
         known = found.manifest
         left = transaction.unsettled(known, found.listing, there)
     pruned = _pruned(known)
@@ -90,78 +83,65 @@ def due(where: Place, grace: float, now: float, *, by_name: bool = False) -> Due
         if name in there and _is_over(at, now, grace) and not known.is_rebuilt
     )
     strangers = tuple(sorted(there.keys() - pruned.keys() - set(left.risen)))
-    freed += sum(there[name] for name in files)
-    disk = _disk(where, files, whole)
-    return Due(where, files, freed, strangers, left, whole, known.is_rebuilt, disk)
-
-
-def _disk(where: Place, files: tuple[str, ...], whole: tuple[Trashed, ...]) -> int:
-    """Return what these files of the trash take of the disk, with folders that are empty then."""
-    pruned = _with_folder(transaction.trash(where), files)
-    return disk_use.of(*pruned, *_with_folder(where.trash, [each.folder.name for each in whole]))
+    freed = sum(there[name] for name in files)
+    disk = disk_use.of(*_with_folder(transaction.trash(where), files))
+    return Due(where, files, freed, strangers, left, None, known.is_rebuilt, disk)
 
 
 def _with_folder(folder: Path, going: Collection[str]) -> Iterator[Path]:
+    """Yield what is going of a folder, which goes with it if it is empty then."""
     if going and {path.name for path in listed(folder)} == {*going}:
         yield folder
     else:
         yield from (folder / name for name in going)
 
 
-def _over(where: Place, grace: float, now: float, *, by_name: bool) -> Iterator[Trashed]:
-    for entry in restored.of(where):
-        is_over = entry.at is not None and _is_over(entry.at, now, grace)
-        if not is_over or restored.is_needed(where, entry):
-            continue
-        # Last, since it reads the live file: what nothing else has goes by its name only.
-        is_named = by_name and entry.project == where.project
-        if is_named or entry.is_going or restored.is_elsewhere(where, entry):
-            yield entry
+def _over(found: State, grace: float, now: float) -> Restored | None:
+    """Return what is left of the archive of a restored session, if it may go; None otherwise."""
+    kept = found.restored
+    if kept is None or not kept.files or found.intent is not None or not kept.note.at:
+        return None
+    if not _is_over(kept.note.at, now, grace) or restored.is_needed(found):
+        return None
+    # Of what is half gone the manifest went first; else the live file is read, which comes last.
+    is_half = kept.note.is_going and kept.files[0].name != names.MANIFEST
+    return kept if is_half or restored.is_held(found) else None
 
 
-def empty(where: Place, grace: float, now: float, wait: float, *, by_name: bool = False) -> int:
+def empty(where: Place, grace: float, now: float, wait: float) -> int:
     """Free what was pruned at least `grace` seconds before `now`; return how long its files were.
 
-    What the disk gains by that, whoever wants to know measures around it. `by_name` is as in
-    `due`.
-
+    What the disk gains by that, whoever wants to know measures around it.
     Raises as `transaction.begin` does.
     """
-    before = due(where, grace, now, by_name=by_name)
-    freed = _empty_restored(where, grace, now, wait, by_name=by_name) if before.restored else 0
+    before = due(where, grace, now)
+    if before.restored is not None:
+        return _empty_restored(where, grace, now, wait)
     if not before.files and not before.left:
-        return freed
+        return 0
     with transaction.begin(where, wait) as listed:
         there, pruned = transaction.in_trash(where), _pruned(listed)
         files = [name for name in before.files if name in there and name in pruned]
         fs.remove_files(transaction.trash(where), files)
         fs.remove_folder(transaction.trash(where))
-    return freed + sum(there[name] for name in files)
+    return sum(there[name] for name in files)
 
 
-def _empty_restored(where: Place, grace: float, now: float, wait: float, *, by_name: bool) -> int:
+def _empty_restored(where: Place, grace: float, now: float, wait: float) -> int:
     with locks.alone(where, wait), storage("empty the trash"):
-        found = due(where, grace, now, by_name=by_name)
-        there, freed = found.restored, sum(entry.bytes for entry in found.restored)
-        for entry in there:
-            folder, session = entry.folder, where.session
-            ours = [
-                path.name
-                for path in folder.iterdir()
-                if path.name.endswith(names.SUFFIXES)
-                and session in names.possible_sessions(path.name)
-            ]
-            # First that it goes, since half of one proves nothing any more; then what makes it an
-            # archive, so that half of one is never brought back; last what says that it may go.
-            going = restored.note(session, entry.project, entry.at, is_going=True)
-            with suppress(OSError):  # a full disk is what this is to mend
-                fs.create_file_at_once(folder / names.RESTORED_NOTE, going)
-            for files in ([names.MANIFEST], [*ours, names.INTENT, _DRAFT], [names.RESTORED_NOTE]):
-                fs.remove_files(folder, files)
-            for emptied in (folder / names.TRASH, folder):
-                if emptied.is_dir() and not emptied.is_symlink():
-                    fs.remove_folder(emptied)
-        fs.remove_folder(where.trash)
+        found = due(where, grace, now)
+        kept, freed = found.restored, found.bytes
+        if kept is None:
+            return 0
+        # First that it goes, since half of one proves nothing any more; then what makes it an
+        # archive, so that nobody takes half of one for it. That its owner wants it whole stays.
+        with suppress(OSError):  # a full disk is what this is to mend
+            going = restored_note.dump(replace(kept.note, is_going=True))
+            fs.create_file_at_once(where.archive / names.RESTORED_NOTE, going)
+        files = [path.name for path in kept.files]
+        fs.remove_files(where.archive, files[:1])
+        fs.remove_files(where.archive, files[1:])
+        fs.remove_folder(transaction.trash(where))  # a crash may have left it, empty
     return freed
 
 

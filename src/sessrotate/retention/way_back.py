@@ -16,7 +16,6 @@ from sessrotate.retention import archive_files
 
 if TYPE_CHECKING:
     from sessrotate.archive.place import Place
-    from sessrotate.archive.restored import Trashed
     from sessrotate.in_place.outcome import Result
     from sessrotate.in_place.restore import RestorePlan
     from sessrotate.retention.unarchive import Away
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
 class WayBack(Struct, frozen=True):
     """What brings a session back, decided and not yet done.
 
-    * `retired`: the archive in the trash of restored sessions that the live file goes on from,
-      which is to be its archive again; None if there is none.
     * `pruned`: the numbers of the segments that come back from the archive's trash; `lost` are
       those that were freed for good, because of which the session stays rotated; as it does where
       its client cut a part of the history out (`is_cut`).
@@ -39,7 +36,6 @@ class WayBack(Struct, frozen=True):
     """
 
     where: Place
-    retired: Trashed | None = None
     pruned: tuple[int, ...] = ()
     lost: tuple[int, ...] = ()
     is_cut: bool = False
@@ -53,7 +49,7 @@ class WayBack(Struct, frozen=True):
     @property
     def is_anything(self) -> bool:
         """Whether anything is to be done."""
-        return self.away is not None or any((self.retired, self.pruned, self.whole))
+        return self.away is not None or any((self.pruned, self.whole))
 
     @property
     def need(self) -> Need:
@@ -75,13 +71,11 @@ class WayBack(Struct, frozen=True):
     def parts(self) -> tuple[object, ...]:
         """What must be the same when it is done as when it was shown."""
         digests = self.whole and tuple(entry.digest for entry in self.whole.manifest.segments)
-        return self.retired, self.pruned, self.lost, self.away is not None, digests
+        return self.pruned, self.lost, self.away is not None, digests
 
     def words(self) -> str:
         """Return what that is in a few words, as the detail of an outcome."""
         parts = []
-        if self.retired is not None and self.whole is None:
-            parts.append("its archive back from the trash")
         if self.pruned:
             parts.append(f"{_segments(len(self.pruned))} back from the trash")
         if self.away is not None:
@@ -94,7 +88,7 @@ class WayBack(Struct, frozen=True):
             if self.unused is not None:
                 parts.append("it counts as used now, or its client would delete it")
             if self.whole.pending is not None:
-                parts.append(f"its archive goes to the trash later: {self.whole.pending}")
+                parts.append(f"a later run does the rest: {self.whole.pending}")
         return "; ".join(filter(None, [*parts, self.missing]))
 
     @property

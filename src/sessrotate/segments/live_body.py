@@ -9,7 +9,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sessrotate.model import Boundary
+from sessrotate.errors import InUseError
+from sessrotate.model import Boundary, Span
 from sessrotate.segments import dating, first_line, plan
 
 if TYPE_CHECKING:
@@ -41,3 +42,17 @@ def segments(
         parts[0] = (kept, Boundary(kept.start, timestamp=time))
     times = dating.times(source, client, parts)
     return plan.segments(parts, times, number=number, shift=start - prefix, is_cut=is_cut)
+
+
+def check_unshifted(source: Source, client: Client, boundary: Boundary | None, end: int) -> None:
+    """Raise InUseError if what was read before a compaction is not where it was.
+
+    A client that takes a message back from before it (2.0.76 and later) moves all that follows.
+    """
+    if boundary is None:
+        return
+    start = boundary.offset
+    line = Span(start, source.line_end(start, end))
+    is_begun = not start or source.read_at(start - 1, 1) == b"\n"
+    if not is_begun or client.boundary(source.pieces(line), line) != boundary:
+        raise InUseError("The session was changed while it was read; try again.")

@@ -1,0 +1,501 @@
+"""The archive of a restored session stays where it is until its time is over."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from sessrotate import doctor
+from sessrotate.archive import place, restored, state
+from sessrotate.errors import DamagedError, RefusedError, SessrotateError
+from sessrotate.hook import call
+from sessrotate.in_place import fleet, gain, operations, seal
+from sessrotate.render.common import size as shown
+from sessrotate.reports import listing
+from sessrotate.retention import trash
+from sessrotate.retention.policy import DAY
+from sessrotate.segments import manifest
+from support import homes
+from support.command_line import ID, assert_one_sentence, called, write
+from support.homes import Home, crashed, silent, snapshot
+from support.lines import row, session
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+DATA: Final = session(5, rows=60)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    made = homes.home(tmp_path, monkeypatch, DATA)
+    made.rotate()
+    return made
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def archived_bytes(home: Home) -> int:
+    return manifest.parse((home.archive / "manifest.json").read_bytes()).source_bytes
+
+
+# ── where it is ──────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_archive_stays_as_it_was_and_says_since_when_the_live_file_is_whole(home: Home) -> None:
+    before, began = contents(home.archive), datetime.now(UTC).timestamp()
+    home.restore()
+    assert home.live.read_bytes() == DATA
+    after = contents(home.archive)
+    note = json.loads(after.pop("restored.json"))
+    assert after == before
+    assert note == {"format": 1, "project": homes.PROJECT, "at": note["at"], "going": False}
+    assert abs(datetime.fromisoformat(note["at"]).timestamp() - began) < 60
+
+
+def test_it_is_no_archive_for_anybody(home: Home) -> None:
+    home.restore()
+    assert list(doctor.findings()) == []
+    assert [entry.segments for entry in listing.sessions()] == [0]
+    assert called("verify", "--all").code == 0
+    assert called("verify", "--all").out == ""
+    for path in (home.archive, home.live):
+        assert called("stitch", str(path)).out.encode() == DATA
+    assert called("prune", "--all", "--keep-last", "1", "--yes").out.count(ID) == 0
+    assert_one_sentence(called("pin", ID, "1"), 77)
+    with state.opened(home.where) as found:
+        assert (found.manifest, found.listed, found.is_rotated) == (None, None, False)
+
+
+def test_its_bytes_count_on_the_disk(home: Home) -> None:
+    home.restore()
+    size = sum(homes.on_disk(path) for path in home.archive.iterdir())
+    note = homes.on_disk(home.archive / "restored.json")
+    folder = homes.on_disk(home.archive) - size
+    assert [entry.archived_disk_bytes for entry in listing.sessions()] == [size + folder]
+    assert called("report", "--all", "--json").document()["trash_bytes"] == size - note
+    assert f" on disk, {shown(size - note)} of it in the trash" in called("report", "--all").out
+    told = {setting.name: setting.value for setting in doctor.settings()}
+    assert told["archives of restored sessions"] == f"1, {size - note:,} on disk"
+
+
+# ── rotated again by name ────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("has_grown", [False, True])
+def test_what_is_archived_already_is_not_archived_again(home: Home, has_grown: bool) -> None:
+    kept = {path: (path.stat().st_ino, path.read_bytes()) for path in home.archive.glob("*.zst")}
+    home.restore()
+    more = session(6, rows=60)[len(DATA) :] if has_grown else b""
+    home.append(more)
+    home.rotate()
+    assert {path: (path.stat().st_ino, path.read_bytes()) for path in kept} == kept
+    assert len([*home.archive.glob("*.zst")]) == len(kept) + (1 if has_grown else 0)
+    assert not restored.is_marked(home.where)
+    assert home.stitched() == DATA + more
+    assert home.problems() == []
+    assert list(doctor.findings()) == []
+    assert place.aside() == []
+
+
+def test_pins_of_what_is_taken_over_stay(home: Home) -> None:
+    assert called("pin", ID, "1", "--note", "this one").code == 0
+    home.restore()
+    home.rotate()
+    pins = [
+        entry.pin
+        for entry in manifest.parse((home.archive / "manifest.json").read_bytes()).segments
+    ]
+    assert pins == [None, "this one", *[None] * (len(pins) - 2)]
+
+
+@pytest.mark.parametrize("damage", ["segment", "manifest", "live", "missing", "moved on"])
+def test_what_is_not_the_same_any_more_goes_aside_whole(home: Home, damage: str) -> None:
+    home.restore()
+    expected = DATA
+    file = homes.sealed(home.archive, 2)
+    if damage == "segment":
+        file.write_bytes(file.read_bytes()[:-9])
+    elif damage == "manifest":
+        (home.archive / "manifest.json").write_bytes(b"{}")
+    elif damage == "missing":
+        file.unlink()
+    else:
+        line = DATA.splitlines(keepends=True)[3]
+        changed = line.replace(b"a", b"b") if damage == "live" else row(7) + b"\n" + line
+        expected = DATA.replace(line, changed, 1)
+        home.live.write_bytes(expected)
+    before = contents(home.archive)
+    home.rotate()
+    (folder,) = place.aside()
+    assert contents(folder) == before
+    assert home.stitched() == expected
+    assert home.problems() == []
+    assert not restored.is_marked(home.where)
+
+
+def test_a_dry_run_says_what_a_rotation_by_name_gains(home: Home) -> None:
+    home.restore()
+    before = homes.on_disk(home.archive) + homes.on_disk(home.live)
+    planned = operations.plan_session(home.where, silent)
+    assert planned.disk is not None
+    assert len(planned.plan.taken) == len(planned.plan.segments) == 4
+    home.rotate()
+    gained = before - homes.on_disk(home.archive) - homes.on_disk(home.live)
+    assert abs(planned.disk.gain - gained) <= 2 * gain.BLOCK
+
+
+@pytest.mark.parametrize(
+    "where", ["swap._Swap._drain", "seal.finish", "seal._seal", "merge_late.close"]
+)
+def test_a_rotation_by_name_that_is_interrupted_is_undone_or_finished(
+    home: Home, where: str
+) -> None:
+    home.restore()
+    crashed(home.rotate, f"sessrotate.in_place.{where}")
+    assert home.stitched() == DATA
+    operations.recover_session(home.where, 1, silent)
+    assert home.stitched() == DATA
+    home.rotate()
+    assert home.stitched() == DATA
+    assert home.problems() == []
+    assert list(doctor.findings()) == []
+    assert place.aside() == []
+
+
+def test_the_room_is_named_before_anything_is_written(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sessrotate.fs.free_bytes", lambda _path: 10)
+    before = snapshot(home.config)
+    shown = called("restore", ID, "--dry-run")
+    assert shown.code == 74
+    assert "its archive would stay" in shown.out
+    assert f"no room for it: {len(DATA) + gain.ASIDE:,} bytes for the whole history" in shown.err
+    assert_one_sentence(called("restore", ID), 74)
+    assert snapshot(home.config) == before
+
+
+# ── the short file comes back ────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def overwritten(home: Home) -> Home:
+    """Return a restored session whose client has written back what it had read before."""
+    short = home.live.read_bytes()
+    home.restore()
+    home.live.write_bytes(short)
+    return home
+
+
+def test_it_goes_on_from_its_archive_as_before(overwritten: Home) -> None:
+    added = row(999) + b"\n"
+    overwritten.append(added)  # by the client that took it back
+    assert overwritten.stitched() == DATA + added
+    assert overwritten.problems() == []
+    assert list(doctor.findings()) == []
+    assert [entry.segments for entry in listing.sessions()] == [4]
+    assert called("restore", ID, "--keep-rotated").out.startswith("Nothing to restore: ")
+
+
+def test_restore_puts_the_history_back_into_the_live_file_again(overwritten: Home) -> None:
+    before = snapshot(overwritten.config)
+    would = called("restore", ID, "--dry-run")
+    assert would.code == 0
+    assert "Would put 4 segments" in would.out
+    assert snapshot(overwritten.config) == before
+    added = row(999) + b"\n"
+    overwritten.append(added)
+    assert called("restore", ID).code == 0
+    assert overwritten.live.read_bytes() == DATA + added
+    assert list(doctor.findings()) == []
+
+
+def test_it_is_found_where_the_project_was_renamed_since(overwritten: Home) -> None:
+    overwritten.live.parent.rename(overwritten.live.parent.with_name("-renamed"))
+    assert trash.empty(overwritten.where, 0, 4e9, 1) == 0
+    assert called("stitch", ID).out.encode() == DATA
+    assert called("restore", ID).code == 0
+    assert (overwritten.live.parent.with_name("-renamed") / overwritten.live.name).exists()
+    assert called("stitch", ID).out.encode() == DATA
+
+
+def test_a_whole_session_has_nothing_to_be_brought_back(home: Home) -> None:
+    home.restore()
+    before = snapshot(home.config)
+    for options in ((), ("--keep-rotated",)):
+        ended = called("restore", *options, ID)
+        assert ended.code == 0
+        assert ended.out.startswith("Nothing to restore: ")
+    assert snapshot(home.config) == before
+
+
+def test_a_restored_session_that_is_gone_comes_back(home: Home) -> None:
+    home.restore()
+    archived = DATA[: archived_bytes(home)]
+    home.live.unlink()
+    (finding,) = doctor.findings()
+    assert finding.kind == "orphan"
+    assert trash.empty(home.where, 0, 4e9, 1) == 0
+    assert called("restore", ID).code == 0
+    assert home.live.read_bytes() == archived
+    assert list(doctor.findings()) == []
+
+
+def test_another_file_under_its_name_is_told_and_leaves_the_archive_alone(home: Home) -> None:
+    home.restore()
+    archived = DATA[: archived_bytes(home)]
+    home.live.write_bytes(session(3, rows=8))
+    (finding,) = doctor.findings()
+    assert finding.kind == "lacking"
+    assert "move the file away" in finding.detail
+    ended = called("restore", ID)
+    assert_one_sentence(ended, 77)
+    assert empty(home, 700) == 0
+    home.live.rename(home.live.with_suffix(".mine"))
+    assert called("restore", ID).code == 0
+    assert home.live.read_bytes() == archived
+
+
+def test_a_client_that_writes_it_back_before_the_archive_went_keeps_it_in_its_place(
+    home: Home,
+) -> None:
+    short = home.live.read_bytes()
+    crashed(home.restore, "sessrotate.in_place.seal.finish")
+    home.live.write_bytes(short)
+    assert home.stitched() == DATA
+    home.rotate()
+    assert home.stitched() == DATA
+    assert not restored.is_marked(home.where)
+
+
+def test_a_client_that_writes_it_back_while_late_lines_wait_keeps_it_too(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Late lines of a restoration have a file of their own until they are merged."""
+    short = home.live.read_bytes()
+    late, later = row(901) + b"\n", row(902) + b"\n"
+    crashed(home.restore, "sessrotate.in_place.swap._Swap._drain")
+    with home.pack.open("ab") as file:
+        file.write(late)
+    home.append(later)
+    with monkeypatch.context() as patch:
+        patch.setattr("sessrotate.in_place.merge_late.execute", lambda *_: False)
+        seal.finish(home.where, 1, lambda _done: None)
+    assert home.intent()["operation"] == "late"
+    assert restored.is_marked(home.where)
+    assert home.stitched() == DATA + late + later
+    home.live.write_bytes(short)
+    assert home.stitched() == DATA + late
+    home.rotate()
+    assert home.stitched() == DATA + late
+
+
+# ── emptying ─────────────────────────────────────────────────────────────────────────────────
+
+
+def empty(home: Home, days: float, grace: float = 7 * DAY) -> int:
+    now = datetime.now(UTC).timestamp() + days * DAY
+    return trash.empty(home.where, grace, now, 1)
+
+
+def test_it_is_freed_after_the_grace_time_and_not_before(home: Home) -> None:
+    home.restore()
+    size = sum(
+        path.stat().st_size for path in home.archive.iterdir() if "restored" not in path.name
+    )
+    assert empty(home, 6.9) == 0
+    assert empty(home, 7.1) == size
+    assert [path.name for path in home.archive.iterdir()] == ["restored.json"]
+    assert home.stitched() == DATA
+    assert list(place.archives()) == []
+    assert list(doctor.findings()) == []
+    assert empty(home, 8) == 0
+
+
+def test_an_archive_that_the_live_file_goes_on_from_is_never_freed(overwritten: Home) -> None:
+    assert empty(overwritten, 700, 0) == 0
+    assert trash.empty(overwritten.where, 0, 4e9, 1) == 0
+    assert overwritten.stitched() == DATA
+
+
+def test_an_archive_that_a_live_file_elsewhere_goes_on_from_is_never_freed(home: Home) -> None:
+    short = home.live.read_bytes()
+    home.restore()
+    write(home.live.parent.with_name("-other") / home.live.name, short)
+    assert trash.empty(home.where, 0, 4e9, 1) == 0
+
+
+@pytest.mark.parametrize(
+    "note", [b"", b"{}", b'{"format": 1, "project": "p", "at": 3, "going": true}', b"[" * 900]
+)
+def test_of_which_nobody_knows_since_when_stays_and_is_told(home: Home, note: bytes) -> None:
+    home.restore()
+    (home.archive / "restored.json").write_bytes(note)
+    assert trash.empty(home.where, 0, 4e9, 1) == 0
+    assert home.stitched() == DATA
+    (finding,) = doctor.findings()
+    assert (finding.kind, finding.path) == ("damaged", str(home.archive))
+    assert f"`sessrotate rotate {ID}` uses it again" in finding.detail
+    home.rotate()
+    assert home.stitched() == DATA
+    assert list(doctor.findings()) == []
+
+
+def test_without_its_note_it_is_told_that_the_file_does_not_go_on_from_it(home: Home) -> None:
+    home.restore()
+    (home.archive / "restored.json").unlink()
+    assert trash.empty(home.where, 0, 4e9, 1) == 0
+    (finding,) = doctor.findings()
+    assert finding.kind == "damaged"
+    home.live.rename(home.live.with_suffix(".mine"))
+    home.restore()
+    assert home.live.read_bytes() == DATA[: archived_bytes(home)]
+
+
+def test_files_that_are_not_ours_stay_in_it(home: Home) -> None:
+    home.restore()
+    write(home.archive / "notes.txt", b"mine")
+    empty(home, 8)
+    assert {*contents(home.archive)} == {"notes.txt", "restored.json"}
+
+
+def test_prune_and_its_dry_run_name_what_they_free(home: Home) -> None:
+    home.restore()
+    before = snapshot(home.config)
+    assert "Would free" in called("prune", ID, "--empty-trash", "--grace", "0", "--dry-run").out
+    assert snapshot(home.config) == before
+    ended = called("prune", "--all", "--empty-trash", "--grace", "0", "--yes")
+    assert ended.code == 0
+    assert [path.name for path in home.archive.iterdir()] == ["restored.json"]
+
+
+# ── its owner wants it whole ─────────────────────────────────────────────────────────────────
+
+
+def rotated_by_all(_home: Home) -> str:
+    (outcome,) = fleet.rotate(
+        fleet.sessions(0),
+        lambda where: operations.rotate_session(where, 1, silent, by_itself=True),
+        live=False,
+    )
+    return outcome.detail
+
+
+def by_hook(home: Home) -> str:
+    call.rotate(call.Job(home.where, home.live.stat(), awaits=False), 0)
+    assert not home.where.note.exists()
+    return "Its owner restored it"
+
+
+def by_command(_home: Home) -> str:
+    return called("split", "--in-place", "--all", "--min-size", "0").out
+
+
+def by_run(_home: Home) -> str:
+    shown = called("run", "--dry-run", "--config", "settings.toml").out
+    assert called("run", "--config", "settings.toml").code == 0
+    return shown
+
+
+@pytest.mark.parametrize("rotated", [rotated_by_all, by_hook, by_command, by_run])
+def test_a_restored_session_is_not_rotated_again_by_itself(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rotated: Callable[[Home], str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("settings.toml").write_text("[rotate]\nmin_gain = 0\n")
+    home.restore()
+    assert "Its owner restored it" in rotated(home)
+    assert home.live.read_bytes() == DATA
+
+
+def test_its_owner_rotates_it_by_name_and_from_then_on_it_goes_by_itself(home: Home) -> None:
+    home.restore()
+    assert [entry.is_restored for entry in listing.sessions()] == [True]
+    assert called("split", "--in-place", ID, "--dry-run").code == 0
+    assert restored.is_marked(home.where)
+    assert called("split", "--in-place", ID).code == 0
+    assert [entry.is_restored for entry in listing.sessions()] == [False]
+    home.append(session(2, rows=5))
+    assert "Its owner restored it" not in rotated_by_all(home)
+
+
+def test_the_mark_survives_the_archive(home: Home) -> None:
+    home.restore()
+    empty(home, 8)
+    assert rotated_by_all(home).startswith("Its owner restored it")
+    assert list(restored.marked()) == [ID]
+
+
+def test_it_stays_whole_where_its_project_was_renamed(home: Home) -> None:
+    home.restore()
+    new = home.live.parent.with_name("-srv-moved")
+    home.live.parent.rename(new)
+    (listed,) = listing.sessions()
+    assert listed.is_restored
+    assert listed.archived_disk_bytes > 0
+    assert rotated_by_all(home).startswith("Its owner restored it")
+    live = new / home.live.name
+    assert live.read_bytes() == DATA
+    assert called("split", "--in-place", ID).code == 0
+    assert live.stat().st_size < len(DATA)
+    assert not any(restored.marked())
+
+
+def test_a_restoration_that_fails_marks_nothing(home: Home) -> None:
+    os.link(home.live, home.live.with_suffix(".backup"))
+    with pytest.raises((RefusedError, SessrotateError)):
+        home.restore()
+    assert not restored.is_marked(home.where)
+
+
+# ── put away ─────────────────────────────────────────────────────────────────────────────────
+
+
+def test_it_may_be_put_away_and_comes_back_whole(home: Home) -> None:
+    home.restore()
+    assert called("archive", ID).code == 0
+    assert called("stitch", ID).out.encode() == DATA
+    assert list(doctor.findings()) == []
+    assert empty(home, 8) > 0
+    assert called("stitch", ID).out.encode() == DATA
+    assert list(doctor.findings()) == []
+    assert called("restore", ID).code == 0
+    assert home.live.read_bytes() == DATA
+    assert restored.is_marked(home.where)
+    assert list(doctor.findings()) == []
+
+
+# ── links ────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_link_in_it_is_neither_followed_nor_removed(home: Home, tmp_path: Path) -> None:
+    home.restore()
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    write(outside / f"{ID}.jsonl", b"mine")
+    (home.archive / "trash").symlink_to(outside)
+    with pytest.raises(DamagedError, match="is not a folder: move it away"):
+        empty(home, 8)
+    assert contents(outside) == {f"{ID}.jsonl": b"mine"}
+
+
+def test_nothing_behind_a_link_is_freed(home: Home, tmp_path: Path) -> None:
+    """Whoever can write there may have put a link to an archive of their own, or of others."""
+    home.restore()
+    elsewhere = tmp_path / "elsewhere"
+    home.archive.rename(elsewhere)
+    home.archive.symlink_to(elsewhere)
+    before = snapshot(elsewhere)
+    with pytest.raises(RefusedError, match="symbolic link"):
+        empty(home, 700, 0)
+    assert called("prune", "--all", "--empty-trash", "--grace", "0", "--yes").code == 0
+    assert restored.of(home.where) is None
+    assert snapshot(elsewhere) == before
