@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -24,7 +25,7 @@ from support.examples import examples
 from support.homes import Home, crashed, silent, snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 DATA: Final = command_line.session(boundaries=3)
@@ -165,17 +166,18 @@ def test_a_project_that_is_moved_before_the_lock_gets_no_second_live_file(
 def test_a_project_that_is_moved_behind_the_lock_gets_no_second_live_file(
     home: Home, monkeypatch: pytest.MonkeyPatch, deed: Callable[..., object]
 ) -> None:
-    lives, real = [], recover.recover
+    lives, real = [], recover.settled
 
-    def then_moved(*arguments: object) -> object:
-        done = real(*arguments)  # type: ignore[arg-type]  # whatever it is given
-        lives.append(moved(home))
-        return done
+    @contextmanager
+    def then_moved(*arguments: object) -> Iterator[object]:
+        with real(*arguments) as found:  # type: ignore[arg-type]  # whatever it is given
+            lives.append(moved(home))
+            yield found
 
-    monkeypatch.setattr(recover, "recover", then_moved)
+    monkeypatch.setattr(recover, "settled", then_moved)
     with pytest.raises(InUseError, match="was moved just now"):
         deed(home.where, 1, silent)
-    monkeypatch.setattr(recover, "recover", real)
+    monkeypatch.setattr(recover, "settled", real)
     assert not home.live.exists()
     assert called("restore", ID).code == 0
     assert lives[0].read_bytes() == DATA

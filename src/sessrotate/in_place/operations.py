@@ -168,12 +168,15 @@ def rotate_session(
     it rotates `by_itself` what its owner restored.
     """
     with alone(where, wait, adopt=adopt):
-        recovered = _recover(where, wait, progress)
-        _check_wanted(where, by_itself=by_itself)
-        before = gain.measured(where)
-        with progress("Putting together", 0) as writing:
-            together = put_together.put_together(where, wait, writing, live=live)
-        with state.opened(where) as found:
+        with ExitStack() as stack:
+            recovered, found = stack.enter_context(_settled(where, wait, progress))
+            _check_wanted(where, by_itself=by_itself)
+            before, together = gain.measured(where), 0
+            if put_together.is_due(where.live, where.session):
+                stack.close()
+                with progress("Putting together", 0) as writing:
+                    together = put_together.put_together(where, wait, writing, live=live)
+                found = stack.enter_context(state.opened(where))
             _check_here(found)
             size = found.live.size() if found.live is not None else 0
             with progress("Reading", size) as reading:
@@ -215,8 +218,7 @@ def restore_session(where: Place, wait: float, progress: Progress) -> RestorePla
     Raises as `restore.prepare`, `restore.execute` and `recover` do.
     """
     with alone(where, wait):
-        _recover(where, wait, progress)
-        with state.opened(where) as found:
+        with _settled(where, wait, progress) as (_, found):
             _check_here(found)
             planned = restore.prepare(found)
             if planned is None:
@@ -236,8 +238,8 @@ def recover_session(where: Place, wait: float, progress: Progress) -> Recovery:
 
     Raises as `recover` does.
     """
-    with alone(where, wait):
-        return _recover(where, wait, progress)
+    with alone(where, wait), _settled(where, wait, progress) as (done, _):
+        return done
 
 
 def _is_too_little(planned: RotationPlan, gained: int, least: int) -> bool:
@@ -297,12 +299,16 @@ def _aside(where: Place, planned: RotationPlan) -> Iterator[None]:
         raise
 
 
-def _recover(where: Place, wait: float, progress: Progress) -> Recovery:
-    with _told_of_room(where), progress("Sealing", 0) as sealing:
-        try:
-            return recover.recover(where, wait, sealing)
-        except DamagedError as error:
-            raise found_files.with_way_out(where, error) from error
+@contextmanager
+def _settled(where: Place, wait: float, progress: Progress) -> Iterator[tuple[Recovery, State]]:
+    """Finish or undo what is left, then hold the session open in the block."""
+    with ExitStack() as stack:
+        with _told_of_room(where), progress("Sealing", 0) as sealing:
+            try:
+                found = stack.enter_context(recover.settled(where, wait, sealing))
+            except DamagedError as error:
+                raise found_files.with_way_out(where, error) from error
+        yield found
 
 
 @contextmanager

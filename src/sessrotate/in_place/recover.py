@@ -8,6 +8,7 @@ it holds the session's lock.
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec import Struct
@@ -174,20 +175,59 @@ def recover(place: Place, wait: float, progress: Callable[[int], None]) -> Recov
 
     Raises as `plan` and `seal.finish` do.
     """
+    with settled(place, wait, progress) as (done, _):
+        return done
+
+
+@contextmanager
+def settled(
+    place: Place, wait: float, progress: Callable[[int], None]
+) -> Iterator[tuple[Recovery, State]]:
+    """Do what is to be done, then hold the session open in the block; yield what that was, and it.
+
+    Raises as `recover` does.
+    """
     if overtaken.was_taken_back(place):
-        return _OVERTAKEN
-    said = [*_put_back(place)]
-    with state.opened(place) as found:
+        with state.opened(place) as found:
+            yield _OVERTAKEN, found
+        return
+    with ExitStack() as stack:
+        found = stack.enter_context(state.opened(place))
         todo = plan(found)
-        before = gain.measured(place) if todo.sentence else 0
-        is_gone = found.is_gone and found.pack is not None
-        said += [todo.past, *_kept(place, todo.kept)]
-        if todo.deed == "rebuild":
-            rebuild_manifest.rebuild(found)
-        elif todo.deed == "take back":
-            merge_late.take_back(found)
-        elif found.drafted in {"old", "live"}:  # it goes before the pack, by which it is known
-            fs.remove_files(place.archive, [names.DRAFT])
+        if todo.deed == "nothing" and names.WAITING not in found.listing:
+            if not found.listing:
+                fs.remove_folder(place.archive)  # a crash left it, empty
+            yield todo, found
+            return
+        if todo.deed == "put back" and found.live is not None:
+            said = [*_put_back(found, todo)]
+            stack.close()
+            found = stack.enter_context(state.opened(place))
+            todo = plan(found)
+            todo = replace(todo, past=" ".join(filter(None, [*said, todo.past])))
+        done = _done(found, todo, stack, wait, progress)
+        yield done, stack.enter_context(state.opened(place))
+
+
+def _done(
+    found: State,
+    todo: Recovery,
+    stack: ExitStack,
+    wait: float,
+    progress: Callable[[int], None],
+) -> Recovery:
+    """Do what is to be done; `stack`, which holds the session open, is closed in between."""
+    place = found.place
+    before = gain.measured(place) if todo.sentence else 0
+    is_gone = found.is_gone and found.pack is not None
+    said = [todo.past, *_kept(place, todo.kept)]
+    if todo.deed == "rebuild":
+        rebuild_manifest.rebuild(found)
+    elif todo.deed == "take back":
+        merge_late.take_back(found)
+    elif found.drafted in {"old", "live"}:  # it goes before the pack, by which it is known
+        fs.remove_files(place.archive, [names.DRAFT])
+    stack.close()
     if todo.deed == "undo":
         if is_gone:  # the pack is the live file that was there before
             owner.check_unmoved(place)
@@ -197,23 +237,18 @@ def recover(place: Place, wait: float, progress: Callable[[int], None]) -> Recov
         said += _made_again(place)
     elif todo.deed in {"finish", "take back"}:
         seal.finish(place, wait, progress)
-    elif not found.listing:
-        fs.remove_folder(place.archive)  # empty: the last step of a restoration did not happen
     waiting.settle(place)
     gained = before - gain.measured(place) if todo.sentence else 0
     return replace(todo, past=" ".join(filter(None, said)), gained=gained)
 
 
-def _put_back(place: Place) -> Iterator[str]:
+def _put_back(found: State, todo: Recovery) -> Iterator[str]:
     """Give the live file's name back to a file that another program saved; say so."""
-    with state.opened(place) as found:
-        todo = plan(found)
-        if todo.deed != "put back" or found.live is None:
-            return
-        if drafted.is_plain(found):
-            fs.give_back(place.draft, place.live, os.fstat(found.live.fd))
-    with state.opened(place) as found:
-        if plan(found).deed != "put back":
+    place = found.place
+    if found.live is not None and drafted.is_plain(found):
+        fs.give_back(place.draft, place.live, os.fstat(found.live.fd))
+    with state.opened(place) as now:
+        if plan(now).deed != "put back":
             yield todo.past
             return
     # Two names cannot be exchanged here, or there are two such files; or it is a link.

@@ -88,6 +88,7 @@ def finish(place: Place, wait: float, progress: Callable[[int], None]) -> None:
         with state.opened(place) as found:
             if found.intent is None:
                 return
+            is_late = found.pending is not None
             if found.intent.operation == "restore":
                 restore.check(found)  # before the pack goes, which may be all that is left
                 is_done = _close(found, quiet)
@@ -98,7 +99,7 @@ def finish(place: Place, wait: float, progress: Callable[[int], None]) -> None:
             else:
                 merge_late.take_back(found)
         try:
-            if is_done and not merge_late.execute(place, wait):
+            if is_done and not (is_late and merge_late.execute(place, wait)):
                 return
         except InUseError as error:
             raise NotQuietError(str(error)) from error
@@ -130,17 +131,15 @@ def _bring_over(place: Place, wait: float) -> _Quiet:
     """
     while True:
         with state.opened(place) as found:
-            pack = found.pack
+            begun, pack = found.intent, found.pack
             if pack is not None and found.standing == "after":  # a client may trim only the new one
                 second_names.forget(place, os.fstat(pack.fd))
-            if pack is None or not _may_come_late(found):
-                return "proved"
-            begun_ns = (place.archive / names.INTENT).lstat().st_mtime_ns
-            quiet = _quiet(pack, begun_ns, wait)
-        with state.opened(place) as found:  # who was waited for has written what it had to
-            begun, pack = found.intent, found.pack
             if begun is None or pack is None or not _may_come_late(found):
                 return "proved"
+            was, begun_ns = pack.identity(), (place.archive / names.INTENT).lstat().st_mtime_ns
+            quiet = _quiet(pack, begun_ns, wait)
+            if pack.identity() != was or not _is_as_it_was(found):
+                continue  # who was waited for has written what it had to
             new = _checked(found)
             begun = merge_late.forget_outdated(found) or begun
             size, residue = new.size(), found.residue
@@ -167,6 +166,19 @@ def _bring_over(place: Place, wait: float) -> _Quiet:
         batch = Batch(Span(late.start, end), size)
         write_intent(place, replace(begun, swap=replace(begun.swap, batch=batch)))
         fs.append(new.path, data)
+
+
+def _is_as_it_was(found: State) -> bool:
+    """Tell whether nothing came to the pack and the live file since they were opened."""
+    for source in (found.pack, found.live):
+        if source is not None and source.identity().size != source.size():
+            return False
+    try:
+        if found.live is not None:
+            found.live.check_unreplaced()
+    except InUseError:
+        return False
+    return True
 
 
 def _may_come_late(found: State) -> bool:
