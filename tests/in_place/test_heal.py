@@ -13,7 +13,7 @@ from sessrotate.errors import StorageError
 from sessrotate.in_place import fleet, operations, rewound
 from sessrotate.retention import prune, trash
 from sessrotate.retention.policy import Policy
-from sessrotate.segments import sealed_file
+from sessrotate.segments import compressed
 from support import homes
 from support.command_line import ID, boundary, called, row
 from support.homes import Home, refused, silent, snapshot
@@ -240,7 +240,7 @@ def test_a_session_that_needs_nothing_is_passed_over_by_its_live_file_alone(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home.append(linked(11, 10))
-    monkeypatch.setattr(sealed_file, "sealed", None)
+    monkeypatch.setattr(compressed, "sealed", None)
     assert not rewound.may_be(home.live)
     assert fleet.rewound_sessions() == []
     assert home.rotate().plan.live is None

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from sessrotate.archive.intent import Intent, Late
     from sessrotate.archive.late_lines import Residue
     from sessrotate.archive.place import Place
+    from sessrotate.archive.recovery_table import Drafted, Match, Sign
     from sessrotate.archive.restored import Restored
     from sessrotate.segments.live_header import LiveHeader
     from sessrotate.segments.manifest import Manifest
@@ -238,3 +239,62 @@ def _parsed(listed: bytes | None, header: LiveHeader | None) -> Manifest | None:
 
 def _read(place: Place, file: str, limit: int) -> bytes:
     return load.read_small(place.archive, file, limit)
+
+
+def match(found: FoundFiles, begun: Intent) -> Match:
+    """Return what the live file is."""
+    live, pack = found.live, found.pack
+    if live is None:
+        return "absent"
+    if pack is not None and pack.identity().is_same_file(live.identity()):
+        return "pack"
+    if is_told_new(live, begun):
+        return "new"
+    if found.successor is not live:
+        return "kept"
+    return "old" if is_at(live, 0, begun.swap.old) else "other"
+
+
+def drafted(found: FoundFiles) -> Drafted:
+    """Return what has the draft's name, without opening it."""
+    # Not opened: a rotation under way proves by a lease that nobody has it open.
+    if names.DRAFT not in found.listing:
+        return "absent"
+    try:
+        status = found.place.draft.lstat()
+    except FileNotFoundError:
+        return "absent"
+    if _is(found.pack, status):
+        return "old"
+    return "live" if _is(found.live, status) else "unread"
+
+
+def _is(source: Source | None, status: os.stat_result) -> bool:
+    here = None if source is None else source.identity()
+    return here is not None and (here.device, here.inode) == (status.st_dev, status.st_ino)
+
+
+def sign(found: FoundFiles, sealed: frozenset[int]) -> Sign:
+    """Return what else tells."""
+    # Only after the swap anything is sealed, or the tail dropped from the pack.
+    if sealed or (found.pack is not None and is_dropped(found)):
+        return "done"
+    return "none" if found.pack is not None else "no pack"
+
+
+def sealed(found: FoundFiles) -> frozenset[int]:
+    """Return the numbers of the intent's new segments whose files are there."""
+    begun = found.intent
+    if begun is None or begun.operation == "restore":
+        return frozenset()
+    new = [entry.segment.index for entry in begun.manifest.segments[begun.first :]]
+    session = found.place.session
+    return frozenset(index for index in new if names.sealed_file(session, index) in found.listing)
+
+
+def is_dropped(found: FoundFiles) -> bool:
+    """Tell whether nothing is in the pack that could come late."""
+    begun = found.intent
+    if begun is None or found.pack is None:
+        return True
+    return begun.operation == "rotate" and found.pack.size() <= begun.swap.cut

@@ -14,9 +14,12 @@ from typing import TYPE_CHECKING
 from sessrotate.archive import continued, own, place
 from sessrotate.archive.place import Place
 from sessrotate.clients.claude import client as claude
-from sessrotate.errors import InUseError, RefusedError, printable
+from sessrotate.errors import InUseError, RefusedError, SessrotateError, printable
+from sessrotate.segments import live_header
+from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -169,3 +172,32 @@ def check_unmoved(where: Place) -> None:
     if now.live != where.live and os.path.lexists(now.live):
         name = printable(str(where.live.parent))
         raise InUseError(f"{name} was moved just now: try again.")
+
+
+def place_of(path: Path) -> Place | None:
+    """Return the place of a rotated live file whose archive is missing; None of any other file.
+
+    A copy of one counts, a fork (which copied the header and is whole) does not.
+    """
+    if not continued.begins_so(path):
+        return None
+    where = read_with(path)
+    if where is None or place.holds_something(where.archive) or not _is_headed(path, where.session):
+        return None
+    return where
+
+
+def every() -> Iterator[Place]:
+    """Yield the place of each such live file of this machine, in the order of their paths."""
+    for path in claude.sessions():
+        where = place_of(path)
+        if where is not None:
+            yield where
+
+
+def _is_headed(path: Path, session: str) -> bool:
+    try:
+        with Source.itself(path) as source:
+            return live_header.parse(continued.first_line(source), session) is not None
+    except (SessrotateError, OSError):
+        return False

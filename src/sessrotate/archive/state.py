@@ -19,7 +19,6 @@ from sessrotate.archive import (
     found_files,
     history,
     recovery_table,
-    signs,
     trimmed,
 )
 from sessrotate.archive.found_files import FoundFiles
@@ -153,9 +152,13 @@ class State(FoundFiles, frozen=True, kw_only=True):
 
 
 def _judged(found: FoundFiles) -> State:
-    sealed, is_dropped, begun = signs.sealed(found), signs.is_dropped(found), found.intent
-    match: Match = "other" if begun is None else signs.match(found, begun)
-    drafted, sign = signs.drafted(found), signs.sign(found, sealed)
+    sealed, is_dropped, begun = (
+        found_files.sealed(found),
+        found_files.is_dropped(found),
+        found.intent,
+    )
+    match: Match = "other" if begun is None else found_files.match(found, begun)
+    drafted, sign = found_files.drafted(found), found_files.sign(found, sealed)
     row = None
     if begun is not None:
         row = recovery_table.decided(begun.operation, match, drafted, sign)

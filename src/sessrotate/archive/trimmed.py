@@ -23,7 +23,7 @@ from sessrotate.errors import SessrotateError, printable
 from sessrotate.model import Span
 from sessrotate.parsing import records
 from sessrotate.parsing.lines import LONG, WINDOW, Window
-from sessrotate.segments import scan, sealed_file, segment_set
+from sessrotate.segments import compressed, scan, segment_set
 from sessrotate.segments.segment_set import Problem
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def are_archived(live: Source, span: Span, place: Place, listed: Manifest) -> bo
         if size > records.LONGEST or len(missing) > _MOST:
             return False
     for entry in reversed(listed.segments):
-        file = sealed_file.file_of(place.session, entry)
+        file = compressed.file_of(place.session, entry)
         if not missing:
             break
         with suppress(SessrotateError, OSError), segment_set.opened(place.archive, file) as stream:

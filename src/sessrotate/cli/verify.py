@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from sessrotate import find, names
-from sessrotate.archive import archiveless, continued, place, restored
+from sessrotate.archive import continued, owner, place, restored
 from sessrotate.archive.state import State
 from sessrotate.cli import streams
 from sessrotate.cli.options import Every, Json, ManySegments, Quiet, one_of
@@ -70,7 +70,7 @@ def _everything() -> Iterator[Path]:
         if restored.of(where) is not None:
             continue  # nothing goes on from it
         yield where.live if _is_only_begun(where) else where.archive
-    yield from (where.live for where in archiveless.every())
+    yield from (where.live for where in owner.every())
 
 
 def _is_only_begun(where: Place) -> bool:

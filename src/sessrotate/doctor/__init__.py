@@ -19,7 +19,6 @@ from msgspec import Struct
 
 from sessrotate import names
 from sessrotate.archive import (
-    archiveless,
     continued,
     found_files,
     owner,
@@ -102,7 +101,7 @@ def _headed(path: Path) -> Finding | None:
     """Return what is wrong with a live file that begins like a rotated one."""
     if (told := owner.not_own(path)) is not None:
         return Finding(names.session_of(path.name), str(path), "copy", told)
-    if (lost := archiveless.place_of(path)) is not None:
+    if (lost := owner.place_of(path)) is not None:
         return _without_archive(lost)
     where = place.of(path)
     lacking = None if where is None else rewound.problem(where)

@@ -14,7 +14,7 @@ from sessrotate.clients.claude import loading
 from sessrotate.clients.claude.loading import Archived
 from sessrotate.errors import DamagedError
 from sessrotate.model import Span
-from sessrotate.segments import sealed_file
+from sessrotate.segments import compressed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -49,7 +49,7 @@ def _said(found: State, archived: Sequence[SealedSegment]) -> Iterator[tuple[int
     for entry in reversed(archived):
         if entry.segment.boundary is None:
             continue
-        with sealed_file.sealed(found.place.archive, found.place.session, entry) as source:
+        with compressed.sealed(found.place.archive, found.place.session, entry) as source:
             if source is not None:
                 start = source.size() - entry.segment.span.size
                 line = Span(start, source.line_end(start, source.size()))
@@ -59,7 +59,7 @@ def _said(found: State, archived: Sequence[SealedSegment]) -> Iterator[tuple[int
 def _older(found: State, archived: Sequence[SealedSegment]) -> Iterator[tuple[int, Source | None]]:
     """Yield the sealed segments, the newest first; None for one that cannot be looked into."""
     for entry in reversed(archived):
-        with sealed_file.sealed(found.place.archive, found.place.session, entry) as source:
+        with compressed.sealed(found.place.archive, found.place.session, entry) as source:
             yield entry.segment.index, source
 
 
@@ -79,7 +79,7 @@ def carried(
             for span in spans:
                 yield from live_file.pieces(span)
             continue
-        with sealed_file.sealed(place.archive, place.session, archived[index]) as segment:
+        with compressed.sealed(place.archive, place.session, archived[index]) as segment:
             if segment is None:
                 raise DamagedError(f"Segment {index} cannot be read any more.")
             for span in spans:

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from sessrotate import fs, names
-from sessrotate.archive import late_file, owner, state
+from sessrotate.archive import late_lines, owner, state
 from sessrotate.archive.intent import HEAD, NO_SWAP, Intent, Late, Mark, Swap
-from sessrotate.archive.late_file import Counted
-from sessrotate.archive.late_lines import find
+from sessrotate.archive.late_lines import Counted, find
 from sessrotate.errors import DamagedError, RefusedError, SessrotateError, printable
 from sessrotate.in_place import rebuild_manifest, restore, swap
 from sessrotate.in_place.obstacles import obstacles
@@ -174,7 +173,7 @@ def _write(found: State, begun: Intent, late: Late, source: Source, draft: fs.Dr
     """Write the new live file, on the disk when this returns; return what is going to happen."""
     at, end = found.late_at, source.size()
     tail = Counted(source.pieces(Span(at, end)))
-    for pieces in (source.pieces(Span(0, at)), late_file.kept(found), tail):
+    for pieces in (source.pieces(Span(0, at)), late_lines.kept(found), tail):
         for piece in pieces:
             draft.append(piece)
     draft.become_like(source.fd)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from sessrotate.archive import archiveless, owner, place
+from sessrotate.archive import owner, place
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import DamagedError, SessrotateError, printable
 from sessrotate.in_place import fleet
@@ -74,7 +74,7 @@ def _undo(where: Place | None, done: Sequence[Entry]) -> Undo:
         changed = _changed(done[-1].then, now)
     except SessrotateError as error:
         return Undo(where, left=failure(where, error))
-    if changed and archiveless.place_of(where.live) is not None:
+    if changed and owner.place_of(where.live) is not None:
         lost = (
             f"Its archive {printable(str(where.archive))} is missing: put it back, then try again."
         )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from sessrotate import names
-from sessrotate.archive import late_file, state
+from sessrotate.archive import late_lines, state
 from sessrotate.errors import DamagedError, InUseError, printable
 from sessrotate.segments import load
 from sessrotate.segments.segment_set import body
@@ -54,7 +54,7 @@ def _read(found: State, piece: HistorySpan, segments: SegmentSet | None) -> Iter
     if piece.where == "live" and found.live is not None:
         yield from _bytes(found.live, piece.span)
     elif piece.where == "late":
-        yield from late_file.kept(found)
+        yield from late_lines.kept(found)
     elif segments is None or piece.index is None:
         yield from _bytes(_pack(found), piece.span)
     elif piece.where == "sealed":
