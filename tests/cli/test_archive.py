@@ -203,7 +203,7 @@ def test_wrong_usage_changes_nothing(home: Home, arguments: tuple[str, ...]) -> 
 def test_a_session_that_is_not_away_has_nothing_to_be_restored() -> None:
     done = called("restore", ID)
     assert (done.code, done.err) == (0, "")
-    assert done.out == f"Nothing to restore: {ID} has no archive.\n"
+    assert done.out == f"Nothing to restore: {ID} is whole.\n"
 
 
 @pytest.mark.usefixtures("home")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -56,8 +57,8 @@ def test_the_archive_stays_as_it_was_and_says_since_when_the_live_file_is_whole(
     after = contents(home.archive)
     note = json.loads(after.pop("restored.json"))
     assert after == before
-    assert note == {"format": 1, "project": homes.PROJECT, "at": note["at"], "going": False}
-    assert abs(datetime.fromisoformat(note["at"]).timestamp() - began) < 60
+    assert note == {"format": 1, "project": homes.PROJECT, "whole": note["whole"]}
+    assert abs(datetime.fromisoformat(note["whole"]).timestamp() - began) < 60
 
 
 def test_it_is_no_archive_for_anybody(home: Home) -> None:
@@ -69,7 +70,9 @@ def test_it_is_no_archive_for_anybody(home: Home) -> None:
     for path in (home.archive, home.live):
         assert called("stitch", str(path)).out.encode() == DATA
     assert called("prune", "--all", "--keep-last", "1", "--yes").out.count(ID) == 0
-    assert_one_sentence(called("pin", ID, "1"), 77)
+    refused = called("pin", ID, "1")
+    assert_one_sentence(refused, 77)
+    assert f"is whole: `sessrotate rotate {ID}` archives it again" in refused.err
     with state.opened(home.where) as found:
         assert (found.manifest, found.listed, found.is_rotated) == (None, None, False)
 
@@ -81,7 +84,10 @@ def test_its_bytes_count_on_the_disk(home: Home) -> None:
     folder = homes.on_disk(home.archive) - size
     assert [entry.archived_disk_bytes for entry in listing.sessions()] == [size + folder]
     assert called("report", "--all", "--json").document()["trash_bytes"] == size - note
-    assert f" on disk, {shown(size - note)} of it in the trash" in called("report", "--all").out
+    assert (
+        f" on disk, {shown(size - note)} of it until a grace time is over"
+        in called("report", "--all").out
+    )
     told = {setting.name: setting.value for setting in doctor.settings()}
     assert told["archives of restored sessions"] == f"1, {size - note:,} on disk"
 
@@ -334,7 +340,7 @@ def test_an_archive_that_a_live_file_elsewhere_goes_on_from_is_never_freed(home:
 
 
 @pytest.mark.parametrize(
-    "note", [b"", b"{}", b'{"format": 1, "project": "p", "at": 3, "going": true}', b"[" * 900]
+    "note", [b"", b"{}", b'{"format": 1, "project": "p", "whole": 3}', b"[" * 900]
 )
 def test_of_which_nobody_knows_since_when_stays_and_is_told(home: Home, note: bytes) -> None:
     home.restore()
@@ -456,6 +462,127 @@ def test_a_restoration_that_fails_marks_nothing(home: Home) -> None:
     assert not restored.is_marked(home.where)
 
 
+# ── what nobody can tell ─────────────────────────────────────────────────────────────────────
+
+FREE: Final = ("prune", ID, "--empty-trash", "--grace", "0", "--yes")
+
+
+def test_a_segment_that_no_manifest_lists_is_never_freed(home: Home) -> None:
+    """A backup that was copied over a newer archive leaves such ones."""
+    backup = {path: path.read_bytes() for path in (home.live, *home.archive.iterdir())}
+    home.append(session(8, rows=60)[len(DATA) :])
+    home.rotate()
+    for path, data in backup.items():
+        path.write_bytes(data)
+    newer = [home.segment(number) for number in (4, 5, 6)]
+    before = [path.read_bytes() for path in newer]
+    assert {kind.kind for kind in doctor.findings()} == {"stranger"}
+    assert called("restore", ID).code == 0
+    assert [finding.kind for finding in doctor.findings()] == ["lacking"]
+    assert called(*FREE).code == 0
+    assert [path.read_bytes() for path in newer] == before
+    assert [finding.kind for finding in doctor.findings()] == ["lacking"]
+    assert home.stitched() == DATA
+
+
+def test_where_one_stands_in_the_way_the_archive_goes_aside(home: Home) -> None:
+    home.restore()
+    home.append(session(8, rows=60)[len(DATA) :])
+    expected = home.live.read_bytes()
+    homes.sealed(home.archive, 5).write_bytes(home.segment(2).read_bytes())
+    before = contents(home.archive)
+    shown = called("rotate", ID, "--dry-run")
+    assert "Would put the archive that is there aside" in shown.out
+    assert "Put the archive that is there aside" in called("rotate", ID).out
+    assert [contents(folder) for folder in place.aside()] == [before]
+    assert home.stitched() == expected
+    assert list(doctor.findings()) == []
+
+
+@pytest.mark.parametrize("data", [b"", DATA[:2000]])
+@pytest.mark.parametrize("at", range(1, 8))
+def test_what_is_half_freed_is_held_against_the_live_file_once_more(
+    home: Home, at: int, data: bytes
+) -> None:
+    home.restore()
+    crash = homes.Crash(at)
+    with pytest.MonkeyPatch.context() as patch:
+        crash.install(patch)
+        with suppress(homes.Killed):
+            trash.empty(home.where, 0, 4e9, 1)
+    home.live.write_bytes(data)
+    before = contents(home.archive)
+    assert called(*FREE).code == 0
+    assert contents(home.archive) == before
+    if home.segments():
+        assert [finding.kind for finding in doctor.findings()] == ["lacking"]
+    home.live.write_bytes(DATA)
+    assert called(*FREE).code == 0
+    assert home.archived() == {"restored.json"}
+
+
+def test_without_a_manifest_nobody_is_told_to_move_the_live_file_away(home: Home) -> None:
+    home.restore()
+    (home.archive / "manifest.json").unlink()
+    (finding,) = doctor.findings()
+    assert finding.kind == "lacking"
+    assert f"`sessrotate aside {home.archive}`" in finding.detail
+    assert "move the file away" not in finding.detail
+    assert called(*FREE).code == 0
+    assert home.segments()
+    assert called("aside", home.archive, "--yes").code == 0
+    assert list(doctor.findings()) == []
+    assert home.live.read_bytes() == DATA
+
+
+@pytest.mark.parametrize("is_before", [False, True])
+def test_a_note_that_is_no_file_is_refused_before_anything_is_changed(
+    home: Home, *, is_before: bool
+) -> None:
+    if not is_before:
+        home.restore()
+        (home.archive / "restored.json").unlink()
+    (home.archive / "restored.json").mkdir()
+    before = snapshot(home.config)
+    for command in (("rotate", ID), ("restore", ID), FREE):
+        if is_before and command[0] == "rotate":
+            continue  # nothing to cut
+        ended = called(*command)
+        assert ended.code in {0, 74}
+        assert ended.code == 0 or "restored.json is not a file: move it away" in ended.err
+        assert snapshot(home.config) == before
+    assert [finding.kind for finding in doctor.findings()] == ["damaged"]
+
+
+def test_a_copy_under_another_name_keeps_the_archive(home: Home) -> None:
+    short = home.live.read_bytes()
+    home.restore()
+    copy = home.live.with_name("5e55107a-0000-4000-a000-00000000ffff.jsonl")
+    write(copy, short)
+    assert called("stitch", copy).out.encode() == DATA
+    assert called(*FREE).code == 0
+    assert called("stitch", copy).out.encode() == DATA
+    copy.unlink()
+    assert called(*FREE).code == 0
+    assert home.archived() == {"restored.json"}
+
+
+def test_a_short_file_that_is_rotated_by_name_goes_by_itself_again(overwritten: Home) -> None:
+    assert restored.is_marked(overwritten.where)
+    assert called("rotate", ID).out.startswith("Nothing to cut")
+    assert not restored.is_marked(overwritten.where)
+    assert overwritten.stitched() == DATA
+
+
+def test_what_goes_aside_is_not_said_to_be_freed(home: Home) -> None:
+    home.restore()
+    homes.sealed(home.archive, 2).unlink()
+    before = homes.on_disk(home.config)
+    done = operations.rotate_session(home.where, 1, silent)
+    assert done.disk is not None
+    assert abs(done.disk.gain - (before - homes.on_disk(home.config))) <= 3 * gain.BLOCK
+
+
 # ── put away ─────────────────────────────────────────────────────────────────────────────────
 
 
@@ -471,6 +598,35 @@ def test_it_may_be_put_away_and_comes_back_whole(home: Home) -> None:
     assert home.live.read_bytes() == DATA
     assert restored.is_marked(home.where)
     assert list(doctor.findings()) == []
+
+
+def test_what_is_put_away_and_lacks_something_is_told_as_well(home: Home) -> None:
+    home.restore()
+    home.live.write_bytes(row(7) + b"\n")
+    assert called("archive", ID).code == 0
+    (finding,) = doctor.findings()
+    assert finding.kind == "lacking"
+    assert f"`sessrotate restore {ID}` puts it back first" in finding.detail
+    assert called(*FREE).code == 0
+    assert home.segments()
+
+
+def test_a_session_that_came_back_short_is_not_taken_for_whole(home: Home) -> None:
+    assert called("archive", ID).code == 0
+    assert called("restore", "--keep-rotated", ID).code == 0
+    assert restored.is_marked(home.where)
+    home.live.write_bytes(b"")
+    ended = called("stitch", ID)
+    assert_one_sentence(ended, 74)
+    assert "was emptied" in ended.err
+
+
+def test_the_time_since_when_it_is_whole_stays_when_it_is_put_away(home: Home) -> None:
+    home.restore()
+    before = (home.archive / "restored.json").read_bytes()
+    assert called("archive", ID).code == 0
+    assert called("restore", ID).code == 0
+    assert (home.archive / "restored.json").read_bytes() == before
 
 
 # ── links ────────────────────────────────────────────────────────────────────────────────────

@@ -166,6 +166,8 @@ def look(
             file.freeze()
     line = b"" if source is None else continued.first_line(source)
     header = live_header.parse(line, place.session)
+    if names.RESTORED_NOTE in listing:
+        restored.check_note(place.archive)
     is_whole = source is not None and header is None
     whole = restored.read(place.archive, place.session, listing) if is_whole else None
     # After the intent, which stays until the manifest is the one that it announces.

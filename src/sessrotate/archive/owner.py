@@ -174,7 +174,10 @@ def check_unmoved(where: Place) -> None:
         raise InUseError(f"{name} was moved just now: try again.")
 
 
-def place_of(path: Path) -> Place | None:
+# ── a live file whose archive is gone ─────────────────────────────────────────────────────────
+
+
+def without_archive(path: Path) -> Place | None:
     """Return the place of a rotated live file whose archive is missing; None of any other file.
 
     A copy of one counts, a fork (which copied the header and is whole) does not.
@@ -187,10 +190,10 @@ def place_of(path: Path) -> Place | None:
     return where
 
 
-def every() -> Iterator[Place]:
+def every_without_archive() -> Iterator[Place]:
     """Yield the place of each such live file of this machine, in the order of their paths."""
     for path in claude.sessions():
-        where = place_of(path)
+        where = without_archive(path)
         if where is not None:
             yield where
 

@@ -9,6 +9,7 @@ owner rotates such a session.
 from __future__ import annotations
 
 import os
+import stat
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -17,8 +18,14 @@ from msgspec import Struct
 from sessrotate import names, units
 from sessrotate.archive import continued, place, restored_note
 from sessrotate.archive.restored_note import RestoredNote
+from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import listed, names_in
-from sessrotate.errors import InputError, SessrotateError, printable
+from sessrotate.errors import (
+    DamagedError,
+    InputError,
+    SessrotateError,
+    printable,
+)
 from sessrotate.segments import load, manifest
 from sessrotate.segments.segment_set import check
 from sessrotate.system import disk_use
@@ -36,13 +43,15 @@ if TYPE_CHECKING:
 class Restored(Struct, frozen=True):
     """What is left of the archive of a session that is whole again.
 
-    `listed` is its manifest, None if there is none to read; `files` are the files that go in the
-    end, `manifest.json` first.
+    `at` (ISO 8601, UTC) is since when, empty if nobody knows. `listed` is its manifest, None if
+    there is none to read; `files` are what that lists and is there, and last the manifest itself.
+    `others` are the names of segments that no manifest lists: nothing is known of them.
     """
 
-    note: RestoredNote
+    at: str
     listed: Manifest | None
     files: tuple[Path, ...]
+    others: tuple[str, ...]
 
     @property
     def bytes(self) -> int:
@@ -61,24 +70,47 @@ class Restored(Struct, frozen=True):
     @property
     def since(self) -> float | None:
         """When it was restored, in seconds since 1970; None if nobody knows."""
-        return units.seconds(self.note.at)
+        return units.seconds(self.at)
 
 
 def read(archive: Path, session: str, listing: Collection[str]) -> Restored | None:
-    """Return what an archive with these files is if its session is whole; None without a note."""
+    """Return what an archive with these files is if its live file has no header.
+
+    None without a note that says that it is whole.
+    """
     if names.RESTORED_NOTE not in listing:
         return None
-    note, found = RestoredNote(), None
+    note = RestoredNote()
     with suppress(SessrotateError):
         data = load.read_small(archive, names.RESTORED_NOTE, restored_note.MAX_BYTES)
         note = restored_note.parse(data)
+    if note.at is None:
+        return None
+    found = None
     with suppress(SessrotateError):
         data = load.read_small(archive, names.MANIFEST, manifest.MAX_BYTES)
         found = manifest.parse(data)
     if found is not None and (found.session != session or found.source_digest):
         found = None
-    ours = [names.MANIFEST, *names.segments_among(listing, session)]
-    return Restored(note, found, tuple(archive / name for name in ours if name in listing))
+    there = names.segments_among(listing, session)
+    ours = [] if found is None else [_file(found, entry) for entry in found.segments]
+    files = [archive / name for name in ours if name in there and not (archive / name).is_dir()]
+    if names.MANIFEST in listing:
+        files.append(archive / names.MANIFEST)
+    others = tuple(name for name in there if archive / name not in files)
+    return Restored(note.at, found, tuple(files), others)
+
+
+def _file(listed: Manifest, entry: SealedSegment) -> str:
+    return names.segment_file(listed.session, listed.layout, entry.segment.index, entry.codec)
+
+
+def check_note(archive: Path) -> None:
+    """Raise DamagedError if something else has the note's name: it could not be replaced."""
+    path = archive / names.RESTORED_NOTE
+    with suppress(FileNotFoundError):
+        if not stat.S_ISREG(path.lstat().st_mode):
+            raise DamagedError(f"{printable(str(path))} is not a file: move it away.")
 
 
 def of(where: Place) -> Restored | None:
@@ -88,8 +120,8 @@ def of(where: Place) -> Restored | None:
     """
     if continued.is_behind_link(where.archive) or not is_marked(where):
         return None
-    found = read(where.archive, where.session, frozenset(names_in(where.archive)))
     is_whole = os.path.lexists(where.live) and not continued.begins_so(where.live)
+    found = read(where.archive, where.session, frozenset(names_in(where.archive)))
     return found if found is not None and found.files and is_whole else None
 
 
@@ -124,13 +156,17 @@ def is_held(found: State) -> bool:
 
 
 def is_needed(found: State) -> bool:
-    """Tell whether a live file of any project goes on from what is left."""
+    """Tell whether a live file goes on from what is left, whatever it is called: it may be a copy.
+
+    Looks at the first bytes of every session.
+    """
     kept = found.restored
     if kept is None or kept.listed is None:
         return False
-    for each in place.live_files(found.place.session):
-        header = continued.tail_header(each.live)
-        if header is not None and continued.ends_at(kept.listed, header):
+    for path in (*claude.sessions(), *claude.copies()):
+        header = continued.tail_header(path)
+        is_ours = header is not None and header.root == found.place.session
+        if header is not None and is_ours and continued.ends_at(kept.listed, header):
             return True
     return False
 
@@ -138,13 +174,25 @@ def is_needed(found: State) -> bool:
 def lacking(found: State) -> str | None:
     """Say that a live file lacks what was restored to it, and what helps; None if it does not."""
     kept, where = found.restored, found.place
-    if kept is None or not kept.files or kept.note.is_going or found.kept or is_held(found):
+    if kept is None or not (kept.files or kept.others) or found.kept:
         return None
-    since = f" on {printable(kept.note.at)}" if kept.note.at else ""
+    live, archive = printable(str(where.live)), printable(str(where.archive))
+    session = printable(where.session)
+    if kept.listed is None or kept.others:
+        lost = f"no {names.MANIFEST} that can be read" if kept.listed is None else "segments"
+        told = "" if kept.listed is None else f" that its {names.MANIFEST} does not list"
+        return (
+            f"{archive}, from before {session} was restored, has {lost}{told}: nobody can tell "
+            f"whether the live file has all of it, so it stays. `sessrotate aside {archive}` puts "
+            "it aside, whole, where `sessrotate stitch --allow-gaps` reads it."
+        )
+    if is_held(found):
+        return None
+    since = f" on {printable(kept.at)}" if kept.at else ""
+    first = f"`sessrotate restore {session}` puts it back first; then " if found.is_archived else ""
     return (
-        f"{printable(str(where.live))} is not the history that was restored{since}, which is still "
-        f"in {printable(str(where.archive))}: move the file away, then `sessrotate restore "
-        f"{printable(where.session)}` brings that back."
+        f"{live} is not the history that was restored{since}, which is still in {archive}: {first}"
+        f"move the file away, then `sessrotate restore {session}` brings that back."
     )
 
 
@@ -153,7 +201,8 @@ def lacking(found: State) -> str | None:
 
 def is_left(found: State) -> bool:
     """Tell whether anything is left of the archive of a session that is whole again."""
-    return found.restored is not None and bool(found.restored.files)
+    kept = found.restored
+    return kept is not None and bool(kept.files or kept.others)
 
 
 def taken_over(found: State, parts: Sequence[Segment]) -> tuple[SealedSegment, ...]:
@@ -162,11 +211,12 @@ def taken_over(found: State, parts: Sequence[Segment]) -> tuple[SealedSegment, .
     `parts` are what the live file is cut into. Both are read whole.
     """
     kept = found.restored
-    entries = () if kept is None or kept.listed is None else kept.listed.segments
-    if kept is None or kept.listed is None or any(entry.pruned for entry in entries):
+    if kept is None or kept.listed is None or kept.others:
         return ()
+    entries = kept.listed.segments
     spans = [entry.segment.span for entry in entries]
-    if spans != [part.span for part in parts[: len(spans)]] or not is_held(found):
+    is_pruned = any(entry.pruned is not None for entry in entries)
+    if is_pruned or spans != [part.span for part in parts[: len(spans)]] or not is_held(found):
         return ()
     there = load.of_manifest(found.place.archive, found.listing, kept.listed)
     try:

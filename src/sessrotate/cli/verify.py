@@ -70,7 +70,7 @@ def _everything() -> Iterator[Path]:
         if restored.of(where) is not None:
             continue  # nothing goes on from it
         yield where.live if _is_only_begun(where) else where.archive
-    yield from (where.live for where in owner.every())
+    yield from (where.live for where in owner.every_without_archive())
 
 
 def _is_only_begun(where: Place) -> bool:

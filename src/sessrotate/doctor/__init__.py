@@ -101,7 +101,7 @@ def _headed(path: Path) -> Finding | None:
     """Return what is wrong with a live file that begins like a rotated one."""
     if (told := owner.not_own(path)) is not None:
         return Finding(names.session_of(path.name), str(path), "copy", told)
-    if (lost := owner.place_of(path)) is not None:
+    if (lost := owner.without_archive(path)) is not None:
         return _without_archive(lost)
     where = place.of(path)
     lacking = None if where is None else rewound.problem(where)
@@ -210,6 +210,8 @@ def _look(where: Place) -> Iterator[tuple[str, str]]:
     try:
         with state.opened(where) as found:
             yield from _away(found) if found.is_archived else _standing(where, found)
+            if found.intent is None and (lacks := restored.lacking(found)) is not None:
+                yield "lacking", lacks
             yield from cut.told(found)
     except DamagedError as error:
         yield "damaged", str(found_files.with_way_out(where, error))
@@ -231,9 +233,7 @@ def _standing(where: Place, found: State) -> Iterator[tuple[str, str]]:
         yield "damaged", problem
     elif lacking := _lacking(found):
         yield "damaged", lacking
-    elif lacking := restored.lacking(found):
-        yield "lacking", lacking
-    elif found.restored is not None and not found.restored.note.at:
+    elif found.restored is not None and not found.restored.at and not restored.lacking(found):
         yield "damaged", _undated(found)
     if not todo.sentence:
         yield from _strange(found)
@@ -251,9 +251,9 @@ def _undated(found: State) -> str:
 
 
 def _strange(found: State) -> Iterator[tuple[str, str]]:
-    told = strangers.in_archive(found)
-    if told is not None:
-        yield "stranger", told
+    for told in (strangers.in_archive(found), strangers.unlisted(found)):
+        if told is not None:
+            yield "stranger", told
 
 
 def _lacking(found: State) -> str | None:

@@ -73,6 +73,22 @@ def in_archive(found: State) -> str | None:
     return f"{folder} has {told}{more}, which sessrotate did not write: move or remove what it is."
 
 
+def unlisted(found: State) -> str | None:
+    """Return what to say of segments in an archive that its manifest does not list."""
+    if found.intent is not None or found.manifest is None:
+        return None
+    session = found.place.session
+    ours = {names.sealed_file(session, each.segment.index) for each in found.manifest.segments}
+    others = [each for each in names.segments_among(found.listing, session) if each not in ours]
+    if not others:
+        return None
+    folder = printable(str(found.place.archive))
+    return (
+        f"{folder} has {printable(others[0], 60)}, which its {names.MANIFEST} does not list: "
+        "another archive may have been copied over this one. Move it out, and compare the two."
+    )
+
+
 def _is_ours(name: str, session: str) -> bool:
     return (
         name in _OURS

@@ -75,6 +75,11 @@ def measured(where: Place) -> int:
     return disk_use.of(where.live, where.archive, *kept)
 
 
+def put_aside(planned: RotationPlan, where: Place) -> int:
+    """Return how many bytes of the disk a rotation puts aside, which are not the session's then."""
+    return disk_use.of(where.archive) if planned.puts_aside else 0
+
+
 def measured_all() -> int:
     """Return how many bytes of the disk all sessions take, with what is beside, and archives."""
     return disk_use.of(claude.projects_folder(), place.root())

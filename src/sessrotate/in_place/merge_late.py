@@ -80,7 +80,7 @@ def close(found: State) -> None:
     late = [names.LATE] if pending is None and (is_named or _is_superfluous(found)) else []
     fs.remove_files(folder, [names.PACK, names.DRAFT, *late, *partial])
     if begun is not None and begun.operation == "restore" and found.header is None:
-        restore.mark(found.place)
+        restore.mark(found.place, is_whole=True)
     elif begun is not None and begun.operation == "rotate" and found.header is not None:
         fs.remove_files(folder, sorted({names.RESTORED_NOTE} & found.listing))
     if begun is not None and pending is not None:

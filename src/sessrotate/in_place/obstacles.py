@@ -86,12 +86,7 @@ def _longest_name(folder: Path) -> int:
 
 
 def strangers(found: State, segments: Sequence[Segment]) -> str | None:
-    """Return what stands where a segment is to go: nothing that we do not know is overwritten.
-
-    The archive of a restored session is known: it is taken over, or put aside.
-    """
-    if found.restored is not None:
-        return None
+    """Return what stands where a segment is to go: nothing that we do not know is overwritten."""
     wanted = {names.sealed_file(found.place.session, part.index) for part in segments}
     files = sorted(wanted & found.listing)
     if not files:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from sessrotate import fs, names
 from sessrotate.archive import archived_file, found_files, owner, restored, state
 from sessrotate.errors import (
     DamagedError,
@@ -131,7 +132,7 @@ def plan_session(
             return Rotated(planned, recovery, refusal=error)
         if found.live is None or (planned.live is None and not together):
             return Rotated(planned, recovery)
-        before = gain.measured(where)
+        before = gain.measured(where) - gain.put_aside(planned, where)
         after = before - gained - gain.expected(planned, found.live)
         need = gain.needed(planned, found.live)
         need = replace(need, size=together + need.size)
@@ -182,7 +183,10 @@ def rotate_session(
             with progress("Reading", size) as reading:
                 planned = rotate.prepare(found, reading, adopt=adopt)
             if planned.live is None and not planned.refusals:
+                if not by_itself and found.header is not None:  # it is short, as its owner wants it
+                    fs.remove_files(where.archive, {names.RESTORED_NOTE} & found.listing)
                 return Rotated(planned, recovered, together=together)
+            before -= gain.put_aside(planned, where)
             try:
                 rotate.check(planned, where, wait, live=live)
                 # Without a limit, no samples are read.

@@ -223,9 +223,9 @@ def _is_held(found: State, wanted: Sequence[SealedSegment]) -> bool:
     return False
 
 
-def mark(place: Place) -> None:
-    """Note that a session is whole from now on, as its owner wants it: nothing else rotates it."""
+def mark(place: Place, *, is_whole: bool) -> None:
+    """Note that its owner restored a session: nothing else rotates it. Whole, or as it was."""
     at = datetime.fromtimestamp(clock_record.stamp(), UTC)
-    note = RestoredNote(place.project, f"{at:%Y-%m-%dT%H:%M:%SZ}")
+    note = RestoredNote(place.project, f"{at:%Y-%m-%dT%H:%M:%SZ}" if is_whole else None)
     fs.create_folder(place.archive)
     fs.create_file_at_once(place.archive / names.RESTORED_NOTE, restored_note.dump(note))

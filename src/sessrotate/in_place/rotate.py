@@ -153,7 +153,7 @@ def prepare(
             is_cut=is_cut,
         )
         contract, lacks, refusals = None, None, list[str]()
-        taken: tuple[SealedSegment, ...] = ()
+        taken, is_left = tuple[SealedSegment, ...](), False
         last = scanned.boundaries[-1].offset if scanned.boundaries else 0
         if last > prefix or (heal and archived and last == prefix):
             contract = claude_contract.plan(
@@ -174,10 +174,10 @@ def prepare(
         reasons = *contract.refusals, *_copied(archived, segments)
         refusals += [f"{reason} {_LATER}" for reason in reasons]
         taken = restored.taken_over(found, segments[:-1])
-        problem = problem or strangers(found, segments[:-1])
+        is_left = not taken and restored.is_left(found)
+        problem = problem or (None if is_left else strangers(found, segments[len(taken) : -1]))
     if problem and not adopt:
         refusals.append(problem if "`sessrotate" in problem else f"{problem} {_ADOPT}")
-    is_left = contract is not None and not taken and restored.is_left(found)
     if is_left and any(packs(found.place)):
         refusals.append(_WAITS)
     return RotationPlan(
@@ -194,7 +194,7 @@ def prepare(
         puts_aside=is_left or (problem is not None and adopt),
         refusals=tuple(refusals),
         lacks=lacks,
-        taken=taken,
+        taken=() if problem is not None and adopt else taken,
     )
 
 

@@ -74,7 +74,7 @@ def _undo(where: Place | None, done: Sequence[Entry]) -> Undo:
         changed = _changed(done[-1].then, now)
     except SessrotateError as error:
         return Undo(where, left=failure(where, error))
-    if changed and owner.place_of(where.live) is not None:
+    if changed and owner.without_archive(where.live) is not None:
         lost = (
             f"Its archive {printable(str(where.archive))} is missing: put it back, then try again."
         )

@@ -114,7 +114,7 @@ def would(planned: Rotated, seconds: float, room: int | None) -> list[str]:
     change = f"from {size(plan.end)} to {size(plan.bytes_after)}"
     if plan.heals:
         return [f"Would {_healed(plan, 'put', 'take')}, which goes {change}. {_why(plan)}"]
-    cut = f"Would cut at byte {plan.live.cut:,}: {_moved(plan)} to the archive"
+    cut = f"Would cut at byte {plan.live.cut:,}: {_moved(plan)} {_to_archive(plan, 'still has')}"
     copied = sum(part.span.size for part in plan.segments if part.index or plan.prefix)
     takes = 2 * seconds + (copied + plan.bytes_after) / _COPIED_PER_SECOND
     needs = f"Takes about {_duration(takes)} and up to {size(plan.room)} of free space meanwhile"
@@ -181,6 +181,11 @@ def _moved(plan: RotationPlan) -> str:
     return f"{count(len(plan.segments), 'segment')} ({size(moved)})"
 
 
+def _to_archive(plan: RotationPlan, has: str) -> str:
+    there = f", which {has} {len(plan.taken):,} of them" if plan.taken else ""
+    return f"to the archive{there}"
+
+
 def _carried(plan: RotationPlan) -> Iterator[str]:
     if plan.live is None or not plan.live.carried:
         return
@@ -216,7 +221,7 @@ def done(rotated: Rotated) -> list[str]:
     pending = [] if rotated.pending is None else [f"Not sealed yet: {rotated.pending}"]
     if plan.heals:
         return [f"{_healed(plan, 'Put', 'Took')}, which went {change}. {_why(plan)}", *pending]
-    moved = f"Moved {_moved(plan)} of {printable(plan.session)} to the archive"
+    moved = f"Moved {_moved(plan)} of {printable(plan.session)} {_to_archive(plan, 'still had')}"
     return [
         *together,
         f"{moved}; the live file went {change}.",
@@ -230,8 +235,8 @@ def done(rotated: Rotated) -> list[str]:
 def _put_aside(plan: RotationPlan, put: str) -> Iterator[str]:
     if plan.puts_aside:
         yield (
-            f"{put} the archive from before aside, whole: the live file does not have all that is "
-            "in it. It is in sessrotate/aside, beside the folder of projects."
+            f"{put} the archive that is there aside, whole: it is not what the live file begins "
+            "with, or cannot be read. It goes to sessrotate/aside, beside the folder of projects."
         )
 
 
@@ -291,7 +296,7 @@ def restored(session: str, plan: RestorePlan | None, *, dry_run: bool) -> str:
     """Return the sentence about a restoration, done or to be done."""
     name = printable(session)
     if plan is None:
-        return f"Nothing to restore: {name} has no archive."
+        return f"Nothing to restore: {name} is whole."
     what = f"{count(len(plan.manifest.segments), 'segment')} ({size(plan.manifest.source_bytes)})"
     if dry_run:
         free = "" if plan.free is None else f"; {size(plan.free)} are free"
@@ -301,7 +306,7 @@ def restored(session: str, plan: RestorePlan | None, *, dry_run: bool) -> str:
             f"{size(plan.size)} of free space{free}.{_missing(plan)}"
         )
     done = f"Put {what} of {name} back: the live file has {size(plan.size)}"
-    later = f" A later run does the rest: {plan.pending}" if plan.pending else ""
+    later = f" Not finished yet: {plan.pending}" if plan.pending else ""
     return f"{done}, and its archive stays until its grace time is over.{later}{_missing(plan)}"
 
 

@@ -69,8 +69,9 @@ def _idle(shown: Shown) -> Iterator[str]:
         yield "Nothing to remove."
     if shown.is_due is False:
         yield (
-            "The trash has nothing that can be freed. What is too new stays there, and what is all "
-            "that is left of a session, which `sessrotate doctor` names."
+            "The trash has nothing that can be freed. What is too new stays, and so does the "
+            "archive of a restored session whose live file lacks any of it, or that a copy goes on "
+            "from."
         )
 
 

@@ -91,7 +91,8 @@ def machine(report: MachineReport, canvas: Canvas) -> Iterator[str]:
     """Yield the lines of the report of all sessions."""
     archived = f", {size(report.archived_bytes)} of it archived" if report.archived_bytes else ""
     sessions = count(len(report.sessions), "session")
-    trash = f", {size(report.trash_bytes)} of it in the trash" if report.trash_bytes else ""
+    due = f", {size(report.trash_bytes)} of it until a grace time is over"
+    trash = due if report.trash_bytes else ""
     is_elsewhere = report.archived_bytes or report.trash_bytes or report.side_bytes
     disk = f"; {size(report.disk_bytes)} on disk" if is_elsewhere else ""
     whole = f"{size(report.bytes)} in {count(report.lines, 'line')}"

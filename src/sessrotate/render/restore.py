@@ -62,7 +62,7 @@ def on_disk(where: Place, session: int, kept: int) -> str:
 def _nothing(name: str, *, is_short: bool) -> str:
     if is_short:
         return f"Nothing to restore: {name} was not put away, and none of it is in the trash."
-    return f"Nothing to restore: {name} has no archive."
+    return f"Nothing to restore: {name} is whole."
 
 
 def old(age: float, period: float) -> str | None:

@@ -39,7 +39,7 @@ from sessrotate.retention import transaction, trash, unarchive
 from sessrotate.retention.way_back import WayBack
 from sessrotate.segments import load
 from sessrotate.segments.segment_set import body
-from sessrotate.system import in_use
+from sessrotate.system import in_use, locks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -236,8 +236,9 @@ def execute(
             trash.undelete(where, wait, planned.pruned)
         done = replace(done, pruned=planned.pruned)
     if planned.away is not None:
-        with _after(done), storage("restore the session"):
-            whole_again.mark(where)  # or a rule might put it away again at once
+        with _after(done), locks.alone(where, wait), storage("restore the session"):
+            if not restored.is_marked(where):  # a rule might put it away again at once
+                whole_again.mark(where, is_whole=False)
         with _after(done), progress("Unpacking", planned.away.size) as unpacking:
             size = unarchive.unarchive(where, wait, unpacking, touch=touch)
         away = replace(planned.away, size=size)

@@ -122,6 +122,12 @@ def begin(where: Place, wait: float) -> Iterator[Manifest]:
         with state.opened(where) as found:
             check_finished(found)
             check_listed(found)
+            if found.restored is not None:
+                name = printable(where.session)
+                raise RefusedError(
+                    f"{name} was restored, and is whole: `sessrotate rotate {name}` archives it "
+                    "again."
+                )
             if found.manifest is None:
                 raise RefusedError(f"{printable(where.session)} has no archive.")
             listed, listing = found.manifest, found.listing

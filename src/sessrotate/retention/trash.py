@@ -7,14 +7,13 @@ never freed.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sessrotate import fs, names, units
-from sessrotate.archive import restored, restored_note, state
+from sessrotate import fs, units
+from sessrotate.archive import restored, state
 from sessrotate.clients.common import listed
 from sessrotate.errors import RefusedError, printable, storage
 from sessrotate.retention import transaction
@@ -99,13 +98,10 @@ def _with_folder(folder: Path, going: Collection[str]) -> Iterator[Path]:
 def _over(found: State, grace: float, now: float) -> Restored | None:
     """Return what is left of the archive of a restored session, if it may go; None otherwise."""
     kept = found.restored
-    if kept is None or not kept.files or found.intent is not None or not kept.note.at:
+    if kept is None or not kept.files or found.intent is not None or not kept.at:
         return None
-    if not _is_over(kept.note.at, now, grace) or restored.is_needed(found):
-        return None
-    # Of what is half gone the manifest went first; else the live file is read, which comes last.
-    is_half = kept.note.is_going and kept.files[0].name != names.MANIFEST
-    return kept if is_half or restored.is_held(found) else None
+    is_due = _is_over(kept.at, now, grace) and not restored.is_needed(found)
+    return kept if is_due and restored.is_held(found) else None  # it reads the live file: last
 
 
 def empty(where: Place, grace: float, now: float, wait: float) -> int:
@@ -130,19 +126,15 @@ def empty(where: Place, grace: float, now: float, wait: float) -> int:
 def _empty_restored(where: Place, grace: float, now: float, wait: float) -> int:
     with locks.alone(where, wait), storage("empty the trash"):
         found = due(where, grace, now)
-        kept, freed = found.restored, found.bytes
-        if kept is None:
+        if found.restored is None:
             return 0
-        # First that it goes, since half of one proves nothing any more; then what makes it an
-        # archive, so that nobody takes half of one for it. That its owner wants it whole stays.
-        with suppress(OSError):  # a full disk is what this is to mend
-            going = restored_note.dump(replace(kept.note, is_going=True))
-            fs.create_file_at_once(where.archive / names.RESTORED_NOTE, going)
-        files = [path.name for path in kept.files]
-        fs.remove_files(where.archive, files[:1])
-        fs.remove_files(where.archive, files[1:])
+        # The manifest last: what is left by a crash is held against it once more. That its owner
+        # wants the session whole stays.
+        *segments, last = [path.name for path in found.restored.files]
+        fs.remove_files(where.archive, segments)
+        fs.remove_files(where.archive, [last])
         fs.remove_folder(transaction.trash(where))  # a crash may have left it, empty
-    return freed
+    return found.bytes
 
 
 def undelete(where: Place, wait: float, indices: Collection[int] | None = None) -> list[int]:

@@ -99,9 +99,16 @@ def stitched(client: Client, session_file: Path) -> bytes:
 
 
 def archived(client: Client, session_file: Path) -> int:
-    """Return how many segments of a session are in the archive."""
+    """Return how many segments of a session are archived, none of one that is whole again."""
     folder = place_of(client, session_file).archive
+    if (folder / "restored.json").exists() and b"segment_header" not in _first(session_file):
+        return 0
     return len([*folder.glob("*.jsonl"), *folder.glob("*.jsonl.zst")])
+
+
+def _first(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.readline()
 
 
 def place_of(client: Client, session_file: Path) -> place.Place:
