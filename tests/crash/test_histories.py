@@ -337,7 +337,10 @@ class Life:
             self.no_line_is_lost()
         told = self._do("rotate")  # a lost manifest is made again by this
         if not self.live.exists() or "is archived: put it back with" in told:
-            self._do("back" if self.live.exists() else "restore")
+            told = self._do("back" if self.live.exists() else "restore")
+            if "--project" in told:  # its project was renamed
+                self.live.parent.mkdir(exist_ok=True)
+                self._called("restore", "--project", str(self.live.parent), ID)
         ended = self._called("stitch", self._named())
         if self.is_straight:
             assert ended.code == 0, ended

@@ -21,7 +21,7 @@ from sessrotate.reports import listing
 from sessrotate.retention import trash
 from sessrotate.retention.policy import DAY
 from sessrotate.segments import manifest
-from support import homes
+from support import homes, trimming
 from support.command_line import ID, assert_one_sentence, called, write
 from support.homes import Home, crashed, silent, snapshot
 from support.lines import row, session
@@ -479,7 +479,9 @@ def test_a_segment_that_no_manifest_lists_is_never_freed(home: Home) -> None:
     assert {kind.kind for kind in doctor.findings()} == {"stranger"}
     assert called("restore", ID).code == 0
     assert [finding.kind for finding in doctor.findings()] == ["lacking"]
+    kept = contents(home.archive)
     assert called(*FREE).code == 0
+    assert contents(home.archive) == kept
     assert [path.read_bytes() for path in newer] == before
     assert [finding.kind for finding in doctor.findings()] == ["lacking"]
     assert home.stitched() == DATA
@@ -581,6 +583,64 @@ def test_what_goes_aside_is_not_said_to_be_freed(home: Home) -> None:
     done = operations.rotate_session(home.where, 1, silent)
     assert done.disk is not None
     assert abs(done.disk.gain - (before - homes.on_disk(home.config))) <= 3 * gain.BLOCK
+
+
+def test_pruned_segments_go_with_the_rest(home: Home) -> None:
+    """A program writes the short file back, a rule prunes, and the whole file comes back."""
+    short = home.live.read_bytes()
+    home.restore()
+    home.live.write_bytes(short)
+    assert called("prune", ID, "--keep-last", "1", "--yes").code == 0
+    assert [*(home.archive / "trash").iterdir()]
+    home.live.write_bytes(DATA)
+    assert list(doctor.findings()) == []
+    assert called(*FREE).code == 0
+    assert home.archived() == {"restored.json"}
+    for command in (("rotate", ID), ("prune", ID, "--keep-last", "1", "--yes"), FREE):
+        assert called(*command).code == 0
+    assert list(doctor.findings()) == []
+
+
+# ── moved ────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("is_before", [False, True])
+@pytest.mark.parametrize("how", ["trimmed", "edited", "emptied"])
+def test_a_restored_session_that_is_moved_is_the_sessions_own_whatever_it_holds(
+    home: Home, how: str, *, is_before: bool
+) -> None:
+    new = home.live.parent.with_name("-renamed")
+    if not is_before:
+        home.restore()
+    home.live.parent.rename(new)
+    live = new / home.live.name
+    if is_before:
+        assert called("restore", ID).code == 0
+    expected = DATA + row(901) + b"\n"
+    if how == "trimmed":
+        trimming.keep(live)
+        with live.open("ab") as file:
+            file.write(row(901) + b"\n")
+    else:
+        lines = DATA.splitlines(keepends=True)
+        expected = b"" if how == "emptied" else b"".join(lines[:3] + lines[4:])
+        live.write_bytes(expected)
+    (listed,) = listing.sessions(hidden=True)
+    assert listed.path == live
+    told = {finding.kind for finding in doctor.findings()}
+    assert told == ({"cut"} if how == "trimmed" else {"lacking"})
+    before = home.segments()
+    assert called(*FREE).code == 0
+    assert home.segments() == before
+    if how == "emptied":
+        assert called("restore", ID).code == 77
+        live.rename(live.with_suffix(".mine"))
+        assert called("restore", ID, "--project", new).code == 0
+        assert live.read_bytes() == DATA[: archived_bytes(home)]
+        return
+    assert called("rotate", ID).code == 0
+    assert called("stitch", ID).out.encode() == expected
+    assert list(doctor.findings()) == []
 
 
 # ── put away ─────────────────────────────────────────────────────────────────────────────────

@@ -152,7 +152,7 @@ def fits(live: Path, archive: Path) -> bool:
         return False
     header = tail_header(live)
     if header is None:
-        return _is_pack(live, archive) or _was_restored(live, archive) or _is_whole(live, archive)
+        return _is_pack(live, archive) or _was_restored(live, archive)
     if names.key(header.root) != archive.name:
         return False
     told = [*_manifests(archive)]
@@ -174,17 +174,6 @@ def _was_restored(live: Path, archive: Path) -> bool:
         if begun.operation == "restore":
             with Source.itself(live) as source:
                 return source.size() >= begun.swap.prefix and is_at(source, 0, begun.swap.new)
-    return False
-
-
-def _is_whole(live: Path, archive: Path) -> bool:
-    """Tell whether a file has all of the history that was restored."""
-    if not os.path.lexists(archive / names.RESTORED_NOTE):
-        return False
-    with suppress(SessrotateError, OSError):
-        told = manifest.parse(load.read_small(archive, names.MANIFEST, manifest.MAX_BYTES))
-        with Source.itself(live) as source:
-            return source.size() >= told.source_bytes and holds(source, told.segments)
     return False
 
 

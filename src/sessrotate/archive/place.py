@@ -207,6 +207,8 @@ def of_session(session: str, projects: Collection[str] | None = None) -> Place:
         return where
     found = [*live_files(session)]
     fitting = [each for each in found if continued.fits(each.live, archive)]
+    if not fitting and is_whole_again(archive):  # nothing goes on from it, or is lost by it
+        fitting = [each for each in found if not continued.begins_so(each.live)]
     is_known = project and holds_something(archive)
     if not fitting and not is_known and not is_put_away(archive):
         # Nothing says whose the archive is: that of a live tail, or there is none to speak of.
@@ -226,16 +228,17 @@ def project_named(archive: Path) -> str:
     if continued.is_behind_link(archive):
         return ""
     there = names_in(archive)  # most have a manifest alone, and this is asked of each session
-    for file in (names.INTENT, names.ARCHIVED_NOTE, names.MANIFEST, names.RESTORED_NOTE):
+    for file in (names.INTENT, names.ARCHIVED_NOTE, names.RESTORED_NOTE, names.MANIFEST):
         with suppress(SessrotateError, OSError):
-            if file in there:
-                return _project_in(archive, file)
+            if file in there and (project := _project_in(archive, file)):
+                return project
     return ""
 
 
 def _project_in(archive: Path, file: str) -> str:
     if file == names.RESTORED_NOTE:
-        return restored_note.parse(load.read_small(archive, file, restored_note.MAX_BYTES)).project
+        note = restored_note.parse(load.read_small(archive, file, restored_note.MAX_BYTES))
+        return note.project if note.at else ""
     if file == names.ARCHIVED_NOTE:
         data = load.read_small(archive, file, archived_note.MAX_BYTES)
         return archived_note.parse(data, names.session_of_key(archive.name) or "").project
@@ -247,6 +250,13 @@ def _project_in(archive: Path, file: str) -> str:
 def is_put_away(archive: Path) -> bool:
     """Tell whether a session was archived whole, or is on its way there or back."""
     return os.path.lexists(archive / names.ARCHIVED_NOTE)
+
+
+def is_whole_again(archive: Path) -> bool:
+    """Tell whether a session was restored, and nothing else is under way."""
+    there = names_in(archive)
+    is_busy = {names.INTENT, names.ARCHIVED_NOTE} & {*there}
+    return names.RESTORED_NOTE in there and not is_busy
 
 
 def live_files(session: str) -> Iterator[Place]:

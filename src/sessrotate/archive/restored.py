@@ -92,17 +92,21 @@ def read(archive: Path, session: str, listing: Collection[str]) -> Restored | No
         found = manifest.parse(data)
     if found is not None and (found.session != session or found.source_digest):
         found = None
-    there = names.segments_among(listing, session)
-    ours = [] if found is None else [_file(found, entry) for entry in found.segments]
-    files = [archive / name for name in ours if name in there and not (archive / name).is_dir()]
+    there = {archive / name for name in names.segments_among(listing, session)}
+    trash = archive / names.TRASH
+    if not trash.is_symlink():
+        there |= {trash / name for name in names.segments_among(names_in(trash), session)}
+    ours = [] if found is None else [_path(archive, found, each) for each in found.segments]
+    files = [path for path in ours if path in there and not path.is_dir()]
     if names.MANIFEST in listing:
         files.append(archive / names.MANIFEST)
-    others = tuple(name for name in there if archive / name not in files)
+    others = tuple(sorted(path.name for path in there.difference(files)))
     return Restored(note.at, found, tuple(files), others)
 
 
-def _file(listed: Manifest, entry: SealedSegment) -> str:
-    return names.segment_file(listed.session, listed.layout, entry.segment.index, entry.codec)
+def _path(archive: Path, listed: Manifest, entry: SealedSegment) -> Path:
+    file = names.segment_file(listed.session, listed.layout, entry.segment.index, entry.codec)
+    return archive / file if entry.pruned is None else archive / names.TRASH / file
 
 
 def check_note(archive: Path) -> None:
@@ -127,8 +131,9 @@ def of(where: Place) -> Restored | None:
 
 def every() -> Iterator[Restored]:
     """Yield what is left of every archive whose session is whole again."""
+    projects = frozenset(names_in(claude.projects_folder().resolve()))
     for session in marked():
-        found = of(place.of_session(session))
+        found = of(place.of_session(session, projects))
         if found is not None:
             yield found
 

@@ -184,7 +184,8 @@ def rotate_session(
                 planned = rotate.prepare(found, reading, adopt=adopt)
             if planned.live is None and not planned.refusals:
                 if not by_itself and found.header is not None:  # it is short, as its owner wants it
-                    fs.remove_files(where.archive, {names.RESTORED_NOTE} & found.listing)
+                    with storage("rotate the session"):
+                        fs.remove_files(where.archive, {names.RESTORED_NOTE} & found.listing)
                 return Rotated(planned, recovered, together=together)
             before -= gain.put_aside(planned, where)
             try:

@@ -71,7 +71,8 @@ def due(where: Place, grace: float, now: float) -> Due:
         if found.manifest is None:
             whole = _over(found, grace, now)
             size, disk = (0, 0) if whole is None else (whole.bytes, whole.allocated)
-            strangers = tuple(sorted(there))
+            ours = () if found.restored is None else found.restored.files
+            strangers = tuple(sorted(there.keys() - {path.name for path in ours}))
             return Due(where, (), size, strangers, Unsettled(), whole, disk=disk)
         known = found.manifest
         left = transaction.unsettled(known, found.listing, there)
@@ -98,7 +99,9 @@ def _with_folder(folder: Path, going: Collection[str]) -> Iterator[Path]:
 def _over(found: State, grace: float, now: float) -> Restored | None:
     """Return what is left of the archive of a restored session, if it may go; None otherwise."""
     kept = found.restored
-    if kept is None or not kept.files or found.intent is not None or not kept.at:
+    if kept is None or not kept.files or found.intent is not None:
+        return None
+    if kept.others or not kept.at:  # `doctor` tells
         return None
     is_due = _is_over(kept.at, now, grace) and not restored.is_needed(found)
     return kept if is_due and restored.is_held(found) else None  # it reads the live file: last
@@ -130,9 +133,10 @@ def _empty_restored(where: Place, grace: float, now: float, wait: float) -> int:
             return 0
         # The manifest last: what is left by a crash is held against it once more. That its owner
         # wants the session whole stays.
-        *segments, last = [path.name for path in found.restored.files]
-        fs.remove_files(where.archive, segments)
-        fs.remove_files(where.archive, [last])
+        *segments, last = found.restored.files
+        for folder in (transaction.trash(where), where.archive):
+            fs.remove_files(folder, [path.name for path in segments if path.parent == folder])
+        fs.remove_files(where.archive, [last.name])
         fs.remove_folder(transaction.trash(where))  # a crash may have left it, empty
     return found.bytes
 
