@@ -569,6 +569,25 @@ def test_a_copy_under_another_name_keeps_the_archive(home: Home) -> None:
     assert home.archived() == {"restored.json"}
 
 
+def test_all_sessions_are_looked_at_once_for_all_that_is_freed(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    homes.another(home, "another-session", DATA)
+    for session_id in (ID, "another-session"):
+        called("rotate", session_id)
+        assert called("restore", session_id).code == 0
+    looks, real = [], restored.copied
+
+    def counted() -> frozenset[str]:
+        looks.append(1)
+        return real()
+
+    monkeypatch.setattr(restored, "copied", counted)
+    assert called("prune", "--all", "--empty-trash", "--grace", "0", "--yes").code == 0
+    assert len(looks) == 1
+    assert not [*home.archive.parent.glob("*/manifest.json")]
+
+
 def test_a_short_file_that_is_rotated_by_name_goes_by_itself_again(overwritten: Home) -> None:
     assert restored.is_marked(overwritten.where)
     assert called("rotate", ID).out.startswith("Nothing to cut")

@@ -31,7 +31,7 @@ from sessrotate.segments.segment_set import check
 from sessrotate.system import disk_use
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
     from pathlib import Path
 
     from sessrotate.archive.place import Place
@@ -160,20 +160,32 @@ def is_held(found: State) -> bool:
     return False
 
 
-def is_needed(found: State) -> bool:
-    """Tell whether a live file goes on from what is left, whatever it is called: it may be a copy.
+def is_needed(found: State, copied: Callable[[], Collection[str]]) -> bool:
+    """Tell whether a live file of any project goes on from what is left, or a copy under any name.
+
+    `copied` is as the function of that name; it is asked last, since it looks at every session.
+    """
+    kept, session = found.restored, found.place.session
+    if kept is None or kept.listed is None:
+        return False
+    for each in place.live_files(session):
+        header = continued.tail_header(each.live)
+        if header is not None and continued.ends_at(kept.listed, header):
+            return True
+    return session in copied()
+
+
+def copied() -> frozenset[str]:
+    """Return the ids of the sessions of whose live tail there is a copy under another name.
 
     Looks at the first bytes of every session.
     """
-    kept = found.restored
-    if kept is None or kept.listed is None:
-        return False
+    found = set()
     for path in (*claude.sessions(), *claude.copies()):
-        header = continued.tail_header(path)
-        is_ours = header is not None and header.root == found.place.session
-        if header is not None and is_ours and continued.ends_at(kept.listed, header):
-            return True
-    return False
+        header = continued.tail_header(path, but=names.session_of(path.name))
+        if header is not None:
+            found.add(header.root)
+    return frozenset(found)
 
 
 def lacking(found: State) -> str | None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from functools import cache
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sessrotate.archive import restored
 from sessrotate.cli import archives, streams
 from sessrotate.cli.options import (
     DryRun,
@@ -110,13 +112,14 @@ def command(
             planned = prune.prepare(wanted, policy, now, progress)
         found += planned.failures
     dues: list[Due] = []
+    copied = cache(restored.copied)
 
     def look(where: Place) -> Outcome:
-        dues.append(trash.due(where, due_after or 0.0, now))
+        dues.append(trash.due(where, due_after or 0.0, now, copied))
         return Outcome(where, "planned", dues[-1].bytes)
 
     def empty(where: Place) -> Outcome:
-        return Outcome(where, "done", trash.empty(where, due_after or 0.0, now, wait))
+        return Outcome(where, "done", trash.empty(where, due_after or 0.0, now, wait, copied))
 
     found += each(wanted if empty_trash else (), look)
     shown = _shown(planned, dues if empty_trash else None, due_after)

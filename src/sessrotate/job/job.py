@@ -5,15 +5,18 @@ Rule: a plan counts what each step leaves to the next: less to move, and more of
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
 
-from sessrotate.archive import place
+from sessrotate.archive import place, restored
 from sessrotate.in_place import room
 from sessrotate.in_place.outcome import Outcome
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
     from sessrotate.archive.place import Place
     from sessrotate.in_place.gain import Forecast
     from sessrotate.in_place.operations import Progress
@@ -40,7 +43,7 @@ class Job(Struct):
     `doubt` is why the clock is not believed, so that nothing goes by age; empty if it is.
     The steps fill in `left`, the sessions that later steps leave alone, `rotating`, what a dry
     run would rotate, of which later steps find less, `planned`, the plan of the pruning, and
-    `gained`, how many bytes the disk has more, or will have.
+    `gained`, how many bytes the disk has more, or will have; `copied` looks once for all of them.
     """
 
     settings: Settings
@@ -54,6 +57,7 @@ class Job(Struct):
     rotating: dict[Place, Outcome] = field(default_factory=dict)
     planned: PrunePlan | None = None
     gained: int = 0
+    copied: Callable[[], Collection[str]] = field(default_factory=lambda: cache(restored.copied))
 
     @property
     def has_enough(self) -> bool:

@@ -252,12 +252,12 @@ def _trashes(job: Job) -> list[Place]:
 
 
 def _due(job: Job, where: Place) -> Forecast:
-    due = trash.due(where, job.settings.trash.grace or 0.0, job.now)
+    due = trash.due(where, job.settings.trash.grace or 0.0, job.now, job.copied)
     return Forecast(due.bytes, due.disk)
 
 
 def _empty(job: Job, where: Place) -> int:
-    return trash.empty(where, job.settings.trash.grace or 0.0, job.now, job.wait)
+    return trash.empty(where, job.settings.trash.grace or 0.0, job.now, job.wait, job.copied)
 
 
 STEPS: Final = (

@@ -21,7 +21,7 @@ from sessrotate.retention.transaction import Unsettled
 from sessrotate.system import disk_use, locks
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
     from pathlib import Path
 
     from sessrotate.archive.place import Place
@@ -59,17 +59,23 @@ def measured(wanted: Iterable[Place]) -> int:
     return disk_use.of(*(where.archive for where in wanted))
 
 
-def due(where: Place, grace: float, now: float) -> Due:
+def due(
+    where: Place,
+    grace: float,
+    now: float,
+    copied: Callable[[], Collection[str]] = restored.copied,
+) -> Due:
     """Return what `empty` would free; change nothing.
 
     The archive of a restored session, of which the live file by now lacks something, is never due:
-    it may be all that is left of it. `grace` is in seconds, `now` in seconds since 1970. Raises
-    DamagedError if the manifest or the trash cannot be read.
+    it may be all that is left of it. `grace` is in seconds, `now` in seconds since 1970; whoever
+    asks for many passes a `copied` that looks once. Raises DamagedError if the manifest or the
+    trash cannot be read.
     """
     with state.opened(where) as found, storage("look into the trash"):
         there = transaction.in_trash(where)
         if found.manifest is None:
-            whole = _over(found, grace, now)
+            whole = _over(found, grace, now, copied)
             size, disk = (0, 0) if whole is None else (whole.bytes, whole.allocated)
             ours = () if found.restored is None else found.restored.files
             strangers = tuple(sorted(there.keys() - {path.name for path in ours}))
@@ -96,26 +102,37 @@ def _with_folder(folder: Path, going: Collection[str]) -> Iterator[Path]:
         yield from (folder / name for name in going)
 
 
-def _over(found: State, grace: float, now: float) -> Restored | None:
+def _over(
+    found: State, grace: float, now: float, copied: Callable[[], Collection[str]]
+) -> Restored | None:
     """Return what is left of the archive of a restored session, if it may go; None otherwise."""
     kept = found.restored
     if kept is None or not kept.files or found.intent is not None:
         return None
     if kept.others or not kept.at:  # `doctor` tells
         return None
-    is_due = _is_over(kept.at, now, grace) and not restored.is_needed(found)
-    return kept if is_due and restored.is_held(found) else None  # it reads the live file: last
+    if not _is_over(kept.at, now, grace) or not restored.is_held(found):
+        return None
+    return None if restored.is_needed(found, copied) else kept
 
 
-def empty(where: Place, grace: float, now: float, wait: float) -> int:
+def empty(
+    where: Place,
+    grace: float,
+    now: float,
+    wait: float,
+    copied: Callable[[], Collection[str]] = restored.copied,
+) -> int:
     """Free what was pruned at least `grace` seconds before `now`; return how long its files were.
 
-    What the disk gains by that, whoever wants to know measures around it.
+    What the disk gains by that, whoever wants to know measures around it. `copied` is as in `due`.
+
     Raises as `transaction.begin` does.
     """
-    before = due(where, grace, now)
+    before = due(where, grace, now, copied)
     if before.restored is not None:
-        return _empty_restored(where, grace, now, wait)
+        with locks.alone(where, wait), storage("empty the trash"):
+            return _empty_restored(where, due(where, grace, now, copied))
     if not before.files and not before.left:
         return 0
     with transaction.begin(where, wait) as listed:
@@ -126,18 +143,16 @@ def empty(where: Place, grace: float, now: float, wait: float) -> int:
     return sum(there[name] for name in files)
 
 
-def _empty_restored(where: Place, grace: float, now: float, wait: float) -> int:
-    with locks.alone(where, wait), storage("empty the trash"):
-        found = due(where, grace, now)
-        if found.restored is None:
-            return 0
-        # The manifest last: what is left by a crash is held against it once more. That its owner
-        # wants the session whole stays.
-        *segments, last = found.restored.files
-        for folder in (transaction.trash(where), where.archive):
-            fs.remove_files(folder, [path.name for path in segments if path.parent == folder])
-        fs.remove_files(where.archive, [last.name])
-        fs.remove_folder(transaction.trash(where))  # a crash may have left it, empty
+def _empty_restored(where: Place, found: Due) -> int:
+    if found.restored is None:
+        return 0
+    # The manifest last: what is left by a crash is held against it once more. That its owner wants
+    # the session whole stays.
+    *segments, last = found.restored.files
+    for folder in (transaction.trash(where), where.archive):
+        fs.remove_files(folder, [path.name for path in segments if path.parent == folder])
+    fs.remove_files(where.archive, [last.name])
+    fs.remove_folder(transaction.trash(where))  # a crash may have left it, empty
     return found.bytes
 
 
