@@ -1,6 +1,8 @@
 """The files of one session in place that are there, open, all of one moment.
 
-Rule: what was read from them, and whether it may be used; all else that follows is `state`'s.
+Rule: what was read from them, whether it may be used, and what it tells of an interrupted swap; all
+else that follows is `state`'s. Told by what files hold and by which file a name has, never by a
+number or a time.
 """
 
 from __future__ import annotations
@@ -241,6 +243,9 @@ def _parsed(listed: bytes | None, header: LiveHeader | None) -> Manifest | None:
 
 def _read(place: Place, file: str, limit: int) -> bytes:
     return load.read_small(place.archive, file, limit)
+
+
+# ── what tells whether an interrupted swap was done: the columns of `recovery_table` ──────────
 
 
 def match(found: FoundFiles, begun: Intent) -> Match:

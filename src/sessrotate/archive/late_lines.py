@@ -168,6 +168,9 @@ def common(one: bytes, other: bytes) -> int:
     return low
 
 
+# ── those that have a file of their own, until they are put in their place ───────────────────
+
+
 class Counted:
     """Pieces that are told by their mark once they have passed."""
 

@@ -20,12 +20,7 @@ from sessrotate.archive import continued, place, restored_note
 from sessrotate.archive.restored_note import RestoredNote
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import listed, names_in
-from sessrotate.errors import (
-    DamagedError,
-    InputError,
-    SessrotateError,
-    printable,
-)
+from sessrotate.errors import DamagedError, InputError, SessrotateError, printable
 from sessrotate.segments import load, manifest
 from sessrotate.segments.segment_set import check
 from sessrotate.system import disk_use

@@ -3,8 +3,7 @@
 Rule: a run that crashed anywhere in here can be repeated. A segment is on the disk under its name
 before the pack loses its bytes. The pack is cut from its end, so that what is still in it stays
 where it was. The intent goes when nothing is left to do. After a restoration, nothing is sealed and
-the archive stays. Late lines go where they belong: before all that came to the new
-file since.
+the archive stays. Late lines go where they belong: before all that came to the new file since.
 """
 
 from __future__ import annotations

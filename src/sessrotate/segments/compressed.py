@@ -1,10 +1,12 @@
 """A segment's compressed file: one frame, read back before anybody goes by it.
 
 Promise: a `Frame` takes a segment's plain bytes and fills a draft; `prove` raises unless what was
-written is, decompressed, what the set says of that segment.
+written is, decompressed, what the set says of that segment; `sealed` gives any bytes of it, by
+offset.
 
 Rule: the plain bytes go only after `prove`. Small segments are compressed side by side, `workers`
-at a time; a large one has all cores to itself, so that memory stays the same.
+at a time; a large one has all cores to itself, so that memory stays the same. What is decompressed
+to be read has no name, or only for an instant where the system needs one to make a file.
 """
 
 from __future__ import annotations
