@@ -192,8 +192,9 @@ def of_session(session: str, projects: Collection[str] | None = None) -> Place:
     """Return the place of a session by its id, wherever its live file is.
 
     That is in the project which its archive names; or, if it is not there any more, the one file of
-    that id that goes on from the archive (`continued.fits`). Its `project` is empty if nobody knows
-    it. `projects` are the names of all projects, if somebody has listed them.
+    that id that goes on from the archive (`continued.fits`), or is whole after a restoration. Its
+    `project` is empty if nobody knows it. `projects` are the names of all projects, if somebody has
+    listed them.
     """
     root = claude.projects_folder().resolve()
     projects = names_in(root) if projects is None else projects
@@ -222,7 +223,8 @@ def of_session(session: str, projects: Collection[str] | None = None) -> Place:
 def project_named(archive: Path) -> str:
     """Return the project that an archive names as that of its live file; empty if none.
 
-    What was written last counts: what is under way, where a session was put away, the manifest.
+    What was written last counts: what is under way, where a session was put away, or restored, the
+    manifest.
     One that is reached by a link names none, and nothing behind that is opened.
     """
     if continued.is_behind_link(archive):

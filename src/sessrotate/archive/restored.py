@@ -21,7 +21,7 @@ from sessrotate.archive.restored_note import RestoredNote
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import listed, names_in
 from sessrotate.errors import DamagedError, InputError, SessrotateError, printable
-from sessrotate.segments import load, manifest
+from sessrotate.segments import compressed, load, manifest
 from sessrotate.segments.segment_set import check
 from sessrotate.system import disk_use
 
@@ -91,17 +91,13 @@ def read(archive: Path, session: str, listing: Collection[str]) -> Restored | No
     trash = archive / names.TRASH
     if not trash.is_symlink():
         there |= {trash / name for name in names.segments_among(names_in(trash), session)}
-    ours = [] if found is None else [_path(archive, found, each) for each in found.segments]
+    entries = () if found is None else found.segments
+    ours = [archive / compressed.file_of(session, entry) for entry in entries]
     files = [path for path in ours if path in there and not path.is_dir()]
     if names.MANIFEST in listing:
         files.append(archive / names.MANIFEST)
     others = tuple(sorted(path.name for path in there.difference(files)))
     return Restored(note.at, found, tuple(files), others)
-
-
-def _path(archive: Path, listed: Manifest, entry: SealedSegment) -> Path:
-    file = names.segment_file(listed.session, listed.layout, entry.segment.index, entry.codec)
-    return archive / file if entry.pruned is None else archive / names.TRASH / file
 
 
 def check_note(archive: Path) -> None:

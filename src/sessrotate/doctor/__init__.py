@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sessrotate.archive.place import Place
+    from sessrotate.archive.restored import Restored
     from sessrotate.archive.state import State
 
 
@@ -210,8 +211,8 @@ def _look(where: Place) -> Iterator[tuple[str, str]]:
     try:
         with state.opened(where) as found:
             yield from _away(found) if found.is_archived else _standing(where, found)
-            if found.intent is None and (lacks := restored.lacking(found)) is not None:
-                yield "lacking", lacks
+            if found.intent is None and found.restored is not None:
+                yield from _of_restored(found, found.restored)
             yield from cut.told(found)
     except DamagedError as error:
         yield "damaged", str(found_files.with_way_out(where, error))
@@ -233,11 +234,17 @@ def _standing(where: Place, found: State) -> Iterator[tuple[str, str]]:
         yield "damaged", problem
     elif lacking := _lacking(found):
         yield "damaged", lacking
-    elif found.restored is not None and not found.restored.at and not restored.lacking(found):
-        yield "damaged", _undated(found)
     if not todo.sentence:
         yield from _strange(found)
         yield from _sealed(where)
+
+
+def _of_restored(found: State, kept: Restored) -> Iterator[tuple[str, str]]:
+    """Yield what of a restored session is not as it was put back."""
+    if (lacks := restored.lacking(found)) is not None:  # it reads the live file
+        yield "lacking", lacks
+    elif not kept.at and not found.is_archived:
+        yield "damaged", _undated(found)
 
 
 def _undated(found: State) -> str:

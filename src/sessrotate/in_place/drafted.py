@@ -13,7 +13,7 @@ import stat
 from typing import TYPE_CHECKING
 
 from sessrotate import names, platforms
-from sessrotate.archive.continued import first_line
+from sessrotate.archive.continued import first_line, holds
 from sessrotate.archive.intent import Mark
 from sessrotate.archive.late_lines import begins_with, is_at
 from sessrotate.model import Span
@@ -76,10 +76,7 @@ def is_new(found: State, begun: Intent, draft: Source) -> bool:
     if begun.operation == "insert":
         return is_at(draft, swap.cut, swap.new) and is_beginning(found.pack, draft, swap.cut)
     if begun.operation == "restore":
-        return all(
-            is_at(draft, part.segment.span.start, Mark(part.segment.span.size, part.digest))
-            for part in begun.manifest.segments
-        )
+        return holds(draft, begun.manifest.segments)
     if swap.new.size == swap.prefix:
         return is_at(draft, 0, swap.new)
     head = live_header.parse(first_line(draft), found.place.session)
