@@ -60,6 +60,7 @@ SAYS_PURE: Final = (
     "retention.policy",
     "segments.header",
     "segments.manifest",
+    "segments.one_line",
     "segments.plan",
 )
 """Where the rule matters most, so that nobody drops the word to get around it."""

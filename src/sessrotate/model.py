@@ -7,9 +7,9 @@ trusted.
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 Layout = Literal["numbered", "linked"]
 """How segments are named: by the session's id and a number, or by ids of their own."""
@@ -21,11 +21,18 @@ LAYOUTS: Final[tuple[Layout, ...]] = ("numbered", "linked")
 CODECS: Final[tuple[Codec, ...]] = ("plain", "zstd")
 
 
+Count = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
+"""A number of bytes, lines or segments, or nanoseconds since 1970."""
+
+Digest = Annotated[str, Meta(pattern=r"\Axxh3_128:[0-9a-f]{32}\Z")]
+"""What `system.digest` gives."""
+
+
 class Span(Struct, frozen=True):
     """The bytes from `start` up to, but not including, `end`."""
 
-    start: int
-    end: int
+    start: Count
+    end: Count
 
     @property
     def size(self) -> int:
@@ -47,7 +54,7 @@ class Boundary(Struct, frozen=True):
     """When the session was compacted, ISO 8601 as the client wrote it."""
     trigger: str | None = None
     """Who asked for it, in the client's words: `auto` or `manual`."""
-    pre_tokens: int | None = None
+    pre_tokens: Count | None = None
     """How many tokens the context had before."""
     is_sidechain: bool = False
     """Whether it is an agent's: in the file of a session it resets nothing of the conversation."""
@@ -143,8 +150,8 @@ class SealedSegment(Struct, frozen=True):
     """
 
     segment: Segment
-    digest: str
-    lines: int
+    digest: Digest
+    lines: Count
     codec: Codec
     pin: str | None = None
     pruned: Pruned | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
 from hypothesis import given
@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from sessrotate.archive import archived_note
-from sessrotate.archive.archived_note import STANDINGS, CompressedFile, Note
+from sessrotate.archive.archived_note import CompressedFile, Note, Standing
 from sessrotate.errors import DamagedError
+from sessrotate.segments import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +26,7 @@ NAME = st.from_regex(r"-[a-zA-Z0-9-]{0,40}", fullmatch=True)
 NOTES = st.builds(
     Note,
     TEXT,
-    st.sampled_from(STANDINGS),
+    st.sampled_from(get_args(Standing)),
     TEXT,
     NAME,
     st.lists(COMPRESSED).map(tuple),
@@ -40,13 +41,13 @@ JSON = st.recursive(
 
 @given(NOTES)
 def test_a_note_comes_back_as_it_was_written(note: Note) -> None:
-    assert archived_note.parse(archived_note.dump(note), note.session) == note
+    assert archived_note.parse(one_line.dump(note), note.session) == note
 
 
 @given(NOTES)
 def test_a_note_of_another_session_is_none(note: Note) -> None:
     with pytest.raises(DamagedError):
-        archived_note.parse(archived_note.dump(note), f"{note.session}x")
+        archived_note.parse(one_line.dump(note), f"{note.session}x")
 
 
 @given(
@@ -55,13 +56,13 @@ def test_a_note_of_another_session_is_none(note: Note) -> None:
 def test_whatever_a_field_holds_it_is_understood_or_damage(
     note: Note, field: str, value: object
 ) -> None:
-    document: dict[str, Any] = json.loads(archived_note.dump(note))
+    document: dict[str, Any] = json.loads(one_line.dump(note))
     document[field] = value
     try:
-        found = archived_note.parse(json.dumps(document).encode(), note.session)
+        found = archived_note.parse(json.dumps(document).encode() + b"\n", note.session)
     except DamagedError:
         return
-    assert json.loads(archived_note.dump(found)) == document
+    assert json.loads(one_line.dump(found)) == document
 
 
 @given(st.binary() | JSON.map(lambda value: json.dumps(value).encode()))
@@ -82,6 +83,6 @@ def test_anything_else_is_damage(data: bytes) -> None:
 )
 def test_numbers_out_of_range_are_damage(change: Callable[[Note], Note]) -> None:
     note = Note("session", "archived", "", "-p")
-    assert archived_note.parse(archived_note.dump(note), "session") == note
+    assert archived_note.parse(one_line.dump(note), "session") == note
     with pytest.raises(DamagedError):
-        archived_note.parse(archived_note.dump(change(note)), "session")
+        archived_note.parse(one_line.dump(change(note)), "session")

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from sessrotate.archive import clock
 from sessrotate.archive.clock import DAY, Seen
+from sessrotate.segments import one_line
 from support.examples import examples
 
 HOUR: Final = 3600.0
@@ -225,7 +226,7 @@ def test_nothing_is_freed_before_its_true_time(
 
 @given(st.builds(Seen, *[st.floats(allow_nan=False, allow_infinity=False)] * 4))
 def test_what_is_remembered_reads_back(seen: Seen) -> None:
-    assert clock.parse(clock.dump(seen)) == seen
+    assert clock.parse(one_line.dump(seen)) == seen
 
 
 @given(st.binary(max_size=60) | st.sampled_from([b"{}", b"[]", b"3", b'{"format": 2}']))
@@ -235,5 +236,5 @@ def test_anything_else_is_nothing(data: bytes) -> None:
 
 @pytest.mark.parametrize("wrong", [b'"x"', b"NaN", b"Infinity", b"null", b"1", b"true"])
 def test_times_that_are_none_are_nothing(wrong: bytes) -> None:
-    data = clock.dump(Seen(1.5, 1.5, 1.5, 1.5)).replace(b"1.5", wrong, 1)
+    data = one_line.dump(Seen(1.5, 1.5, 1.5, 1.5)).replace(b"1.5", wrong, 1)
     assert clock.parse(data) is None

@@ -8,7 +8,7 @@ from typing import get_args
 import pytest
 
 from sessrotate.archive import recovery_table
-from sessrotate.archive.intent import OPERATIONS, Operation
+from sessrotate.archive.intent import Operation
 from sessrotate.archive.recovery_table import (
     DRAFTED,
     MATCHES,
@@ -20,7 +20,7 @@ from sessrotate.archive.recovery_table import (
     decided,
 )
 
-CASES = list(product(OPERATIONS, MATCHES, DRAFTED, SIGNS))
+CASES = list(product(get_args(Operation), MATCHES, DRAFTED, SIGNS))
 
 
 def test_the_table_is_about_every_case() -> None:
@@ -38,7 +38,9 @@ def test_every_row_decides_something() -> None:
         assert any(decided(*case) is row for case in CASES), row
 
 
-@pytest.mark.parametrize(("operation", "live", "sign"), [*product(OPERATIONS, MATCHES, SIGNS)])
+@pytest.mark.parametrize(
+    ("operation", "live", "sign"), [*product(get_args(Operation), MATCHES, SIGNS)]
+)
 def test_what_is_done_fits_what_the_files_say(
     operation: Operation, live: Match, sign: Sign
 ) -> None:

@@ -274,6 +274,7 @@ def forge(path: Path, line: int, keys: tuple[str, ...], value: object) -> None:
     inner = fields
     for key in keys[:-1]:
         inner = inner[key]
+    assert keys[-1] in inner
     inner[keys[-1]] = value
     forged = json.dumps(fields)
     lines[line] = forged.encode()[: -len(b"]}") if end else None] + (
@@ -298,16 +299,14 @@ MANIFEST: Final = [
     (2, ("codec",)),
 ]
 
-INTENT: Final = (
-    [(0, (key,)) for key in ("format", "operation", "first", "cut", "prefix", "old", "new", "tail")]
-    + [(0, (mark, "bytes")) for mark in ("old", "new", "tail")]
-    + [
-        (0, ("batch",)),
-        (1, ("session",)),
-        (2, ("file",)),
-        (4, ("start",)),
-    ]
-)
+INTENT: Final = [
+    *((0, (key,)) for key in ("format", "operation", "first", "swap", "late")),
+    *((0, ("swap", key)) for key in ("cut", "prefix", "old", "new", "tail", "batch")),
+    *((0, ("swap", mark, "size")) for mark in ("old", "new", "tail")),
+    (1, ("session",)),
+    (2, ("file",)),
+    (4, ("start",)),
+]
 
 
 @pytest.mark.parametrize("where", MANIFEST, ids=str)
@@ -335,12 +334,13 @@ def test_a_forged_intent_is_an_error_or_right(
 
 
 FORGED_MERGE: Final = [
-    *((key,) for key in ("operation", "first", "cut", "prefix", "old", "new", "tail", "late")),
-    *(("late", key) for key in ("at", "lines", "behind", "end")),
-    ("late", "lines", "bytes"),
-    ("late", "behind", "bytes"),
-    ("new", "bytes"),
-    ("tail", "bytes"),
+    *((key,) for key in ("operation", "first", "late")),
+    *(("swap", key) for key in ("cut", "prefix", "old", "new", "tail")),
+    *(("late", key) for key in ("at", "mark", "edge", "end")),
+    ("late", "mark", "size"),
+    ("late", "edge", "size"),
+    ("swap", "new", "size"),
+    ("swap", "tail", "size"),
 ]
 
 

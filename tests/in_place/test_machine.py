@@ -147,7 +147,7 @@ class SessionInPlace(RuleBasedStateMachine):
         if not pack.exists() or pack.samefile(live) or "intent.json" not in self.home.archived():
             return None
         begun, status = self.home.intent(), pack.stat()
-        is_dropped = begun["operation"] == "rotate" and status.st_size <= begun["cut"]
+        is_dropped = begun["operation"] == "rotate" and status.st_size <= begun["swap"]["cut"]
         return None if is_dropped else status.st_ino
 
     def _is_late_pending(self) -> bool:

@@ -132,7 +132,7 @@ def test_once_something_is_sealed_a_rewritten_live_file_does_not_keep_the_rest_f
         patch.setattr("sessrotate.in_place.seal._seal", lambda *_: Crash(1).met())
         with pytest.raises(Killed):
             home.rotate()
-    assert home.pack.stat().st_size == home.intent()["cut"]
+    assert home.pack.stat().st_size == home.intent()["swap"]["cut"]
     lines = home.live.read_bytes().splitlines(keepends=True)
     home.live.write_bytes(b"".join(lines[1:]))
     assert deed(home) == "finish"

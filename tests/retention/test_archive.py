@@ -17,12 +17,14 @@ import pytest
 import generate_session
 from sessrotate import doctor, find, fs
 from sessrotate.archive import archived_file, place, state
+from sessrotate.archive.archived_note import Note
 from sessrotate.errors import DamagedError, InUseError, RefusedError, SessrotateError, StorageError
 from sessrotate.in_place import operations
 from sessrotate.model import Span
 from sessrotate.reading import session
 from sessrotate.retention import archive, archive_files, prune, trash, unarchive
 from sessrotate.retention.policy import DAY, Policy
+from sessrotate.segments import one_line
 from sessrotate.system import in_use, lease
 from support import command_line, homes
 from support.command_line import ID, row
@@ -857,7 +859,7 @@ def forged(home: Home, **fields: object) -> None:
     told = json.loads(path.read_text())
     for name, value in fields.items():
         told[name] = told[name] + value if isinstance(value, list) else value
-    path.write_text(json.dumps(told))
+    path.write_text(json.dumps(told) + "\n")
 
 
 ZERO: Final = "xxh3_128:" + "0" * 32
@@ -898,30 +900,38 @@ def test_no_name_in_a_forged_note_leads_anywhere(home: Home, fields: dict[str, o
 
 
 @pytest.mark.parametrize(
-    "data",
+    "other",
     [
         b"",
         b"{}",
         b"[" * 100_000,
-        b'{"format":2,"session":"%s","standing":"archived","at":"","project":"%s","compressed":[],"folders":[]}',
-        b'{"format":1,"session":"x","standing":"archived","at":"","project":"%s","compressed":[],"folders":[]}',
-        b'{"format":1,"session":"%s","standing":"away","at":"","project":"%s","compressed":[],"folders":[]}',
-        b'{"format":1,"session":"%s","standing":["archived"],"at":"","project":"%s","compressed":[],"folders":[]}',
-        b'{"format":1,"session":"%s","standing":"archived","at":1,"compressed":[],"folders":[]}',
-        b'{"format":1,"session":"%s","standing":"archived","at":"","project":"%s","compressed":[["a",1]],"folders":[]}',
-        b'{"format":1,"session":"%s","standing":"archived","at":"","project":"%s","compressed":[["a",-1,null]],"folders":[]}',
-        b'{"format":1,"session":"%s","standing":"archived","at":"","project":"%s","compressed":[[1,1,null]],"folders":[]}',
-        b'{"format":1,"session":"%s","standing":"archived","at":"","project":"%s","compressed":[["a",1,"d"]],"folders":[]}',
-        b'{"format":1,"session":"%s","standing":"archived","at":"","project":"%s","compressed":[],"folders":[["a",1e99]]}',
-        b'{"format":1,"session":"%s","standing":"archived","at":"","project":"%s","compressed":[],"folders":[[1,1]]}',
-        b'{"format":1,"session":"%s","standing":"archived","at":"","project":"%s","compressed":5,"folders":[]}',
+        {"format": 2},
+        {"session": "x"},
+        {"standing": "away"},
+        {"standing": ["archived"]},
+        {"at": 1},
+        {"project": ""},
+        {"more": 1},
+        {"compressed": [["a", 1]]},
+        {"compressed": [["a", -1, None]]},
+        {"compressed": [[1, 1, None]]},
+        {"compressed": [["a", 1, "d"]]},
+        {"folders": [["a", 1e99]]},
+        {"folders": [[1, 1]]},
+        {"compressed": 5},
     ],
+    ids=repr,
 )
 def test_a_note_that_cannot_be_read_is_damage_and_nothing_is_changed(
-    home: Home, data: bytes
+    home: Home, other: bytes | dict[str, object]
 ) -> None:
     archive.archive(home.where, 1)
-    (home.archive / "archived.json").write_bytes(data.replace(b"%s", ID.encode()))
+    note = home.archive / "archived.json"
+    told = json.loads(note.read_bytes())
+    assert set(other) - {"more"} <= set(told) or isinstance(other, bytes)
+    note.write_bytes(
+        other if isinstance(other, bytes) else json.dumps(told | other).encode() + b"\n"
+    )
     unchanged(home, DamagedError, "archived.json is damaged", away=True)
     assert "damaged" in {finding.kind for finding in doctor.findings()}
 
@@ -931,8 +941,7 @@ def test_a_folder_that_is_a_link_is_not_followed(home: Home) -> None:
     command_line.write(elsewhere / "agent-mine.jsonl", LONG)
     command_line.write(
         home.archive / "archived.json",
-        b'{"format":1,"session":"%s","standing":"archived","at":"","project":"%s","compressed":[],"folders":[]}'
-        % (ID.encode(), homes.PROJECT.encode()),
+        one_line.dump(Note(ID, "archived", "", homes.PROJECT)),
     )
     (home.archive / "archived").symlink_to(elsewhere)
     unchanged(home, DamagedError, "is not a folder", away=True)

@@ -46,7 +46,7 @@ def aged(home: Home, seconds: float) -> None:
     note = home.archive / "archived.json"
     found = json.loads(note.read_bytes())
     found["at"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(then))
-    note.write_bytes(json.dumps(found, separators=(",", ":")).encode() + b"\n")
+    note.write_bytes(json.dumps(found).encode() + b"\n")
 
 
 def test_what_a_held_descriptor_writes_after_the_archiving_comes_back(home: Home) -> None:

@@ -18,10 +18,12 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from sessrotate.archive import place, state, waiting
+from sessrotate.archive.clock import Seen
 from sessrotate.errors import RefusedError, SessrotateError
 from sessrotate.fs import exact
 from sessrotate.in_place import operations
 from sessrotate.reading import stitch
+from sessrotate.segments import one_line
 from sessrotate.system import lease
 from support.command_line import ID, write
 from support.crash.changes import TWO_NAMES
@@ -171,8 +173,7 @@ def believe(now: float) -> None:
     """Let the clock be one that has run on for a month up to `now`, in seconds since 1970."""
     path = place.clock_file()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    times = {"first": now - 30 * 86_400, "last": now, "newest": now, "highest": now}
-    path.write_text(json.dumps({"format": 1} | {name: float(at) for name, at in times.items()}))
+    path.write_bytes(one_line.dump(Seen(float(now - 30 * 86_400), *[float(now)] * 3)))
 
 
 def later(monkeypatch: pytest.MonkeyPatch, days: float) -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 
+import msgspec
+import pytest
 import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sessrotate.model import Digest
 from sessrotate.system import digest
 
 LINES = st.lists(st.binary(max_size=9), max_size=2_000).map(b"\n".join)
@@ -23,8 +26,9 @@ def test_a_tally_is_that_of_all_bytes_at_once(data: bytes, piece: int) -> None:
     assert tally.lines == len(re.findall(rb"[^\n]*\n|[^\n]+", data))
 
 
-def test_a_digest_has_one_form() -> None:
-    assert digest.is_digest(digest.Fingerprint().digest)
-    assert digest.is_digest(digest.ZERO)
-    for other in (None, 5, "", "xxh3_128:", "sha256:" + "0" * 32, digest.ZERO + "\n"):
-        assert not digest.is_digest(other)
+@pytest.mark.parametrize("sound", [digest.Fingerprint().digest, digest.ZERO])
+def test_a_digest_has_one_form(sound: str) -> None:
+    assert msgspec.convert(sound, Digest) == sound
+    for other in (None, 5, "", "xxh3_128:", "sha256:" + "0" * 32, sound + "\n", "\n" + sound):
+        with pytest.raises(msgspec.ValidationError):
+            msgspec.convert(other, Digest)

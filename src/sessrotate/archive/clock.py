@@ -7,14 +7,15 @@ of ours; what others wrote (the times of files) only shows that time went by sin
 
 from __future__ import annotations
 
-import json
 import math
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
+
+from sessrotate.segments import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 DAY: Final = 86_400.0
 """Seconds. So long must a clock run on steadily to be believed again; within so much of what is
 known, it is neither ahead nor behind."""
-
-FORMAT: Final = 1
 
 _LIMIT: Final = 2 * DAY
 """Seconds without a sign of time going by that are never too many, however short the grace is."""
@@ -104,24 +103,8 @@ def _said(time: float) -> str:
 
 _LATEST: Final = 253_402_300_799.0
 
-# ── what is remembered ───────────────────────────────────────────────────────────────────────
-
-
-_TIMES: Final = ("first", "last", "newest", "highest")
-
-
-def dump(seen: Seen) -> bytes:
-    """Return what is remembered as the bytes of its file."""
-    times = {name: float(getattr(seen, name)) for name in _TIMES}
-    return json.dumps({"format": FORMAT, **times}).encode() + b"\n"
-
 
 def parse(data: bytes) -> Seen | None:
     """Return what was remembered; None if these bytes are none of ours."""
-    try:
-        told: Any = json.loads(data)
-        times = [told[name] for name in _TIMES]
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return None
-    is_ours = told["format"] == FORMAT and all(type(time) is float for time in times)
-    return Seen(*times) if is_ours and all(map(math.isfinite, times)) else None
+    seen = one_line.parse(data, Seen)
+    return seen if seen is not None and all(map(math.isfinite, astuple(seen))) else None

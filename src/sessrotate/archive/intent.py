@@ -7,29 +7,24 @@ to go on from wherever a crash came.
 
 from __future__ import annotations
 
-import json
+from contextlib import suppress
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec import Struct
 
 from sessrotate import names
 from sessrotate.errors import DamagedError
-from sessrotate.model import Span
-from sessrotate.segments import manifest
-from sessrotate.segments.header import is_count
-from sessrotate.system.digest import Fingerprint, is_digest
+from sessrotate.model import Count, Digest, Span
+from sessrotate.segments import manifest, one_line
+from sessrotate.system.digest import Fingerprint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from sessrotate.segments.manifest import Manifest
 
-FORMAT: Final = 1
-
 Operation = Literal["rotate", "restore", "late", "insert"]
-
-OPERATIONS: Final[tuple[Operation, ...]] = ("rotate", "restore", "late", "insert")
 
 HEAD: Final = 4096
 """Most bytes of a file's beginning by which it is recognised."""
@@ -45,8 +40,8 @@ MAX_HEAD: Final = _MAX_LINE + manifest.MAX_LINE
 class Mark(Struct, frozen=True):
     """A run of bytes, told by its length and digest."""
 
-    size: int
-    digest: str
+    size: Count
+    digest: Digest
 
     @classmethod
     def of(cls, data: bytes) -> Mark:
@@ -67,7 +62,7 @@ class Batch(Struct, frozen=True):
     """Late bytes of the pack that are being appended to a live file of at least `floor` bytes."""
 
     span: Span
-    floor: int
+    floor: Count
 
 
 class Late(Struct, frozen=True):
@@ -77,10 +72,10 @@ class Late(Struct, frozen=True):
     `end` is how large the pack was when they were copied from it, 0 when that is settled.
     """
 
-    at: int
+    at: Count
     mark: Mark
     edge: Mark
-    end: int = 0
+    end: Count = 0
 
 
 class Swap(Struct, frozen=True):
@@ -94,14 +89,23 @@ class Swap(Struct, frozen=True):
 
     old: Mark
     new: Mark
-    cut: int
-    prefix: int
+    cut: Count
+    prefix: Count
     tail: Mark
     batch: Batch | None = None
 
 
 NO_SWAP: Final = Swap(Mark.of(b""), Mark.of(b""), 0, 0, Mark.of(b""))
 """Of an intent that no swap belongs to."""
+
+
+class _Line(Struct, frozen=True):
+    """What an intent's first line says: all but the manifest."""
+
+    operation: Operation
+    swap: Swap
+    first: Count
+    late: Late | None
 
 
 class Intent(Struct, frozen=True):
@@ -152,59 +156,21 @@ class Intent(Struct, frozen=True):
 
 def dump(intent: Intent) -> bytes:
     """Return the intent as the bytes of its file: a line of its own, then the manifest."""
-    return _line(intent) + manifest.dump(intent.manifest)
-
-
-def _line(intent: Intent) -> bytes:
-    swap, batch, late = intent.swap, intent.swap.batch, intent.late
-    marks = {"old": swap.old, "new": swap.new, "tail": swap.tail}
-    fields = {
-        "format": FORMAT,
-        "operation": intent.operation,
-        "first": intent.first,
-        "cut": swap.cut,
-        "prefix": swap.prefix,
-        **{name: _told(mark) for name, mark in marks.items()},
-        "batch": batch and {"start": batch.span.start, "end": batch.span.end, "floor": batch.floor},
-        "late": late
-        and {
-            "at": late.at,
-            "lines": _told(late.mark),
-            "behind": _told(late.edge),
-            "end": late.end,
-        },
-    }
-    return json.dumps(fields).encode() + b"\n"
-
-
-def _told(mark: Mark) -> dict[str, object]:
-    return {"bytes": mark.size, "digest": mark.digest}
+    line = _Line(intent.operation, intent.swap, intent.first, intent.late)
+    return one_line.dump(line) + manifest.dump(intent.manifest)
 
 
 def parse(data: bytes) -> Intent:
     """Return the intent that these bytes are; raise DamagedError if they are none of ours."""
     first = BytesIO(data).readline(_MAX_LINE)
-    try:
-        found: Any = json.loads(first)
-        intent = Intent(
-            operation=found["operation"],
-            swap=Swap(
-                old=_mark(found["old"]),
-                new=_mark(found["new"]),
-                cut=_number(found["cut"]),
-                prefix=_number(found["prefix"]),
-                tail=_mark(found["tail"]),
-                batch=None if found["batch"] is None else _batch(found["batch"]),
-            ),
-            first=_number(found["first"]),
-            manifest=manifest.parse(data[len(first) :], may_be_empty=True),
-            late=None if found["late"] is None else _late(found["late"]),
-        )
-    except (ValueError, TypeError, KeyError, RecursionError, DamagedError):
-        raise _damaged() from None
-    if _line(intent) != first or not _is_sound(intent):
-        raise _damaged()
-    return intent
+    line = one_line.parse(first, _Line)
+    with suppress(DamagedError):
+        listed = manifest.parse(data[len(first) :], may_be_empty=True)
+        if line is not None:
+            intent = Intent(line.operation, line.swap, line.first, listed, line.late)
+            if _is_sound(intent):
+                return intent
+    raise DamagedError(f"The {names.INTENT} of the archive is damaged.")
 
 
 def project_of(data: bytes) -> str:
@@ -213,9 +179,11 @@ def project_of(data: bytes) -> str:
 
 
 def _is_sound(intent: Intent) -> bool:
-    if intent.operation not in OPERATIONS or intent.first > len(intent.manifest.segments):
-        return False
     swap, late = intent.swap, intent.late
+    is_batch = swap.batch is None or swap.batch.span.size > 0
+    is_late = late is None or (late.mark.size > 0 and late.edge.size == min(HEAD, late.at))
+    if not (is_batch and is_late) or intent.first > len(intent.manifest.segments):
+        return False
     is_kept = late is None or late.end > 0
     moved = intent.manifest.source_bytes - intent.start
     if intent.operation == "rotate":
@@ -231,36 +199,3 @@ def _is_sound(intent: Intent) -> bool:
         return swap == NO_SWAP and not late.end
     is_ours = is_kept or (late.at, late.mark) == (swap.cut, swap.new)
     return is_ours and swap.new.size == swap.prefix - swap.cut > 0
-
-
-def _mark(entry: Any) -> Mark:
-    digest = entry["digest"]
-    if not is_digest(digest):
-        raise TypeError
-    return Mark(_number(entry["bytes"]), digest)
-
-
-def _batch(entry: Any) -> Batch:
-    span = Span(_number(entry["start"]), _number(entry["end"]))
-    if span.size <= 0:
-        raise ValueError
-    return Batch(span, _number(entry["floor"]))
-
-
-def _late(entry: Any) -> Late:
-    late = Late(
-        _number(entry["at"]), _mark(entry["lines"]), _mark(entry["behind"]), _number(entry["end"])
-    )
-    if not late.mark.size or late.edge.size != min(HEAD, late.at):
-        raise ValueError
-    return late
-
-
-def _number(value: object) -> int:
-    if not is_count(value):
-        raise TypeError
-    return value
-
-
-def _damaged() -> DamagedError:
-    return DamagedError(f"The {names.INTENT} of the archive is damaged.")

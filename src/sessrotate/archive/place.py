@@ -240,7 +240,7 @@ def project_named(archive: Path) -> str:
 def _project_in(archive: Path, file: str) -> str:
     if file == names.RESTORED_NOTE:
         note = restored_note.parse(load.read_small(archive, file, restored_note.MAX_BYTES))
-        return note.project if note.at else ""
+        return note.project if note.whole else ""
     if file == names.ARCHIVED_NOTE:
         data = load.read_small(archive, file, archived_note.MAX_BYTES)
         return archived_note.parse(data, names.session_of_key(archive.name) or "").project

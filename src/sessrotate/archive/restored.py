@@ -79,7 +79,7 @@ def read(archive: Path, session: str, listing: Collection[str]) -> Restored | No
     with suppress(SessrotateError):
         data = load.read_small(archive, names.RESTORED_NOTE, restored_note.MAX_BYTES)
         note = restored_note.parse(data)
-    if note.at is None:
+    if note.whole is None:
         return None
     found = None
     with suppress(SessrotateError):
@@ -97,7 +97,7 @@ def read(archive: Path, session: str, listing: Collection[str]) -> Restored | No
     if names.MANIFEST in listing:
         files.append(archive / names.MANIFEST)
     others = tuple(sorted(path.name for path in there.difference(files)))
-    return Restored(note.at, found, tuple(files), others)
+    return Restored(note.whole, found, tuple(files), others)
 
 
 def check_note(archive: Path) -> None:

@@ -5,14 +5,12 @@ Rule: it is there from a restoration until its owner rotates the session by name
 
 from __future__ import annotations
 
-import json
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
 from sessrotate import names, units
-
-FORMAT: Final = 1
+from sessrotate.segments import one_line
 
 MAX_BYTES: Final = 4096
 
@@ -20,30 +18,18 @@ MAX_BYTES: Final = 4096
 class RestoredNote(Struct, frozen=True):
     """What the note says.
 
-    `project` is that of the live file, empty where nobody knows. `at` (ISO 8601, UTC) is since when
-    the live file is whole: None if it was put back as short as it had been put away, empty if that
-    cannot be read. Then nothing of the archive goes by its age.
+    `project` is that of the live file, empty where nobody knows. `whole` (ISO 8601, UTC) is since
+    when the live file is whole: None if it was put back as short as it had been put away, empty if
+    that cannot be read. Then nothing of the archive goes by its age.
     """
 
     project: str = ""
-    at: str | None = ""
-
-
-def dump(note: RestoredNote) -> bytes:
-    """Return the note as the bytes of its file."""
-    fields = {"format": FORMAT, "project": note.project, "whole": note.at}
-    return json.dumps(fields).encode() + b"\n"
+    whole: str | None = ""
 
 
 def parse(data: bytes) -> RestoredNote:
     """Return the note that these bytes are; an empty one if they are none of ours."""
-    try:
-        found: Any = json.loads(data)
-        project, at = found["project"], found["whole"]
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return RestoredNote()
-    if not isinstance(project, str) or not isinstance(at, str | None):
-        return RestoredNote()
-    note = RestoredNote(project, at)
-    is_sound = dump(note) == data and (at is None or units.seconds(at) is not None)
-    return note if is_sound and (not project or names.is_plain(project)) else RestoredNote()
+    note = one_line.parse(data, RestoredNote)
+    is_sound = note is not None and (note.whole is None or units.seconds(note.whole) is not None)
+    is_named = note is not None and (not note.project or names.is_plain(note.project))
+    return note if note is not None and is_sound and is_named else RestoredNote()

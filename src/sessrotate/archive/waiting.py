@@ -9,28 +9,23 @@ and is never changed or removed.
 
 from __future__ import annotations
 
-import json
 import os
 import stat
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 from sessrotate import names
-from sessrotate.archive.intent import Batch, Mark
+from sessrotate.archive.intent import Batch, Mark  # noqa: TC001 - msgspec reads the annotations
 from sessrotate.errors import DamagedError, storage
-from sessrotate.model import Span
-from sessrotate.segments import load
-from sessrotate.segments.header import is_count
-from sessrotate.system.digest import is_digest
+from sessrotate.model import Count  # noqa: TC001 - the same
+from sessrotate.segments import load, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from sessrotate.archive.place import Place
-
-FORMAT: Final = 1
 
 NOTE: Final = ".json"
 """The end of the name of a note."""
@@ -46,8 +41,8 @@ class Note(Struct, frozen=True):
     """
 
     mark: Mark
-    since: int
-    modified: int
+    since: Count
+    modified: Count
     batch: Batch | None = None
 
 
@@ -85,7 +80,7 @@ def _waiting(folder: Path, numbers: list[int], found: dict[str, Path]) -> Iterat
         if path is not None and stat.S_ISREG(path.lstat().st_mode):
             is_noted = f"{number}{NOTE}" in found
             data = load.read_small(folder, f"{number}{NOTE}", _LARGEST) if is_noted else b""
-            yield Waiting(path, parse(data))
+            yield Waiting(path, one_line.parse(data, Note))
 
 
 def free_name(where: Place) -> Path:
@@ -94,38 +89,3 @@ def free_name(where: Place) -> Path:
     while os.path.lexists(where.waiting / str(number)):
         number += 1
     return where.waiting / str(number)
-
-
-def dump(note: Note) -> bytes:
-    """Return the note as the bytes of its file."""
-    batch = note.batch
-    fields = {
-        "format": FORMAT,
-        "bytes": note.mark.size,
-        "digest": note.mark.digest,
-        "since": note.since,
-        "modified": note.modified,
-        "batch": batch and {"start": batch.span.start, "end": batch.span.end, "floor": batch.floor},
-    }
-    return json.dumps(fields).encode() + b"\n"
-
-
-def parse(data: bytes) -> Note | None:
-    """Return the note that these bytes are; None if they are none of ours."""
-    try:
-        found: Any = json.loads(data)
-        batch = found["batch"]
-        span = None if batch is None else Span(batch["start"], batch["end"])
-        note = Note(
-            Mark(found["bytes"], found["digest"]),
-            found["since"],
-            found["modified"],
-            None if span is None else Batch(span, batch["floor"]),
-        )
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return None
-    numbers = [note.mark.size, note.since, note.modified]
-    if note.batch is not None:
-        numbers += [note.batch.span.start, note.batch.span.size, note.batch.floor]
-    is_ours = all(map(is_count, numbers)) and is_digest(note.mark.digest)
-    return note if is_ours and dump(note) == data else None

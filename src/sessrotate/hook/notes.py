@@ -8,8 +8,7 @@ was killed half-way, and there are never more notes than sessions.
 from __future__ import annotations
 
 import datetime as dt
-import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
@@ -17,7 +16,8 @@ from sessrotate import find, fs, names
 from sessrotate.archive import own, place
 from sessrotate.clients.common import listed
 from sessrotate.errors import SessrotateError, printable
-from sessrotate.segments import load
+from sessrotate.model import Count  # noqa: TC001 - msgspec reads the annotations
+from sessrotate.segments import load, one_line
 from sessrotate.system import ownership
 
 if TYPE_CHECKING:
@@ -42,6 +42,14 @@ class Note(Struct, frozen=True):
     error: str | None
 
 
+class _Line(Struct, frozen=True):
+    """What the file of a note says."""
+
+    at: str
+    inode: Count
+    error: str | None
+
+
 def write(where: Place, error: str | None) -> None:
     """Note that a rotation begins, or why it failed.
 
@@ -49,13 +57,11 @@ def write(where: Place, error: str | None) -> None:
     """
     own.check_folders(where)
     ownership.check(*where.owned)
-    note = {
-        "at": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
-        "inode": where.live.lstat().st_ino,
-        "error": None if error is None else printable(error, _LONGEST),
-    }
+    at = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
+    said = None if error is None else printable(error, _LONGEST)
+    note = _Line(at, where.live.lstat().st_ino, said)
     fs.create_folder(where.note.parent)
-    fs.create_file_at_once(where.note, json.dumps(note).encode() + b"\n")
+    fs.create_file_at_once(where.note, one_line.dump(note))
 
 
 def clear(where: Place) -> None:
@@ -95,19 +101,10 @@ def way_out(note: Note) -> str:
 def _read(where: Place) -> Note | None:
     try:
         name = where.note.relative_to(root := place.root()).as_posix()
-        found: Any = json.loads(load.read_small(root, name, _LARGEST))
-        at, inode, error = str(found["at"]), int(found["inode"]), found["error"]
-    except (
-        SessrotateError,
-        OSError,
-        ValueError,
-        TypeError,
-        KeyError,
-        OverflowError,
-        RecursionError,
-    ):
+        line = one_line.parse(load.read_small(root, name, _LARGEST), _Line)
+    except (SessrotateError, OSError):
         return None
-    return Note(where, at, inode, None if error is None else str(error))
+    return None if line is None else Note(where, line.at, line.inode, line.error)
 
 
 def _is_there(note: Note) -> bool:

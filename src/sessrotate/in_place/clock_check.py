@@ -13,6 +13,7 @@ from sessrotate import fs, units
 from sessrotate.archive import clock, clock_record, place, state
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import SessrotateError
+from sessrotate.segments import one_line
 from sessrotate.system import ownership
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def remember(verdict: Verdict) -> None:
     ownership.check_links([path.parent])
     with suppress(OSError):
         fs.create_folder(path.parent)
-        fs.create_file_at_once(path, clock.dump(verdict.seen))
+        fs.create_file_at_once(path, one_line.dump(verdict.seen))
 
 
 def is_at_stake() -> bool:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from sessrotate import fs, names
-from sessrotate.archive import clock_record, continued, owner, restored_note
+from sessrotate.archive import clock_record, continued, owner
 from sessrotate.archive.intent import HEAD, Intent, Mark, Swap
 from sessrotate.archive.restored_note import RestoredNote
 from sessrotate.errors import (
@@ -31,7 +31,7 @@ from sessrotate.in_place import aside, gain, room, swap
 from sessrotate.in_place.obstacles import obstacles
 from sessrotate.in_place.room import Need
 from sessrotate.model import Span
-from sessrotate.segments import load
+from sessrotate.segments import load, one_line
 from sessrotate.segments.segment_set import HARMLESS, body
 from sessrotate.system import in_use
 from sessrotate.system.digest import Fingerprint
@@ -228,4 +228,4 @@ def mark(place: Place, *, is_whole: bool) -> None:
     at = datetime.fromtimestamp(clock_record.stamp(), UTC)
     note = RestoredNote(place.project, f"{at:%Y-%m-%dT%H:%M:%SZ}" if is_whole else None)
     fs.create_folder(place.archive)
-    fs.create_file_at_once(place.archive / names.RESTORED_NOTE, restored_note.dump(note))
+    fs.create_file_at_once(place.archive / names.RESTORED_NOTE, one_line.dump(note))

@@ -23,6 +23,7 @@ from sessrotate.archive.waiting import NOTE, Note
 from sessrotate.errors import printable
 from sessrotate.in_place import clock_check
 from sessrotate.model import Span
+from sessrotate.segments import one_line
 from sessrotate.system import in_use, lease
 from sessrotate.system.source import Source
 
@@ -207,7 +208,7 @@ def _whole(pack: Source, start: int, live: Source, size: int) -> tuple[int, bool
 
 
 def _write(path: Path, note: Note) -> None:
-    fs.create_file_at_once(path.with_name(path.name + NOTE), waiting.dump(note))
+    fs.create_file_at_once(path.with_name(path.name + NOTE), one_line.dump(note))
 
 
 def _clean(place: Place) -> None:

@@ -9,18 +9,17 @@ a file says is not believed: an id is only compared with those of sessions that 
 
 from __future__ import annotations
 
-import json
 import re
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
-from msgspec import Struct, to_builtins
+from msgspec import Meta, Struct
 
 from sessrotate import fs
 from sessrotate.archive import archived_file, state
 from sessrotate.errors import DamagedError, SessrotateError, printable, storage
-from sessrotate.segments import load
-from sessrotate.segments.header import is_count
+from sessrotate.model import Count  # noqa: TC001 - msgspec reads the annotations
+from sessrotate.segments import load, one_line
 from sessrotate.system import ownership, user_folders
 
 if TYPE_CHECKING:
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
 
     from sessrotate.archive.place import Place
     from sessrotate.in_place.outcome import Outcome
-
-FORMAT: Final = 1
 
 MOST: Final = 20
 """Runs that are kept."""
@@ -44,8 +41,6 @@ ACTIONS: Final = ("heal", "rotate", "archive", "prune", "trash")
 
 _NAME: Final = re.compile(r"(\d{1,15})\.jsonl")
 
-_LONGEST: Final = 255
-
 
 class Standing(Struct, frozen=True):
     """Where a session stands, in numbers: if they differ, somebody changed it since.
@@ -56,12 +51,12 @@ class Standing(Struct, frozen=True):
     restored keeps its own in the trash.
     """
 
-    segments: int
-    pruned: int
+    segments: Count
+    pruned: Count
     is_away: bool
-    archive: int
-    inode: int
-    size: int
+    archive: Count
+    inode: Count
+    size: Count
 
 
 class Entry(Struct, frozen=True):
@@ -71,10 +66,17 @@ class Entry(Struct, frozen=True):
     session, None if that could not be seen.
     """
 
-    session: str
+    session: Annotated[str, Meta(max_length=255)]
     action: str
-    segments: tuple[int, ...] = ()
+    segments: tuple[Count, ...] = ()
     then: Standing | None = None
+
+
+class _Heading(Struct, frozen=True):
+    """The first line of a journal."""
+
+    command: str
+    at: str
 
 
 class Run(Struct, frozen=True):
@@ -150,7 +152,7 @@ class Journal:
             self.failure = error
 
     def _add(self, entry: Entry) -> None:
-        line = json.dumps(to_builtins(entry)).encode() + b"\n"
+        line = one_line.dump(entry)
         with storage("write the journal"):
             if self._file is not None:
                 # Behind a line that was written in part, one of its own.
@@ -161,7 +163,7 @@ class Journal:
 
     def _heading(self) -> bytes:
         at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        return json.dumps({"format": FORMAT, "command": self._command, "at": at}).encode() + b"\n"
+        return one_line.dump(_Heading(self._command, at))
 
 
 def begin(command: str, *, is_kept: bool = True) -> Journal:
@@ -217,43 +219,10 @@ def last() -> Run | None:
             return None
         name = there[max(there)]
         lines = load.read_small(folder, name, MOST_BYTES).splitlines()
-    found = [_document(line) for line in lines]
-    head = found[0] if found else None
-    entries = tuple(entry for entry in map(_entry, found[1:]) if entry is not None)
-    command, at = (head.get(key) if head is not None else None for key in ("command", "at"))
-    if head is None or head.get("format") != FORMAT or not entries:
+    heading = one_line.parse(lines[0] + b"\n", _Heading) if lines else None
+    found = (one_line.parse(line + b"\n", Entry) for line in lines[1:])
+    entries = tuple(entry for entry in found if entry is not None and entry.action in ACTIONS)
+    if heading is None or not entries:
         path = printable(str(folder / name))
         raise DamagedError(f"{path} does not say what the last run did: name the sessions.")
-    if not isinstance(command, str) or not isinstance(at, str):
-        command, at = "unknown", "-"
-    return Run(command, at, entries)
-
-
-def _document(line: bytes) -> dict[str, Any] | None:
-    try:
-        found = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None
-
-
-def _entry(told: dict[str, Any] | None) -> Entry | None:
-    """Return what a line says, None if it is not what we write."""
-    if told is None or told.get("action") not in ACTIONS:
-        return None
-    segments, session = told.get("segments"), told.get("session")
-    if not isinstance(segments, list) or not all(map(is_count, segments)):
-        return None
-    if not isinstance(session, str) or len(session) > _LONGEST:
-        return None
-    then = _standing(told.get("then"))
-    return Entry(session, str(told["action"]), tuple(segments), then)
-
-
-def _standing(told: object) -> Standing | None:
-    if not isinstance(told, dict) or told.keys() != set(Standing.__struct_fields__):
-        return None
-    figures = [told[name] for name in ("segments", "pruned", "archive", "inode", "size")]
-    if not all(map(is_count, figures)) or not isinstance(told["is_away"], bool):
-        return None
-    return Standing(**told)
+    return Run(heading.command, heading.at, entries)

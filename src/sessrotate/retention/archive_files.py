@@ -28,6 +28,7 @@ from sessrotate.fs.replacing import Replacement
 from sessrotate.in_place import room, waiting
 from sessrotate.in_place.room import Need
 from sessrotate.model import Span
+from sessrotate.segments import one_line
 from sessrotate.system import lease, zstd
 from sessrotate.system.digest import Fingerprint
 from sessrotate.system.source import Source
@@ -95,7 +96,7 @@ def sizes(paths: Iterable[Path]) -> dict[Path, int]:
 
 def write_note(place: Place, note: Note) -> None:
     """Put a note in the place of the one before."""
-    fs.create_file_at_once(place.archive / names.ARCHIVED_NOTE, archived_note.dump(note))
+    fs.create_file_at_once(place.archive / names.ARCHIVED_NOTE, one_line.dump(note))
 
 
 def write_standing(place: Place, standing: Standing) -> Note:
@@ -341,10 +342,7 @@ def decompress(place: Place, note: Note, progress: Callable[[int], None]) -> Non
             for number, entry in enumerate(batch)
         ]
         replacing.replace_files(made)
-    _remove(folder(place) / file for file in compressed if file in there)
-    _set_times(place, note)
-
-
-def _remove(paths: Iterable[Path]) -> None:
-    for parent, group in groupby(sorted(paths), lambda path: path.parent):
+    left = sorted(folder(place) / file for file in compressed if file in there)
+    for parent, group in groupby(left, lambda path: path.parent):
         fs.remove_files(parent, [path.name for path in group])
+    _set_times(place, note)

@@ -9,23 +9,16 @@ that lost its manifest still proves itself complete.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeGuard
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import Struct
 
 from sessrotate import names
-from sessrotate.model import Layout  # noqa: TC001 - msgspec reads the annotations
-from sessrotate.system.digest import PATTERN
+from sessrotate.model import Count, Digest, Layout  # noqa: TC001 - msgspec reads the annotations
 
 if TYPE_CHECKING:
     from sessrotate.model import Segment
-
-Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
-"""A number of bytes, lines or segments."""
-
-Digest = Annotated[str, msgspec.Meta(pattern=PATTERN)]
-"""What `system.digest` gives."""
 
 MAX_LINE: Final = 16 * 1024
 """Bytes that a header line may have: two file names of 255 bytes, escaped, need far less."""
@@ -130,8 +123,3 @@ def parse(text: bytes) -> Header | None:
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
     return header if line(header) == text else None
-
-
-def is_count(value: object) -> TypeGuard[int]:
-    """Tell whether a value read from a file is a number of bytes, lines or segments."""
-    return type(value) is int and 0 <= value < 1 << 63

@@ -15,7 +15,8 @@ import msgspec
 from msgspec import Struct
 
 from sessrotate import names
-from sessrotate.segments.header import MAX_LINE, Count, Digest
+from sessrotate.model import Count, Digest  # noqa: TC001 - msgspec reads the annotations
+from sessrotate.segments.header import MAX_LINE
 
 FORMAT: Final = 1
 

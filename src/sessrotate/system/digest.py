@@ -5,15 +5,11 @@ Rule: a digest detects damage, not an attacker. xxh3-128 runs at the speed of me
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 import xxhash
 
 _PREFIX: Final = "xxh3_128:"
-PATTERN: Final = rf"\A{_PREFIX}[0-9a-f]{{32}}\Z"
-"""What every digest matches, as a regular expression."""
-
 ZERO: Final = _PREFIX + "0" * 32
 """A digest's length, for a place that is filled in later."""
 
@@ -64,11 +60,6 @@ class Tally:
     def lines(self) -> int:
         """How many lines there are, with a last one that has no newline."""
         return self._newlines + (not self._ends_line)
-
-
-def is_digest(text: object) -> bool:
-    """Tell whether a value read from a file has the form of a digest."""
-    return isinstance(text, str) and re.search(PATTERN, text) is not None
 
 
 def newlines(buffer: bytes | bytearray, start: int, end: int) -> int:
