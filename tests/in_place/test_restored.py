@@ -523,6 +523,27 @@ def test_what_is_half_freed_is_held_against_the_live_file_once_more(
     assert home.archived() == {"restored.json"}
 
 
+def test_when_only_the_manifest_is_left_to_free_it_goes_whatever_the_live_file_is(
+    home: Home,
+) -> None:
+    home.restore()
+    for path in home.segments():
+        path.unlink()
+    home.live.write_bytes(DATA[:2000])
+    assert called("doctor").out.endswith("No problems found.\n")
+    assert called(*FREE).code == 0
+    assert home.archived() == {"restored.json"}
+
+
+def test_a_report_reads_nothing_of_what_is_archived_already(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home.restore()
+    monkeypatch.setattr(restored, "check", None)
+    monkeypatch.setattr(restored, "is_held", None)
+    assert called("report", "--all").code == called("list", "--deep").code == 0
+
+
 def test_without_a_manifest_nobody_is_told_to_move_the_live_file_away(home: Home) -> None:
     home.restore()
     (home.archive / "manifest.json").unlink()

@@ -49,6 +49,11 @@ class Restored(Struct, frozen=True):
     others: tuple[str, ...]
 
     @property
+    def has_segments(self) -> bool:
+        """Whether anything of the history is among its files."""
+        return any(path.name != names.MANIFEST for path in self.files)
+
+    @property
     def bytes(self) -> int:
         """How many bytes its files have."""
         found = 0
@@ -144,6 +149,8 @@ def trash_bytes() -> int:
 def is_held(found: State) -> bool:
     """Tell whether the live file has all that is left of its archive. Reads as much of it."""
     kept = found.restored
+    if kept is not None and not (kept.has_segments or kept.others):
+        return True  # a freeing was interrupted before its end
     if kept is None or kept.listed is None or found.live is None:
         return False
     with suppress(SessrotateError, OSError):
@@ -182,7 +189,7 @@ def copied() -> frozenset[str]:
 def lacking(found: State) -> str | None:
     """Say that a live file lacks what was restored to it, and what helps; None if it does not."""
     kept, where = found.restored, found.place
-    if kept is None or not (kept.files or kept.others) or found.kept:
+    if kept is None or not (kept.has_segments or kept.others) or found.kept:
         return None
     live, archive = printable(str(where.live)), printable(str(where.archive))
     session = printable(where.session)
@@ -210,25 +217,29 @@ def lacking(found: State) -> str | None:
 def is_left(found: State) -> bool:
     """Tell whether anything is left of the archive of a session that is whole again."""
     kept = found.restored
-    return kept is not None and bool(kept.files or kept.others)
+    return kept is not None and bool(kept.has_segments or kept.others)
 
 
-def taken_over(found: State, parts: Sequence[Segment]) -> tuple[SealedSegment, ...]:
+def taken_over(
+    found: State, parts: Sequence[Segment], *, proves: bool
+) -> tuple[SealedSegment, ...]:
     """Return the archived segments that need not be sealed again; all that are left, or none.
 
-    `parts` are what the live file is cut into. Both are read whole.
+    `parts` are what the live file is cut into. Both are read whole if that `proves` it.
     """
     kept = found.restored
-    if kept is None or kept.listed is None or kept.others:
+    if kept is None or kept.listed is None or kept.others or not kept.has_segments:
         return ()
     entries = kept.listed.segments
     spans = [entry.segment.span for entry in entries]
     is_pruned = any(entry.pruned is not None for entry in entries)
-    if is_pruned or spans != [part.span for part in parts[: len(spans)]] or not is_held(found):
+    if is_pruned or spans != [part.span for part in parts[: len(spans)]]:
+        return ()
+    if proves and not is_held(found):
         return ()
     there = load.of_manifest(found.place.archive, found.listing, kept.listed)
     try:
-        for entry in entries:
+        for entry in entries if proves else ():
             check(there, entry.segment.index)
     except InputError:
         return ()

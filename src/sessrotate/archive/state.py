@@ -13,6 +13,8 @@ import os
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import asdict
+
 from sessrotate.archive import (
     continued,
     continuity,
@@ -174,18 +176,7 @@ def _judged(found: FoundFiles) -> State:
         begun is not None and found.pack is not None and (is_at(found.pack, 0, begun.swap.old))
     )
     return State(
-        place=found.place,
-        live=found.live,
-        header=found.header,
-        pack=found.pack,
-        late=found.late,
-        listing=found.listing,
-        intent=found.intent,
-        manifest=found.manifest,
-        is_gone=found.is_gone,
-        kept=found.kept,
-        successor=found.successor,
-        restored=found.restored,
+        **asdict(found),
         match=match,
         drafted=drafted,
         sign=sign,

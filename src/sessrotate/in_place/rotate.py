@@ -54,8 +54,7 @@ class RotationPlan(Struct, frozen=True):
     that the archive has still got from before its owner restored the session. `live` says where
     to cut and what to carry, in offsets of the live file; it is None if there is nothing to do.
     `puts_aside` says that the live file is taken for the whole history, whatever the archive
-    holds. `lacks` is the number of the segment that may have had a row which a resume would need,
-    if that is gone.
+    holds. `lacks` is the number of the gone segment that may have had a row which a resume needs.
     """
 
     session: str
@@ -125,16 +124,17 @@ def prepare(
     *,
     adopt: bool = False,
     heal: bool = True,
+    proves: bool = True,
 ) -> RotationPlan:
     """Read a session once and return the plan of its rotation; nothing is written.
 
     `progress` is told how many bytes are done. With `adopt`, a live file that does not go on from
-    its archive is taken for the whole history. With `heal`, and with nothing to cut, rows come back
-    that a resume lacks (`rewound` says why). Raises NotASessionError if the file is no session of a
-    known client, InUseError if it shrinks or is replaced meanwhile.
+    its archive is taken for the whole history; with `heal`, and nothing to cut, rows come back that
+    a resume lacks (`rewound`). Unless it `proves` them, archived segments are not read. Raises
+    NotASessionError if no known client wrote it, InUseError if it shrinks or is replaced meanwhile.
     """
-    source = _source(found)
-    identity, problem = source.identity(), found.problem
+    source, problem = _source(found), found.problem
+    identity = source.identity()
     archived = found.listed.segments if found.listed is not None and problem is None else ()
     prefix = 0 if problem is not None else found.prefix
     first, second = (partial(_halved, progress, size) for size in (0, identity.size))
@@ -173,7 +173,7 @@ def prepare(
         refusals += obstacles(found.place, source, int(found.pack is not None))
         reasons = *contract.refusals, *_copied(archived, segments)
         refusals += [f"{reason} {_LATER}" for reason in reasons]
-        taken = restored.taken_over(found, segments[:-1])
+        taken = restored.taken_over(found, segments[:-1], proves=proves)
         is_left = not taken and restored.is_left(found)
         problem = problem or (None if is_left else strangers(found, segments[len(taken) : -1]))
     if problem and not adopt:

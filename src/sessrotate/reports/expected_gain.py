@@ -33,7 +33,7 @@ def planned(
         return None
     if found.intent is not None or found.pack is not None or found.problem is not None:
         return None
-    plan = rotate.prepare(found, progress, heal=False)  # which would free nothing
+    plan = rotate.prepare(found, progress, heal=False, proves=False)  # no healing frees
     if plan.refusals or plan.live is None:
         return plan, found.live, Forecast()
     gained, need = max(0, gain.expected(plan, found.live)), gain.needed(plan, found.live)
