@@ -333,7 +333,9 @@ class Life:
         self.offset = 0.0
         for _ in range(3):
             self._becomes_older(1.1)
-            self._do("run")
+            told = self._do("run")
+            for path in re.findall(r"\S+/archives/\S+", told.partition("right now: touch ")[2]):
+                os.utime(path)
             self.no_line_is_lost()
         told = self._do("rotate")  # a lost manifest is made again by this
         if not self.live.exists() or "is archived: put it back with" in told:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -22,7 +22,7 @@ from sessrotate.in_place import operations, recover
 from support import command_line, homes
 from support.command_line import ID, boundary, called, row, write
 from support.examples import examples
-from support.homes import Home, crashed, silent, snapshot
+from support.homes import Crash, Home, Killed, crashed, silent, snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -686,3 +686,34 @@ def check_read(lives: list[Path], history: bytes) -> None:
         # Either one of them is the session's own, or a path says which is meant.
         assert by_id.code in {0, 2}
         assert by_id.out.encode() == (history if by_id.code == 0 else b"")
+
+
+@pytest.mark.parametrize("is_rotated", [False, True])
+@pytest.mark.parametrize("begun", ["archive", "restore"])
+@pytest.mark.parametrize("then", ["archive", "restore"])
+def test_a_project_may_be_renamed_while_its_session_is_half_put_away(
+    tmp_path: Path, begun: str, then: str, is_rotated: bool
+) -> None:
+    for at in range(1, 99):
+        with pytest.MonkeyPatch.context() as patch:
+            home = homes.home(tmp_path / str(at), patch, DATA)
+            if is_rotated:
+                home.rotate()
+            if begun == "restore":
+                called("archive", ID)
+            dying = Crash(at)
+            with suppress(Killed), pytest.MonkeyPatch.context() as inner:
+                dying.install(inner)
+                called(begun, ID)
+            home.live.parent.rename(home.live.parent.with_name(NEW))
+            live = home.live.parent.with_name(NEW) / home.live.name
+            for command in (then, "restore"):
+                ended = called(command, ID)
+                if "--project" in ended.err:  # all of it is out of the project
+                    ended = called("restore", ID, "--project", str(live.parent))
+                is_said = "finish it with `sessrotate restore" in ended.err
+                assert ended.code == 0 or is_said, (at, command, ended)
+                assert called("stitch", ID).out.encode() == DATA, at
+            assert live.read_bytes() == DATA
+        if dying.count < at:
+            return

@@ -65,6 +65,23 @@ def test_a_line_that_comes_after_sealing_is_in_no_sealed_segment_and_not_lost(ho
     os.close(writer)
 
 
+@pytest.mark.parametrize("name", ["pack", "intent.json"])
+def test_where_a_clock_was_ahead_it_is_said_what_ends_the_waiting(home: Home, name: str) -> None:
+    rotated = home.rotate()
+    assert rotated.pending is not None
+    assert "touch" not in rotated.pending
+    ahead = home.archive / name
+    os.utime(ahead, (time.time() + 30 * DAY,) * 2)  # as written while the clock was wrong
+    with pytest.raises(NotQuietError, match=f"If the clock is right now: touch {ahead}$"):
+        home.rotate()
+    os.utime(ahead)
+    with pytest.raises(NotQuietError, match="A run a minute or more from now does the rest"):
+        home.rotate()
+    home.age()
+    assert home.rotate().pending is None
+    assert home.stitched() == DATA
+
+
 def test_a_replaced_file_is_kept_whole_until_it_was_quiet_for_a_day(home: Home) -> None:
     inode = home.live.stat().st_ino
     sealed(home)

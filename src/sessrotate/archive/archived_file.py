@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from sessrotate import fs, names
 from sessrotate.archive import archived_note, own
+from sessrotate.archive.place import away as away_from
 from sessrotate.errors import DamagedError, InUseError, RefusedError, printable, storage
 from sessrotate.segments import load
 from sessrotate.system.digest import Fingerprint
@@ -43,14 +44,7 @@ def note(place: Place) -> Note | None:
 
 def away(place: Place) -> Path | None:
     """Return the archived live file of a session, plain or compressed, if there is one."""
-    if not os.path.lexists(place.archive / names.ARCHIVED_NOTE):
-        return None
-    folder = place.archive / names.ARCHIVED
-    if folder.is_symlink():
-        return None
-    plain = folder / place.live.name
-    compressed = plain.with_name(plain.name + _ZST)
-    return next((path for path in (plain, compressed) if os.path.lexists(path)), None)
+    return away_from(place.archive, place.session)
 
 
 def is_doubled(place: Place) -> bool:

@@ -114,7 +114,7 @@ def strange(where: Place) -> str:
     """Say what a stranger is, and what allows it to be changed."""
     name, archive = printable(str(where.live)), printable(str(where.archive))
     live = place.of_session(where.session).live
-    if place.is_put_away(where.archive):
+    if place.away(where.archive, where.session):
         session = printable(where.session)
         return (
             f"{name} has the id of a session that was put away: rename it, or bring that back with "
@@ -166,7 +166,7 @@ def check_unmoved(where: Place) -> None:
 
     Whoever would put one in its place asks this first: the session would be there twice.
     """
-    if os.path.lexists(where.live) or place.is_put_away(where.archive):
+    if os.path.lexists(where.live) or place.away(where.archive, where.session):
         return
     now = place.of_session(where.session)
     if now.live != where.live and os.path.lexists(now.live):

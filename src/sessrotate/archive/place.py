@@ -27,6 +27,7 @@ from sessrotate.archive import archived_note, continued, intent, restored_note
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import listed, names_in
 from sessrotate.errors import RefusedError, SessrotateError, printable, storage
+from sessrotate.model import CODECS
 from sessrotate.segments import load, manifest
 from sessrotate.system.source import Source
 
@@ -98,10 +99,7 @@ class Place(Struct, frozen=True):
 
     @property
     def ours(self) -> tuple[Path, ...]:
-        """The folders, but for the archive itself, in which something of this session is created.
-
-        None of them is ever a link: `own`.
-        """
+        """The folders in which files of this session are, but for the archive; never links."""
         return tuple(self.config.joinpath(FOLDER, name) for name in FOLDERS)
 
     @property
@@ -192,30 +190,29 @@ def of_session(session: str, projects: Collection[str] | None = None) -> Place:
     """Return the place of a session by its id, wherever its live file is.
 
     That is in the project which its archive names; or, if it is not there any more, the one file of
-    that id that goes on from the archive (`continued.fits`), or is whole after a restoration. Its
-    `project` is empty if nobody knows it. `projects` are the names of all projects, if somebody has
-    listed them.
+    that id that goes on from the archive (`continued.fits`), or is whole. Its `project` is empty if
+    nobody knows it. `projects` are the names of all projects, if somebody has listed them.
     """
     root = claude.projects_folder().resolve()
     projects = names_in(root) if projects is None else projects
-    config = root.parent
-    archive = Place(config, "", session, root).archive
+    archive = Place(root.parent, "", session, root).archive
     project = project_named(archive)
-    where = Place(config, project, session, root / project / f"{session}{names.SUFFIX}")
+    where = Place(root.parent, project, session, root / project / f"{session}{names.SUFFIX}")
     if project in projects:
         where = next(all_named(root, project, (session,)))
-    if project and (os.path.lexists(where.live) or is_put_away(archive)):
+    if project and (os.path.lexists(where.live) or away(archive, session)):
         return where
     found = [*live_files(session)]
     fitting = [each for each in found if continued.fits(each.live, archive)]
-    if not fitting and is_whole_again(archive):  # nothing goes on from it, or is lost by it
+    there = [] if continued.is_behind_link(archive) else names_in(archive)
+    is_any = any(name.endswith(names.SUFFIXES) for name in there)
+    is_half = is_put_away(archive) and not (is_any or away(archive, session))
+    if not fitting and (is_half or is_whole_again(archive)):  # all of it is in the live file
         fitting = [each for each in found if not continued.begins_so(each.live)]
     is_known = project and holds_something(archive)
     if not fitting and not is_known and not is_put_away(archive):
         # Nothing says whose the archive is: that of a live tail, or there is none to speak of.
         fitting = [each for each in found if continued.is_tail_of(each.live, session)]
-        there = [] if continued.is_behind_link(archive) else names_in(archive)
-        is_any = any(name.endswith(names.SUFFIXES) for name in there)
         fitting = fitting or ([] if is_any else found)
     return fitting[0] if len(fitting) == 1 else where
 
@@ -224,8 +221,7 @@ def project_named(archive: Path) -> str:
     """Return the project that an archive names as that of its live file; empty if none.
 
     What was written last counts: what is under way, where a session was put away, or restored, the
-    manifest.
-    One that is reached by a link names none, and nothing behind that is opened.
+    manifest. One that is reached by a link names none, and nothing behind that is opened.
     """
     if continued.is_behind_link(archive):
         return ""
@@ -252,6 +248,14 @@ def _project_in(archive: Path, file: str) -> str:
 def is_put_away(archive: Path) -> bool:
     """Tell whether a session was archived whole, or is on its way there or back."""
     return os.path.lexists(archive / names.ARCHIVED_NOTE)
+
+
+def away(archive: Path, session: str) -> Path | None:
+    """Return the live file of a session that was put away, plain or compressed, if it is there."""
+    if not is_put_away(archive) or (folder := archive / names.ARCHIVED).is_symlink():
+        return None
+    files = (folder / names.segment_file(session, "numbered", 0, codec) for codec in CODECS)
+    return next(filter(os.path.lexists, files), None)
 
 
 def is_whole_again(archive: Path) -> bool:

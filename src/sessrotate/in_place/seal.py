@@ -9,7 +9,9 @@ the archive stays. Late lines go where they belong: before all that came to the 
 from __future__ import annotations
 
 import os
+import shlex
 import stat
+import time
 from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec.structs import replace
@@ -61,7 +63,7 @@ _READERS: Final = 2.0
 _UNKNOWN: Final = (
     "This file system cannot tell whether a process still writes to the replaced file."
 )
-_LATER: Final = f"{_UNKNOWN} A run a minute or more from now does the rest."
+_LATER: Final = "A run a minute or more from now does the rest."
 _OVERTAKEN: Final = (
     "Claude Code trimmed the session at the moment when it was replaced. Nothing is lost: the next "
     "run puts it together."
@@ -211,9 +213,18 @@ def _checked(found: State) -> Source:
 
 def _drop_tail(found: State, begun: Intent, pack: Source, quiet: _Quiet, wait: float) -> None:
     if quiet == "no":
-        raise NotQuietError(_LATER)
+        raise NotQuietError(f"{_UNKNOWN} {_ahead(found) or _LATER}")
     if begun.operation == "rotate" and quiet == "proved" and _may_shorten(found, pack, wait):
         fs.shorten(found.place.pack, begun.swap.cut)
+
+
+def _ahead(found: State) -> str | None:
+    """Say what helps where a clock was ahead: by the dates of then, nobody could tell for long."""
+    files = (found.place.pack, found.place.archive / names.INTENT)
+    ahead = [path for path in files if path.lstat().st_mtime > time.time() + _QUIET]
+    paths = " ".join(shlex.quote(str(path)) for path in ahead)
+    told = f"Its date is yet to come. If the clock is right now: touch {printable(paths, 9999)}"
+    return told if ahead else None
 
 
 def _quiet(pack: Source, begun_ns: int, wait: float) -> _Quiet:
