@@ -47,7 +47,7 @@ def orphan(home: Home) -> None:
 
 
 def damaged(home: Home) -> None:
-    home.live.write_bytes(DATA)
+    home.live.write_bytes(command_line.segments_of(DATA)[0])
 
 
 def manifest_damaged(home: Home) -> None:

@@ -169,7 +169,7 @@ def test_that_nothing_is_tidied_has_the_reason_that_there_is(home: Home) -> None
     assert called("restore", ID).code == 0
     ended = called("tidy", "-n")
     assert "Nothing to tidy now" in ended.out
-    assert "Its owner restored it" in ended.out
+    assert "You restored it" in ended.out
     assert "worth it" not in ended.out
 
 

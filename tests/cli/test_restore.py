@@ -74,7 +74,7 @@ def test_a_file_outside_the_clients_folder_cannot_be_restored(home: Home, tmp_pa
 
 
 def test_a_live_file_that_does_not_go_on_is_refused_with_another_way(home: Home) -> None:
-    home.live.write_bytes(DATA)
+    home.live.write_bytes(command_line.segments_of(DATA)[0])
     before = snapshot(home.config)
     ended = called("restore", ID)
     assert_one_sentence(ended, 77)

@@ -187,6 +187,7 @@ REDUNDANT: Final[dict[tuple[str, str], str]] = {
     **dict.fromkeys(README, "It is a courtesy, and stands in for nothing."),
     ("fsync restored.json.partial", "write restored.json.partial"): MARKED,
     ("fsync ID", "fsync restored.json.partial"): AGAIN,
+    ("fsync ID", "rename restored.json.partial to restored.json"): MARKED,
     ("fsync p", "link live.partial to ID.jsonl"): "The archive has all of it, and stays.",
 }
 """The fsyncs that may be left out, each by itself, by what was changed before it."""
@@ -305,8 +306,6 @@ AT_ONCE: Final = {
     ("fsync ID.1.jsonl.zst.partial", "write ID.jsonl.zst.partial"),
     ("fsync ID", "unlink pack"),
     ("fsync ID", "unlink late"),
-    # Without the note, a file without a header does not go on from the archive.
-    ("fsync ID", "rename restored.json.partial to restored.json"),
 }
 
 

@@ -116,7 +116,7 @@ def test_what_was_put_aside_and_is_missed_is_named_with_the_way_back(home: Home)
     for words in (("read", "--history", ID), ("restore", ID), ("rotate", ID), ("doctor",)):
         ended = called(*words)
         assert ended.code != 0
-        assert f"was put aside. Put it back: {command}" in ended.out + ended.err, words
+        assert f"was put aside. Put it back with `{command}`." in ended.out + ended.err, words
     assert " put aside" in called().out.splitlines()[0]
     os.rename(*command.split()[1:])  # noqa: PTH104 - as it is told
     assert home.stitched() == whole

@@ -539,8 +539,9 @@ def test_a_damaged_note_of_a_session_that_was_put_away_makes_no_file_its_own(hom
     note = home.archive.with_name(live.stem) / "archived.json"
     note.write_bytes(b"{")
     assert called("stitch", path).out.encode() == data
-    assert "archived.json is damaged" in called("restore", live.stem).err
-    assert path.read_bytes() == data
+    assert "Nobody knows in which project" in called("restore", live.stem).err
+    assert called("restore", live.stem, "--project", live.parent).code == 0
+    assert (path.read_bytes(), live.read_bytes()) == (data, DATA)
 
 
 def test_a_hidden_file_is_not_rotated(home: Home) -> None:

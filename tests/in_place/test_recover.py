@@ -12,7 +12,7 @@ from sessrotate.errors import DamagedError, RefusedError
 from sessrotate.in_place import recover
 from sessrotate.in_place.recover import Deed
 from support import command_line, homes
-from support.command_line import boundary, row, write
+from support.command_line import ID, boundary, called, row, write
 from support.homes import Crash, Home, Killed, snapshot
 
 if TYPE_CHECKING:
@@ -89,7 +89,9 @@ def test_recovering_twice_is_the_same_as_once(home: Home) -> None:
 def test_a_pack_that_may_hold_what_the_live_file_does_not_is_kept(home: Home) -> None:
     write(home.pack, home.live.read_bytes() + row(90))
     before = snapshot(home.config)
-    with pytest.raises(DamagedError, match="look at it, and move it away"):
+    with pytest.raises(
+        DamagedError, match="may have what that lacks: compare the two, then move it away"
+    ):
         home.rotate()
     assert snapshot(home.config) == before
 
@@ -141,3 +143,23 @@ def test_once_something_is_sealed_a_rewritten_live_file_does_not_keep_the_rest_f
     assert not home.archived() & {"pack", "intent.json"}
     home.live.write_bytes(b"".join(lines))
     assert home.stitched() == DATA + MORE
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_where_its_intent_is_lost_what_has_the_history_is_named(home: Home, times: int) -> None:
+    for number in range(1, times):
+        home.rotate()
+        home.append(boundary(100 + number) + row(200 + number))
+    before = home.stitched()
+    homes.crashed(home.rotate, "sessrotate.in_place.seal.finish")
+    home.append(row(300))
+    (home.archive / "intent.json").unlink()
+    ended = called("stitch", ID)
+    assert ended.code == 74
+    assert f"is in {home.pack}, from a rotation that was interrupted" in ended.err
+    with pytest.raises(DamagedError, match=f"Found {home.pack}"):
+        home.rotate()
+    home.pack.replace(home.live)  # as is said
+    home.append(row(300))
+    home.rotate()
+    assert home.stitched() == before + row(300)

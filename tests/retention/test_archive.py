@@ -27,7 +27,7 @@ from sessrotate.retention.policy import DAY, Policy
 from sessrotate.segments import one_line
 from sessrotate.system import in_use, lease
 from support import command_line, homes
-from support.command_line import ID, row
+from support.command_line import ID, called, row
 from support.homes import Crash, Home, Killed
 from support.tiers import in_gate
 
@@ -919,21 +919,39 @@ def test_no_name_in_a_forged_note_leads_anywhere(home: Home, fields: dict[str, o
         {"folders": [["a", 1e99]]},
         {"folders": [[1, 1]]},
         {"compressed": 5},
+        None,
     ],
     ids=repr,
 )
-def test_a_note_that_cannot_be_read_is_damage_and_nothing_is_changed(
-    home: Home, other: bytes | dict[str, object]
+def test_without_its_note_it_is_told_by_its_files_and_comes_back_as_it_was(
+    home: Home, other: bytes | dict[str, object] | None
 ) -> None:
+    before = whole(home)
     archive.archive(home.where, 1)
     note = home.archive / "archived.json"
     told = json.loads(note.read_bytes())
-    assert set(other) - {"more"} <= set(told) or isinstance(other, bytes)
-    note.write_bytes(
-        other if isinstance(other, bytes) else json.dumps(told | other).encode() + b"\n"
-    )
-    unchanged(home, DamagedError, "archived.json is damaged", away=True)
-    assert "damaged" in {finding.kind for finding in doctor.findings()}
+    if isinstance(other, dict):
+        assert set(other) - {"more"} <= set(told)
+        note.write_bytes(json.dumps(told | other).encode() + b"\n")
+    elif other is not None:
+        note.write_bytes(other)
+    else:
+        note.unlink()
+    assert home.stitched() == DATA
+    assert [*doctor.findings()] == []
+    unarchive.unarchive(home.where, 1)
+    after = whole(home)
+    assert after.keys() == before.keys()
+    assert home.stitched() == DATA
+
+
+def test_a_damaged_note_without_a_file_says_nothing(home: Home) -> None:
+    home.archive.mkdir(parents=True, exist_ok=True)
+    (home.archive / "archived.json").write_bytes(b"{")
+    assert home.stitched() == DATA
+    for command in ("report", "verify", "stitch", "archive", "restore"):
+        assert called(command, ID).code == 0, command
+    assert home.stitched() == DATA
 
 
 def test_a_folder_that_is_a_link_is_not_followed(home: Home) -> None:

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from sessrotate import fs, names
 from sessrotate.archive import archived_note, own
-from sessrotate.archive.place import away as away_from
 from sessrotate.errors import DamagedError, InUseError, RefusedError, printable, storage
-from sessrotate.segments import load
 from sessrotate.system.digest import Fingerprint
 from sessrotate.system.source import Source
 
@@ -31,20 +29,21 @@ _ZST: Final = names.CODEC_SUFFIX["zstd"]
 
 
 def note(place: Place) -> Note | None:
-    """Return the note of an archive, None if there is none.
+    """Return the note of an archive, None if the session was not put away.
 
-    Raises DamagedError if it is damaged, RefusedError if the archive is a link.
+    A live file that is there was not, unless the note says so. Raises DamagedError if it is damaged
+    and the files do not tell, RefusedError if the archive is a link.
     """
     own.check_own(place)
-    if not os.path.lexists(place.archive / names.ARCHIVED_NOTE):
+    is_noted = os.path.lexists(place.archive / names.ARCHIVED_NOTE)
+    if not is_noted and os.path.lexists(place.live):
         return None
-    data = load.read_small(place.archive, names.ARCHIVED_NOTE, archived_note.MAX_BYTES)
-    return archived_note.parse(data, place.session)
+    return archived_note.read(place.archive, place.session)
 
 
 def away(place: Place) -> Path | None:
     """Return the archived live file of a session, plain or compressed, if there is one."""
-    return away_from(place.archive, place.session)
+    return None if note(place) is None else archived_note.away(place.archive, place.session)
 
 
 def is_doubled(place: Place) -> bool:

@@ -1,21 +1,34 @@
-"""`archived.json`: the note that a session is archived, or on its way there or back. Pure.
+"""`archived.json`: the note that a session is archived, or on its way there or back.
 
-Rule: the names in it are compared with what is there, and never opened. It is on the disk before
-the first file moves and until the last is back.
+Rule: only reads. The names in it are compared with what is there, and never opened. It is on the
+disk before the first file moves and until the last is back. Where it is lost or damaged, the files
+in the folder `archived` tell as much: each compressed one proves itself.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from msgspec import Meta, Struct
 
 from sessrotate import names
-from sessrotate.errors import DamagedError
-from sessrotate.model import Count, Digest  # noqa: TC001 - msgspec reads the annotations
-from sessrotate.segments import one_line
+from sessrotate.errors import DamagedError, SessrotateError
+from sessrotate.model import CODECS, Count, Digest
+from sessrotate.segments import load, one_line
+from sessrotate.system.source import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
 
 Standing = Literal["archiving", "archived", "unarchiving"]
+
+_ZST: Final = names.CODEC_SUFFIX["zstd"]
+
+_HEAD: Final = 18
+"""Bytes of a zstd frame that say how much it holds, at most."""
 
 MAX_BYTES: Final = 64 * 1024 * 1024
 
@@ -59,3 +72,56 @@ def parse(data: bytes, session: str) -> Note:
     if note is None or note.session != session or not names.is_plain(note.project):
         raise DamagedError("The archived.json is damaged: restore it from a backup.")
     return note
+
+
+def read(archive: Path, session: str) -> Note | None:
+    """Return the note of a session's archive, None if the session was not put away.
+
+    If it is lost or damaged, it is made again of what is there. Raises DamagedError if that does
+    not tell where the live file is.
+    """
+    damage = None
+    if archive.is_symlink() or archive.parent.is_symlink():
+        return None
+    if os.path.lexists(archive / names.ARCHIVED_NOTE):
+        try:
+            return parse(load.read_small(archive, names.ARCHIVED_NOTE, MAX_BYTES), session)
+        except DamagedError as error:
+            damage = error
+    folder = archive / names.ARCHIVED
+    if away(archive, session) is not None:
+        return Note(session, "archived", "", "", tuple(_compressed(folder)))
+    if damage is not None and os.path.lexists(folder):
+        raise damage
+    return None
+
+
+def is_put_away(archive: Path, session: str) -> bool:
+    """Tell whether a session was archived whole, or is on its way there or back."""
+    try:
+        return read(archive, session) is not None
+    except SessrotateError:
+        return True
+
+
+def away(archive: Path, session: str) -> Path | None:
+    """Return the live file of a session that was put away, plain or compressed, if it is there."""
+    if (folder := archive / names.ARCHIVED).is_symlink():
+        return None
+    files = (folder / names.segment_file(session, "numbered", 0, codec) for codec in CODECS)
+    return next(filter(os.path.lexists, files), None)
+
+
+def _compressed(folder: Path) -> Iterator[CompressedFile]:
+    """Yield the files below a folder of which there is only a compressed form, in order."""
+    from sessrotate.system import zstd  # noqa: PLC0415 - hardly ever needed
+
+    for here, folders, files in os.walk(folder):
+        folders.sort()
+        for name in sorted({*files} - {name + _ZST for name in files}):
+            if name.endswith(_ZST):
+                file = os.path.relpath(os.path.join(here, name), folder)  # noqa: PTH118 - text
+                with suppress(SessrotateError), Source.inside(folder, file) as source:
+                    size = zstd.content_size(source.read_at(0, min(_HEAD, source.size())))
+                    if size is not None:
+                        yield CompressedFile(file.removesuffix(_ZST), size)

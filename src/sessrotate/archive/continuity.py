@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 Kind = Literal[
     "no archive",
+    "half done",
     "earlier form",
     "put aside",
     "no manifest",
@@ -65,6 +66,12 @@ MISFITS: Final[dict[Kind, Misfit]] = {
         "it were in {archive}, which is gone.",
         "Put that folder back, from the trash, a backup, or where the session was rotated.",
     ),
+    "half done": Misfit(
+        "{name} is only the live tail of {id}, {size} bytes. What it had before is in {pack}, "
+        "from a rotation that was interrupted; nothing tells how far that came.",
+        "Keep that file. To go back to it, put it in the place of the live file, and append the "
+        "lines that came since.",
+    ),
     "earlier form": Misfit(
         "{name} is only the live tail of {id}, {size} bytes: the archive with the {start} bytes of "
         "history before it, {earlier}, has the form of an earlier sessrotate.",
@@ -73,7 +80,7 @@ MISFITS: Final[dict[Kind, Misfit]] = {
     "put aside": Misfit(
         "{name} is only the live tail of {id}, {size} bytes: the archive with the {start} bytes of "
         "history before it was put aside.",
-        "Put it back: mv {aside} {folder}",
+        "Put it back with `mv {aside} {folder}`.",
     ),
     "no manifest": Misfit(
         f"The {names.MANIFEST} of {{archive}} is {{lost}}.",
@@ -154,15 +161,20 @@ def problem(
     kind = _kind(found, found.live, listed, reason)
     if kind == "changed" and is_cut:
         kind = None if begun is None or begun.moves_nothing else "cut"
+    if kind in {"no archive", "gaps", "newer"} and names.PACK in found.listing:
+        kind = "half done"
     if kind is None:
         return None
     row = MISFITS[kind]
-    text = f"{row.what} {row.help}" + ("" if kind in {"no manifest", "cut"} else f" {_LAST}")
+    text = f"{row.what} {row.help}" + (
+        "" if kind in {"no manifest", "half done", "cut"} else f" {_LAST}"
+    )
     return text.format(
         name=name,
         size=f"{found.live.size():,}",
         start=f"{header.start if header is not None else 0:,}",
         archive=printable(str(found.place.archive)),
+        pack=printable(str(found.place.pack)),
         folder=_quoted(found.place.archive),
         aside=_quoted(*_aside(found.place)[-1:]),
         earlier=_quoted(*_earlier(found.place)[-1:]),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from sessrotate import fs, names
-from sessrotate.archive import archived_file, continued, intent, restored
+from sessrotate.archive import archived_file, archived_note, continued, intent, restored
 from sessrotate.archive.late_lines import is_at, is_told_new
 from sessrotate.clients.claude import trim
 from sessrotate.errors import DamagedError, SessrotateError, printable, storage
@@ -56,13 +56,15 @@ class FoundFiles(Struct, frozen=True, kw_only=True):
     successor: Source | None
     """What took the old live file's place, if that is under way: the live file; or, if its client
     trimmed it since, what was kept of that."""
+    is_archived: bool
+    """Whether the session was archived whole, or is on its way there or back."""
     restored: Restored | None
     """What is left of the archive of a session that is whole again. Then `manifest` is None."""
 
     @property
-    def is_archived(self) -> bool:
-        """Whether the session was archived whole, or is on its way there or back."""
-        return names.ARCHIVED_NOTE in self.listing
+    def own(self) -> int:
+        """How many bytes at the beginning of the live file are ours, in any case: its header."""
+        return 0 if self.header is None else len(live_header.line(self.header))
 
     @property
     def prefix(self) -> int:
@@ -149,7 +151,8 @@ def look(
     """Open the other files of a session whose live file, listing and intent were looked at."""
     doing = None if begun is None else intent.parse(begun)
     pack = _inside(place, names.PACK, stack) if names.PACK in listing else None
-    if source is None and names.ARCHIVED_NOTE in listing:
+    is_archived = _is_archived(place, source, listing)
+    if source is None and is_archived:
         source = archived_file.opened(place)
         source = None if source is None else stack.enter_context(source)
     late = None
@@ -168,13 +171,8 @@ def look(
             file.freeze()
     line = b"" if source is None else continued.first_line(source)
     header = live_header.parse(line, place.session)
-    if names.RESTORED_NOTE in listing:
-        restored.check_note(place.archive)
-    is_whole = source is not None and header is None
-    whole = restored.read(place.archive, place.session, listing) if is_whole else None
     # After the intent, which stays until the manifest is the one that it announces.
-    is_listed = whole is None and names.MANIFEST in listing
-    listed = _read(place, names.MANIFEST, manifest.MAX_BYTES) if is_listed else None
+    listed, whole = _listed(place, source, header, listing, is_busy=doing is not None)
     kept = () if is_gone else tuple(_kept(place, None if doing is None else pack))
     found = FoundFiles(
         place=place,
@@ -184,19 +182,54 @@ def look(
         late=late,
         listing=listing,
         intent=doing,
-        manifest=_parsed(listed, header),
+        manifest=listed,
         is_gone=is_gone,
         kept=kept,
         successor=_successor(source, doing, kept, stack),
+        is_archived=is_archived,
         restored=whole,
     )
-    for told in (found.manifest, found.intent.manifest if found.intent else None):
-        if told is not None and (
-            told.session != place.session or told.layout != "numbered" or told.source_digest
+    for each in (found.manifest, found.intent.manifest if found.intent else None):
+        if each is not None and (
+            each.session != place.session or each.layout != "numbered" or each.source_digest
         ):
             folder = printable(str(place.archive))
             raise DamagedError(f"{folder} is not the archive of {printable(place.session)}.")
     return found
+
+
+def _listed(
+    place: Place,
+    live: Source | None,
+    header: LiveHeader | None,
+    listing: frozenset[str],
+    *,
+    is_busy: bool,
+) -> tuple[Manifest | None, Restored | None]:
+    """Return the manifest that counts, and what is left of an archive whose session is whole."""
+    is_headless, whole = live is not None and header is None, None
+    if names.RESTORED_NOTE in listing:
+        restored.check_note(place.archive)
+        whole = restored.read(place.archive, place.session, listing) if is_headless else None
+    if whole is not None or names.MANIFEST not in listing:
+        return None, whole
+    told = _parsed(_read(place, names.MANIFEST, manifest.MAX_BYTES), header)
+    is_lost = is_headless and not is_busy and names.RESTORED_NOTE not in listing
+    if is_lost and told is not None and _is_whole(live, told):
+        return None, restored.left(place.archive, place.session, listing, "")
+    return told, None
+
+
+def _is_whole(live: Source | None, listed: Manifest) -> bool:
+    """Tell whether a live file has all that is archived: a copy from before was put back."""
+    is_any = live is not None and listed.source_bytes > 0
+    return is_any and live is not None and continued.holds(live, listed.segments)
+
+
+def _is_archived(place: Place, live: Source | None, listing: frozenset[str]) -> bool:
+    if names.ARCHIVED_NOTE not in listing and (live is not None or names.ARCHIVED not in listing):
+        return False
+    return archived_note.is_put_away(place.archive, place.session)
 
 
 def _kept(place: Place, pack: Source | None) -> Iterator[Path]:
@@ -231,10 +264,10 @@ def _has_taken(source: Source, begun: Intent) -> bool:
     return is_told_new(source, begun) and is_at(source, begun.swap.prefix, begun.swap.tail)
 
 
-def _parsed(listed: bytes | None, header: LiveHeader | None) -> Manifest | None:
+def _parsed(listed: bytes, header: LiveHeader | None) -> Manifest | None:
     """Return a manifest; None for a damaged one that a live file's header can replace."""
     try:
-        return None if listed is None else manifest.parse(listed)
+        return manifest.parse(listed)
     except DamagedError:
         if header is None:
             raise

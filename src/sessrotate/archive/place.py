@@ -27,7 +27,6 @@ from sessrotate.archive import archived_note, continued, intent, restored_note
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import listed, names_in
 from sessrotate.errors import RefusedError, SessrotateError, printable, storage
-from sessrotate.model import CODECS
 from sessrotate.segments import load, manifest
 from sessrotate.system.source import Source
 
@@ -200,17 +199,19 @@ def of_session(session: str, projects: Collection[str] | None = None) -> Place:
     where = Place(root.parent, project, session, root / project / f"{session}{names.SUFFIX}")
     if project in projects:
         where = next(all_named(root, project, (session,)))
-    if project and (os.path.lexists(where.live) or away(archive, session)):
+    is_away = archived_note.away(archive, session) is not None
+    if project and (os.path.lexists(where.live) or is_away):
         return where
     found = [*live_files(session)]
     fitting = [each for each in found if continued.fits(each.live, archive)]
     there = [] if continued.is_behind_link(archive) else names_in(archive)
     is_any = any(name.endswith(names.SUFFIXES) for name in there)
-    is_half = is_put_away(archive) and not (is_any or away(archive, session))
+    is_put_away = archived_note.is_put_away(archive, session)
+    is_half = is_put_away and not (is_any or is_away)
     if not fitting and (is_half or is_whole_again(archive)):  # all of it is in the live file
         fitting = [each for each in found if not continued.begins_so(each.live)]
     is_known = project and holds_something(archive)
-    if not fitting and not is_known and not is_put_away(archive):
+    if not fitting and not is_known and not is_put_away:
         # Nothing says whose the archive is: that of a live tail, or there is none to speak of.
         fitting = [each for each in found if continued.is_tail_of(each.live, session)]
         fitting = fitting or ([] if is_any else found)
@@ -243,19 +244,6 @@ def _project_in(archive: Path, file: str) -> str:
     with Source.inside(archive, file) as source:
         head = source.read_at(0, min(source.size(), intent.MAX_HEAD))
     return intent.project_of(head) if file == names.INTENT else manifest.project_of(head)
-
-
-def is_put_away(archive: Path) -> bool:
-    """Tell whether a session was archived whole, or is on its way there or back."""
-    return os.path.lexists(archive / names.ARCHIVED_NOTE)
-
-
-def away(archive: Path, session: str) -> Path | None:
-    """Return the live file of a session that was put away, plain or compressed, if it is there."""
-    if not is_put_away(archive) or (folder := archive / names.ARCHIVED).is_symlink():
-        return None
-    files = (folder / names.segment_file(session, "numbered", 0, codec) for codec in CODECS)
-    return next(filter(os.path.lexists, files), None)
 
 
 def is_whole_again(archive: Path) -> bool:

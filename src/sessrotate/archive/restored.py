@@ -84,8 +84,11 @@ def read(archive: Path, session: str, listing: Collection[str]) -> Restored | No
     with suppress(SessrotateError):
         data = load.read_small(archive, names.RESTORED_NOTE, restored_note.MAX_BYTES)
         note = restored_note.parse(data)
-    if note.whole is None:
-        return None
+    return None if note.whole is None else left(archive, session, listing, note.whole)
+
+
+def left(archive: Path, session: str, listing: Collection[str], at: str) -> Restored:
+    """Return what an archive with these files is if its live file is whole since `at`."""
     found = None
     with suppress(SessrotateError):
         data = load.read_small(archive, names.MANIFEST, manifest.MAX_BYTES)
@@ -102,7 +105,7 @@ def read(archive: Path, session: str, listing: Collection[str]) -> Restored | No
     if names.MANIFEST in listing:
         files.append(archive / names.MANIFEST)
     others = tuple(sorted(path.name for path in there.difference(files)))
-    return Restored(note.whole, found, tuple(files), others)
+    return Restored(at, found, tuple(files), others)
 
 
 def check_note(archive: Path) -> None:

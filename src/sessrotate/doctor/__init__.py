@@ -248,12 +248,12 @@ def _of_restored(found: State, kept: Restored) -> Iterator[tuple[str, str]]:
 
 
 def _undated(found: State) -> str:
-    """Say that nobody knows since when a restored session is whole."""
-    note = printable(str(found.place.archive / names.RESTORED_NOTE))
+    """Say that nobody knows since when a session is whole."""
+    live, archive = printable(str(found.place.live)), printable(str(found.place.archive))
     name = printable(found.place.session)
     return (
-        f"{note} is damaged, so the archive from before {name} was restored stays for ever. "
-        f"`sessrotate rotate {name}` uses it again; or `sessrotate aside {name}` puts it aside."
+        f"{live} has all that is in {archive}, and nobody knows since when: that archive stays for "
+        f"ever. `sessrotate rotate {name}` uses it again; `sessrotate aside {name}` puts it aside."
     )
 
 

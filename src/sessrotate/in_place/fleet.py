@@ -158,7 +158,7 @@ def _left(where: Place, done: operations.Rotated, size: int) -> Outcome | None:
     if done.plan.live is None:
         why = f"it was not compacted {done.plan.since}"
     elif done.gains_too_little:
-        why = "it would free less of the disk than is worth it"
+        why = "rotating it would free too little to be worth it"
     else:
         return None
     return Outcome(where, "nothing to do", size=size, detail=why, is_usual=True)

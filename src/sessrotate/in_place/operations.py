@@ -278,7 +278,7 @@ def _check_wanted(where: Place, *, by_itself: bool) -> None:
     if by_itself and restored.is_marked(where):
         name = printable(where.session)
         raise RestoredError(
-            f"Its owner restored it: it stays as it is until `sessrotate rotate {name}`."
+            f"You restored it: `sessrotate rotate {name}` moves its history away again."
         )
 
 

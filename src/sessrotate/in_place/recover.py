@@ -157,8 +157,8 @@ def _check_superfluous(found: State) -> None:
     """Raise DamagedError if the pack may hold a byte that the live file does not."""
     if not _is_superfluous(found):
         raise DamagedError(
-            f"{printable(str(found.place.pack))} is there, and is not the live file: look at it, "
-            "and move it away if it is not needed."
+            f"Found {printable(str(found.place.pack))}, and nothing says why. It differs from the "
+            "live file, and may have what that lacks: compare the two, then move it away."
         )
 
 

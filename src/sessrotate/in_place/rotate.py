@@ -51,10 +51,10 @@ class RotationPlan(Struct, frozen=True):
     `prefix` is how many bytes of the live file are no part of the history. `archived` are the
     segments that are in the archive already, `segments` those that go there, in offsets of the
     whole history, and `newest` is the one that stays live. `taken` are the first of `segments`
-    that the archive has still got from before its owner restored the session. `live` says where
-    to cut and what to carry, in offsets of the live file; it is None if there is nothing to do.
-    `puts_aside` says that the live file is taken for the whole history, whatever the archive
-    holds. `lacks` is the number of the gone segment that may have had a row which a resume needs.
+    that the archive still has. `live` says where to cut and what to carry, in offsets of the live
+    file; it is None if there is nothing to do. `puts_aside` says that the live file is taken for
+    the whole history, whatever the archive holds. `lacks` is the number of the gone segment that
+    may have had a row which a resume needs.
     """
 
     session: str
@@ -136,7 +136,7 @@ def prepare(
     source, problem = _source(found), found.problem
     identity = source.identity()
     archived = found.listed.segments if found.listed is not None and problem is None else ()
-    prefix = 0 if problem is not None else found.prefix
+    prefix = found.prefix if problem is None else found.own
     first, second = (partial(_halved, progress, size) for size in (0, identity.size))
     with storage("read the session"):
         scanned = of_conversation(scan.scan(source, claude, first), prefix)
@@ -191,7 +191,7 @@ def prepare(
         newest=segments[-1],
         live=contract,
         opaque_lines=scanned.opaque_lines,
-        puts_aside=is_left or (problem is not None and adopt),
+        puts_aside=is_left or (problem is not None and adopt and bool(found.listing)),
         refusals=tuple(refusals),
         lacks=lacks,
         taken=() if problem is not None and adopt else taken,

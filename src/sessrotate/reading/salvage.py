@@ -16,13 +16,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sessrotate import names
-from sessrotate.archive import continued, place
+from sessrotate.archive import archived_note, continued, place
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import NotASessionError, SessrotateError, printable, storage
 from sessrotate.model import Span
 from sessrotate.reading import open_segments
 from sessrotate.reading.open_segments import OpenSegment, SegmentInfo
 from sessrotate.segments import header_chain, live_header
+from sessrotate.segments.compressed_session import CompressedSession
 from sessrotate.segments.segment_set import SegmentFile, SegmentSet, body
 from sessrotate.system.source import Source
 
@@ -116,15 +117,11 @@ def _whole(
 
     If it cannot be read, that is said as of a segment with the number `behind`.
     """
-    files = {
-        names.PACK: names.PACK,
-        names.ARCHIVED: f"{names.ARCHIVED}/{names.segment_file(session, 'numbered', 0)}",
-    }
-    for name, file in files.items():
+    for name in (names.PACK, names.ARCHIVED):
         if name not in listing:
             continue
         try:
-            source = stack.enter_context(Source.inside(folder, file))
+            source = stack.enter_context(_opened(folder, name, session))
             head = live_header.parse(continued.first_line(source))
             start = 0 if head is None else head.start
             index = 0 if head is None else head.index
@@ -133,6 +130,15 @@ def _whole(
         except SessrotateError as error:
             yield _gap(behind, str(error))
         return
+
+
+def _opened(folder: Path, name: str, session: str) -> Source:
+    """Open the file that was the live one: the pack, or what was put away, compressed or not."""
+    away = archived_note.away(folder, session) if name == names.ARCHIVED else None
+    if away is not None and away.suffix == names.CODEC_SUFFIX["zstd"]:
+        return CompressedSession(away)
+    file = f"{names.ARCHIVED}/{session}{names.SUFFIX}" if name == names.ARCHIVED else name
+    return Source.inside(folder, file)
 
 
 def _late(

@@ -185,8 +185,12 @@ def _left(tidied: Tidied) -> Iterator[str]:
             "`sessrotate rotate SESSION --live`."
         )
 
-    for each in _kept(tidied)[:_KEPT]:
+    kept = _kept(tidied)
+    for each in kept[:_KEPT]:
         yield f"{printable(each.session)} is left as it is. {each.detail}"
+    if len(kept) > _KEPT:
+        more = count(len(kept) - _KEPT, "more session")
+        yield f"… and {more}: `sessrotate rotate --all --dry-run` names them."
 
 
 def _kept(tidied: Tidied) -> list[Outcome]:

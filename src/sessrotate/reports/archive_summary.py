@@ -91,7 +91,7 @@ def look(where: Place, unread: Unread, live: Edges | None = None) -> ArchiveSumm
         return None
     found = ArchiveSummary(0, taken, modified, waiting_bytes=waiting_bytes)
     try:
-        if names.ARCHIVED_NOTE in files:
+        if live is None or names.ARCHIVED_NOTE in files:
             found = _away(where, found)
         newest = live or found.away
         is_whole = newest is not None and not newest.head.startswith(names.ROTATED)
@@ -100,7 +100,7 @@ def look(where: Place, unread: Unread, live: Edges | None = None) -> ArchiveSumm
         if names.MANIFEST in files:
             data = load.read_small(where.archive, names.MANIFEST, manifest.MAX_BYTES)
             found = _listed(where, manifest.parse(data), found)
-        elif names.ARCHIVED_NOTE not in files:
+        elif found.away is None and names.ARCHIVED_NOTE not in files:
             found = replace(found, content_bytes=None)
     except SessrotateError as error:
         unread(str(where.archive), str(error))

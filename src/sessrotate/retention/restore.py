@@ -97,7 +97,8 @@ def prepare(where: Place, wanted: Wanted = ALL) -> WayBack:
         in_trash, gone = pruned(found, found.listed)
         is_here = away is not None or not found.is_archived
         is_coming = is_here and (found.is_archived or (found.is_gone and found.is_rotated))
-        if is_coming and not wanted.is_placed and not where.live.parent.is_dir():
+        is_known = wanted.is_placed or _is_known(where) or found.problem is not None
+        if is_coming and not is_known:
             raise RefusedError(_nowhere(found))
         if (is_wanted := wanted.whole and is_here) and found.kept:
             raise RefusedError(found.cuts[-1].detail)
@@ -117,15 +118,21 @@ def prepare(where: Place, wanted: Wanted = ALL) -> WayBack:
         )
 
 
+def _is_known(where: Place) -> bool:
+    """Tell whether the project is known to which a live file is to come back, and is there."""
+    return bool(where.project) and where.live.parent.is_dir()
+
+
 def _nowhere(found: State) -> str:
     """Say that the project to which a live file is to come back is not there, and what to do."""
     where = found.place
     folder, session = printable(str(where.live.parent)), printable(where.session)
     told = "FOLDER" if (own := _ran_in(found)) is None else printable(shlex.quote(own))
+    gone = f"{folder}, where {session} was, is not there any more."
+    gone = gone if where.project else f"Nobody knows in which project {session} was."
     return (
-        f"{folder}, where {session} was, is not there any more. `sessrotate restore {session} "
-        f"--project {told}` puts it where a client that runs in that folder looks for it; if the "
-        "project was moved, name its folder of now."
+        f"{gone} `sessrotate restore {session} --project {told}` puts it where a client that runs "
+        "in that folder looks for it; if the project was moved, name its folder of now."
     )
 
 

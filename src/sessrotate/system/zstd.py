@@ -18,6 +18,7 @@ if sys.version_info >= (3, 14):
         ZstdCompressor,
         ZstdDecompressor,
         ZstdError,
+        get_frame_info,
     )
 else:
     from backports.zstd import (
@@ -26,6 +27,7 @@ else:
         ZstdCompressor,
         ZstdDecompressor,
         ZstdError,
+        get_frame_info,
     )
 
 if TYPE_CHECKING:
@@ -56,6 +58,14 @@ def compressor(size: int, threads: int = 0) -> ZstdCompressor:
     )
     result.set_pledged_input_size(size)
     return result
+
+
+def content_size(head: bytes) -> int | None:
+    """Return how many bytes the frame that begins so says that it holds, None if it does not."""
+    try:
+        return get_frame_info(head).decompressed_size
+    except ZstdError:
+        return None
 
 
 def decompressed(read: Callable[[int], bytes], most: int) -> Iterator[bytes]:
