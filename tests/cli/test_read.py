@@ -228,6 +228,19 @@ def test_gaps_are_refused_or_told(home: Home) -> None:
     assert "newest" in allowed.out
 
 
+def test_what_is_read_of_a_damaged_segment_is_said_to_be_doubtful(home: Home) -> None:
+    home.append(boundary(50) + prompt(51, "newest"))
+    home.rotate()
+    changed = homes.content(home.segment(0)).replace(b"answer", b"ANSWER")
+    homes.rewrite(home.segment(0), changed)
+    allowed = piped("read", ID, "--history", "--allow-gaps", env=home.env)
+    assert allowed.code == 0
+    assert "Segment 0" in allowed.err
+    assert "What is read of it may be wrong." in allowed.err
+    home.segment(0).unlink()
+    assert "may be wrong" not in piped("read", ID, "--history", "--allow-gaps", env=home.env).err
+
+
 MANNERS = [[], ["--brief"], ["--grep", "9"], ["--format", "markdown"]]
 
 

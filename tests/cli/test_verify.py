@@ -55,6 +55,16 @@ def test_a_sound_set_is_whole(run: Any, folder: Path) -> None:
     assert run("verify", folder).code == 0
 
 
+def test_where_nothing_is_archived_that_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    homes.home(tmp_path, monkeypatch, session(boundaries=1))
+    ended = called("verify", "--all")
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out == "There are no archives: no session was rotated or put away.\n"
+    assert called("verify", "--all", "--json").document() == {"ok": True, "problems": []}
+
+
 def test_what_was_pruned_is_not_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = homes.home(tmp_path, monkeypatch, session(3))
     home.rotate()

@@ -162,7 +162,8 @@ def _nothing(known: list[SessionInfo], hidden: int) -> str:
     if len(known) > hidden:
         others = count(len(known) - hidden, "session")
         return f"No session matches. Without these options, {others} would be listed."
-    folders = [printable(str(each.sessions_folder())) for each in clients.clients()]
+    each_of = (printable(str(each.sessions_folder())) for each in clients.clients())
+    folders = [*dict.fromkeys(each_of)]  # several clients may have one
     looked = " and ".join([", ".join(folders[:-1]), folders[-1]] if folders[1:] else folders)
     more = f" To see {hidden:,} that nobody used, pass --hidden." if hidden else ""
     return f"There are no sessions in {looked}.{more}"

@@ -161,7 +161,11 @@ DryRun = Annotated[
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 Every = Annotated[bool, flag("--all", "All archives on this machine.")]
 AllowGaps = Annotated[
-    bool, flag("--allow-gaps", "Skip segments that are missing or damaged, and say which.")
+    bool,
+    flag(
+        "--allow-gaps",
+        "Skip segments that are missing, and what cannot be read of damaged ones; report both.",
+    ),
 ]
 AllowPruned = Annotated[
     bool,

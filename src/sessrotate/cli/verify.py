@@ -40,7 +40,8 @@ def command(
     one_of(sources, every, "a SOURCE or pass --all")
     problems: list[dict[str, Any]] = []
     failures: list[StorageError] = []
-    for path in _everything() if every else map(_named, sources or ()):
+    paths = [*_everything()] if every else [_named(source) for source in sources or ()]
+    for path in paths:
         found, summary = _check(path, failures if every else None, quiet=quiet)
         problems += [
             {"source": str(path), "kind": problem.kind, "detail": problem.detail}
@@ -48,6 +49,8 @@ def command(
         ]
         if not as_json:
             streams.write_lines(_lines(path, found, summary))
+    if not (paths or as_json):
+        streams.write("There are no archives: no session was rotated or put away.\n")
     is_well = all(problem["kind"] == "pruned" for problem in problems)
     if as_json:
         streams.write(common.as_json({"ok": is_well, "problems": problems}))

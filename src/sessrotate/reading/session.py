@@ -153,9 +153,12 @@ class Session:
                 if isinstance(error, DamagedError):
                     raise DamagedError(f"{error} Pass --allow-gaps to go on without it.") from error
                 raise
-            if str(error) not in self._reported:
-                self._reported.add(str(error))
-                self._on_gap(str(error))
+            # Only its end tells that a segment is damaged: what came before it was handed on.
+            is_read = isinstance(error, DamagedError) and segment.problem is None
+            told = f"{error} What is read of it may be wrong." if is_read else str(error)
+            if told not in self._reported:
+                self._reported.add(told)
+                self._on_gap(told)
 
     def conversation(self, *, with_agents: bool = False) -> Iterator[Record]:
         """Yield what the client would send to the model, in the order of the conversation.

@@ -296,7 +296,7 @@ def total(shown: Sequence[SessionInfo], hidden: Sequence[SessionInfo], look: Loo
         f"{missing:,} whose archive is missing" if missing else "",
         f"{size(beside)} beside" if beside else "",
         f"{running:,} running" if running else "",
-        f"{restored:,} restored and rotated by name only" if restored else "",
+        f"{restored:,} restored (rotated by name only)" if restored else "",
         f"{' and '.join(kinds)} hidden{more}" if kinds else "",
     )
     told = ", ".join(filter(None, parts))

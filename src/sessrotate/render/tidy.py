@@ -179,10 +179,10 @@ def _short(tidied: Tidied) -> Iterator[str]:
 def _left(tidied: Tidied) -> Iterator[str]:
     """Yield what was passed over."""
     if many := sum(each.result == "in use" for _, each in tidied.outcomes):
-        verb = "is" if many == 1 else "are"
+        verb, them = ("is", "it") if many == 1 else ("are", "them")
         yield (
-            f"{count(many, 'session')} {verb} in use: close the client and run this again, or use "
-            "`sessrotate rotate SESSION --live`."
+            f"{count(many, 'session')} {verb} in use: end what uses {them} and run this again. "
+            "Under a client that only runs, `sessrotate rotate SESSION --live` rotates now."
         )
 
     kept = _kept(tidied)
