@@ -954,6 +954,17 @@ def test_a_damaged_note_without_a_file_says_nothing(home: Home) -> None:
     assert home.stitched() == DATA
 
 
+def test_one_that_is_half_put_away_with_a_damaged_note_stops_no_other(home: Home) -> None:
+    command_line.write(home.archive / "archived" / "agent-mine.jsonl", LONG)
+    (home.archive / "archived.json").write_bytes(b"{")
+    homes.another(home, "another-session", DATA)
+    assert called("archive", "--older-than", "1d", "--yes").code == 0
+    assert archived_file.away(place.of_session("another-session")) is not None
+    assert called("restore", ID).code == 0
+    assert home.stitched() == DATA
+    assert (home.live.parent / "agent-mine.jsonl").read_bytes() == LONG
+
+
 def test_a_folder_that_is_a_link_is_not_followed(home: Home) -> None:
     elsewhere = home.config / "mine"
     command_line.write(elsewhere / "agent-mine.jsonl", LONG)

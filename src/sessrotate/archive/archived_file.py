@@ -31,19 +31,21 @@ _ZST: Final = names.CODEC_SUFFIX["zstd"]
 def note(place: Place) -> Note | None:
     """Return the note of an archive, None if the session was not put away.
 
-    A live file that is there was not, unless the note says so. Raises DamagedError if it is damaged
-    and the files do not tell, RefusedError if the archive is a link.
+    A live file that is there was not, unless there is a note. Raises RefusedError if the archive
+    is a link.
     """
     own.check_own(place)
-    is_noted = os.path.lexists(place.archive / names.ARCHIVED_NOTE)
-    if not is_noted and os.path.lexists(place.live):
-        return None
-    return archived_note.read(place.archive, place.session)
+    return archived_note.read(place.archive, place.session) if _may_be(place) else None
 
 
 def away(place: Place) -> Path | None:
     """Return the archived live file of a session, plain or compressed, if there is one."""
-    return None if note(place) is None else archived_note.away(place.archive, place.session)
+    return archived_note.away(place.archive, place.session) if _may_be(place) else None
+
+
+def _may_be(place: Place) -> bool:
+    is_noted = os.path.lexists(place.archive / names.ARCHIVED_NOTE)
+    return is_noted or not os.path.lexists(place.live)
 
 
 def is_doubled(place: Place) -> bool:

@@ -77,31 +77,20 @@ def parse(data: bytes, session: str) -> Note:
 def read(archive: Path, session: str) -> Note | None:
     """Return the note of a session's archive, None if the session was not put away.
 
-    If it is lost or damaged, it is made again of what is there. Raises DamagedError if that does
-    not tell where the live file is.
+    If it is lost or damaged, it is made again of what is there; where the live file is not, a
+    damaged one says that the session is on its way back. Nothing behind a link is opened.
     """
-    damage = None
     if archive.is_symlink() or archive.parent.is_symlink():
         return None
-    if os.path.lexists(archive / names.ARCHIVED_NOTE):
-        try:
+    is_noted, folder = os.path.lexists(archive / names.ARCHIVED_NOTE), archive / names.ARCHIVED
+    if is_noted:
+        with suppress(SessrotateError):
             return parse(load.read_small(archive, names.ARCHIVED_NOTE, MAX_BYTES), session)
-        except DamagedError as error:
-            damage = error
-    folder = archive / names.ARCHIVED
-    if away(archive, session) is not None:
-        return Note(session, "archived", "", "", tuple(_compressed(folder)))
-    if damage is not None and os.path.lexists(folder):
-        raise damage
-    return None
-
-
-def is_put_away(archive: Path, session: str) -> bool:
-    """Tell whether a session was archived whole, or is on its way there or back."""
-    try:
-        return read(archive, session) is not None
-    except SessrotateError:
-        return True
+    is_away = away(archive, session) is not None
+    if not is_away and not (is_noted and os.path.lexists(folder)):
+        return None
+    standing: Standing = "archived" if is_away else "unarchiving"
+    return Note(session, standing, "", "", tuple(_compressed(folder)))
 
 
 def away(archive: Path, session: str) -> Path | None:

@@ -229,7 +229,7 @@ def _is_whole(live: Source | None, listed: Manifest) -> bool:
 def _is_archived(place: Place, live: Source | None, listing: frozenset[str]) -> bool:
     if names.ARCHIVED_NOTE not in listing and (live is not None or names.ARCHIVED not in listing):
         return False
-    return archived_note.is_put_away(place.archive, place.session)
+    return archived_note.read(place.archive, place.session) is not None
 
 
 def _kept(place: Place, pack: Source | None) -> Iterator[Path]:

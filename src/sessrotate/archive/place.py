@@ -206,7 +206,7 @@ def of_session(session: str, projects: Collection[str] | None = None) -> Place:
     fitting = [each for each in found if continued.fits(each.live, archive)]
     there = [] if continued.is_behind_link(archive) else names_in(archive)
     is_any = any(name.endswith(names.SUFFIXES) for name in there)
-    is_put_away = archived_note.is_put_away(archive, session)
+    is_put_away = archived_note.read(archive, session) is not None
     is_half = is_put_away and not (is_any or is_away)
     if not fitting and (is_half or is_whole_again(archive)):  # all of it is in the live file
         fitting = [each for each in found if not continued.begins_so(each.live)]
