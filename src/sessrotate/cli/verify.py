@@ -50,7 +50,7 @@ def command(
         if not as_json:
             streams.write_lines(_lines(path, found, summary))
     if not (paths or as_json):
-        streams.write("There are no archives: no session was rotated or put away.\n")
+        streams.write("Nothing to verify: no session is rotated or put away.\n")
     is_well = all(problem["kind"] == "pruned" for problem in problems)
     if as_json:
         streams.write(common.as_json({"ok": is_well, "problems": problems}))
