@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from contextlib import suppress
@@ -80,6 +81,18 @@ def test_where_a_clock_was_ahead_it_is_said_what_ends_the_waiting(home: Home, na
     home.age()
     assert home.rotate().pending is None
     assert home.stitched() == DATA
+
+
+def test_a_note_whose_batch_ends_before_it_begins_says_nothing(home: Home) -> None:
+    sealed(home)
+    (pack,) = waiting_packs(home)
+    note = pack.with_name(f"{pack.name}.json")
+    told = json.loads(note.read_bytes())
+    for end, is_noted in ((9, True), (7, False)):
+        told["batch"] = {"span": {"start": 8, "end": end}, "floor": 0}
+        note.write_text(json.dumps(told) + "\n")
+        (each,) = waiting.packs(home.where)
+        assert (each.note is not None) == is_noted
 
 
 def test_a_replaced_file_is_kept_whole_until_it_was_quiet_for_a_day(home: Home) -> None:

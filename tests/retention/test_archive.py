@@ -25,7 +25,7 @@ from sessrotate.reading import session
 from sessrotate.retention import archive, archive_files, prune, trash, unarchive
 from sessrotate.retention.policy import DAY, Policy
 from sessrotate.segments import one_line
-from sessrotate.system import in_use, lease
+from sessrotate.system import in_use, lease, zstd
 from support import command_line, homes
 from support.command_line import ID, called, row
 from support.homes import Crash, Home, Killed
@@ -963,6 +963,19 @@ def test_one_that_is_half_put_away_with_a_damaged_note_stops_no_other(home: Home
     assert called("restore", ID).code == 0
     assert home.stitched() == DATA
     assert (home.live.parent / "agent-mine.jsonl").read_bytes() == LONG
+
+
+def test_without_a_note_nothing_behind_a_link_is_looked_at(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = home.config / "mine"
+    command_line.write(elsewhere / "mine.jsonl.zst", b"\x28\xb5\x2f\xfd")
+    command_line.write(home.archive / "archived.json", b"{")
+    (home.archive / "archived").symlink_to(elsewhere)
+    monkeypatch.setattr(zstd, "content_size", None)
+    found = archived_file.note(home.where)
+    assert found is not None
+    assert found.compressed == ()
 
 
 def test_a_folder_that_is_a_link_is_not_followed(home: Home) -> None:

@@ -105,7 +105,7 @@ def _compressed(folder: Path) -> Iterator[CompressedFile]:
     """Yield the files below a folder of which there is only a compressed form, in order."""
     from sessrotate.system import zstd  # noqa: PLC0415 - hardly ever needed
 
-    for here, folders, files in os.walk(folder):
+    for here, folders, files in () if folder.is_symlink() else os.walk(folder):
         folders.sort()
         for name in sorted({*files} - {name + _ZST for name in files}):
             if name.endswith(_ZST):

@@ -222,8 +222,8 @@ def _listed(
 
 def _is_whole(live: Source | None, listed: Manifest) -> bool:
     """Tell whether a live file has all that is archived: a copy from before was put back."""
-    is_any = live is not None and listed.source_bytes > 0
-    return is_any and live is not None and continued.holds(live, listed.segments)
+    is_any = listed.source_bytes > 0
+    return live is not None and is_any and continued.holds(live, listed.segments)
 
 
 def _is_archived(place: Place, live: Source | None, listing: frozenset[str]) -> bool:

@@ -80,7 +80,13 @@ def _waiting(folder: Path, numbers: list[int], found: dict[str, Path]) -> Iterat
         if path is not None and stat.S_ISREG(path.lstat().st_mode):
             is_noted = f"{number}{NOTE}" in found
             data = load.read_small(folder, f"{number}{NOTE}", _LARGEST) if is_noted else b""
-            yield Waiting(path, one_line.parse(data, Note))
+            yield Waiting(path, _parsed(data))
+
+
+def _parsed(data: bytes) -> Note | None:
+    note = one_line.parse(data, Note)
+    is_ours = note is not None and (note.batch is None or note.batch.span.size >= 0)
+    return note if is_ours else None
 
 
 def free_name(where: Place) -> Path:

@@ -135,7 +135,8 @@ def _whole(
 def _opened(folder: Path, name: str, session: str) -> Source:
     """Open the file that was the live one: the pack, or what was put away, compressed or not."""
     away = archived_note.away(folder, session) if name == names.ARCHIVED else None
-    if away is not None and away.suffix == names.CODEC_SUFFIX["zstd"]:
+    is_link = away is not None and away.is_symlink()  # what it leads to is not ours to read
+    if away is not None and away.suffix == names.CODEC_SUFFIX["zstd"] and not is_link:
         return CompressedSession(away)
     file = f"{names.ARCHIVED}/{session}{names.SUFFIX}" if name == names.ARCHIVED else name
     return Source.inside(folder, file)
