@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import select
 import shutil
 import signal
 import sys
@@ -123,3 +125,25 @@ def test_nothing_of_this_process_is_changed(tmp_path: Path, command: list[str | 
     outcome(piped, home, command, umask=0o077)
     outcome(on_terminal, home, command)
     assert what_a_process_has() == before
+
+
+def test_what_a_terminal_got_just_before_its_writer_went_is_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Linux answers EIO where both happened after it had looked for lines (`next_piece`)."""
+    looked: set[int] = set()
+    read = os.read
+
+    def looking_too_early(end: int, size: int) -> bytes:
+        if end not in looked and os.isatty(end):
+            looked.add(end)
+            writer = select.poll()
+            writer.register(end, 0)
+            assert writer.poll(60_000) == [(end, select.POLLHUP)]
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return read(end, size)
+
+    monkeypatch.setattr(os, "read", looking_too_early)
+    ended = on_terminal("--version")
+    assert len(looked) == 2
+    assert ended.out.startswith("sessrotate ")

@@ -12,6 +12,7 @@ signals from outside, and streams that are closed.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import gc
 import io
@@ -134,9 +135,24 @@ class End:
         return b"".join(self._pieces)
 
     def _read(self) -> None:
-        with contextlib.suppress(OSError):  # EIO: the last writer to a terminal has gone
-            while piece := os.read(self._here, 1 << 16):
-                self._pieces.append(piece)
+        while piece := next_piece(self._here):
+            self._pieces.append(piece)
+
+
+def next_piece(end: int) -> bytes:
+    """Read what comes next from a pipe or a terminal; nothing once its last writer has gone.
+
+    A terminal without a writer answers EIO. Linux looks for lines first and for a writer then
+    (`n_tty_read`). So it answers EIO, too, where lines are written and the writer's end is closed
+    in between. Who asks again, when there is no writer any more, gets them.
+    """
+    for _ in range(2):
+        try:
+            return os.read(end, 1 << 16)
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+    return b""
 
 
 # ── what a process has, for a while another's ────────────────────────────────────────────────

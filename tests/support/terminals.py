@@ -11,7 +11,7 @@ import subprocess
 import termios
 from typing import TYPE_CHECKING
 
-from support import command_line
+from support import command_line, in_process
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -52,9 +52,7 @@ def seen(master: int, seconds: float = command_line.SECONDS) -> bytes:
     """
     if not select.select([master], [], [], seconds)[0]:
         raise TimeoutError
-    with contextlib.suppress(OSError):  # EIO: the command has ended
-        return os.read(master, 65536)
-    return b""
+    return in_process.next_piece(master)
 
 
 def asked(

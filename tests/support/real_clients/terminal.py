@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyte
 
+from support.in_process import next_piece
 from support.real_clients.client import LIMIT, ClientError
 from support.real_clients.installing import status_of
 from support.real_clients.mock_api import fingerprint
@@ -304,10 +305,7 @@ class Terminal:
     def _read(self) -> None:
         rest = b""
         while not self._has_ended:
-            try:
-                data = os.read(self._master, 65536)
-            except OSError:  # Linux: the last one hung up
-                data = b""
+            data = next_piece(self._master)
             with self._changed:
                 self._has_ended = not data
                 # A sequence that is not complete yet waits for its end.
