@@ -56,7 +56,6 @@ PURE: Final = ("parsing", "render")
 SAYS_PURE: Final = (
     "archive.clock",
     "archive.history",
-    "archive.intent",
     "retention.policy",
     "segments.header",
     "segments.manifest",

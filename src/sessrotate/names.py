@@ -38,11 +38,8 @@ TRASH: Final = "trash"
 ARCHIVED: Final = "archived"
 """In an archive: the folder of a session that was archived whole, and the start of its drafts."""
 
-ARCHIVED_NOTE: Final = "archived.json"
-"""In an archive: says that its session is archived, or on its way there or back."""
-
-RESTORED_NOTE: Final = "restored.json"
-"""In the archive of a restored session: since when it is whole again, as its owner wants it."""
+RECORD: Final = "record.json"
+"""In an archive: where its session stands, unless it is simply rotated."""
 
 KEPT: Final = "before-cleanup"
 """Beside a live file, in the folder of the session's name: where Claude Code keeps what it trimmed
@@ -114,7 +111,7 @@ def is_hidden(name: str) -> bool:
 
 def is_leftover(name: str) -> bool:
     """Tell whether a file of an archive is there only while something is being done."""
-    return name in {PACK, INTENT} or name.endswith(PARTIAL)
+    return name == PACK or name.endswith(PARTIAL)
 
 
 def segment_id(session: str, layout: Layout, index: int) -> str:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sessrotate.archive import archived_file
 from sessrotate.archive.archived_file import Compressed
-from sessrotate.archive.archived_note import CompressedFile
+from sessrotate.archive.record import CompressedFile
 from sessrotate.errors import DamagedError, InUseError
 from sessrotate.model import Span
 from sessrotate.system import zstd

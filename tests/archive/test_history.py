@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from sessrotate.archive import history
 from sessrotate.archive.history import HistorySpan
-from sessrotate.archive.intent import Intent, Mark, Operation, Swap
+from sessrotate.archive.record import Intent, Mark, Operation, Swap
 from sessrotate.model import Boundary, SealedSegment, Segment, Span
 from sessrotate.segments.manifest import Manifest
 from sessrotate.system.digest import ZERO

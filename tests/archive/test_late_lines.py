@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessrotate.archive.intent import Batch, Mark, Swap
 from sessrotate.archive.late_lines import common, is_at, residue
+from sessrotate.archive.record import Batch, Mark, Swap
 from sessrotate.model import Span
 from sessrotate.system.source import Source
 from support.command_line import write

@@ -8,7 +8,7 @@ from typing import get_args
 import pytest
 
 from sessrotate.archive import recovery_table
-from sessrotate.archive.intent import Operation
+from sessrotate.archive.record import Operation
 from sessrotate.archive.recovery_table import (
     DRAFTED,
     MATCHES,

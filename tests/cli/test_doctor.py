@@ -55,7 +55,7 @@ def manifest_damaged(home: Home) -> None:
 
 
 def intent_damaged(home: Home) -> None:
-    (home.archive / "intent.json").write_bytes(b"{")
+    (home.archive / "record.json").write_bytes(b"{")
 
 
 def pack_of_another(home: Home) -> None:
@@ -69,7 +69,7 @@ FINDINGS: Final = [
     (orphan, "orphan", f"bring the session back with `sessrotate restore {ID}`", False),
     (damaged, "damaged", "--unsafe-adopt", False),
     (manifest_damaged, "interrupted", "the next run makes it again", False),
-    (intent_damaged, "damaged", "intent.json", False),
+    (intent_damaged, "damaged", "record.json", False),
     (pack_of_another, "damaged", "move it away", False),
 ]
 

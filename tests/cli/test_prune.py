@@ -324,7 +324,7 @@ def test_what_is_freed_for_good_is_what_du_says_that_the_disk_gains(home: Home) 
 
 def test_a_run_says_what_the_disk_gains_by_the_archives_of_restored_sessions(home: Home) -> None:
     assert called("restore", ID).code == 0
-    files = [path for path in home.archive.iterdir() if path.name != "restored.json"]
+    files = [path for path in home.archive.iterdir() if path.name != "record.json"]
     size = sum(map(homes.on_disk, files))
     command_line.write(user_folders.config_file(), b'[trash]\ngrace = "0d"\n')
     for options in (("--dry-run",), ()):

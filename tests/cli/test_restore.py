@@ -275,7 +275,7 @@ def test_a_note_that_lies_about_its_project_harms_nothing(
     assert called("restore", ID).code == 0
     if is_freed:
         assert called("prune", ID, "--empty-trash", "--grace", "0", "--yes").code == 0
-    note = home.archive / "restored.json"
+    note = home.archive / "record.json"
     note.write_text(json.dumps({**json.loads(note.read_text()), "project": project}) + "\n")
     assert called("stitch", ID).out.encode() == DATA
     assert called("read", "another-session").code == 0

@@ -25,8 +25,8 @@ from support.crash.simulator import ROOT, Event
 from support.newcomers import exchanges
 
 if TYPE_CHECKING:
-    from sessrotate.archive.intent import Intent, Swap
     from sessrotate.archive.place import Place
+    from sessrotate.archive.record import Intent, Swap
     from sessrotate.system.source import Source
     from support.crash.disk import Image
 
@@ -74,7 +74,7 @@ def of_recovery(name: str) -> list[Recorded]:
     """Return the recoveries of crashes before the swap and after it, and of crashes of those."""
     of = scene(name)
     title = f"recovery of a {name}"
-    begun = next(image for image in crashes(name) if has(image, "intent.json", "live.partial"))
+    begun = next(image for image in crashes(name) if has(image, "record.json", "live.partial"))
     runs = [recorded(f"{title}, undone", begun, of.history, recovered)]
     if name in CHANGED:
         late = min(late_states(name), key=lambda image: image.names)
@@ -149,7 +149,6 @@ HARMLESS: Final = "nothing depends on it: if it is lost, the next recovery does 
 EITHER: Final = "a rename is on the disk when either folder is synced, and both are"
 
 SEALED: Final = "What a pack has again is in the live file, or in segments, by then."
-MARKED: Final = "No byte is in the note: the intent goes after it."
 
 SEALINGS: Final = (
     "",  # a recovery begins with it
@@ -170,7 +169,7 @@ README: Final = (
 
 REDUNDANT: Final[dict[tuple[str, str], str]] = {
     ("fsync ID", "link ID.jsonl to pack"): AGAIN,
-    ("fsync ID", "fsync intent.json.partial"): AGAIN,
+    ("fsync ID", "fsync record.json.partial"): AGAIN,
     ("fsync ID", "fsync late.partial"): AGAIN,
     ("fsync ID", "rename late.partial to late"): AGAIN,
     ("fsync p", SWAPPED): EITHER,
@@ -181,13 +180,10 @@ REDUNDANT: Final[dict[tuple[str, str], str]] = {
     ("fsync ID", "fsync manifest.json.partial"): AGAIN,
     ("fsync ID", "rename manifest.json.partial to manifest.json"): AGAIN,
     **({} if CUTS else {("fsync ID", "fsync ID"): AGAIN}),
-    ("fsync ID", "unlink intent.json"): HARMLESS,
+    ("fsync ID", "unlink record.json"): HARMLESS,
     ("fsync archives", "rmdir ID"): HARMLESS,
     ("fsync ID", "unlink live.partial"): "A second name of the old file is known by its inode.",
     **dict.fromkeys(README, "It is a courtesy, and stands in for nothing."),
-    ("fsync restored.json.partial", "write restored.json.partial"): MARKED,
-    ("fsync ID", "fsync restored.json.partial"): AGAIN,
-    ("fsync ID", "rename restored.json.partial to restored.json"): MARKED,
     ("fsync p", "link live.partial to ID.jsonl"): "The archive has all of it, and stays.",
 }
 """The fsyncs that may be left out, each by itself, by what was changed before it."""
@@ -298,8 +294,8 @@ def test_a_fsync_after_the_change_that_it_is_there_for_is_noticed() -> None:
 AT_ONCE: Final = {
     # After a swap: the old file's second name goes before the pack.
     *([("fsync ID", "fsync p")] if HAS_EXCHANGE else []),
-    ("fsync intent.json.partial", "write intent.json.partial"),
-    ("fsync ID", "rename intent.json.partial to intent.json"),
+    ("fsync record.json.partial", "write record.json.partial"),
+    ("fsync ID", "rename record.json.partial to record.json"),
     ("fsync ID.3.jsonl.zst.partial", "write ID.2.jsonl.zst.partial"),
     *([("fsync ID", "rename ID.jsonl.zst.partial to ID.jsonl.zst")] if CUTS else []),
     *([("fsync ID", "rename ID.2.jsonl.zst.partial to ID.2.jsonl.zst")] if CUTS else []),
@@ -323,7 +319,7 @@ def test_a_pack_is_not_shortened_before_the_segment_has_its_name() -> None:
 def test_a_pack_does_not_lose_its_tail_before_late_lines_have_a_file_of_their_own() -> None:
     run = recording(INSERT)
     begun, done, cut = positions(
-        run, "create late.partial", "rename intent.json.partial to intent.json", "truncate pack"
+        run, "create late.partial", "rename record.json.partial to record.json", "truncate pack"
     )
     assert begun < done < cut
     assert JUDGE.first_fault(moved(run, range(cut, cut + 2), done)) is not None
@@ -340,7 +336,7 @@ def test_an_insertion_does_not_come_before_its_intent() -> None:
     run = recording(INSERT)
     events = [shown(event.text) for event in run.trace.events]
     swapped = events.index(EXCHANGE)
-    begun = events.index("create intent.json.partial", events.index("link ID.jsonl to pack"))
+    begun = events.index("create record.json.partial", events.index("link ID.jsonl to pack"))
     assert begun < swapped
     assert JUDGE.first_fault(moved(run, range(swapped, swapped + SWAP), begun)) is not None
 
@@ -348,7 +344,7 @@ def test_an_insertion_does_not_come_before_its_intent() -> None:
 def test_an_intent_does_not_go_before_the_manifest_is_in_place() -> None:
     for name in (FIRST, SECOND):
         run = recording(name)
-        begun, gone = positions(run, "create manifest.json.partial", "unlink intent.json")
+        begun, gone = positions(run, "create manifest.json.partial", "unlink record.json")
         assert JUDGE.first_fault(moved(run, range(gone, gone + 2), begun)) is not None
 
 
@@ -392,7 +388,7 @@ def test_a_restoration_takes_nothing_from_the_archive() -> None:
 
 def test_a_swap_does_not_come_before_its_intent() -> None:
     run = recording(FIRST)
-    begun, swapped = positions(run, "create intent.json.partial", EXCHANGE)
+    begun, swapped = positions(run, "create record.json.partial", EXCHANGE)
     assert JUDGE.first_fault(moved(run, range(swapped, swapped + SWAP), begun)) is not None
 
 

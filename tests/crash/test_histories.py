@@ -399,7 +399,7 @@ _EVENTS: Final = {
 }
 """What happens, and how often."""
 
-_NOTES: Final = {"archived.json", "restored.json"}
+_NOTES: Final = {"record.json"}
 
 _DEEDS: Final = {
     "rotate": ("split", "--in-place", "--live", "--wait", "0.02", "--quiet"),

@@ -52,7 +52,7 @@ def check_freed(image: Image) -> None:
         free(found)
         assert found.stitched() == HISTORY
         found.check_clean()
-        assert [path.name for path in found.where.archive.iterdir()] == ["restored.json"]
+        assert [path.name for path in found.where.archive.iterdir()] == ["record.json"]
 
 
 def check_rotated(image: Image) -> None:

@@ -53,7 +53,7 @@ def made(folder: Path, patch: pytest.MonkeyPatch, *, unfinished: bool = False) -
             inner.setattr(seal, "finish", lambda *_: homes.Crash(1).met())
             with pytest.raises(homes.Killed):
                 home.rotate()
-        assert {"intent.json", "pack"} <= home.archived()
+        assert home.is_busy()
     for name in ("canary", "canary.jsonl", "manifest.json"):
         write(folder / name, CANARY)
     return home
@@ -191,7 +191,7 @@ def test_a_file_of_the_archive_may_be_anything(
     ("file", "shape"),
     [
         (file, shape)
-        for file in ("manifest.json", "intent.json", "pack", 0)
+        for file in ("manifest.json", "record.json", "pack", 0)
         for shape in SHAPES
         if (file, shape) != ("pack", huge)  # a pack is as large as it is
     ],
@@ -204,7 +204,7 @@ def test_a_file_of_an_unfinished_rotation_may_be_anything(
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("file", ["late", "pack", "intent.json", "manifest.json"])
+@pytest.mark.parametrize("file", ["late", "pack", "record.json", "manifest.json"])
 def test_a_file_of_an_unfinished_merge_may_be_anything(
     merging: Home, file: str, shape: Callable[[Path], None]
 ) -> None:
@@ -215,7 +215,7 @@ def test_a_file_of_an_unfinished_merge_may_be_anything(
 
 
 @pytest.mark.parametrize("shape", [linked_outside, dangling, pipe, folder])
-@pytest.mark.parametrize("file", ["live", "intent.json", "manifest.json", 3])
+@pytest.mark.parametrize("file", ["live", "record.json", "manifest.json", 3])
 def test_an_unfinished_file_may_be_anything(
     unfinished: Home, file: str | int, shape: Callable[[Path], None]
 ) -> None:
@@ -300,9 +300,10 @@ MANIFEST: Final = [
 ]
 
 INTENT: Final = [
-    *((0, (key,)) for key in ("format", "operation", "first", "swap", "late")),
-    *((0, ("swap", key)) for key in ("cut", "prefix", "old", "new", "tail", "batch")),
-    *((0, ("swap", mark, "size")) for mark in ("old", "new", "tail")),
+    *((0, (key,)) for key in ("format", "session", "project", "intent", "away", "restored")),
+    *((0, ("intent", key)) for key in ("operation", "first", "swap", "late")),
+    *((0, ("intent", "swap", key)) for key in ("cut", "prefix", "old", "new", "tail", "batch")),
+    *((0, ("intent", "swap", mark, "size")) for mark in ("old", "new", "tail")),
     (1, ("session",)),
     (2, ("file",)),
     (4, ("start",)),
@@ -329,7 +330,7 @@ def test_a_forged_intent_is_an_error_or_right(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         home = made(tmp_path_factory.mktemp("forged"), patch, unfinished=True)
-        forge(home.archive / "intent.json", *where, value)
+        forge(home.archive / "record.json", *where, value)
         withstood(home)
 
 
@@ -353,7 +354,7 @@ def test_a_forged_intent_of_a_merge_is_an_error_or_loses_nothing(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         home = made_merging(tmp_path_factory.mktemp("forged"), patch, operation)
-        forge(home.archive / "intent.json", 0, keys, value)
+        forge(home.archive / "record.json", 0, ("intent", *keys), value)
         withstood(home, MORE + LATE + SINCE)
 
 
@@ -368,17 +369,19 @@ def test_an_archive_under_another_sessions_name_is_not_taken_for_its_own(home: H
 
 @given(data=st.binary(max_size=200))
 @examples(25)
-def test_any_bytes_may_be_an_intent_or_a_manifest(
+def test_any_bytes_may_be_a_record_or_a_manifest(
     tmp_path_factory: pytest.TempPathFactory, data: bytes
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         home = made(tmp_path_factory.mktemp("forged"), patch)
-        for file in ("intent.json", "manifest.json"):
-            (home.archive / file).write_bytes(data)
-            with pytest.raises(SessrotateError):
-                home.stitched()
-            with pytest.raises(SessrotateError):
-                home.rotate()
+        before = home.stitched()
+        (home.archive / "record.json").write_bytes(data)
+        assert home.stitched() == before
+        (home.archive / "manifest.json").write_bytes(data)
+        with pytest.raises(SessrotateError):
+            home.stitched()
+        home.rotate()  # the chain of headers gives it back
+        assert home.stitched() == before
 
 
 # ── what is opened ───────────────────────────────────────────────────────────────────────────

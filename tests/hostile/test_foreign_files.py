@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 import pytest
 from msgspec.structs import replace
 
-from sessrotate.archive import intent
-from sessrotate.archive.intent import Intent, Mark, Swap
+from sessrotate.archive import record
+from sessrotate.archive.record import Intent, Mark, Record, Swap
 from sessrotate.model import SealedSegment, Span
 from sessrotate.segments import header, live_header, manifest
 from sessrotate.system.digest import Tally
@@ -121,7 +121,7 @@ def forged(home: Home, old: bytes) -> None:
         first=1,
         manifest=listed,
     )
-    (home.archive / "intent.json").write_bytes(intent.dump(doing))
+    (home.archive / "record.json").write_bytes(record.dump(Record(ID, homes.PROJECT, doing)))
     (home.archive / "manifest.json").write_bytes(manifest.dump(listed))
 
 
@@ -145,7 +145,7 @@ def test_a_pack_that_is_another_file_never_becomes_the_live_file(
     withstood(home)
 
 
-@pytest.mark.parametrize("file", ["manifest.json", "intent.json", "pack", "late", 0, 1])
+@pytest.mark.parametrize("file", ["manifest.json", "record.json", "pack", "late", 0, 1])
 def test_a_link_in_an_archive_is_never_opened(home: Home, file: str | int) -> None:
     home.rotate()
     path = home.segment(file) if isinstance(file, int) else home.archive / file
@@ -166,8 +166,8 @@ def test_a_link_in_an_archived_session_is_never_opened(home: Home, where: str) -
     elif where == "trash":
         (home.archive / "trash").symlink_to(home.config.parent)
     else:
-        (home.archive / "archived.json").unlink()
-        (home.archive / "archived.json").symlink_to(home.config.parent / "key")
+        (home.archive / "record.json").unlink()
+        (home.archive / "record.json").symlink_to(home.config.parent / "key")
     withstood(home)
 
 

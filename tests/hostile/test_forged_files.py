@@ -88,11 +88,11 @@ VALUES: Final[tuple[object, ...]] = (
 )  # fmt: skip
 
 NAMES: Final = (
-    "pack", "late", "live.partial", "intent.json", "manifest.json", "archived.json",
-    "restored.json", "manifest.json.partial", "trash", "archived", f"{ID}.jsonl", f"{ID}.1.jsonl",
+    "pack", "late", "live.partial", "record.json", "record.json.partial", "manifest.json",
+    "manifest.json.partial", "trash", "archived", f"{ID}.jsonl", f"{ID}.1.jsonl",
     f"{ID}.2.jsonl.zst", f"{ID}.9.jsonl", f"archived/{ID}.jsonl", f"archived/{ID}.jsonl.zst",
     f"archived/{ID}/subagents/agent-a.jsonl", f"trash/{ID}.jsonl", f"trash/{ID}.1.jsonl",
-    "waiting", "waiting/1", "waiting/1.json", "waiting/1.json.partial",
+    "waiting", "waiting/1",
 )  # fmt: skip
 
 AROUND: Final = (

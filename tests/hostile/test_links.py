@@ -142,7 +142,7 @@ def test_nothing_behind_a_link_in_the_place_of_an_archive_is_opened(
     folder, outside = archive if level == "session" else archive.parent, tmp_path / "outside"
     (home.archive if level == "session" else home.archive.parent).rename(outside)
     behind = outside if level == "session" else outside / ID
-    for file in ("archived.json", "waiting/1", "waiting/1.json"):
+    for file in ("record.json", "waiting/1"):
         write(behind / file, b"{}")
     folder.parent.mkdir(exist_ok=True)
     folder.symlink_to(outside)

@@ -32,7 +32,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
 def interrupted(home: Home) -> None:
     """Stop a second rotation behind its swap."""
     homes.crashed(home.rotate, "sessrotate.in_place.seal.finish")
-    assert {"intent.json", "pack"} <= home.archived()
+    assert home.is_busy()
 
 
 def edited(home: Home) -> None:
@@ -52,7 +52,7 @@ def no_manifest(home: Home) -> None:
 
 def no_intent(home: Home) -> None:
     interrupted(home)
-    (home.archive / "intent.json").write_bytes(b"\0" * 100)
+    (home.archive / "record.json").write_bytes(b"\0" * 100)
 
 
 def strange_pack(home: Home) -> None:
@@ -63,7 +63,7 @@ def strange_pack(home: Home) -> None:
 def links(home: Home) -> None:
     (home.archive / "manifest.json").unlink()
     (home.archive / "manifest.json").symlink_to("nowhere")
-    (home.archive / "intent.json").symlink_to("/etc/passwd")
+    (home.archive / "record.json").symlink_to("/etc/passwd")
 
 
 def a_file(home: Home) -> None:
@@ -153,7 +153,7 @@ def test_what_was_put_aside_is_read_as_far_as_it_can_be(
 def test_a_segment_that_is_lost_is_named_and_the_rest_is_read(home: Home) -> None:
     interrupted(home)
     home.segment(1).unlink()
-    (home.archive / "intent.json").write_bytes(b"")
+    (home.archive / "record.json").write_bytes(b"")
     assert called("aside", "--yes", ID).code == 0
     done = called("stitch", "--allow-gaps", aside(home))
     assert done.code == 0

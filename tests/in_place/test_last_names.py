@@ -27,7 +27,6 @@ WHY: Final = {
     "in_place/merge_late.py:take_back": "recovery has kept it, or the live file has all of it",
     "in_place/merge_late.py:taking_back": "`swap` has kept it, or the live file has all of it",
     "in_place/swap.py:undo": "`swap` or recovery has kept it, or the live file has all of it",
-    "in_place/waiting.py:_clean": "drafts and notes of files that are gone; no session",
     "in_place/waiting.py:keep": "it has a name among the files that wait",
     "in_place/waiting.py:settle": "it is read once more: all of it is in the history",
 }

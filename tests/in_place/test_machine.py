@@ -144,7 +144,7 @@ class SessionInPlace(RuleBasedStateMachine):
     def _open_end(self) -> int | None:
         """Return which replaced file somebody may still write to; None if none, as was proved."""
         pack, live = self.home.pack, self.home.live
-        if not pack.exists() or pack.samefile(live) or "intent.json" not in self.home.archived():
+        if not pack.exists() or pack.samefile(live) or self.home.record()["intent"] is None:
             return None
         begun, status = self.home.intent(), pack.stat()
         is_dropped = begun["operation"] == "rotate" and status.st_size <= begun["swap"]["cut"]
@@ -255,7 +255,7 @@ class SessionInPlace(RuleBasedStateMachine):
 
     def _check_tidy(self) -> None:
         found = self.home.archived()
-        assert not found & {"pack", "intent.json"}
+        assert not self.home.is_busy()
         assert not [name for name in found if name.endswith(".partial")]
         assert len(found) in {0, len(oracle.boundaries(self._cut_off())) + 2}
 

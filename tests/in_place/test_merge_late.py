@@ -248,19 +248,19 @@ def test_whoever_reads_while_late_lines_are_put_in_place_looks_again(
 def test_whoever_reads_while_a_merge_begins_looks_again(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It begins between a look at the names in the archive and one at the intent."""
+    """It begins between a look at the names in the archive and one at the record."""
     whole = waiting(home)
-    real, looks = found_files.intent_of, []
+    real, looks = found_files.record_of, []
 
     def look(*args: object) -> bytes | None:
         looks.append(args)
         if len(looks) == 1:
-            monkeypatch.setattr(found_files, "intent_of", real)
+            monkeypatch.setattr(found_files, "record_of", real)
             killed(home.rotate, at="sessrotate.in_place.swap.swap")
-            monkeypatch.setattr(found_files, "intent_of", look)
+            monkeypatch.setattr(found_files, "record_of", look)
         return real(*args)  # type: ignore[arg-type]  # whatever it is given
 
-    monkeypatch.setattr(found_files, "intent_of", look)
+    monkeypatch.setattr(found_files, "record_of", look)
     assert home.stitched() == whole
     assert home.intent()["operation"] == "insert"
 
@@ -336,7 +336,7 @@ def test_a_writer_that_holds_the_live_file_is_waited_for_and_then_named(
     hold(holder)
     with pytest.raises(NotQuietError, match=f"process {holder.pid} has it open for writing"):
         home.rotate()
-    assert home.archived() >= {"late", "intent.json", home.segment(1).name}
+    assert home.archived() >= {"late", "record.json", home.segment(1).name}
     assert not home.archived() & {"pack", "live.partial"}
     assert (home.archive / "late").stat().st_mode & 0o7777 == 0o600
     assert home.stitched() == whole
@@ -355,7 +355,8 @@ def test_a_writer_that_holds_the_live_file_is_waited_for_and_then_named(
     done = home.rotate()
     assert done.recovered.past == "Finished a merge of late lines that was interrupted."
     assert home.stitched() == whole + row(4)
-    assert not home.archived() & {"late", "intent.json"}
+    assert "late" not in home.archived()
+    assert not home.is_busy()
 
 
 def waiting(home: Home) -> bytes:
@@ -527,7 +528,7 @@ def test_late_lines_that_changed_are_not_put_in(home: Home, damage: Callable[[Pa
     with pytest.raises(SessrotateError, match="late is"):
         home.stitched()
     after = snapshot(home.config)
-    ours = str(home.archive / "intent.json")
+    ours = str(home.archive / "record.json")
     assert {k: v for k, v in after.items() if k != ours} == {
         k: v for k, v in before.items() if k != ours
     }

@@ -536,7 +536,7 @@ def test_a_damaged_note_of_a_session_that_was_put_away_makes_no_file_its_own(hom
     assert called("archive", live).code == 0
     data = command_line.session(boundaries=4, rows=7)
     path = write(home.live.parent.with_name(NEW) / live.name, data)
-    note = home.archive.with_name(live.stem) / "archived.json"
+    note = home.archive.with_name(live.stem) / "record.json"
     note.write_bytes(b"{")
     assert called("stitch", path).out.encode() == data
     assert "Nobody knows in which project" in called("restore", live.stem).err

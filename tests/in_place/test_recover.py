@@ -70,7 +70,8 @@ def test_there_is_one_moment_before_which_all_is_undone_and_after_it_finished(
         assert snapshot(home.config) == before
         recover.recover(home.where, 0.2, lambda _done: None)
         assert deed(home) == "nothing"
-        assert not home.archived() & {"pack", "intent.json", "live.partial"}
+        assert not home.is_busy()
+        assert "live.partial" not in home.archived()
         assert home.stitched() == DATA + MORE
         assert (home.live.stat().st_ino != old.st_ino) == was_swapped
     assert deeds[0] == "nothing"
@@ -140,7 +141,7 @@ def test_once_something_is_sealed_a_rewritten_live_file_does_not_keep_the_rest_f
     assert deed(home) == "finish"
     with pytest.raises(RefusedError, match="does not begin with its header"):
         home.rotate()
-    assert not home.archived() & {"pack", "intent.json"}
+    assert not home.is_busy()
     home.live.write_bytes(b"".join(lines))
     assert home.stitched() == DATA + MORE
 
@@ -153,7 +154,7 @@ def test_where_its_intent_is_lost_what_has_the_history_is_named(home: Home, time
     before = home.stitched()
     homes.crashed(home.rotate, "sessrotate.in_place.seal.finish")
     home.append(row(300))
-    (home.archive / "intent.json").unlink()
+    (home.archive / "record.json").unlink()
     ended = called("stitch", ID)
     assert ended.code == 74
     assert f"is in {home.pack}, from a rotation that was interrupted" in ended.err

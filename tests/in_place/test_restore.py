@@ -236,4 +236,4 @@ def test_an_empty_trash_that_a_crash_left_goes_with_what_is_archived(rotated: ho
     rotated.restore()
     assert rotated.is_whole
     assert trash.empty(rotated.where, 0, 4e9, 1) > 0
-    assert rotated.archived() == {"restored.json"}
+    assert rotated.archived() == {"record.json"}

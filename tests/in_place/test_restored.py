@@ -55,10 +55,19 @@ def test_the_archive_stays_as_it_was_and_says_since_when_the_live_file_is_whole(
     home.restore()
     assert home.live.read_bytes() == DATA
     after = contents(home.archive)
-    note = json.loads(after.pop("restored.json"))
+    note = json.loads(after.pop("record.json"))
     assert after == before
-    assert note == {"format": 1, "project": homes.PROJECT, "whole": note["whole"]}
-    assert abs(datetime.fromisoformat(note["whole"]).timestamp() - began) < 60
+    at = note["restored"]
+    assert note == {
+        "format": 1,
+        "session": ID,
+        "project": homes.PROJECT,
+        "intent": None,
+        "away": None,
+        "restored": at,
+        "waiting": [],
+    }
+    assert abs(datetime.fromisoformat(at).timestamp() - began) < 60
 
 
 def test_it_is_no_archive_for_anybody(home: Home) -> None:
@@ -80,7 +89,7 @@ def test_it_is_no_archive_for_anybody(home: Home) -> None:
 def test_its_bytes_count_on_the_disk(home: Home) -> None:
     home.restore()
     size = sum(homes.on_disk(path) for path in home.archive.iterdir())
-    note = homes.on_disk(home.archive / "restored.json")
+    note = homes.on_disk(home.archive / "record.json")
     folder = homes.on_disk(home.archive) - size
     assert [entry.archived_disk_bytes for entry in listing.sessions()] == [size + folder]
     assert called("report", "--all", "--json").document()["trash_bytes"] == size - note
@@ -314,12 +323,10 @@ def empty(home: Home, days: float, grace: float = 7 * DAY) -> int:
 
 def test_it_is_freed_after_the_grace_time_and_not_before(home: Home) -> None:
     home.restore()
-    size = sum(
-        path.stat().st_size for path in home.archive.iterdir() if "restored" not in path.name
-    )
+    size = sum(path.stat().st_size for path in home.archive.iterdir() if path.name != "record.json")
     assert empty(home, 6.9) == 0
     assert empty(home, 7.1) == size
-    assert [path.name for path in home.archive.iterdir()] == ["restored.json"]
+    assert [path.name for path in home.archive.iterdir()] == ["record.json"]
     assert home.stitched() == DATA
     assert list(place.archives()) == []
     assert list(doctor.findings()) == []
@@ -344,7 +351,7 @@ def test_an_archive_that_a_live_file_elsewhere_goes_on_from_is_never_freed(home:
 )
 def test_of_which_nobody_knows_since_when_stays_and_is_told(home: Home, note: bytes) -> None:
     home.restore()
-    (home.archive / "restored.json").write_bytes(note)
+    (home.archive / "record.json").write_bytes(note)
     assert trash.empty(home.where, 0, 4e9, 1) == 0
     assert home.stitched() == DATA
     (finding,) = doctor.findings()
@@ -357,7 +364,7 @@ def test_of_which_nobody_knows_since_when_stays_and_is_told(home: Home, note: by
 
 def test_without_its_note_it_is_told_that_the_file_does_not_go_on_from_it(home: Home) -> None:
     home.restore()
-    (home.archive / "restored.json").unlink()
+    (home.archive / "record.json").unlink()
     assert trash.empty(home.where, 0, 4e9, 1) == 0
     (finding,) = doctor.findings()
     assert finding.kind == "damaged"
@@ -370,7 +377,7 @@ def test_files_that_are_not_ours_stay_in_it(home: Home) -> None:
     home.restore()
     write(home.archive / "notes.txt", b"mine")
     empty(home, 8)
-    assert {*contents(home.archive)} == {"notes.txt", "restored.json"}
+    assert {*contents(home.archive)} == {"notes.txt", "record.json"}
 
 
 def test_prune_and_its_dry_run_name_what_they_free(home: Home) -> None:
@@ -380,7 +387,7 @@ def test_prune_and_its_dry_run_name_what_they_free(home: Home) -> None:
     assert snapshot(home.config) == before
     ended = called("prune", "--all", "--empty-trash", "--grace", "0", "--yes")
     assert ended.code == 0
-    assert [path.name for path in home.archive.iterdir()] == ["restored.json"]
+    assert [path.name for path in home.archive.iterdir()] == ["record.json"]
 
 
 # ── its owner wants it whole ─────────────────────────────────────────────────────────────────
@@ -520,7 +527,7 @@ def test_what_is_half_freed_is_held_against_the_live_file_once_more(
         assert [finding.kind for finding in doctor.findings()] == ["lacking"]
     home.live.write_bytes(DATA)
     assert called(*FREE).code == 0
-    assert home.archived() == {"restored.json"}
+    assert home.archived() == {"record.json"}
 
 
 def test_when_only_the_manifest_is_left_to_free_it_goes_whatever_the_live_file_is(
@@ -532,7 +539,7 @@ def test_when_only_the_manifest_is_left_to_free_it_goes_whatever_the_live_file_i
     home.live.write_bytes(DATA[:2000])
     assert called("doctor").out.endswith("No problems found.\n")
     assert called(*FREE).code == 0
-    assert home.archived() == {"restored.json"}
+    assert home.archived() == {"record.json"}
 
 
 def test_a_report_reads_nothing_of_what_is_archived_already(
@@ -564,15 +571,15 @@ def test_a_note_that_is_no_file_is_refused_before_anything_is_changed(
 ) -> None:
     if not is_before:
         home.restore()
-        (home.archive / "restored.json").unlink()
-    (home.archive / "restored.json").mkdir()
+        (home.archive / "record.json").unlink()
+    (home.archive / "record.json").mkdir()
     before = snapshot(home.config)
     for command in (("rotate", ID), ("restore", ID), FREE):
         if is_before and command[0] == "rotate":
             continue  # nothing to cut
         ended = called(*command)
         assert ended.code in {0, 74}
-        assert ended.code == 0 or "restored.json is not a file: move it away" in ended.err
+        assert ended.code == 0 or "record.json is not a file: move it away" in ended.err
         assert snapshot(home.config) == before
     assert [finding.kind for finding in doctor.findings()] == ["damaged"]
 
@@ -587,7 +594,7 @@ def test_a_copy_under_another_name_keeps_the_archive(home: Home) -> None:
     assert called("stitch", copy).out.encode() == DATA
     copy.unlink()
     assert called(*FREE).code == 0
-    assert home.archived() == {"restored.json"}
+    assert home.archived() == {"record.json"}
 
 
 def test_all_sessions_are_looked_at_once_for_all_that_is_freed(
@@ -635,7 +642,7 @@ def test_pruned_segments_go_with_the_rest(home: Home) -> None:
     home.live.write_bytes(DATA)
     assert list(doctor.findings()) == []
     assert called(*FREE).code == 0
-    assert home.archived() == {"restored.json"}
+    assert home.archived() == {"record.json"}
     for command in (("rotate", ID), ("prune", ID, "--keep-last", "1", "--yes"), FREE):
         assert called(*command).code == 0
     assert list(doctor.findings()) == []
@@ -723,10 +730,10 @@ def test_a_session_that_came_back_short_is_not_taken_for_whole(home: Home) -> No
 
 def test_the_time_since_when_it_is_whole_stays_when_it_is_put_away(home: Home) -> None:
     home.restore()
-    before = (home.archive / "restored.json").read_bytes()
+    before = (home.archive / "record.json").read_bytes()
     assert called("archive", ID).code == 0
     assert called("restore", ID).code == 0
-    assert (home.archive / "restored.json").read_bytes() == before
+    assert (home.archive / "record.json").read_bytes() == before
 
 
 # ── links ────────────────────────────────────────────────────────────────────────────────────

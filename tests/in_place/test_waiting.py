@@ -66,7 +66,7 @@ def test_a_line_that_comes_after_sealing_is_in_no_sealed_segment_and_not_lost(ho
     os.close(writer)
 
 
-@pytest.mark.parametrize("name", ["pack", "intent.json"])
+@pytest.mark.parametrize("name", ["pack", "record.json"])
 def test_where_a_clock_was_ahead_it_is_said_what_ends_the_waiting(home: Home, name: str) -> None:
     rotated = home.rotate()
     assert rotated.pending is not None
@@ -83,16 +83,15 @@ def test_where_a_clock_was_ahead_it_is_said_what_ends_the_waiting(home: Home, na
     assert home.stitched() == DATA
 
 
-def test_a_note_whose_batch_ends_before_it_begins_says_nothing(home: Home) -> None:
+def test_a_record_with_a_batch_that_ends_before_it_begins_says_nothing(home: Home) -> None:
     sealed(home)
-    (pack,) = waiting_packs(home)
-    note = pack.with_name(f"{pack.name}.json")
-    told = json.loads(note.read_bytes())
-    for end, is_noted in ((9, True), (7, False)):
-        told["batch"] = {"span": {"start": 8, "end": end}, "floor": 0}
-        note.write_text(json.dumps(told) + "\n")
+    path = home.archive / "record.json"
+    told = home.record()
+    for end, is_known in ((9, True), (7, False)):
+        told["waiting"][0]["batch"] = {"span": {"start": 8, "end": end}, "floor": 0}
+        path.write_text(json.dumps(told) + "\n")
         (each,) = waiting.packs(home.where)
-        assert (each.note is not None) == is_noted
+        assert (each.told is not None) == is_known
 
 
 def test_a_replaced_file_is_kept_whole_until_it_was_quiet_for_a_day(home: Home) -> None:

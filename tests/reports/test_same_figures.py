@@ -130,7 +130,7 @@ def test_what_archives_take_of_the_disk_is_what_du_says(home: Home) -> None:
     pruned = home.config / "sessrotate" / "archives" / GONE / "trash"
     left = (ours / "archives" / RESTORED).iterdir()
     trash = homes.on_disk(pruned)
-    trash += sum(homes.on_disk(path) for path in left if path.name != "restored.json")
+    trash += sum(homes.on_disk(path) for path in left if path.name != "record.json")
     assert reported()["trash_bytes"] == trash
 
 

@@ -16,15 +16,14 @@ import pytest
 
 import generate_session
 from sessrotate import doctor, find, fs
-from sessrotate.archive import archived_file, place, state
-from sessrotate.archive.archived_note import Note
+from sessrotate.archive import archived_file, place, record, state
+from sessrotate.archive.record import PutAway, Record
 from sessrotate.errors import DamagedError, InUseError, RefusedError, SessrotateError, StorageError
 from sessrotate.in_place import operations
 from sessrotate.model import Span
 from sessrotate.reading import session
 from sessrotate.retention import archive, archive_files, prune, trash, unarchive
 from sessrotate.retention.policy import DAY, Policy
-from sessrotate.segments import one_line
 from sessrotate.system import in_use, lease, zstd
 from support import command_line, homes
 from support.command_line import ID, called, row
@@ -184,7 +183,7 @@ def test_a_compressed_file_has_what_the_plain_one_had(home: Home) -> None:
         status = compressed.stat()
         assert (status.st_mode, status.st_mtime_ns) == then[path.name]
         assert os.getxattr(compressed, "user.note") in {b"live", b"agent"}
-    for name in ("archived", "archived.json"):
+    for name in ("archived", "record.json"):
         assert not (home.archive / name).stat().st_mode & 0o077
 
 
@@ -565,10 +564,10 @@ def is_back(home: Home) -> None:
 
 def check_digests(home: Home) -> None:
     """Check that what is only there compressed can be told from anything else."""
-    note = home.archive / "archived.json"
+    note = home.archive / "record.json"
     if note.exists():
         there = away(home)
-        for file, _, digest in json.loads(note.read_text())["compressed"]:
+        for file, _, digest in json.loads(note.read_text())["away"]["compressed"]:
             assert file in there or digest is not None
 
 
@@ -835,7 +834,7 @@ def test_a_live_file_that_somebody_moved_back_is_followed_by_the_rest(home: Home
     assert [finding.kind for finding in doctor.findings()] == ["doubled"]
     unarchive.unarchive(home.where, 1)
     assert (home.live.parent / ID / "subagents" / "agent-a1.jsonl").read_bytes() == LONG
-    assert not (home.archive / "archived.json").exists()
+    assert not (home.archive / "record.json").exists()
 
 
 def test_what_is_lost_is_told_and_nothing_is_changed(home: Home) -> None:
@@ -855,10 +854,11 @@ def test_what_is_lost_is_told_and_nothing_is_changed(home: Home) -> None:
 
 
 def forged(home: Home, **fields: object) -> None:
-    path = home.archive / "archived.json"
+    path = home.archive / "record.json"
     told = json.loads(path.read_text())
+    away = told["away"]
     for name, value in fields.items():
-        told[name] = told[name] + value if isinstance(value, list) else value
+        away[name] = away[name] + value if isinstance(value, list) else value
     path.write_text(json.dumps(told) + "\n")
 
 
@@ -928,11 +928,14 @@ def test_without_its_note_it_is_told_by_its_files_and_comes_back_as_it_was(
 ) -> None:
     before = whole(home)
     archive.archive(home.where, 1)
-    note = home.archive / "archived.json"
+    note = home.archive / "record.json"
     told = json.loads(note.read_bytes())
     if isinstance(other, dict):
-        assert set(other) - {"more"} <= set(told)
-        note.write_bytes(json.dumps(told | other).encode() + b"\n")
+        for key, value in other.items():
+            part = told["away"] if key in told["away"] else told
+            assert key == "more" or key in part
+            part[key] = value
+        note.write_bytes(json.dumps(told).encode() + b"\n")
     elif other is not None:
         note.write_bytes(other)
     else:
@@ -947,7 +950,7 @@ def test_without_its_note_it_is_told_by_its_files_and_comes_back_as_it_was(
 
 def test_a_damaged_note_without_a_file_says_nothing(home: Home) -> None:
     home.archive.mkdir(parents=True, exist_ok=True)
-    (home.archive / "archived.json").write_bytes(b"{")
+    (home.archive / "record.json").write_bytes(b"{")
     assert home.stitched() == DATA
     for command in ("report", "verify", "stitch", "archive", "restore"):
         assert called(command, ID).code == 0, command
@@ -956,7 +959,7 @@ def test_a_damaged_note_without_a_file_says_nothing(home: Home) -> None:
 
 def test_one_that_is_half_put_away_with_a_damaged_note_stops_no_other(home: Home) -> None:
     command_line.write(home.archive / "archived" / "agent-mine.jsonl", LONG)
-    (home.archive / "archived.json").write_bytes(b"{")
+    (home.archive / "record.json").write_bytes(b"{")
     homes.another(home, "another-session", DATA)
     assert called("archive", "--older-than", "1d", "--yes").code == 0
     assert archived_file.away(place.of_session("another-session")) is not None
@@ -970,7 +973,7 @@ def test_without_a_note_nothing_behind_a_link_is_looked_at(
 ) -> None:
     elsewhere = home.config / "mine"
     command_line.write(elsewhere / "mine.jsonl.zst", b"\x28\xb5\x2f\xfd")
-    command_line.write(home.archive / "archived.json", b"{")
+    command_line.write(home.archive / "record.json", b"{")
     (home.archive / "archived").symlink_to(elsewhere)
     monkeypatch.setattr(zstd, "content_size", None)
     found = archived_file.note(home.where)
@@ -982,8 +985,8 @@ def test_a_folder_that_is_a_link_is_not_followed(home: Home) -> None:
     elsewhere = home.config / "mine"
     command_line.write(elsewhere / "agent-mine.jsonl", LONG)
     command_line.write(
-        home.archive / "archived.json",
-        one_line.dump(Note(ID, "archived", "", homes.PROJECT)),
+        home.archive / "record.json",
+        record.dump(Record(ID, homes.PROJECT, away=PutAway("archived", ""))),
     )
     (home.archive / "archived").symlink_to(elsewhere)
     unchanged(home, DamagedError, "is not a folder", away=True)

@@ -43,9 +43,9 @@ def aged(home: Home, seconds: float) -> None:
     then = time.time() - seconds
     for path in (home.archive / "archived").rglob("*"):
         os.utime(path, (then, then))
-    note = home.archive / "archived.json"
+    note = home.archive / "record.json"
     found = json.loads(note.read_bytes())
-    found["at"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(then))
+    found["away"]["at"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(then))
     note.write_bytes(json.dumps(found).encode() + b"\n")
 
 

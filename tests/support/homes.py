@@ -130,32 +130,43 @@ class Home:
     @property
     def is_whole(self) -> bool:
         """Whether the live file is all of the history, and nothing of a swap is in its archive."""
-        busy = {"pack", "intent.json", "live.partial", "late", "waiting"}
-        is_marked = not self.archived() - {"restored.json"} or "restored.json" in self.archived()
+        busy = {"pack", "live.partial", "late", "waiting"}
+        is_marked = not self.archived() or self.record()["restored"] is not None
         is_headed = self.live.read_bytes().startswith(b'{"type":"segment_header"')
-        return is_marked and not is_headed and not busy & self.archived()
+        return is_marked and not is_headed and not self.is_busy() and not busy & self.archived()
+
+    def record(self) -> dict[str, Any]:
+        """Return the first line of the record, read in another way than the code's; or of none."""
+        found: dict[str, Any] = {"intent": None, "away": None, "restored": None, "waiting": []}
+        if "record.json" in self.archived():
+            found = json.loads((self.archive / "record.json").read_text().split("\n")[0])
+        return found
 
     def intent(self) -> dict[str, Any]:
-        """Return what the first line of the intent says, read in another way than the code's."""
-        found: dict[str, Any] = json.loads(
-            (self.archive / "intent.json").read_text().split("\n")[0]
-        )
+        """Return what is under way."""
+        found: dict[str, Any] = self.record()["intent"]
         return found
+
+    def is_busy(self) -> bool:
+        """Tell whether a rotation or restoration is under way."""
+        return "pack" in self.archived() or self.record()["intent"] is not None
 
     def age(self, seconds: float = LONG_AGO) -> None:
         """Let time pass for whatever a rotation left behind."""
         passed = int(seconds * 1e9)
-        for name in ("pack", "intent.json"):
-            path = self.archive / name
+        told = self.record()
+        for each in told["waiting"]:
+            each |= {"since": each["since"] - passed, "modified": each["modified"] - passed}
+        if told["waiting"]:
+            path = self.archive / "record.json"
+            was, rest = path.stat().st_mtime_ns, path.read_text().partition("\n")[2]
+            path.write_text(f"{json.dumps(told)}\n{rest}")
+            os.utime(path, ns=(was, was))
+        packs = [each.path for each in waiting.packs(self.where)] if self.archive.exists() else []
+        for path in (self.archive / "pack", self.archive / "record.json", *packs):
             if path.exists():
                 then = path.stat().st_mtime_ns - passed
                 os.utime(path, ns=(then, then))
-        for each in waiting.packs(self.where) if self.archive.exists() else ():
-            then = each.path.stat().st_mtime_ns - passed
-            os.utime(each.path, ns=(then, then))
-            note = json.loads(each.path.with_name(f"{each.path.name}.json").read_bytes())
-            note |= {"since": note["since"] - passed, "modified": note["modified"] - passed}
-            each.path.with_name(f"{each.path.name}.json").write_text(json.dumps(note) + "\n")
 
 
 def home(folder: Path, patch: pytest.MonkeyPatch, data: bytes | None = None) -> Home:

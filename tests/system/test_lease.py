@@ -109,7 +109,7 @@ def pending(home: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
     done = home.rotate()
     assert done.pending is not None
     assert "A run a minute or more from now does the rest" in done.pending
-    assert {"pack", "intent.json"} <= home.archived()
+    assert home.is_busy()
     return home
 
 
@@ -133,11 +133,11 @@ def test_a_later_run_seals_it(pending: Home) -> None:
     pending.age()
     done = pending.rotate()
     assert done.recovered.deed == "finish"
-    assert not pending.archived() & {"pack", "intent.json"}
+    assert not pending.is_busy()
     assert pending.stitched() == DATA
 
 
-@pytest.mark.parametrize("file", ["pack", "intent.json"])
+@pytest.mark.parametrize("file", ["pack", "record.json"])
 def test_it_is_not_quiet_before_a_minute_has_passed_for_both(pending: Home, file: str) -> None:
     pending.age()
     os.utime(pending.archive / file)

@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final, Self
 
+from msgspec.structs import replace
+
 from sessrotate import fs, names
-from sessrotate.archive import archived_note, own
+from sessrotate.archive import own, record
 from sessrotate.errors import DamagedError, InUseError, RefusedError, printable, storage
 from sessrotate.system.digest import Fingerprint
 from sessrotate.system.source import Source
@@ -19,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from sessrotate.archive.archived_note import CompressedFile, Note
     from sessrotate.archive.place import Place
+    from sessrotate.archive.record import CompressedFile, PutAway, Record
 
 HEAD: Final = 64 * 1024
 """Bytes at the beginning of a compressed file that are cheap to read."""
@@ -28,24 +30,28 @@ HEAD: Final = 64 * 1024
 _ZST: Final = names.CODEC_SUFFIX["zstd"]
 
 
-def note(place: Place) -> Note | None:
-    """Return the note of an archive, None if the session was not put away.
-
-    A live file that is there was not, unless there is a note. Raises RefusedError if the archive
-    is a link.
-    """
+def told(place: Place) -> Record:
+    """Return where a session stands (`record.told`); raise RefusedError if a link is there."""
     own.check_own(place)
-    return archived_note.read(place.archive, place.session) if _may_be(place) else None
+    return _told(place)
+
+
+def _told(place: Place) -> Record:
+    found = record.told(place.archive)
+    is_recorded = os.path.lexists(place.archive / names.RECORD)
+    # Without a record, a live file that is there was not put away.
+    return found if is_recorded or not os.path.lexists(place.live) else replace(found, away=None)
+
+
+def note(place: Place) -> PutAway | None:
+    """Return what is told of a session that was put away, None if it was not; as `told`."""
+    return told(place).away
 
 
 def away(place: Place) -> Path | None:
     """Return the archived live file of a session, plain or compressed, if there is one."""
-    return archived_note.away(place.archive, place.session) if _may_be(place) else None
-
-
-def _may_be(place: Place) -> bool:
-    is_noted = os.path.lexists(place.archive / names.ARCHIVED_NOTE)
-    return is_noted or not os.path.lexists(place.live)
+    is_away = _told(place).away is not None
+    return record.away(place.archive, place.session) if is_away else None
 
 
 def is_doubled(place: Place) -> bool:
@@ -102,7 +108,7 @@ def opened(place: Place) -> Source | None:
     found = note(place)
     compressed = {} if found is None else {entry.file: entry for entry in found.compressed}
     if place.live.name not in compressed:
-        raise DamagedError(f"The {names.ARCHIVED_NOTE} does not list {printable(path.name)}.")
+        raise DamagedError(f"The {names.RECORD} does not list {printable(path.name)}.")
     return Compressed(path, place.live, compressed[place.live.name])
 
 

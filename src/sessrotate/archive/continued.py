@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from sessrotate import names
-from sessrotate.archive import intent
-from sessrotate.archive.intent import HEAD, Mark
+from sessrotate.archive import record
 from sessrotate.archive.late_lines import is_at
+from sessrotate.archive.record import HEAD, Mark
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import DamagedError, SessrotateError, storage
 from sessrotate.model import Span
@@ -170,8 +170,8 @@ def _is_pack(live: Path, archive: Path) -> bool:
 def _was_restored(live: Path, archive: Path) -> bool:
     """Tell whether a file begins with the whole history, put there by an unfinished restoration."""
     with suppress(SessrotateError, OSError):
-        begun = intent.parse(load.read_small(archive, names.INTENT, intent.MAX_BYTES))
-        if begun.operation == "restore":
+        begun = record.read(archive).intent
+        if begun is not None and begun.operation == "restore":
             with Source.itself(live) as source:
                 return source.size() >= begun.swap.prefix and is_at(source, 0, begun.swap.new)
     return False
@@ -222,4 +222,6 @@ def _manifests(archive: Path) -> Iterator[Manifest]:
     with suppress(SessrotateError, OSError):
         yield manifest.parse(load.read_small(archive, names.MANIFEST, manifest.MAX_BYTES))
     with suppress(SessrotateError, OSError):
-        yield intent.parse(load.read_small(archive, names.INTENT, intent.MAX_BYTES)).manifest
+        begun = record.read(archive).intent
+        if begun is not None:
+            yield begun.manifest

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from sessrotate import fs, names
-from sessrotate.archive import archived_file, archived_note, continued, intent, restored
+from sessrotate.archive import archived_file, continued, record, restored
 from sessrotate.archive.late_lines import is_at, is_told_new
+from sessrotate.archive.record import Record
 from sessrotate.clients.claude import trim
 from sessrotate.errors import DamagedError, SessrotateError, printable, storage
 from sessrotate.segments import live_header, load, manifest
@@ -26,9 +27,9 @@ if TYPE_CHECKING:
     from contextlib import ExitStack
     from pathlib import Path
 
-    from sessrotate.archive.intent import Intent, Late
     from sessrotate.archive.late_lines import Residue
     from sessrotate.archive.place import Place
+    from sessrotate.archive.record import Intent, Late
     from sessrotate.archive.recovery_table import Drafted, Match, Sign
     from sessrotate.archive.restored import Restored
     from sessrotate.segments.live_header import LiveHeader
@@ -48,7 +49,7 @@ class FoundFiles(Struct, frozen=True, kw_only=True):
     pack: Source | None
     late: Source | None
     listing: frozenset[str]
-    intent: Intent | None
+    record: Record
     manifest: Manifest | None
     is_gone: bool
     kept: tuple[Path, ...]
@@ -56,10 +57,18 @@ class FoundFiles(Struct, frozen=True, kw_only=True):
     successor: Source | None
     """What took the old live file's place, if that is under way: the live file; or, if its client
     trimmed it since, what was kept of that."""
-    is_archived: bool
-    """Whether the session was archived whole, or is on its way there or back."""
     restored: Restored | None
     """What is left of the archive of a session that is whole again. Then `manifest` is None."""
+
+    @property
+    def intent(self) -> Intent | None:
+        """What is under way between the live file and the archive, None if nothing is."""
+        return self.record.intent
+
+    @property
+    def is_archived(self) -> bool:
+        """Whether the session was archived whole, or is on its way there or back."""
+        return self.record.away is not None
 
     @property
     def own(self) -> int:
@@ -136,23 +145,26 @@ def _inside(place: Place, file: str, stack: ExitStack) -> Source:
     return stack.enter_context(Source.inside(place.archive, file))
 
 
-def intent_of(place: Place, listing: frozenset[str]) -> bytes | None:
-    """Return the bytes of an intent; None if there is none."""
-    return _read(place, names.INTENT, intent.MAX_BYTES) if names.INTENT in listing else None
+def record_of(place: Place, listing: frozenset[str]) -> bytes | None:
+    """Return the bytes of a record; None if there is none."""
+    if names.RECORD not in listing:
+        return None
+    restored.check_record(place.archive)
+    return load.read_small(place.archive, names.RECORD, record.MAX_BYTES)
 
 
 def look(
     place: Place,
     source: Source | None,
     listing: frozenset[str],
-    begun: bytes | None,
+    recorded: bytes | None,
     stack: ExitStack,
 ) -> FoundFiles:
-    """Open the other files of a session whose live file, listing and intent were looked at."""
-    doing = None if begun is None else intent.parse(begun)
+    """Open the other files of a session whose live file, listing and record were looked at."""
+    told = _told(place, source, listing, recorded)
+    doing = told.intent
     pack = _inside(place, names.PACK, stack) if names.PACK in listing else None
-    is_archived = _is_archived(place, source, listing)
-    if source is None and is_archived:
+    if source is None and told.away is not None:
         source = archived_file.opened(place)
         source = None if source is None else stack.enter_context(source)
     late = None
@@ -165,14 +177,14 @@ def look(
             raise DamagedError(other_name(place))
         source = pack if is_whole else None
     # All of one moment; the pack first, or what goes from it to the live file would be in neither.
-    # What goes from it to a file of its own is in an intent first, and that is looked at again.
+    # What goes from it to a file of its own is in the record first, and that is looked at again.
     for file in (pack, source):
         if file is not None:
             file.freeze()
     line = b"" if source is None else continued.first_line(source)
     header = live_header.parse(line, place.session)
-    # After the intent, which stays until the manifest is the one that it announces.
-    listed, whole = _listed(place, source, header, listing, is_busy=doing is not None)
+    # After the record, which stays until the manifest is the one that it announces.
+    listed, whole = _listed(place, source, header, listing, told)
     kept = () if is_gone else tuple(_kept(place, None if doing is None else pack))
     found = FoundFiles(
         place=place,
@@ -181,15 +193,14 @@ def look(
         pack=pack,
         late=late,
         listing=listing,
-        intent=doing,
+        record=told,
         manifest=listed,
         is_gone=is_gone,
         kept=kept,
         successor=_successor(source, doing, kept, stack),
-        is_archived=is_archived,
         restored=whole,
     )
-    for each in (found.manifest, found.intent.manifest if found.intent else None):
+    for each in (found.manifest, None if doing is None else doing.manifest):
         if each is not None and (
             each.session != place.session or each.layout != "numbered" or each.source_digest
         ):
@@ -198,38 +209,40 @@ def look(
     return found
 
 
+def _told(
+    place: Place, live: Source | None, listing: frozenset[str], recorded: bytes | None
+) -> Record:
+    """Return what a record says, or the files where it is lost; raise DamagedError if under way."""
+    try:
+        if recorded is not None:
+            return record.parse(recorded, place.session)
+    except DamagedError:
+        if not listing.isdisjoint({names.PACK, names.LATE, names.DRAFT}):
+            raise
+    is_lost = recorded is not None or (live is None and names.ARCHIVED in listing)
+    return archived_file.told(place) if is_lost else Record(place.session)
+
+
 def _listed(
     place: Place,
     live: Source | None,
     header: LiveHeader | None,
     listing: frozenset[str],
-    *,
-    is_busy: bool,
+    told: Record,
 ) -> tuple[Manifest | None, Restored | None]:
     """Return the manifest that counts, and what is left of an archive whose session is whole."""
-    is_headless, whole = live is not None and header is None, None
-    if names.RESTORED_NOTE in listing:
-        restored.check_note(place.archive)
-        whole = restored.read(place.archive, place.session, listing) if is_headless else None
-    if whole is not None or names.MANIFEST not in listing:
-        return None, whole
-    told = _parsed(_read(place, names.MANIFEST, manifest.MAX_BYTES), header)
-    is_lost = is_headless and not is_busy and names.RESTORED_NOTE not in listing
-    if is_lost and told is not None and _is_whole(live, told):
-        return None, restored.left(place.archive, place.session, listing, "")
-    return told, None
-
-
-def _is_whole(live: Source | None, listed: Manifest) -> bool:
-    """Tell whether a live file has all that is archived: a copy from before was put back."""
-    is_any = listed.source_bytes > 0
-    return live is not None and is_any and continued.holds(live, listed.segments)
-
-
-def _is_archived(place: Place, live: Source | None, listing: frozenset[str]) -> bool:
-    if names.ARCHIVED_NOTE not in listing and (live is not None or names.ARCHIVED not in listing):
-        return False
-    return archived_note.read(place.archive, place.session) is not None
+    whole = None if header is not None else live
+    if whole is not None and told.restored:
+        return None, restored.left(place.archive, place.session, listing, told.restored)
+    if names.MANIFEST not in listing:
+        return None, None
+    found = _parsed(load.read_small(place.archive, names.MANIFEST, manifest.MAX_BYTES), header)
+    if whole is None or told.intent is not None or told.restored is not None:
+        return found, None
+    # A copy from before was put back, or the record is lost, if it has all that is archived.
+    if found is not None and found.source_bytes and continued.holds(whole, found.segments):
+        return None, restored.left(place.archive, place.session, listing, record.UNKNOWN)
+    return found, None
 
 
 def _kept(place: Place, pack: Source | None) -> Iterator[Path]:
@@ -272,10 +285,6 @@ def _parsed(listed: bytes, header: LiveHeader | None) -> Manifest | None:
         if header is None:
             raise
         return None
-
-
-def _read(place: Place, file: str, limit: int) -> bytes:
-    return load.read_small(place.archive, file, limit)
 
 
 # ── what tells whether an interrupted swap was done: the columns of `recovery_table` ──────────

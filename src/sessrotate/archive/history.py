@@ -15,7 +15,7 @@ from sessrotate.model import Span
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from sessrotate.archive.intent import Intent
+    from sessrotate.archive.record import Intent
     from sessrotate.segments.manifest import Manifest
 
 Where = Literal["sealed", "pruned", "pack", "live", "late"]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from sessrotate.archive.intent import HEAD, Mark
+from sessrotate.archive.record import HEAD, Mark
 from sessrotate.errors import DamagedError, printable
 from sessrotate.model import Span
 from sessrotate.system.digest import Fingerprint
@@ -22,7 +22,7 @@ from sessrotate.system.digest import Fingerprint
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from sessrotate.archive.intent import Intent, Swap
+    from sessrotate.archive.record import Intent, Swap
     from sessrotate.archive.state import State
     from sessrotate.system.source import Source
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from sessrotate.archive import archived_note, continued, own, place
+from sessrotate.archive import continued, own, place, record
 from sessrotate.archive.place import Place
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import InUseError, RefusedError, SessrotateError, printable
@@ -114,7 +114,7 @@ def strange(where: Place) -> str:
     """Say what a stranger is, and what allows it to be changed."""
     name, archive = printable(str(where.live)), printable(str(where.archive))
     live = place.of_session(where.session).live
-    if archived_note.away(where.archive, where.session):
+    if record.away(where.archive, where.session):
         session = printable(where.session)
         return (
             f"{name} has the id of a session that was put away: rename it, or bring that back with "
@@ -166,7 +166,7 @@ def check_unmoved(where: Place) -> None:
 
     Whoever would put one in its place asks this first: the session would be there twice.
     """
-    if os.path.lexists(where.live) or archived_note.away(where.archive, where.session):
+    if os.path.lexists(where.live) or record.away(where.archive, where.session):
         return
     now = place.of_session(where.session)
     if now.live != where.live and os.path.lexists(now.live):

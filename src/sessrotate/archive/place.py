@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from sessrotate import names
-from sessrotate.archive import archived_note, continued, intent, restored_note
+from sessrotate.archive import continued, record
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import listed, names_in
 from sessrotate.errors import RefusedError, SessrotateError, printable, storage
-from sessrotate.segments import load, manifest
+from sessrotate.segments import manifest
 from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
@@ -199,14 +199,14 @@ def of_session(session: str, projects: Collection[str] | None = None) -> Place:
     where = Place(root.parent, project, session, root / project / f"{session}{names.SUFFIX}")
     if project in projects:
         where = next(all_named(root, project, (session,)))
-    is_away = archived_note.away(archive, session) is not None
+    is_away = record.away(archive, session) is not None
     if project and (os.path.lexists(where.live) or is_away):
         return where
     found = [*live_files(session)]
     fitting = [each for each in found if continued.fits(each.live, archive)]
     there = [] if continued.is_behind_link(archive) else names_in(archive)
     is_any = any(name.endswith(names.SUFFIXES) for name in there)
-    is_put_away = archived_note.read(archive, session) is not None
+    is_put_away = record.told(archive).away is not None
     is_half = is_put_away and not (is_any or is_away)
     if not fitting and (is_half or is_whole_again(archive)):  # all of it is in the live file
         fitting = [each for each in found if not continued.begins_so(each.live)]
@@ -221,36 +221,22 @@ def of_session(session: str, projects: Collection[str] | None = None) -> Place:
 def project_named(archive: Path) -> str:
     """Return the project that an archive names as that of its live file; empty if none.
 
-    What was written last counts: what is under way, where a session was put away, or restored, the
-    manifest. One that is reached by a link names none, and nothing behind that is opened.
+    What was written last counts: the record, which few have, then the manifest. One that is
+    reached by a link names none, and nothing behind that is opened.
     """
     if continued.is_behind_link(archive):
         return ""
-    there = names_in(archive)  # most have a manifest alone, and this is asked of each session
-    for file in (names.INTENT, names.ARCHIVED_NOTE, names.RESTORED_NOTE, names.MANIFEST):
-        with suppress(SessrotateError, OSError):
-            if file in there and (project := _project_in(archive, file)):
-                return project
+    if project := record.told(archive).project:
+        return project
+    with suppress(SessrotateError, OSError), Source.inside(archive, names.MANIFEST) as source:
+        return manifest.project_of(source.read_at(0, min(source.size(), manifest.MAX_LINE)))
     return ""
-
-
-def _project_in(archive: Path, file: str) -> str:
-    if file == names.RESTORED_NOTE:
-        note = restored_note.parse(load.read_small(archive, file, restored_note.MAX_BYTES))
-        return note.project if note.whole else ""
-    if file == names.ARCHIVED_NOTE:
-        data = load.read_small(archive, file, archived_note.MAX_BYTES)
-        return archived_note.parse(data, names.session_of_key(archive.name) or "").project
-    with Source.inside(archive, file) as source:
-        head = source.read_at(0, min(source.size(), intent.MAX_HEAD))
-    return intent.project_of(head) if file == names.INTENT else manifest.project_of(head)
 
 
 def is_whole_again(archive: Path) -> bool:
     """Tell whether a session was restored, and nothing else is under way."""
-    there = names_in(archive)
-    is_busy = {names.INTENT, names.ARCHIVED_NOTE} & {*there}
-    return names.RESTORED_NOTE in there and not is_busy
+    told = record.told(archive)
+    return told.restored is not None and told.intent is None and told.away is None
 
 
 def live_files(session: str) -> Iterator[Place]:
@@ -265,12 +251,12 @@ def live_files(session: str) -> Iterator[Place]:
 def holds_something(folder: Path) -> bool:
     """Tell whether an archive's folder holds anything; hidden files are a file manager's.
 
-    The note that its owner restored the session is nothing. A link is, whatever is behind it.
+    That its owner restored the session is nothing. A link is, whatever is behind it.
     """
     return continued.is_behind_link(folder) or any(
         name not in _WITHIN or not (folder / name).is_dir() or holds_something(folder / name)
         for name in names_in(folder)
-        if not names.is_hidden(name) and name != names.RESTORED_NOTE
+        if not names.is_hidden(name) and not (name == names.RECORD and is_whole_again(folder))
     )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from sessrotate.archive.intent import Operation
+    from sessrotate.archive.record import Operation
 
 Standing = Literal["before", "after", "unknown"]
 

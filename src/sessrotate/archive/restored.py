@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from sessrotate import names, units
-from sessrotate.archive import continued, place, restored_note
-from sessrotate.archive.restored_note import RestoredNote
+from sessrotate.archive import continued, place, record
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import listed, names_in
 from sessrotate.errors import DamagedError, InputError, SessrotateError, printable
@@ -73,20 +72,6 @@ class Restored(Struct, frozen=True):
         return units.seconds(self.at)
 
 
-def read(archive: Path, session: str, listing: Collection[str]) -> Restored | None:
-    """Return what an archive with these files is if its live file has no header.
-
-    None without a note that says that it is whole.
-    """
-    if names.RESTORED_NOTE not in listing:
-        return None
-    note = RestoredNote()
-    with suppress(SessrotateError):
-        data = load.read_small(archive, names.RESTORED_NOTE, restored_note.MAX_BYTES)
-        note = restored_note.parse(data)
-    return None if note.whole is None else left(archive, session, listing, note.whole)
-
-
 def left(archive: Path, session: str, listing: Collection[str], at: str) -> Restored:
     """Return what an archive with these files is if its live file is whole since `at`."""
     found = None
@@ -105,12 +90,12 @@ def left(archive: Path, session: str, listing: Collection[str], at: str) -> Rest
     if names.MANIFEST in listing:
         files.append(archive / names.MANIFEST)
     others = tuple(sorted(path.name for path in there.difference(files)))
-    return Restored(at, found, tuple(files), others)
+    return Restored("" if at == record.UNKNOWN else at, found, tuple(files), others)
 
 
-def check_note(archive: Path) -> None:
-    """Raise DamagedError if something else has the note's name: it could not be replaced."""
-    path = archive / names.RESTORED_NOTE
+def check_record(archive: Path) -> None:
+    """Raise DamagedError if something else has the record's name: it could not be replaced."""
+    path = archive / names.RECORD
     with suppress(FileNotFoundError):
         if not stat.S_ISREG(path.lstat().st_mode):
             raise DamagedError(f"{printable(str(path))} is not a file: move it away.")
@@ -121,11 +106,11 @@ def of(where: Place) -> Restored | None:
 
     Told by how the live file begins; `state.opened` reads more.
     """
-    if continued.is_behind_link(where.archive) or not is_marked(where):
+    if continued.is_behind_link(where.archive) or not (at := record.told(where.archive).restored):
         return None
     is_whole = os.path.lexists(where.live) and not continued.begins_so(where.live)
-    found = read(where.archive, where.session, frozenset(names_in(where.archive)))
-    return found if found is not None and found.files and is_whole else None
+    found = left(where.archive, where.session, frozenset(names_in(where.archive)), at)
+    return found if found.files and is_whole else None
 
 
 def every() -> Iterator[Restored]:
@@ -254,12 +239,12 @@ def taken_over(
 
 def is_marked(where: Place) -> bool:
     """Tell whether the owner restored a session and has not rotated it by name since."""
-    return os.path.lexists(where.archive / names.RESTORED_NOTE)
+    return record.told(where.archive).restored is not None
 
 
 def marked() -> Iterator[str]:
     """Yield the id of every session that is marked so, in order."""
     for folder in listed(place.root() / place.ARCHIVES):
         session = names.session_of_key(folder.name)
-        if session is not None and os.path.lexists(folder / names.RESTORED_NOTE):
+        if session is not None and record.told(folder).restored is not None:
             yield session

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from sessrotate.archive.continued import Cut
-    from sessrotate.archive.intent import Late
     from sessrotate.archive.place import Place
+    from sessrotate.archive.record import Late
     from sessrotate.archive.recovery_table import Deed, Drafted, Match, Sign, Standing
     from sessrotate.segments.manifest import Manifest
     from sessrotate.segments.segment_set import Problem
@@ -259,7 +259,7 @@ def _residue(found: FoundFiles) -> Residue:
 def opened(place: Place) -> Iterator[State]:
     """Open what there is of a session, all of one moment, and close it in the end.
 
-    Raises DamagedError if a manifest or intent is damaged, StorageError as the system reports,
+    Raises DamagedError if the manifest or record is damaged, StorageError as the system reports,
     InUseError if the session is replaced or shortened again and again meanwhile, RefusedError if
     the archive is a link.
     """
@@ -271,9 +271,9 @@ def opened(place: Place) -> Iterator[State]:
                 with storage("read the session"):
                     source = found_files.live_of(place, stack)
                     listing = found_files.listing_of(place)
-                    begun = found_files.intent_of(place, listing)
-                    found = _judged(found_files.look(place, source, listing, begun, stack))
-                    is_same = found_files.intent_of(place, listing) == begun
+                    recorded = found_files.record_of(place, listing)
+                    found = _judged(found_files.look(place, source, listing, recorded, stack))
+                    is_same = found_files.record_of(place, listing) == recorded
             except (DamagedError, WrongUsageError) as error:
                 if found_files.listing_of(place) == listing:
                     if isinstance(error, DamagedError):

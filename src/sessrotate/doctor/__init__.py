@@ -23,6 +23,7 @@ from sessrotate.archive import (
     found_files,
     owner,
     place,
+    record,
     restored,
     state,
 )
@@ -213,6 +214,8 @@ def _look(where: Place) -> Iterator[tuple[str, str]]:
             yield from _away(found) if found.is_archived else _standing(where, found)
             if found.intent is None and found.restored is not None:
                 yield from _of_restored(found, found.restored)
+            elif found.record.restored == record.UNKNOWN and found.header is not None:
+                yield "damaged", _unreadable(found)
             yield from cut.told(found)
     except DamagedError as error:
         yield "damaged", str(found_files.with_way_out(where, error))
@@ -245,6 +248,15 @@ def _of_restored(found: State, kept: Restored) -> Iterator[tuple[str, str]]:
         yield "lacking", lacks
     elif not kept.at and not found.is_archived:
         yield "damaged", _undated(found)
+
+
+def _unreadable(found: State) -> str:
+    """Say that nobody knows whether a rotated session was restored before."""
+    path, name = printable(str(found.place.archive / names.RECORD)), printable(found.place.session)
+    return (
+        f"{path} is damaged, so nothing rotates {name} by itself: you may have restored it. "
+        f"`sessrotate rotate {name}` makes that good."
+    )
 
 
 def _undated(found: State) -> str:

@@ -29,14 +29,12 @@ _TOLD: Final = 3
 
 _OURS: Final = {
     names.MANIFEST,
-    names.INTENT,
+    names.RECORD,
     names.PACK,
     names.LATE,
     names.WAITING,
     names.TRASH,
     names.ARCHIVED,
-    names.ARCHIVED_NOTE,
-    names.RESTORED_NOTE,
 }
 
 

@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from sessrotate import fs, names
 from sessrotate.archive import late_lines, owner, state
-from sessrotate.archive.intent import HEAD, NO_SWAP, Intent, Late, Mark, Swap
 from sessrotate.archive.late_lines import Counted, find
+from sessrotate.archive.record import HEAD, NO_SWAP, Intent, Late, Mark, Swap
 from sessrotate.errors import DamagedError, RefusedError, SessrotateError, printable
 from sessrotate.in_place import rebuild_manifest, restore, swap
 from sessrotate.in_place.obstacles import obstacles
@@ -71,7 +71,7 @@ def _edge(live: Source, at: int) -> Mark:
 def close(found: State) -> None:
     """Remove what is not needed any more after a swap.
 
-    The intent goes last; or stays, if late lines wait to be inserted. After a restoration, the
+    The record says so last; or that late lines wait to be inserted. After a restoration, the
     archive says that the live file is whole; and after a rotation, it does not any more.
     """
     folder, begun, pending = found.place.archive, found.intent, found.pending
@@ -79,16 +79,17 @@ def close(found: State) -> None:
     is_named = begun is not None and begun.late
     late = [names.LATE] if pending is None and (is_named or _is_superfluous(found)) else []
     fs.remove_files(folder, [names.PACK, names.DRAFT, *late, *partial])
-    if begun is not None and begun.operation == "restore" and found.header is None:
-        restore.mark(found.place, is_whole=True)
-    elif begun is not None and begun.operation == "rotate" and found.header is not None:
-        fs.remove_files(folder, sorted({names.RESTORED_NOTE} & found.listing))
-    if begun is not None and pending is not None:
-        swap.write_intent(found.place, _waiting(begun, pending))
+    if begun is None:
         return
-    if begun is not None and begun.operation in {"late", "insert"} and found.restored is None:
+    restored = found.record.restored
+    if begun.operation == "restore" and found.header is None:
+        restored = restore.now()
+    elif begun.operation == "rotate" and found.header is not None:
+        restored = None
+    left = None if pending is None else _waiting(begun, pending)
+    if left is None and begun.operation in {"late", "insert"} and found.restored is None:
         rebuild_manifest.from_intent(found, begun)
-    fs.remove_files(folder, [names.INTENT])
+    swap.change_record(found.place, intent=left, restored=restored)
 
 
 def _is_superfluous(found: State) -> bool:

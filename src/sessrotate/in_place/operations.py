@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sessrotate import fs, names
 from sessrotate.archive import archived_file, found_files, owner, restored, state
 from sessrotate.errors import (
     DamagedError,
@@ -35,6 +34,7 @@ from sessrotate.in_place import (
     room,
     rotate,
     seal,
+    swap,
 )
 from sessrotate.in_place.gain import DiskUse
 from sessrotate.in_place.room import NOTHING, Need
@@ -185,7 +185,7 @@ def rotate_session(
             if planned.live is None and not planned.refusals:
                 if not by_itself and found.header is not None:  # it is short, as its owner wants it
                     with storage("rotate the session"):
-                        fs.remove_files(where.archive, {names.RESTORED_NOTE} & found.listing)
+                        swap.change_record(where, restored=None)
                 return Rotated(planned, recovered, together=together)
             before -= gain.put_aside(planned, where)
             try:

@@ -25,8 +25,8 @@ from sessrotate.system.source import Source
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from sessrotate.archive.intent import Intent
     from sessrotate.archive.place import Place
+    from sessrotate.archive.record import Intent
     from sessrotate.archive.state import State
 
 

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from sessrotate import fs
 from sessrotate.archive import late_lines, state, trimmed
-from sessrotate.archive.intent import Intent, Mark, Swap
+from sessrotate.archive.record import Intent, Mark, Swap
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.claude import trim
 from sessrotate.errors import RefusedError, SessrotateError, printable, storage

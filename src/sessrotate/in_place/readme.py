@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import fs, names
-from sessrotate.archive import place
+from sessrotate.archive import archived_file, place
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,8 +44,8 @@ def leave(where: Place) -> None:
     """
     path = where.config / place.FOLDER / place.README
     _clear(path)
-    told = (where.archive / name for name in (names.MANIFEST, names.ARCHIVED_NOTE))
-    if os.path.lexists(path) or not any(map(os.path.lexists, told)):
+    is_any = os.path.lexists(where.archive / names.MANIFEST) or archived_file.away(where)
+    if os.path.lexists(path) or not is_any:
         return
     try:
         fs.create_file_at_once(path, TEXT)

@@ -29,7 +29,7 @@ from sessrotate.system.digest import Tally
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from sessrotate.archive.intent import Intent
+    from sessrotate.archive.record import Intent
     from sessrotate.archive.state import State
     from sessrotate.segments.segment_set import SegmentFile, SegmentSet
 

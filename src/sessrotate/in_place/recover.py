@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from sessrotate.archive.intent import Intent
     from sessrotate.archive.place import Place
+    from sessrotate.archive.record import Intent
     from sessrotate.archive.recovery_table import Row
     from sessrotate.archive.state import State
 
@@ -194,7 +194,11 @@ def settled(
     with ExitStack() as stack:
         found = stack.enter_context(state.opened(place))
         todo = plan(found)
-        if todo.deed == "nothing" and names.WAITING not in found.listing:
+        if (
+            todo.deed == "nothing"
+            and not found.record.waiting
+            and names.WAITING not in found.listing
+        ):
             if not found.listing:
                 fs.remove_folder(place.archive)  # a crash left it, empty
             yield todo, found

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from sessrotate import fs, names
+from sessrotate import fs
 from sessrotate.archive import clock_record, continued, owner
-from sessrotate.archive.intent import HEAD, Intent, Mark, Swap
-from sessrotate.archive.restored_note import RestoredNote
+from sessrotate.archive.record import HEAD, Intent, Mark, Swap
 from sessrotate.errors import (
     DamagedError,
     InUseError,
@@ -31,7 +30,7 @@ from sessrotate.in_place import aside, gain, room, swap
 from sessrotate.in_place.obstacles import obstacles
 from sessrotate.in_place.room import Need
 from sessrotate.model import Span
-from sessrotate.segments import load, one_line
+from sessrotate.segments import load
 from sessrotate.segments.segment_set import HARMLESS, body
 from sessrotate.system import in_use
 from sessrotate.system.digest import Fingerprint
@@ -223,9 +222,12 @@ def _is_held(found: State, wanted: Sequence[SealedSegment]) -> bool:
     return False
 
 
-def mark(place: Place, *, is_whole: bool) -> None:
-    """Note that its owner restored a session: nothing else rotates it. Whole, or as it was."""
-    at = datetime.fromtimestamp(clock_record.stamp(), UTC)
-    note = RestoredNote(place.project, f"{at:%Y-%m-%dT%H:%M:%SZ}" if is_whole else None)
+def mark(place: Place) -> None:
+    """Note that its owner put a session back, as short as it was: nothing else rotates it."""
     fs.create_folder(place.archive)
-    fs.create_file_at_once(place.archive / names.RESTORED_NOTE, one_line.dump(note))
+    swap.change_record(place, restored="")
+
+
+def now() -> str:
+    """Return since when a live file is whole that is just restored, ISO 8601 in UTC."""
+    return f"{datetime.fromtimestamp(clock_record.stamp(), UTC):%Y-%m-%dT%H:%M:%SZ}"

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from sessrotate import clients, fs
 from sessrotate.archive import restored
-from sessrotate.archive.intent import HEAD, Intent, Mark, Swap
+from sessrotate.archive.record import HEAD, Intent, Mark, Swap
 from sessrotate.archive.waiting import packs
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.claude import contract as claude_contract

@@ -1,8 +1,8 @@
-"""What follows a swap: late lines are brought over, the history is sealed, and the intent goes.
+"""What follows a swap: late lines are brought over, the history is sealed, and nothing is left.
 
 Rule: a run that crashed anywhere in here can be repeated. A segment is on the disk under its name
 before the pack loses its bytes. The pack is cut from its end, so that what is still in it stays
-where it was. The intent goes when nothing is left to do. After a restoration, nothing is sealed and
+where it was. The record goes when nothing is left to do. After a restoration, nothing is sealed and
 the archive stays. Late lines go where they belong: before all that came to the new file since.
 """
 
@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from sessrotate import fs, names
 from sessrotate.archive import state
-from sessrotate.archive.intent import Batch
+from sessrotate.archive.record import Batch
 from sessrotate.errors import DamagedError, InUseError, printable
 from sessrotate.in_place import (
     merge_late,
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from sessrotate.archive.intent import Intent
     from sessrotate.archive.place import Place
+    from sessrotate.archive.record import Intent
     from sessrotate.archive.state import State
     from sessrotate.model import FileIdentity, SealedSegment
     from sessrotate.system.source import Source
@@ -137,7 +137,7 @@ def _bring_over(place: Place, wait: float) -> _Quiet:
                 second_names.forget(place, os.fstat(pack.fd))
             if begun is None or pack is None or not _may_come_late(found):
                 return "proved"
-            was, begun_ns = pack.identity(), (place.archive / names.INTENT).lstat().st_mtime_ns
+            was, begun_ns = pack.identity(), (place.archive / names.RECORD).lstat().st_mtime_ns
             quiet = _quiet(pack, begun_ns, wait)
             if pack.identity() != was or not _is_as_it_was(found):
                 continue  # who was waited for has written what it had to
@@ -220,7 +220,7 @@ def _drop_tail(found: State, begun: Intent, pack: Source, quiet: _Quiet, wait: f
 
 def _ahead(found: State) -> str | None:
     """Say what helps where a clock was ahead: by the dates of then, nobody could tell for long."""
-    files = (found.place.pack, found.place.archive / names.INTENT)
+    files = (found.place.pack, found.place.archive / names.RECORD)
     ahead = [path for path in files if path.lstat().st_mtime > time.time() + _QUIET]
     paths = " ".join(shlex.quote(str(path)) for path in ahead)
     told = f"Its date is yet to come. If the clock is right now: touch {printable(paths, 9999)}"

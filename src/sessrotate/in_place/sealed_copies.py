@@ -21,7 +21,7 @@ from sessrotate.system.digest import ZERO, Fingerprint
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from sessrotate.archive.intent import Intent
+    from sessrotate.archive.record import Intent
     from sessrotate.archive.state import State
     from sessrotate.model import SealedSegment, Span
     from sessrotate.segments.segment_set import SegmentSet

@@ -15,19 +15,20 @@ import errno
 import os
 import time
 from contextlib import ExitStack, contextmanager, suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
 from sessrotate import fs, names
-from sessrotate.archive import intent as intents
-from sessrotate.archive.intent import Batch, Intent, Mark
+from sessrotate.archive import archived_file, record
 from sessrotate.archive.late_lines import common, is_at
+from sessrotate.archive.record import Batch, Intent, Mark, Record
 from sessrotate.clients.claude import trim
 from sessrotate.errors import InUseError, RefusedError, SessrotateError, printable
 from sessrotate.in_place import aside, drafted
 from sessrotate.in_place.obstacles import elsewhere, without_links
 from sessrotate.model import Span
+from sessrotate.segments import manifest
 from sessrotate.system import in_use, lease
 from sessrotate.system.digest import Fingerprint
 from sessrotate.system.source import Source
@@ -64,7 +65,7 @@ def begin(place: Place, old: Source, intent: Intent) -> None:
         raise
     if not _is_file(place.pack, old):
         raise _changed()
-    if len(intents.dump(intent)) > intents.MAX_BYTES - _SPARE:
+    if len(manifest.dump(intent.manifest)) > manifest.MAX_BYTES - _SPARE:
         raise RefusedError(
             "The archive has more segments than a manifest can list: `restore` makes it one again."
         )
@@ -72,8 +73,21 @@ def begin(place: Place, old: Source, intent: Intent) -> None:
 
 
 def write_intent(place: Place, intent: Intent) -> None:
-    """Put an intent in the place of the one before."""
-    fs.create_file_at_once(place.archive / names.INTENT, intents.dump(intent))
+    """Write down what is under way."""
+    change_record(place, intent=intent)
+
+
+def change_record(place: Place, **changes: Any) -> None:
+    """Change these fields of the record, which goes once it says nothing any more.
+
+    The caller holds the session's lock.
+    """
+    told = archived_file.told(place)
+    now = replace(told, project=place.project or told.project, **changes)
+    if now == Record(now.session, now.project):
+        fs.remove_files(place.archive, [names.RECORD])
+    else:
+        fs.create_file_at_once(place.archive / names.RECORD, record.dump(now))
 
 
 def swap(
@@ -306,7 +320,7 @@ def _kept(place: Place, old: Source) -> Path | None:
 
 
 def undo(place: Place) -> None:
-    """Remove what was made for a swap that did not take place; the intent goes last.
+    """Remove what was made for a swap that did not take place; then it is under way no more.
 
     The pack goes first: what is then under the draft's name is ours, since nothing was exchanged.
     Whoever calls this has seen that all of it is in the live file, or kept it.
@@ -314,10 +328,10 @@ def undo(place: Place) -> None:
     with suppress(FileNotFoundError):
         there = [each.name for each in place.archive.iterdir()]
         leftovers = {*filter(names.is_leftover, there)}
-        last = {names.PACK, names.INTENT}
         fs.remove_files(place.archive, sorted(leftovers & {names.PACK}))
-        fs.remove_files(place.archive, sorted(leftovers - last))
-        fs.remove_files(place.archive, [names.INTENT])
+        fs.remove_files(place.archive, sorted(leftovers - {names.PACK}))
+        if record.told(place.archive).intent is not None:
+            change_record(place, intent=None)
         fs.remove_folder(place.archive)
 
 

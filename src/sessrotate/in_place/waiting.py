@@ -1,7 +1,7 @@
 """Having replaced files wait where no lease proves that nobody writes to them any more.
 
 Rule: a replaced file is kept whole until it has been quiet for a day and nobody is known to have
-it open. What comes to it meanwhile is appended to the live file, by whole lines, once: the note
+it open. What comes to it meanwhile is appended to the live file, by whole lines, once: the record
 says which bytes, and how long the live file was, before they are appended.
 """
 
@@ -15,15 +15,14 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from sessrotate import fs, names
-from sessrotate.archive import own, state, waiting
+from sessrotate.archive import own, record, state, waiting
 from sessrotate.archive.clock_record import stamp
-from sessrotate.archive.intent import NO_SWAP, Batch, Mark
 from sessrotate.archive.late_lines import is_at, residue
-from sessrotate.archive.waiting import NOTE, Note
+from sessrotate.archive.record import NO_SWAP, Batch, Mark, Waiting
 from sessrotate.errors import printable
 from sessrotate.in_place import clock_check
+from sessrotate.in_place.swap import change_record
 from sessrotate.model import Span
-from sessrotate.segments import one_line
 from sessrotate.system import in_use, lease
 from sessrotate.system.source import Source
 
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 
     from sessrotate.archive.place import Place
     from sessrotate.archive.state import State
-    from sessrotate.archive.waiting import Waiting
+    from sessrotate.archive.waiting import Pack
     from sessrotate.model import FileIdentity
 
 QUIET: Final = 86_400.0
@@ -81,20 +80,20 @@ def keep(found: State, was: FileIdentity) -> bool:
         return True
     path = waiting.free_name(found.place)
     fs.create_folder(path.parent)
-    # The note first: without it nothing would ever be done about the file.
-    _write(path, Note(mark, int(stamp() * 1e9), was.modified_ns))
+    # The record first: without it nothing would ever be done about the file.
+    _write(found.place, Waiting(int(path.name), mark, int(stamp() * 1e9), was.modified_ns))
     # By a rename: a crash must not leave it two names, one of which may be anybody's.
     fs.rename_files({found.place.pack: path})
     return True
 
 
 def _has_name(place: Place, pack: FileIdentity) -> bool:
-    """Tell whether the pack is one of the files that wait, with a note."""
+    """Tell whether the pack is one of the files that wait, and the record says so."""
     with ExitStack() as stack:
         opened = [
             stack.enter_context(_opened(place, each.path))
             for each in waiting.packs(place)
-            if each.note is not None
+            if each.told is not None
         ]
         return any(pack.is_same_file(each.identity()) for each in opened)
 
@@ -107,19 +106,19 @@ def settle(place: Place) -> int:
     """
     freed = 0
     for each in waiting.packs(place):
-        if each.note is None:
+        if each.told is None:
             continue
         with _opened(place, each.path) as pack:
             answer = lease.read(pack.fd)  # by now there may be leases, or the last writer is gone
             if answer == "taken":
                 lease.release(pack.fd)
-            note = _brought_over(place, each.path, each.note)
+            told = _brought_over(place, each.path, each.told)
             here = pack.identity()
-            if note is None or (here.size, here.modified_ns) != (note.mark.size, note.modified):
+            if told is None or (here.size, here.modified_ns) != (told.mark.size, told.modified):
                 continue
-            is_quiet = answer == "taken" or (answer == "none" and is_over(here, note.since))
+            is_quiet = answer == "taken" or (answer == "none" and is_over(here, told.since))
             # Nothing tells an edit with the old time set from none, so it is read once more.
-            if is_quiet and is_at(pack, 0, note.mark):
+            if is_quiet and is_at(pack, 0, told.mark):
                 fs.remove_files(place.waiting, [each.path.name])
                 freed += here.size
     _clean(place)
@@ -131,7 +130,7 @@ def problems(place: Place) -> Iterator[tuple[Path, str]]:
     own.check_own(place)
     for each in waiting.packs(place):
         shown = printable(str(each.path))
-        if each.note is None:
+        if each.told is None:
             told = f"Nothing says what {shown} is"
         elif each.path.lstat().st_nlink != 1:
             told = f"{shown} has another name, a hard link"
@@ -142,55 +141,55 @@ def problems(place: Place) -> Iterator[tuple[Path, str]]:
         yield each.path, f"{told}: compare it with the session, then move it away."
 
 
-def _is_edited(place: Place, each: Waiting) -> bool:
+def _is_edited(place: Place, each: Pack) -> bool:
     with _opened(place, each.path) as pack:
-        note = each.note
-        is_same = note is None or pack.identity().modified_ns == note.modified
-        return not is_same and note is not None and not is_at(pack, 0, note.mark)
+        told = each.told
+        is_same = told is None or pack.identity().modified_ns == told.modified
+        return not is_same and told is not None and not is_at(pack, 0, told.mark)
 
 
 def _opened(place: Place, path: Path) -> Source:
     return Source.inside(place.archive, f"{names.WAITING}/{path.name}")
 
 
-def _brought_over(place: Place, path: Path, note: Note) -> Note | None:
-    """Append what came to a file that waits; return its note, None if that has to wait."""
+def _brought_over(place: Place, path: Path, told: Waiting) -> Waiting | None:
+    """Append what came to a file that waits; return what is told then, None if that has to wait."""
     while True:
         with state.opened(place) as found, _opened(place, path) as pack:
             here, live = pack.identity(), found.live
-            if note.batch is None and (here.size, here.modified_ns) == (
-                note.mark.size,
-                note.modified,
+            if told.batch is None and (here.size, here.modified_ns) == (
+                told.mark.size,
+                told.modified,
             ):
-                return note
+                return told
             if os.fstat(pack.fd).st_nlink != 1:
                 return None  # it may be any file that somebody gave this name
             if live is None or found.is_gone or found.is_archived or found.intent is not None:
                 return None
-            if not is_at(pack, 0, note.mark):
+            if not is_at(pack, 0, told.mark):
                 return None  # edited: what is in it belongs nowhere
             pack.freeze()
-            start = note.mark.size
-            if note.batch is not None:
-                swap = replace(NO_SWAP, batch=note.batch)
+            start = told.mark.size
+            if told.batch is not None:
+                swap = replace(NO_SWAP, batch=told.batch)
                 start = residue(swap, pack, live).span.start
             size, reached = live.size(), start
             start, is_rest = _whole(pack, start, live, size)
             end = pack.line_start(min(pack.size(), start + _AT_ONCE), start)
             end = end if end > start else pack.line_start(pack.size(), start)
             if end <= start:
-                note = Note(
-                    Mark.of_pieces(pack.pieces(Span(0, reached))), note.since, here.modified_ns
-                )
-                _write(path, note)
-                return note
+                mark = Mark.of_pieces(pack.pieces(Span(0, reached)))
+                told = replace(told, mark=mark, modified=here.modified_ns, batch=None)
+                _write(place, told)
+                return told
             if size and not is_rest and live.read_at(size - 1, 1) != b"\n":
                 return None  # a client is writing a line just now
             data = pack.read_at(start, end - start)
-            _write(path, replace(note, batch=Batch(Span(start, end), size)))
+            _write(place, replace(told, batch=Batch(Span(start, end), size)))
             fs.append(place.live, data)
-            note = Note(Mark.of_pieces(pack.pieces(Span(0, end))), note.since, here.modified_ns)
-        _write(path, note)
+            mark = Mark.of_pieces(pack.pieces(Span(0, end)))
+            told = replace(told, mark=mark, modified=here.modified_ns, batch=None)
+        _write(place, told)
 
 
 def _whole(pack: Source, start: int, live: Source, size: int) -> tuple[int, bool]:
@@ -207,17 +206,18 @@ def _whole(pack: Source, start: int, live: Source, size: int) -> tuple[int, bool
     return line, False
 
 
-def _write(path: Path, note: Note) -> None:
-    fs.create_file_at_once(path.with_name(path.name + NOTE), one_line.dump(note))
+def _write(place: Place, now: Waiting) -> None:
+    """Have the record say this of a file that waits."""
+    others = [each for each in record.read(place.archive).waiting if each.number != now.number]
+    change_record(place, waiting=(*others, now))
 
 
 def _clean(place: Place) -> None:
-    """Remove notes that are not finished or whose file has gone, then the folder if it is empty."""
-    if not place.waiting.is_dir() or place.waiting.is_symlink():
-        return
-    there = {path.name for path in place.waiting.iterdir()}
-    drafts = {name for name in there if name.endswith(NOTE + names.PARTIAL)}
-    notes = {name for name in there if name.endswith(NOTE)}
-    gone = {name for name in notes if name.partition(".")[0] not in there}
-    fs.remove_files(place.waiting, sorted(drafts | gone))
-    fs.remove_folder(place.waiting)
+    """Forget the files that have gone, and remove the folder if it is empty."""
+    told = record.told(place.archive).waiting
+    there = {each.path.name for each in waiting.packs(place)}
+    left = tuple(each for each in told if str(each.number) in there)
+    if left != told:
+        change_record(place, waiting=left)
+    if place.waiting.is_dir() and not place.waiting.is_symlink():
+        fs.remove_folder(place.waiting)

@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sessrotate import names
-from sessrotate.archive import archived_note, continued, place
+from sessrotate.archive import continued, place, record
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import NotASessionError, SessrotateError, printable, storage
 from sessrotate.model import Span
@@ -134,7 +134,7 @@ def _whole(
 
 def _opened(folder: Path, name: str, session: str) -> Source:
     """Open the file that was the live one: the pack, or what was put away, compressed or not."""
-    away = archived_note.away(folder, session) if name == names.ARCHIVED else None
+    away = record.away(folder, session) if name == names.ARCHIVED else None
     is_link = away is not None and away.is_symlink()  # what it leads to is not ours to read
     if away is not None and away.suffix == names.CODEC_SUFFIX["zstd"] and not is_link:
         return CompressedSession(away)

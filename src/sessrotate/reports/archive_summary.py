@@ -37,7 +37,8 @@ class ArchiveSummary(Struct, frozen=True):
     if its manifest cannot be read. `away` are the edges of a live file that was archived (of a
     compressed one only the first), `head` is the beginning of the oldest segment.
     `disk_bytes` are the blocks of the disk that all of it takes, its folders among it, and
-    `waiting_bytes` those of replaced live files that somebody may still write to.
+    `waiting_bytes` those of replaced live files that somebody may still write to. `is_busy`: a
+    rotation or restoration was interrupted.
     """
 
     content_bytes: int | None
@@ -47,6 +48,7 @@ class ArchiveSummary(Struct, frozen=True):
     head: bytes = b""
     away: Edges | None = None
     waiting_bytes: int = 0
+    is_busy: bool = False
 
     @property
     def compactions(self) -> int:
@@ -91,16 +93,18 @@ def look(where: Place, unread: Unread, live: Edges | None = None) -> ArchiveSumm
         return None
     found = ArchiveSummary(0, taken, modified, waiting_bytes=waiting_bytes)
     try:
-        if live is None or names.ARCHIVED_NOTE in files:
+        told = archived_file.told(where)
+        found = replace(found, is_busy=told.intent is not None)
+        if told.away is not None:
             found = _away(where, found)
         newest = live or found.away
         is_whole = newest is not None and not newest.head.startswith(names.ROTATED)
-        if is_whole and names.RESTORED_NOTE in files:
+        if is_whole and told.restored is not None:
             return found
         if names.MANIFEST in files:
             data = load.read_small(where.archive, names.MANIFEST, manifest.MAX_BYTES)
             found = _listed(where, manifest.parse(data), found)
-        elif found.away is None and names.ARCHIVED_NOTE not in files:
+        elif told.away is None:
             found = replace(found, content_bytes=None)
     except SessrotateError as error:
         unread(str(where.archive), str(error))

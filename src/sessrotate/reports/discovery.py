@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sessrotate import clients, names, units
+from sessrotate import clients, units
 from sessrotate.archive import place
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import room_in
@@ -179,7 +179,7 @@ def of_place(where: Place, folder: ProjectFolder, unread: Unread) -> FoundSessio
         and place.holds_something(where.archive)
     )
     if header is not None and not held.segments and not is_copy:
-        if (where.archive / names.INTENT).exists():
+        if held.is_busy:
             # A rotation was interrupted: all of it is there, and the next run puts it in segments.
             held = replace(held, content_bytes=header.start)
         else:

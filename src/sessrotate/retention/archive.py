@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from sessrotate.archive.archived_note import Note
     from sessrotate.archive.place import Place
+    from sessrotate.archive.record import PutAway
     from sessrotate.archive.state import State
     from sessrotate.clients.claude.cleanup import Cleanup
 
@@ -225,7 +225,7 @@ def _obstacles(where: Place, source: Source, items: Mapping[str, os.stat_result]
         )
 
 
-def _move_all(where: Place, wait: float) -> tuple[int, Note]:
+def _move_all(where: Place, wait: float) -> tuple[int, PutAway]:
     """Move everything of a session that is still where its client looks.
 
     Returns how many bytes that is, and the note that says so.

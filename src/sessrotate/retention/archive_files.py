@@ -20,15 +20,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sessrotate import fs, names
-from sessrotate.archive import archived_file, archived_note
-from sessrotate.archive.archived_note import CompressedFile, Note
+from sessrotate.archive import archived_file
+from sessrotate.archive.record import MOST, CompressedFile, PutAway
 from sessrotate.errors import DamagedError, SessrotateError, StorageError, printable
 from sessrotate.fs import replacing
 from sessrotate.fs.replacing import Replacement
-from sessrotate.in_place import room, waiting
+from sessrotate.in_place import room, swap, waiting
 from sessrotate.in_place.room import Need
 from sessrotate.model import Span
-from sessrotate.segments import one_line
 from sessrotate.system import lease, zstd
 from sessrotate.system.digest import Fingerprint
 from sessrotate.system.source import Source
@@ -37,8 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-    from sessrotate.archive.archived_note import Standing
     from sessrotate.archive.place import Place
+    from sessrotate.archive.record import Step
 
 LEAST: Final = 64 * 1024
 """Bytes from which on a file beside the live file is compressed."""
@@ -94,16 +93,10 @@ def sizes(paths: Iterable[Path]) -> dict[Path, int]:
     return found
 
 
-def write_note(place: Place, note: Note) -> None:
-    """Put a note in the place of the one before."""
-    fs.create_file_at_once(place.archive / names.ARCHIVED_NOTE, one_line.dump(note))
-
-
-def write_standing(place: Place, standing: Standing) -> Note:
-    """Write a note that says where the session stands, and nothing is compressed; return it."""
-    at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    note = Note(place.session, standing, at, place.project)
-    write_note(place, note)
+def write_standing(place: Place, standing: Step) -> PutAway:
+    """Record where the session stands, and that nothing is compressed; return that."""
+    note = PutAway(standing, datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
+    swap.change_record(place, away=note)
     return note
 
 
@@ -125,7 +118,7 @@ def regular(place: Place) -> dict[str, os.stat_result]:
 # ── compressing ──────────────────────────────────────────────────────────────────────────────
 
 
-def compress(place: Place, note: Note, progress: Callable[[int], None]) -> None:
+def compress(place: Place, note: PutAway, progress: Callable[[int], None]) -> None:
     """Compress the files of an archived session that are worth it.
 
     The caller holds the session's lock; `progress` is given how many bytes are done. Raises
@@ -151,7 +144,7 @@ def compress(place: Place, note: Note, progress: Callable[[int], None]) -> None:
         known = {entry.file: entry for entry in fresh}
         compressed = tuple(known.get(entry.file, entry) for entry in note.compressed)
         note = replace(note, compressed=compressed)
-        write_note(place, note)
+        swap.change_record(place, away=note)
 
     pending = [entry for entry in note.compressed if entry.file in there]
     free = fs.free_bytes(place.archive)
@@ -165,7 +158,7 @@ def compress(place: Place, note: Note, progress: Callable[[int], None]) -> None:
         replacing.replace_files(made, record)
     if useless:  # else each call would try them again, and need room for that
         compressed = tuple(entry for entry in note.compressed if entry.file not in useless)
-        write_note(place, replace(note, compressed=compressed))
+        swap.change_record(place, away=replace(note, compressed=compressed))
     _set_times(place, note)
 
 
@@ -182,7 +175,7 @@ def _replacement(
     return Replacement(draft, top / file, write, None if old is None else top / old)
 
 
-def is_due(place: Place, note: Note) -> bool:
+def is_due(place: Place, note: PutAway) -> bool:
     """Tell whether a file of an archived session was left plain, and need not be any more.
 
     A lease proves that nobody writes to it; where there are none, it must be quiet for a day.
@@ -207,7 +200,7 @@ def _asked(source: Source, since_ns: int, *, is_dry: bool = False) -> lease.Answ
     return answer if is_quiet else "busy"
 
 
-def _since(note: Note) -> int:
+def _since(note: PutAway) -> int:
     """Return when a session was archived, in nanoseconds since 1970; never, if that is no time."""
     try:
         return int(datetime.fromisoformat(note.at).timestamp() * 1e9)
@@ -215,20 +208,20 @@ def _since(note: Note) -> int:
         return 1 << 62  # never
 
 
-def _planned(place: Place, note: Note, there: dict[str, os.stat_result]) -> Note:
+def _planned(place: Place, note: PutAway, there: dict[str, os.stat_result]) -> PutAway:
     """Note what will be compressed, and when its folders were changed before; return the note."""
     wanted = (
         CompressedFile(file, status.st_size)
         for file, status in sorted(there.items())
         if is_worth_it(place, file, status) and f"{file}{_ZST}" not in there
     )
-    compressed = tuple(islice(wanted, archived_note.MOST))
+    compressed = tuple(islice(wanted, MOST))
     if not compressed:
         return note
     parents = sorted({os.path.dirname(entry.file) for entry in compressed} - {""})  # noqa: PTH120 - text
     folders = tuple((path, (folder(place) / path).lstat().st_mtime_ns) for path in parents)
     note = replace(note, compressed=compressed, folders=folders)
-    write_note(place, note)
+    swap.change_record(place, away=note)
     return note
 
 
@@ -290,7 +283,7 @@ def _filled(source: Source, draft: fs.Draft, entry: CompressedFile) -> Compresse
     return compressed
 
 
-def _set_times(place: Place, note: Note) -> None:
+def _set_times(place: Place, note: PutAway) -> None:
     """Give the folders the times they had before files in them were replaced."""
     times = dict(note.folders)
     for here, _, _ in os.walk(folder(place)):
@@ -302,7 +295,7 @@ def _set_times(place: Place, note: Note) -> None:
 # ── decompressing ────────────────────────────────────────────────────────────────────────────────
 
 
-def decompress(place: Place, note: Note, progress: Callable[[int], None]) -> None:
+def decompress(place: Place, note: PutAway, progress: Callable[[int], None]) -> None:
     """Make all files plain again, as they were. The caller holds the session's lock.
 
     Raises DamagedError if a file is missing or has changed, StorageError if there is no room.

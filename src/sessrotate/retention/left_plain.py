@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from sessrotate.archive.archived_note import Note
     from sessrotate.archive.place import Place
+    from sessrotate.archive.record import PutAway
 
 NEW: Final = 3
 """Blocks of what is new with an archived session: its folders, and the note in one of them."""
@@ -88,7 +88,7 @@ def need(sizes: Iterable[tuple[int, int]]) -> Need:
     return Need(most + NEW * gain.BLOCK, "the compressed session")
 
 
-def _left(place: Place, note: Note) -> dict[str, int]:
+def _left(place: Place, note: PutAway) -> dict[str, int]:
     """Return the files of an archived session that are to be compressed, and their bytes."""
     there = archive_files.regular(place)
     if not note.compressed:

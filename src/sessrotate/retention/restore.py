@@ -245,7 +245,7 @@ def execute(
     if planned.away is not None:
         with _after(done), locks.alone(where, wait), storage("restore the session"):
             if not restored.is_marked(where):  # a rule might put it away again at once
-                whole_again.mark(where, is_whole=False)
+                whole_again.mark(where)
         with _after(done), progress("Unpacking", planned.away.size) as unpacking:
             size = unarchive.unarchive(where, wait, unpacking, touch=touch)
         away = replace(planned.away, size=size)

@@ -16,7 +16,7 @@ from sessrotate import fs, names
 from sessrotate.archive import archived_file
 from sessrotate.clients.claude import agents
 from sessrotate.errors import InUseError, RefusedError, printable, storage
-from sessrotate.in_place import aside, recover, waiting
+from sessrotate.in_place import aside, recover, swap, waiting
 from sessrotate.retention import archive_files
 from sessrotate.system import locks
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from sessrotate.archive.archived_note import Note
     from sessrotate.archive.place import Place
+    from sessrotate.archive.record import PutAway
 
 _ZST: Final = names.CODEC_SUFFIX["zstd"]
 
@@ -98,7 +98,7 @@ def plan(where: Place) -> Away | None:
         return Away(others + unpacked + _here(where, note), packed, unpacked)
 
 
-def _here(where: Place, note: Note) -> int:
+def _here(where: Place, note: PutAway) -> int:
     """Return how many bytes of what is put back an interrupted run had left, or put, in place."""
     if note.standing == "archived":
         return 0
@@ -128,8 +128,8 @@ def bring_back(where: Place, *, keeps: bool = False) -> Path | None:
             kept = aside.keep(where, away)
             fs.remove_files(away.parent, [name])
     fs.remove_folder(archive_files.folder(where))
-    fs.remove_files(where.archive, [f"{names.ARCHIVED_NOTE}{names.PARTIAL}"])
-    fs.remove_files(where.archive, [names.ARCHIVED_NOTE])
+    fs.remove_files(where.archive, [f"{names.RECORD}{names.PARTIAL}"])
+    swap.change_record(where, away=None)
     fs.remove_folder(where.archive)
     return kept
 
@@ -140,7 +140,7 @@ def listing(folder: Path) -> list[str]:
     return sorted(name for name in found if not names.is_hidden(name))
 
 
-def _check_free(where: Place, note: Note) -> None:
+def _check_free(where: Place, note: PutAway) -> None:
     """Raise RefusedError if a name is not free, DamagedError if the live file is lost."""
     taken = []
     for name in _ours(where, note):
@@ -157,7 +157,7 @@ def _check_free(where: Place, note: Note) -> None:
         raise archived_file.lost(where)
 
 
-def _ours(where: Place, note: Note | None = None) -> list[str]:
+def _ours(where: Place, note: PutAway | None = None) -> list[str]:
     """Return the names of what was archived, the live file first; other names are not ours."""
     compressed = {f"{entry.file}{_ZST}" for entry in note.compressed} if note is not None else set()
     away = listing(archive_files.folder(where))

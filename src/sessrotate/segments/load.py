@@ -38,7 +38,7 @@ def load(folder: Path, file: str | None = None) -> SegmentSet:
     """
     with storage("look into the folder of segments"):
         listing = frozenset(entry.name for entry in folder.iterdir())
-    if names.INTENT in listing:
+    if names.INTENT in listing or {names.RECORD, names.PACK} <= listing:
         # Whatever else is there may be half of it, and the session itself is still whole.
         problem = Problem(
             "unfinished", "The folder holds an unfinished split: split the session anew."
@@ -74,7 +74,7 @@ def is_segment(folder: Path, file: str) -> bool:
     with storage("look into the folder of segments"):
         listing = frozenset(entry.name for entry in folder.iterdir())
     # Nothing in an unfinished folder is sure to be whole.
-    if names.INTENT in listing:
+    if names.INTENT in listing or {names.RECORD, names.PACK} <= listing:
         return True
     if file.endswith(names.CODEC_SUFFIX["zstd"]):
         return not compressed_session.is_session(file)

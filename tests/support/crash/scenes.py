@@ -124,8 +124,8 @@ class Session:
         archive = self.where.archive
         found = {entry.name for entry in archive.iterdir()} if archive.exists() else set()
         found -= {names.WAITING}  # where there are no leases it is there for a day
-        is_freed = found == {names.RESTORED_NOTE}
-        found -= {names.RESTORED_NOTE}
+        is_freed = found == {names.RECORD}
+        found -= {names.RECORD}
         if archive.exists() and not is_freed:
             _check_segments(found - {names.MANIFEST}, len(found) - 1)
             assert names.MANIFEST in found

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from sessrotate.archive.intent import Swap
+    from sessrotate.archive.record import Swap
     from sessrotate.system.source import Source
 
 

@@ -285,7 +285,7 @@ def finished(where: Place, race: Race) -> list[str]:
         return [f"after {_RUNS} runs something is left to do"]
     refusals = [] if done.refusal is None else [str(done.refusal)]
     problems = [text for text in refusals if NO_SUMMARY not in text]
-    left = {entry.name for entry in where.archive.iterdir()} & {"pack", "intent.json"}
+    left = {entry.name for entry in where.archive.iterdir()} & {"pack", "record.json"}
     problems += [f"{name} is left" for name in left]
     with state.opened(where) as found:
         problems += [one.detail for one in stitch.verify(found, lambda _done: None)]

@@ -101,7 +101,7 @@ def stitched(client: Client, session_file: Path) -> bytes:
 def archived(client: Client, session_file: Path) -> int:
     """Return how many segments of a session are archived, none of one that is whole again."""
     folder = place_of(client, session_file).archive
-    if (folder / "restored.json").exists() and b"segment_header" not in _first(session_file):
+    if (folder / "record.json").exists() and b"segment_header" not in _first(session_file):
         return 0
     return len([*folder.glob("*.jsonl"), *folder.glob("*.jsonl.zst")])
 

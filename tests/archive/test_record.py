@@ -1,22 +1,38 @@
-"""The intent of a rotation or restoration: what is written is read, and nothing else is."""
+"""The record of a session: what is written is read, and nothing else is one."""
 
 from __future__ import annotations
 
 import json
-from typing import Final, get_args
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from sessrotate.archive import intent
-from sessrotate.archive.intent import NO_SWAP, Batch, Intent, Late, Mark, Operation, Swap
+from sessrotate.archive import record
+from sessrotate.archive.record import (
+    NO_SWAP,
+    UNKNOWN,
+    Batch,
+    CompressedFile,
+    Intent,
+    Late,
+    Mark,
+    Operation,
+    PutAway,
+    Record,
+    Step,
+    Swap,
+)
 from sessrotate.errors import DamagedError
 from sessrotate.model import Boundary, SealedSegment, Segment, Span
 from sessrotate.segments import manifest
 from sessrotate.segments.manifest import Manifest
 from sessrotate.system.digest import ZERO
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 counts: Final = st.integers(0, 2**40)
 digests: Final = st.text("0123456789abcdef", min_size=32, max_size=32).map("xxh3_128:{}".format)
@@ -78,9 +94,101 @@ def intents(draw: st.DrawFn) -> Intent:
     return Intent("rotate", replace(swap, cut=moved + swap.cut), first, listed, kept)
 
 
-@given(intents())
-def test_what_is_written_is_read(begun: Intent) -> None:
-    assert intent.parse(intent.dump(begun)) == begun
+anything: Final = st.text(st.characters())  # surrogates too: a file's name need not be UTF-8
+compressed: Final = st.builds(
+    CompressedFile,
+    anything,
+    st.integers(0, 2**63 - 1),
+    st.none() | st.from_regex(r"xxh3_128:[0-9a-f]{32}", fullmatch=True),
+)
+away: Final = st.builds(
+    PutAway,
+    st.sampled_from(get_args(Step)),
+    anything,
+    st.lists(compressed).map(tuple),
+    st.lists(st.tuples(anything, st.integers(-(2**61), 2**61))).map(tuple),
+)
+times: Final = st.datetimes().map(lambda at: f"{at:%Y-%m-%dT%H:%M:%SZ}".rjust(20, "0"))
+records: Final = st.builds(
+    Record,
+    st.text(max_size=9),
+    st.just("") | st.from_regex(r"-[a-zA-Z0-9-]{0,40}", fullmatch=True),
+    st.none() | intents(),
+    st.none() | away,
+    st.none() | st.sampled_from(["", UNKNOWN]) | times,
+)
+JSON: Final = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | anything,
+    lambda inner: st.lists(inner) | st.dictionaries(anything, inner),
+    max_leaves=8,
+)
+
+
+def recorded(begun: Intent) -> bytes:
+    return record.dump(Record("s", "-p", begun))
+
+
+def parsed(data: bytes) -> Intent | None:
+    return record.parse(data, "s").intent
+
+
+@given(records)
+def test_what_is_written_is_read(told: Record) -> None:
+    data = record.dump(told)
+    assert record.parse(data, told.session) == told
+    with pytest.raises(DamagedError):
+        record.parse(data, f"{told.session}x")
+
+
+@given(records, st.sampled_from(["format", "project", "intent", "away", "restored"]), JSON)
+def test_whatever_a_field_holds_it_is_understood_or_damage(
+    told: Record, field: str, value: object
+) -> None:
+    line, rest = record.dump(told).split(b"\n", 1)
+    document: dict[str, Any] = json.loads(line)
+    assert field in document
+    document[field] = value
+    data = json.dumps(document).encode() + b"\n" + rest
+    try:
+        found = record.parse(data, told.session)
+    except DamagedError:
+        return
+    assert record.dump(found) == data
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda told: replace(told, compressed=(CompressedFile("a", -1),)),
+        lambda told: replace(told, compressed=(CompressedFile("a", 1, "md5:0"),)),
+        lambda told: replace(told, folders=(("a", 2**70),)),
+        lambda told: replace(told, standing="gone"),
+    ],
+)
+def test_numbers_out_of_range_are_damage(change: Callable[[PutAway], PutAway]) -> None:
+    told = Record("s", "-p", away=PutAway("archived", ""))
+    assert record.parse(record.dump(told), "s") == told
+    assert told.away is not None
+    with pytest.raises(DamagedError):
+        record.parse(record.dump(replace(told, away=change(told.away))), "s")
+
+
+@pytest.mark.parametrize(
+    "change", [{"project": "../-p"}, {"restored": "soon"}, {"more": 1}, {"format": 2}]
+)
+def test_a_record_of_another_form_is_damage(change: dict[str, object]) -> None:
+    data = record.dump(Record("s", "-p", restored="2026-03-01T10:00:00Z"))
+    assert record.parse(data, "s").restored == "2026-03-01T10:00:00Z"
+    with pytest.raises(DamagedError):
+        record.parse(json.dumps(json.loads(data) | change).encode() + b"\n", "s")
+
+
+def test_a_manifest_belongs_to_what_is_under_way() -> None:
+    listed = manifest.dump(LISTED)
+    with pytest.raises(DamagedError):
+        record.parse(record.dump(Record("s", "-p", restored="")) + listed, "s")
+    with pytest.raises(DamagedError):
+        record.parse(recorded(ROTATION).partition(b"\n")[0] + b"\n", "s")
 
 
 @given(manifests())
@@ -88,16 +196,16 @@ def test_an_archives_manifest_is_read_as_it_was_written(listed: Manifest) -> Non
     assert manifest.parse(manifest.dump(listed)) == listed
 
 
-@given(st.binary(max_size=400), intents(), st.data())
-def test_any_bytes_are_an_intent_or_damage(data: bytes, begun: Intent, draw: st.DataObject) -> None:
-    whole = intent.dump(begun)
+@given(st.binary(max_size=400), records, st.data())
+def test_any_bytes_are_a_record_or_damage(data: bytes, told: Record, draw: st.DataObject) -> None:
+    whole = record.dump(told)
     at = draw.draw(st.integers(0, len(whole)))
     for other in (data, whole[:at], whole[:at] + data + whole[at:], whole[:at] + data):
         try:
-            found = intent.parse(other)
+            found = record.parse(other, told.session)
         except DamagedError:
             continue
-        assert intent.dump(found) == other
+        assert record.dump(found) == other
 
 
 @given(st.binary(max_size=400), manifests(), st.data())
@@ -142,13 +250,13 @@ INSERTION: Final = Intent("insert", Swap(MARK, MARK, 20, 25, MARK), 3, LISTED, K
 
 
 def damaged(begun: Intent) -> None:
-    with pytest.raises(DamagedError, match=r"intent\.json of the archive is damaged"):
-        intent.parse(intent.dump(begun))
+    with pytest.raises(DamagedError, match=r"record\.json of the archive is damaged"):
+        parsed(recorded(begun))
 
 
 def test_an_intent_that_makes_no_sense_is_damage() -> None:
     for sound in (ROTATION, RESTORATION, HEALING):
-        assert intent.parse(intent.dump(sound)) == sound
+        assert parsed(recorded(sound)) == sound
     # The pack must hold what is to be sealed, or begin otherwise than the new file.
     damaged(replace(ROTATION, swap=replace(ROTATION.swap, cut=19)))
     damaged(replace(HEALING, swap=replace(HEALING.swap, cut=0)))
@@ -170,7 +278,7 @@ def test_an_intent_that_makes_no_sense_is_damage() -> None:
         replace(RESTORATION, late=kept),
     ):
         assert sound.late is not None
-        assert intent.parse(intent.dump(sound)) == sound
+        assert parsed(recorded(sound)) == sound
         damaged(replace(sound, late=replace(sound.late, mark=Mark(0, ZERO))))
         damaged(replace(sound, late=replace(sound.late, edge=Mark(21, ZERO))))
         damaged(replace(sound, late=replace(sound.late, edge=Mark(19, ZERO))))
@@ -181,7 +289,7 @@ def test_an_intent_that_makes_no_sense_is_damage() -> None:
     damaged(replace(INSERTION, late=replace(KEPT, mark=Mark(6, ZERO))))
     damaged(replace(INSERTION, late=replace(KEPT, at=21, edge=Mark(21, ZERO))))
     more = replace(INSERTION, late=replace(KEPT, at=30, edge=Mark(30, ZERO), end=7))
-    assert intent.parse(intent.dump(more)) == more
+    assert parsed(recorded(more)) == more
     damaged(replace(INSERTION, first=2))
     damaged(replace(INSERTION, swap=replace(INSERTION.swap, prefix=26)))
     damaged(replace(INSERTION, swap=replace(INSERTION.swap, cut=25)))
@@ -205,8 +313,9 @@ VALUES: Final[list[object]] = [
 
 def forged(begun: Intent, path: str, value: object) -> bytes:
     """Return an intent whose line has another value at a path of keys."""
-    line, rest = intent.dump(begun).split(b"\n", 1)
-    fields = inner = json.loads(line)
+    line, rest = recorded(begun).split(b"\n", 1)
+    fields = json.loads(line)
+    inner = fields["intent"] if path != "format" else fields
     *outer, last = path.split(".")
     for key in outer:
         inner = inner[key]
@@ -222,15 +331,15 @@ SWAP: Final = ("swap", "swap.cut", "swap.prefix", "swap.old", "swap.new", "swap.
 @pytest.mark.parametrize("path", ["format", "operation", "first", *SWAP, "swap.old.size"])
 def test_a_forged_value_is_damage(path: str, value: object) -> None:
     with pytest.raises(DamagedError):
-        intent.parse(forged(ROTATION, path, value))
+        parsed(forged(ROTATION, path, value))
 
 
 @pytest.mark.parametrize("value", VALUES[1:], ids=lambda value: repr(value)[:20])
 @pytest.mark.parametrize("path", ["swap.batch", "late"])
 def test_what_need_not_be_there_is_not_anything_else(path: str, value: object) -> None:
-    assert intent.parse(forged(ROTATION, path, None)) == ROTATION
+    assert parsed(forged(ROTATION, path, None)) == ROTATION
     with pytest.raises(DamagedError):
-        intent.parse(forged(ROTATION, path, value))
+        parsed(forged(ROTATION, path, value))
 
 
 @pytest.mark.parametrize("value", VALUES, ids=lambda value: repr(value)[:20])
@@ -239,7 +348,7 @@ def test_what_need_not_be_there_is_not_anything_else(path: str, value: object) -
 )
 def test_forged_late_lines_are_damage(path: str, value: object) -> None:
     with pytest.raises(DamagedError):
-        intent.parse(forged(INSERTION, path, value))
+        parsed(forged(INSERTION, path, value))
 
 
 def test_a_part_of_the_history_is_found_in_the_pack() -> None:

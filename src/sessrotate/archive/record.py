@@ -1,0 +1,349 @@
+"""`record.json` of an archive: where its session stands, unless it is simply rotated.
+
+Rule: only reads. What is under way is in the record before the live file is replaced, or the first
+file is moved, and until nothing is left to do. That is enough to decide, by content and position
+alone, whether the live file was replaced, and to go on from wherever a crash came. The names in it
+are compared with what is there, and never opened. No record means that nothing is under way.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from io import BytesIO
+from typing import TYPE_CHECKING, Annotated, Final, Literal
+
+from msgspec import Meta, Struct
+from msgspec.structs import asdict
+
+from sessrotate import names, units
+from sessrotate.errors import DamagedError, SessrotateError
+from sessrotate.model import CODECS, Count, Digest, Span
+from sessrotate.segments import load, manifest, one_line
+from sessrotate.system.digest import Fingerprint
+from sessrotate.system.source import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from sessrotate.segments.manifest import Manifest
+
+Operation = Literal["rotate", "restore", "late", "insert"]
+
+HEAD: Final = 4096
+"""Most bytes of a file's beginning by which it is recognised."""
+
+_MAX_LINE: Final = 64 * 1024 * 1024
+
+MAX_BYTES: Final = manifest.MAX_BYTES + _MAX_LINE
+
+MOST: Final = 50_000
+"""Files of a session that are compressed at most: as many as fit into a line."""
+
+UNKNOWN: Final = "unknown"
+"""Since when a live file is whole whose record is damaged."""
+
+_ZST: Final = names.CODEC_SUFFIX["zstd"]
+
+_FRAME: Final = 18
+"""Bytes of a zstd frame that say how much it holds, at most."""
+
+Step = Literal["archiving", "archived", "unarchiving"]
+"""How far a session was put away, or brought back."""
+
+_Time = Annotated[int, Meta(gt=-(1 << 62), lt=1 << 62)]
+"""Nanoseconds since 1970; a folder may be dated before."""
+
+
+class Mark(Struct, frozen=True):
+    """A run of bytes, told by its length and digest."""
+
+    size: Count
+    digest: Digest
+
+    @classmethod
+    def of(cls, data: bytes) -> Mark:
+        """Return the mark of these bytes."""
+        return cls.of_pieces([data])
+
+    @classmethod
+    def of_pieces(cls, pieces: Iterable[bytes | memoryview]) -> Mark:
+        """Return the mark of bytes that come in pieces, each valid until the next."""
+        fingerprint, size = Fingerprint(), 0
+        for piece in pieces:
+            fingerprint.update(piece)
+            size += len(piece)
+        return cls(size, fingerprint.digest)
+
+
+class Batch(Struct, frozen=True):
+    """Late bytes of the pack that are being appended to a live file of at least `floor` bytes."""
+
+    span: Span
+    floor: Count
+
+
+class Late(Struct, frozen=True):
+    """Late lines that are kept in a file of their own, until they are put in their place.
+
+    That is at offset `at` of the live file, behind the bytes of `edge`. `mark` tells their bytes;
+    `end` is how large the pack was when they were copied from it, 0 when that is settled.
+    """
+
+    at: Count
+    mark: Mark
+    edge: Mark
+    end: Count = 0
+
+
+class Swap(Struct, frozen=True):
+    """The replacement of a live file by another with the same tail.
+
+    `old` and `new` are how either file begins, which is how they are told apart; of an insertion,
+    `new` is what the new file has at `cut`. The tail begins at `cut` in the old file and at
+    `prefix` in the new one; `tail` is what of it the new file had when it took the old one's
+    place. `batch` is the last of the bytes that came late.
+    """
+
+    old: Mark
+    new: Mark
+    cut: Count
+    prefix: Count
+    tail: Mark
+    batch: Batch | None = None
+
+
+NO_SWAP: Final = Swap(Mark.of(b""), Mark.of(b""), 0, 0, Mark.of(b""))
+"""Of an intent that no swap belongs to."""
+
+
+class Intent(Struct, frozen=True):
+    """One rotation or restoration, or what is left of it: the insertion of late lines.
+
+    A rotation seals the segments of `manifest` from number `first` on, which are in the pack
+    until then, or none if it only brings rows back, or what its client trimmed; `manifest` is what
+    the archive's will be, and has no segments where there is to be none. A restoration takes
+    nothing from the archive of `manifest`. Behind either, `late` lines may be left; "late" says
+    that nothing else is, and "insert" that a live file with them is to take the place of the one
+    without.
+    """
+
+    operation: Operation
+    swap: Swap
+    first: int
+    manifest: Manifest
+    late: Late | None = None
+
+    @property
+    def moves_nothing(self) -> bool:
+        """Whether nothing of the history goes to the archive, or comes from it."""
+        return self.operation != "restore" and self.first == len(self.manifest.segments)
+
+    @property
+    def listed(self) -> Manifest | None:
+        """What the archive's manifest is, or will be; None where there is to be no archive."""
+        return self.manifest if self.manifest.segments else None
+
+    @property
+    def finished_by(self) -> str:
+        """The command that finishes it, or undoes it."""
+        return "restore" if self.operation == "restore" else "rotate"
+
+    @property
+    def start(self) -> int:
+        """Where in the history, in bytes, the old live file's body began."""
+        segments = self.manifest.segments
+        if self.first < len(segments):
+            return segments[self.first].segment.span.start
+        return self.manifest.source_bytes
+
+    def in_pack(self, span: Span) -> Span:
+        """Return where in the pack a part of the history stands that was not archived before."""
+        shift = self.swap.cut - self.manifest.source_bytes
+        return Span(span.start + shift, span.end + shift)
+
+
+class CompressedFile(Struct, frozen=True, array_like=True):
+    """A file to be compressed: its path in the folder `archived`, and its size in bytes.
+
+    `digest` is that of its plain bytes, None until the compressed file is complete.
+    """
+
+    file: str
+    size: Count
+    digest: Digest | None = None
+
+
+class PutAway(Struct, frozen=True):
+    """A session that was put away, or is on its way there or back, since when (ISO 8601, UTC).
+
+    `folders` are the paths of folders with compressed files, and when each was last changed before
+    that, in nanoseconds since 1970.
+    """
+
+    standing: Step
+    at: str
+    compressed: tuple[CompressedFile, ...] = ()
+    folders: tuple[tuple[str, _Time], ...] = ()
+
+
+class Waiting(Struct, frozen=True):
+    """What of a replaced file that waits the live file has: the bytes of `mark`, at its beginning.
+
+    The file is called `number` in the folder `waiting`. `since` is when it began to wait, and
+    `modified` when it was last changed by then, in nanoseconds since 1970. `batch` are the bytes
+    that are just being brought over, if any.
+    """
+
+    number: Count
+    mark: Mark
+    since: Count
+    modified: Count
+    batch: Batch | None = None
+
+
+class Record(Struct, frozen=True):
+    """Where a session stands: under way, put away, restored; and which replaced files wait.
+
+    `project` is what the folder of its live file is called among projects, empty where nobody
+    knows. `restored` is since when the live file is whole, as its owner wants it (ISO 8601, UTC):
+    empty if it was put back as short as it had been put away, None if nobody restored it.
+    """
+
+    session: str
+    project: str = ""
+    intent: Intent | None = None
+    away: PutAway | None = None
+    restored: str | None = None
+    waiting: tuple[Waiting, ...] = ()
+
+
+class _Intent(Struct, frozen=True):
+    """All that a line says of an intent: the manifest as it will be is behind it."""
+
+    operation: Operation
+    swap: Swap
+    first: Count
+    late: Late | None
+
+
+class _Line(Struct, frozen=True):
+    """The first line of a record; if there is an intent, its manifest follows."""
+
+    session: str
+    project: str
+    intent: _Intent | None
+    away: PutAway | None
+    restored: str | None
+    waiting: tuple[Waiting, ...]
+
+
+def dump(record: Record) -> bytes:
+    """Return the record as the bytes of its file."""
+    begun, told, listed = record.intent, None, b""
+    if begun is not None:
+        told = _Intent(begun.operation, begun.swap, begun.first, begun.late)
+        listed = manifest.dump(begun.manifest)
+    line = _Line(**(asdict(record) | {"intent": told}))
+    return one_line.dump(line) + listed
+
+
+def parse(data: bytes, session: str) -> Record:
+    """Return the record of a session that these bytes are; raise DamagedError if they are none."""
+    first = BytesIO(data).readline(_MAX_LINE)
+    line, intent = one_line.parse(first, _Line), None
+    with suppress(DamagedError):
+        if line is not None and (told := line.intent) is not None:
+            listed = manifest.parse(data[len(first) :], may_be_empty=True)
+            intent = Intent(told.operation, told.swap, told.first, listed, told.late)
+        if line is not None and line.session == session and _is_sound(line, intent):
+            record = Record(**(asdict(line) | {"intent": intent}))
+            if intent is not None or len(first) == len(data):
+                return record
+    raise DamagedError(f"The {names.RECORD} of the archive is damaged: restore it from a backup.")
+
+
+def read(archive: Path) -> Record:
+    """Return the record of an archive, one that says nothing if there is none.
+
+    Raises DamagedError if it is damaged, or not to be read.
+    """
+    session = names.session_of_key(archive.name) or ""
+    if not os.path.lexists(archive / names.RECORD):
+        return Record(session)
+    return parse(load.read_small(archive, names.RECORD, MAX_BYTES), session)
+
+
+def told(archive: Path) -> Record:
+    """Return the record of an archive; where it is lost or damaged, what the files there tell.
+
+    A damaged record may be that of a restored session, so nothing rotates that by itself. Nothing
+    behind a link is opened.
+    """
+    session = names.session_of_key(archive.name) or ""
+    if archive.is_symlink() or archive.parent.is_symlink():
+        return Record(session)
+    is_there, folder = os.path.lexists(archive / names.RECORD), archive / names.ARCHIVED
+    if is_there:
+        with suppress(SessrotateError, OSError):
+            return read(archive)
+    is_away = away(archive, session) is not None
+    restored = UNKNOWN if is_there and not is_away else None
+    if not is_away and not (is_there and os.path.lexists(folder)):
+        return Record(session, restored=restored)
+    step: Step = "archived" if is_away else "unarchiving"
+    return Record(session, away=PutAway(step, "", tuple(_compressed(folder))), restored=restored)
+
+
+def away(archive: Path, session: str) -> Path | None:
+    """Return the live file of a session that was put away, plain or compressed, if it is there."""
+    if (folder := archive / names.ARCHIVED).is_symlink():
+        return None
+    files = (folder / names.segment_file(session, "numbered", 0, codec) for codec in CODECS)
+    return next(filter(os.path.lexists, files), None)
+
+
+def _compressed(folder: Path) -> Iterator[CompressedFile]:
+    """Yield the files below a folder of which there is only a compressed form, in order."""
+    from sessrotate.system import zstd  # noqa: PLC0415 - hardly ever needed
+
+    for here, folders, files in () if folder.is_symlink() else os.walk(folder):
+        folders.sort()
+        for name in sorted({*files} - {name + _ZST for name in files}):
+            if name.endswith(_ZST):
+                file = os.path.relpath(os.path.join(here, name), folder)  # noqa: PTH118 - text
+                with suppress(SessrotateError), Source.inside(folder, file) as source:
+                    size = zstd.content_size(source.read_at(0, min(_FRAME, source.size())))
+                    if size is not None:
+                        yield CompressedFile(file.removesuffix(_ZST), size)
+
+
+def _is_sound(line: _Line, intent: Intent | None) -> bool:
+    is_named = not line.project or names.is_plain(line.project)
+    is_dated = line.restored in {None, "", UNKNOWN} or units.seconds(line.restored) is not None
+    is_batch = all(each.batch is None or each.batch.span.size >= 0 for each in line.waiting)
+    return is_named and is_dated and is_batch and (intent is None or _makes_sense(intent))
+
+
+def _makes_sense(intent: Intent) -> bool:
+    swap, late = intent.swap, intent.late
+    is_batch = swap.batch is None or swap.batch.span.size > 0
+    is_late = late is None or (late.mark.size > 0 and late.edge.size == min(HEAD, late.at))
+    if not (is_batch and is_late) or intent.first > len(intent.manifest.segments):
+        return False
+    is_kept = late is None or late.end > 0
+    moved = intent.manifest.source_bytes - intent.start
+    if intent.operation == "rotate":
+        # One that seals nothing gives the tail another prefix, and that must be told apart.
+        does = moved > 0 or (not moved and swap.cut > 0 and swap.old != swap.new)
+        return is_kept and does and swap.cut >= moved
+    if intent.operation == "restore":
+        is_whole = moved == 0 and swap.prefix == intent.manifest.source_bytes
+        return is_kept and is_whole
+    if late is None or moved:
+        return False
+    if intent.operation == "late":
+        return swap == NO_SWAP and not late.end
+    is_ours = is_kept or (late.at, late.mark) == (swap.cut, swap.new)
+    return is_ours and swap.new.size == swap.prefix - swap.cut > 0
