@@ -367,6 +367,32 @@ def waiting(home: Home) -> bytes:
     return whole
 
 
+@pytest.mark.parametrize("left", [None, b"{"], ids=["lost", "damaged"])
+def test_late_lines_whose_record_is_lost_are_named_with_what_to_do(
+    home: Home, left: bytes | None
+) -> None:
+    whole, record = waiting(home), home.archive / "record.json"
+    late = (home.archive / "late").read_bytes()
+    if left is None:
+        record.unlink()
+    else:
+        record.write_bytes(left)
+    command = f"cat {home.archive / 'late'} >> {home.live} && rm {home.archive / 'late'}"
+    for name, code in (("stitch", 74), ("rotate", 77), ("restore", 77), ("verify", 1)):
+        ended = called(name, ID)
+        assert ended.code == code, ended
+        assert f"put them last: `{command}`" in ended.err + ended.out
+    assert command in called("doctor").out
+    assert (home.archive / "late").read_bytes() == late
+    subprocess.run(["sh", "-c", command], check=True)
+    assert sorted(home.stitched().splitlines()) == sorted(whole.splitlines())
+    assert home.stitched().endswith(late)
+    home.restore()
+    home.rotate()
+    assert called("doctor").code == 0
+    assert home.stitched().endswith(late)
+
+
 @pytest.mark.parametrize("back", [False, True], ids=["rotation", "restoration"])
 def test_a_live_file_that_must_not_be_replaced_keeps_the_late_lines_waiting(
     home: Home, back: bool

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+import subprocess
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from sessrotate import names
 from sessrotate.archive import state
 from sessrotate.errors import DamagedError, RefusedError
 from sessrotate.in_place import recover
@@ -146,21 +149,77 @@ def test_once_something_is_sealed_a_rewritten_live_file_does_not_keep_the_rest_f
     assert home.stitched() == DATA + MORE
 
 
+def lose(home: Home, left: bytes | None) -> None:
+    """Lose the record, or have these bytes in its place."""
+    path = home.archive / "record.json"
+    if left is None:
+        path.unlink(missing_ok=True)
+    elif home.archive.is_dir():
+        path.write_bytes(left)
+
+
+LOST: Final = pytest.mark.parametrize("left", [None, b"", b"{"], ids=["lost", "empty", "damaged"])
+
+
+@LOST
 @pytest.mark.parametrize("times", [1, 2])
-def test_where_its_intent_is_lost_what_has_the_history_is_named(home: Home, times: int) -> None:
+def test_where_its_record_is_lost_what_has_the_history_is_named(
+    home: Home, times: int, left: bytes | None
+) -> None:
     for number in range(1, times):
         home.rotate()
         home.append(boundary(100 + number) + row(200 + number))
     before = home.stitched()
     homes.crashed(home.rotate, "sessrotate.in_place.seal.finish")
     home.append(row(300))
-    (home.archive / "record.json").unlink()
-    ended = called("stitch", ID)
-    assert ended.code == 74
-    assert f"is in {home.pack}, from a rotation that was interrupted" in ended.err
-    with pytest.raises(DamagedError, match=f"Found {home.pack}"):
-        home.rotate()
-    home.pack.replace(home.live)  # as is said
-    home.append(row(300))
+    lose(home, left)
+    said = [called(command, ID) for command in ("stitch", "rotate", "restore", "verify")]
+    said.append(called("doctor"))
+    assert [ended.code for ended in said] == [74, 74, 74, 1, 1]
+    for ended in said:
+        assert f"is in {home.pack}, from a rotation that was interrupted" in ended.err + ended.out
+        assert "move it away" not in ended.err + ended.out
+    assert "not here" not in called("list").err
+    as_is_said(said[0].err)
+    assert home.live.stat().st_mode & 0o077 == 0
     home.rotate()
     assert home.stitched() == before + row(300)
+    assert not home.is_busy()
+    assert called("doctor").code == 0
+
+
+def as_is_said(text: str) -> None:
+    """Do what a person is told to do."""
+    (command,) = re.findall(r"`(\(umask .*?\))`", text)
+    subprocess.run(["sh", "-c", command], check=True)
+
+
+@LOST
+@pytest.mark.parametrize("back", [False, True], ids=["rotation", "restoration"])
+def test_wherever_it_dies_and_loses_its_record_all_is_there_or_what_has_it_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, back: bool, left: bytes | None
+) -> None:
+    at = 0
+    while True:
+        at += 1
+        home = homes.home(tmp_path / str(at), monkeypatch, DATA)
+        home.rotate()
+        home.append(MORE)
+        if not crashed(home, at, back=back):
+            break
+        lose(home, left)
+        ended = called("restore" if back else "rotate", ID)
+        if ended.code == 74:
+            assert not back, at
+            assert str(home.pack) in ended.err, at
+            if "between them" in ended.err:  # a segment was sealed that no manifest lists
+                assert len(names.segments_among(home.archived(), ID)) == 3, at
+                continue
+            if "move it away" in ended.err:  # all of it is sealed, and listed
+                home.pack.rename(home.config / "pack")
+            else:
+                as_is_said(ended.err)
+            home.rotate()
+        assert home.stitched() == DATA + MORE, at
+        assert "pack" not in home.archived(), at
+    assert at > 10

@@ -14,8 +14,12 @@ from msgspec import Struct
 
 from sessrotate import names
 from sessrotate.archive import archived_file, continued, place
+from sessrotate.archive.late_lines import is_at
+from sessrotate.archive.record import Mark
 from sessrotate.clients.common import listed as listed_in
 from sessrotate.errors import printable
+from sessrotate.model import Span
+from sessrotate.segments import live_header
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -69,8 +73,7 @@ MISFITS: Final[dict[Kind, Misfit]] = {
     "half done": Misfit(
         "{name} is only the live tail of {id}, {size} bytes. What it had before is in {pack}, "
         "from a rotation that was interrupted; nothing tells how far that came.",
-        "Keep that file. To go back to it, put it in the place of the live file, and append the "
-        "lines that came since.",
+        "Keep that file. {back}",
     ),
     "earlier form": Misfit(
         "{name} is only the live tail of {id}, {size} bytes: the archive with the {start} bytes of "
@@ -183,7 +186,28 @@ def problem(
         lost="damaged" if names.MANIFEST in found.listing else "gone",
         reason=reason,
         missing=_named(missing(found)),
+        back=_back(found) if kind == "half done" else "",
     )
+
+
+def _back(found: FoundFiles) -> str:
+    """Say how the pack and what came since are put together, where no record tells."""
+    live, pack, header = found.live, found.pack, found.header
+    listed = () if found.manifest is None else found.manifest.segments
+    is_sealed = len(names.segments_among(found.listing, found.place.session)) > len(listed)
+    if live is not None and pack is not None and header is not None and not is_sealed:
+        old = live_header.parse(continued.first_line(pack), found.place.session)
+        start = header.start if old is None else header.start - old.start + live_header.prefix(old)
+        # What of the pack comes behind that is the tail that the live file begins with.
+        rest = Span(start, max(start, pack.size()))
+        if start <= pack.size() and is_at(live, found.prefix, Mark.of_pieces(pack.pieces(rest))):
+            of, into = _quoted(found.place.pack), _quoted(found.place.live)
+            return (
+                "When no client runs it, put the two together: "
+                f"`(umask 077; head -c {start} {of} > {of}.new && tail -c +{found.prefix + 1} "
+                f"{into} >> {of}.new && mv {of}.new {into} && rm {of})`."
+            )
+    return "That, the folder it is in, and the live file have all of it between them."
 
 
 def _headless_archive(found: FoundFiles) -> str | None:

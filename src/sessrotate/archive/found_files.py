@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from sessrotate import fs, names
 from sessrotate.archive import archived_file, continued, record, restored
-from sessrotate.archive.late_lines import is_at, is_told_new
+from sessrotate.archive.late_lines import is_at, is_told_new, unclaimed
 from sessrotate.archive.record import Record
 from sessrotate.clients.claude import trim
 from sessrotate.errors import DamagedError, SessrotateError, printable, storage
@@ -98,6 +98,8 @@ def problem_of_late(
         return f"{printable(str(found.place.pack))} is not the file that was replaced."
     if rest.span.size and found.pack is not None and has_other_name(found.place, found.pack):
         return other_name(found.place)
+    if found.intent is None and found.live is not None and names.LATE in found.listing:
+        return unclaimed(found.place, found.live, found.kept)
     return None
 
 
@@ -212,13 +214,10 @@ def look(
 def _told(
     place: Place, live: Source | None, listing: frozenset[str], recorded: bytes | None
 ) -> Record:
-    """Return what a record says, or the files where it is lost; raise DamagedError if under way."""
-    try:
+    """Return what a record says, or where it is lost or damaged, what the files tell."""
+    with suppress(DamagedError):
         if recorded is not None:
             return record.parse(recorded, place.session)
-    except DamagedError:
-        if not listing.isdisjoint({names.PACK, names.LATE, names.DRAFT}):
-            raise
     is_lost = recorded is not None or (live is None and names.ARCHIVED in listing)
     return archived_file.told(place) if is_lost else Record(place.session)
 

@@ -10,23 +10,31 @@ came late to the old one; nothing tells those apart. Rows of the conversation ha
 
 from __future__ import annotations
 
+import shlex
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from sessrotate import names
 from sessrotate.archive.record import HEAD, Mark
-from sessrotate.errors import DamagedError, printable
+from sessrotate.errors import DamagedError, SessrotateError, printable
 from sessrotate.model import Span
 from sessrotate.system.digest import Fingerprint
+from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
+    from sessrotate.archive.place import Place
     from sessrotate.archive.record import Intent, Swap
     from sessrotate.archive.state import State
-    from sessrotate.system.source import Source
 
 _PIECE: Final = 256 * 1024
+
+_NEAR: Final = 8 * 1024 * 1024
+"""Bytes of the live file's end in which late lines of a run that died are looked for."""
 
 
 class Residue(Struct, frozen=True):
@@ -110,6 +118,35 @@ def find(source: Source, start: int, data: bytes) -> int | None:
         drop = max(0, len(window) - len(data) + 1)
         window, position = window[drop:], position + drop
     return None
+
+
+def are_there(live: Source, archive: Path) -> bool:
+    """Tell whether the live file ends with the late lines that are kept: a run died between."""
+    with suppress(OSError, SessrotateError), Source.inside(archive, names.LATE) as late:
+        size, near = late.size(), max(0, live.size() - _NEAR)
+        return size <= _NEAR and find(live, near, late.read_at(0, size)) is not None
+    return False
+
+
+def unclaimed(place: Place, live: Source, trimmed: Iterable[Path]) -> str | None:
+    """Say what to do about late lines that no intent names, if neither the live file has them.
+
+    Nor what its client trimmed. A file that is not the session's own lines is a stranger's.
+    """
+    with suppress(OSError, SessrotateError), Source.inside(place.archive, names.LATE) as late:
+        if not late.read_at(0, 2).startswith(b'{"'):
+            return None
+    if are_there(live, place.archive):
+        return None
+    for path in trimmed:
+        with suppress(OSError, SessrotateError), Source.inside(path.parent, path.name) as source:
+            if are_there(source, place.archive):
+                return None
+    kept, into = (printable(shlex.quote(str(path)), 4096) for path in (place.late, place.live))
+    return (
+        f"{kept} has lines of the session, and nothing says where they belong. When no client "
+        f"runs it, put them last: `cat {kept} >> {into} && rm {kept}`."
+    )
 
 
 def is_at(source: Source, offset: int, mark: Mark) -> bool:

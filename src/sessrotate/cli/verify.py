@@ -125,7 +125,7 @@ def _summary(holder: Holder, size: int) -> str:
             many = common.count(len(holder.parts) - pruned, "segment")
             return f"{many}, {common.size(size)}: {_whole(pruned)}"
         case _:
-            return "one file that was never split: nothing to check"
+            return "all of it is in this one file: nothing to check"
 
 
 def _whole(pruned: int) -> str:

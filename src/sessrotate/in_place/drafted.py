@@ -54,13 +54,20 @@ def is_plain(found: State) -> bool:
     return stat.S_ISREG(status.st_mode) and status.st_nlink == 1 and is_own
 
 
-def is_superfluous(live: Source | None, pack: Source) -> bool:
+def is_superfluous(live: Source | None, pack: Source, session: str) -> bool:
     """Tell whether the live file is the pack, or has all that is in it."""
+    if live is None:
+        return False
+    size = pack.identity().size
     # A backup makes two files of two names.
-    return live is not None and (
-        live.identity().is_same_file(pack.identity())
-        or is_beginning(live, pack, pack.identity().size)
-    )
+    if live.identity().is_same_file(pack.identity()) or is_beginning(live, pack, size):
+        return True
+    head = live_header.parse(first_line(pack), session)
+    if head is None:
+        return False
+    # A session that was restored has all that came behind the header.
+    rest = pack.pieces(Span(live_header.prefix(head), size))
+    return is_at(live, head.start, Mark.of_pieces(rest))
 
 
 def is_beginning(one: Source | None, other: Source, size: int) -> bool:

@@ -8,28 +8,24 @@ have a file of their own, which the intent names and readers use.
 from __future__ import annotations
 
 import os
-from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from sessrotate import fs, names
 from sessrotate.archive import late_lines, owner, state
-from sessrotate.archive.late_lines import Counted, find
+from sessrotate.archive.late_lines import Counted
 from sessrotate.archive.record import HEAD, NO_SWAP, Intent, Late, Mark, Swap
-from sessrotate.errors import DamagedError, RefusedError, SessrotateError, printable
+from sessrotate.errors import DamagedError, RefusedError, printable
 from sessrotate.in_place import rebuild_manifest, restore, swap
 from sessrotate.in_place.obstacles import obstacles
 from sessrotate.model import Span
-from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
     from sessrotate.archive.late_lines import Residue
     from sessrotate.archive.place import Place
     from sessrotate.archive.state import State
-
-_NEAR: Final = 8 * 1024 * 1024
-"""Bytes of the live file's end in which late lines of a run that died are looked for."""
+    from sessrotate.system.source import Source
 
 
 def keep(found: State, residue: Residue) -> None:
@@ -77,7 +73,8 @@ def close(found: State) -> None:
     folder, begun, pending = found.place.archive, found.intent, found.pending
     partial = sorted(name for name in found.listing if name.endswith(names.PARTIAL))
     is_named = begun is not None and begun.late
-    late = [names.LATE] if pending is None and (is_named or _is_superfluous(found)) else []
+    is_there = found.live is not None and late_lines.are_there(found.live, folder)
+    late = [names.LATE] if pending is None and (is_named or is_there) else []
     fs.remove_files(folder, [names.PACK, names.DRAFT, *late, *partial])
     if begun is None:
         return
@@ -90,16 +87,6 @@ def close(found: State) -> None:
     if left is None and begun.operation in {"late", "insert"} and found.restored is None:
         rebuild_manifest.from_intent(found, begun)
     swap.change_record(found.place, intent=left, restored=restored)
-
-
-def _is_superfluous(found: State) -> bool:
-    """Tell whether late lines that no intent names are in the live file: a run died between."""
-    if names.LATE not in found.listing or found.live is None:
-        return False
-    with suppress(OSError, SessrotateError), Source.inside(found.place.archive, names.LATE) as late:
-        size, near = late.size(), max(0, found.live.size() - _NEAR)
-        return 0 < size <= _NEAR and find(found.live, near, late.read_at(0, size)) is not None
-    return False
 
 
 def _waiting(begun: Intent, late: Late) -> Intent:

@@ -157,13 +157,14 @@ def _check_superfluous(found: State) -> None:
     """Raise DamagedError if the pack may hold a byte that the live file does not."""
     if not _is_superfluous(found):
         raise DamagedError(
-            f"Found {printable(str(found.place.pack))}, and nothing says why. It differs from the "
-            "live file, and may have what that lacks: compare the two, then move it away."
+            found.problem
+            or f"Found {printable(str(found.place.pack))}, and nothing says why. It differs from "
+            "the live file, and may have what that lacks: compare the two, then move it away."
         )
 
 
 def _is_superfluous(found: State) -> bool:
-    if found.pack is None or drafted.is_superfluous(found.live, found.pack):
+    if found.pack is None or drafted.is_superfluous(found.live, found.pack, found.place.session):
         return True
     # A client trimmed it meanwhile: it is put together by the name that it has for that.
     place, status = found.place, os.fstat(found.pack.fd)

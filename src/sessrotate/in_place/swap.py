@@ -316,7 +316,11 @@ def _kept(place: Place, old: Source) -> Path | None:
         live = None
         with suppress(SessrotateError):  # gone, or a link
             live = stack.enter_context(Source.itself(place.live))
-        return None if drafted.is_superfluous(live, old) else aside.keep(place, place.pack)
+        return (
+            None
+            if drafted.is_superfluous(live, old, place.session)
+            else aside.keep(place, place.pack)
+        )
 
 
 def undo(place: Place) -> None:

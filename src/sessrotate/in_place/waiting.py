@@ -208,7 +208,7 @@ def _whole(pack: Source, start: int, live: Source, size: int) -> tuple[int, bool
 
 def _write(place: Place, now: Waiting) -> None:
     """Have the record say this of a file that waits."""
-    others = [each for each in record.read(place.archive).waiting if each.number != now.number]
+    others = [each for each in record.told(place.archive).waiting if each.number != now.number]
     change_record(place, waiting=(*others, now))
 
 

@@ -94,7 +94,7 @@ def look(where: Place, unread: Unread, live: Edges | None = None) -> ArchiveSumm
     found = ArchiveSummary(0, taken, modified, waiting_bytes=waiting_bytes)
     try:
         told = archived_file.told(where)
-        found = replace(found, is_busy=told.intent is not None)
+        found = replace(found, is_busy=told.intent is not None or names.PACK in files)
         if told.away is not None:
             found = _away(where, found)
         newest = live or found.away
