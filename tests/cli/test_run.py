@@ -63,6 +63,16 @@ def test_a_run_ends_with_one_line_and_0(home: Home) -> None:
     assert log(home).read_bytes().count(b"\n") == 2
 
 
+@pytest.mark.usefixtures("home")
+def test_it_says_that_it_passes_over_what_was_restored() -> None:
+    assert called("rotate", ID).code == 0
+    assert called("restore", ID).code == 0
+    said = called("run")
+    assert said.code == 0
+    assert said.out.endswith("; 1 left as it is (`sessrotate run --dry-run` says why).\n")
+    assert "You restored it" in called("run", "--dry-run").out
+
+
 def test_a_dry_run_shows_all_of_it_and_changes_nothing(home: Home) -> None:
     home.rotate()
     before = snapshot(home.config.parent)
@@ -204,4 +214,8 @@ def test_doctor_tells_of_the_last_run(home: Home) -> None:
     assert called("doctor", "--json").document()["settings"]["last run"] == "never"
     home.live.with_suffix(".copy").hardlink_to(home.live)
     assert called("run").code == 77
-    assert called("doctor", "--json").document()["settings"]["last run"].endswith(", exit code 77")
+    assert (
+        called("doctor", "--json")
+        .document()["settings"]["last run"]
+        .endswith(", exit code 77: `sessrotate run` says what failed")
+    )

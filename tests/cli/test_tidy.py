@@ -157,6 +157,11 @@ def test_a_session_in_use_is_passed_over_and_said(home: Home) -> None:
     ended = called("tidy", "--yes")
     assert ended.code == 0
     assert "1 session is in use" in ended.out
+    for options in (("--yes",), ("--dry-run",), ("--yes", "--json")):
+        named = called("tidy", ID, *options)  # it was asked for, and not done
+        assert named.code == 75
+        assert named.err == ""
+    assert named.document()["code"] == 75
     assert home.live.read_bytes() == DATA
 
 

@@ -61,10 +61,10 @@ def command(
     shown = progress(quiet=quiet)
     before = gain.measured_all()
     plan = run.plan(settings, time.time(), shown, scope)
-    planned = Tidied(plan, before, before, _free(), need)
+    planned = Tidied(plan, before, before, _free(), need, is_named=named is not None)
     if dry_run or not planned.changes:
         _tell(planned, as_json=as_json)
-        raise typer.Exit(plan.code)
+        raise typer.Exit(planned.code)
     if not yes:
         if as_json:
             raise WrongUsageError("Cannot ask with --json: pass --yes, or preview with --dry-run.")
@@ -72,10 +72,13 @@ def command(
         if not streams.confirmed():
             return
     done = _with_those_in_use(_done(settings, scope, plan, quiet=quiet), plan)
-    _tell(Tidied(done, before, gain.measured_all(), planned.free, need, _free()), as_json=as_json)
+    tidied = Tidied(
+        done, before, gain.measured_all(), planned.free, need, _free(), planned.is_named
+    )
+    _tell(tidied, as_json=as_json)
     if done.unlogged is not None:
         streams.warn(done.unlogged)
-    raise typer.Exit(done.code)
+    raise typer.Exit(tidied.code)
 
 
 def _named(sessions: Sequence[str]) -> frozenset[Place] | None:

@@ -68,7 +68,10 @@ def _last_run() -> str:
         last = run_log.last()
     except SessrotateError:
         return "unknown"
-    return "never" if last is None else f"{last.at}, exit code {last.code}"
+    if last is None:
+        return "never"
+    why = ": `sessrotate run` says what failed" if last.code else ""
+    return f"{last.at}, exit code {last.code}{why}"
 
 
 def _rule(rule: cleanup.Cleanup) -> str:

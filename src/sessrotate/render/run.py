@@ -15,7 +15,7 @@ from sessrotate.render import prune as render_prune
 from sessrotate.render.common import count, size
 
 if TYPE_CHECKING:
-    from sessrotate.in_place.outcome import Result
+    from sessrotate.in_place.outcome import Outcome, Result
     from sessrotate.job.config.file import Loaded
     from sessrotate.job.config.parse import Entry
     from sessrotate.job.run import Report, Stage
@@ -60,8 +60,18 @@ def summary(report: Report) -> str:
         for became in unusual
         if (number := sum(stage.count(became) for stage in report.stages))
     ]
+    if many := len(kept(report)):
+        why = "" if report.dry_run else " (`sessrotate run --dry-run` says why)"
+        rest.append(f"{many:,} left {'as it is' if many == 1 else 'as they are'}{why}")
     line = "; ".join(filter(None, (text or "nothing to do", ", ".join(rest))))
     return f"{line[0].upper()}{line[1:]}."
+
+
+def kept(report: Report) -> list[Outcome]:
+    """Return the outcomes of sessions that stay as they are for a reason of their own."""
+    outcomes = [each for stage in report.stages for each in stage.outcomes]
+    left = [each for each in outcomes if each.result == "nothing to do" and each.detail]
+    return [each for each in left if not each.is_usual]
 
 
 def _part(stage: Stage, *, dry_run: bool) -> str:

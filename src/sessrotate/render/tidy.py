@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from sessrotate.errors import printable
+from sessrotate.errors import InUseError, printable
 from sessrotate.render import common
 from sessrotate.render.common import count, size
+from sessrotate.render.run import kept
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,7 +48,8 @@ class Tidied(Struct, frozen=True):
     """A plan, or what was done, and the disk around it, in bytes.
 
     `before` and `after` are what all sessions and archives take; `free` and `free_after` is what
-    the disk has left, None if nobody knows. `need` is what somebody asked for.
+    the disk has left, None if nobody knows. `need` is what somebody asked for; `is_named` says that
+    the sessions were.
     """
 
     report: Report
@@ -56,6 +58,7 @@ class Tidied(Struct, frozen=True):
     free: int | None
     need: int | None
     free_after: int | None = None
+    is_named: bool = False
 
     @property
     def outcomes(self) -> list[tuple[Stage, Outcome]]:
@@ -66,6 +69,13 @@ class Tidied(Struct, frozen=True):
     def changes(self) -> list[tuple[Stage, Outcome]]:
         """Those that were, or are to be, changed."""
         return [(stage, each) for stage, each in self.outcomes if each.result in _CHANGED]
+
+    @property
+    def code(self) -> int:
+        """The exit code: a session that somebody named, and that is in use, was not tidied."""
+        is_used = any(each.result == "in use" for _, each in self.outcomes)
+        used = InUseError.exit_code if is_used and self.is_named else 0
+        return self.report.code or used
 
     @property
     def gained(self) -> int:
@@ -83,7 +93,7 @@ def plan(tidied: Tidied) -> Iterator[str]:
     if not tidied.changes:
         if any(each.result == "failed" for _, each in tidied.outcomes):
             yield f"Nothing can be tidied now: {_used(tidied.before)}."
-        elif _kept(tidied) or any(each.result == "in use" for _, each in tidied.outcomes):
+        elif kept(tidied.report) or any(each.result == "in use" for _, each in tidied.outcomes):
             yield f"Nothing to tidy now: {_used(tidied.before)}."
         else:
             used = _used(tidied.before)
@@ -185,25 +195,19 @@ def _left(tidied: Tidied) -> Iterator[str]:
             "Under a client that only runs, `sessrotate rotate SESSION --live` rotates now."
         )
 
-    kept = _kept(tidied)
-    for each in kept[:_KEPT]:
+    left = kept(tidied.report)
+    for each in left[:_KEPT]:
         yield f"{printable(each.session)} is left as it is. {each.detail}"
-    if len(kept) > _KEPT:
-        more = count(len(kept) - _KEPT, "more session")
+    if len(left) > _KEPT:
+        more = count(len(left) - _KEPT, "more session")
         yield f"… and {more}: `sessrotate rotate --all --dry-run` names them."
-
-
-def _kept(tidied: Tidied) -> list[Outcome]:
-    """Return the outcomes of sessions that stay as they are for a reason of their own."""
-    kept = [each for _, each in tidied.outcomes if each.result == "nothing to do" and each.detail]
-    return [each for each in kept if not each.is_usual]
 
 
 def as_json(tidied: Tidied) -> str:
     """Return the same for programs."""
     document: dict[str, Any] = {
         "dry_run": tidied.report.dry_run,
-        "code": tidied.report.code,
+        "code": tidied.code,
         "sessions": [
             {
                 "session": each.session,
