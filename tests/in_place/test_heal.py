@@ -10,7 +10,7 @@ import pytest
 from sessrotate import doctor, fs
 from sessrotate.clients.claude import loading
 from sessrotate.errors import StorageError
-from sessrotate.in_place import fleet, operations, rewound
+from sessrotate.in_place import fleet, operations
 from sessrotate.retention import prune, trash
 from sessrotate.retention.policy import Policy
 from sessrotate.segments import compressed
@@ -223,7 +223,7 @@ def test_a_row_that_is_nowhere_leaves_the_session_as_it_is(home: Home) -> None:
     done = home.rotate()
     assert (done.plan.live, done.plan.lacks) == (None, None)
     assert snapshot(home.config) == before
-    assert rewound.may_be(home.live)
+    assert fleet.may_be_rewound(home.live)
     assert not findings("rewound")
 
 
@@ -241,7 +241,7 @@ def test_a_session_that_needs_nothing_is_passed_over_by_its_live_file_alone(
 ) -> None:
     home.append(linked(11, 10))
     monkeypatch.setattr(compressed, "sealed", None)
-    assert not rewound.may_be(home.live)
+    assert not fleet.may_be_rewound(home.live)
     assert fleet.rewound_sessions() == []
     assert home.rotate().plan.live is None
 
@@ -250,7 +250,7 @@ def test_a_session_that_was_never_rotated_is_passed_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fresh = homes.home(tmp_path, monkeypatch, HISTORY + linked(11, 99))
-    assert not rewound.may_be(fresh.live)
+    assert not fleet.may_be_rewound(fresh.live)
 
 
 def test_rotating_all_heals_what_is_too_small_to_be_rotated(home: Home) -> None:
@@ -336,7 +336,7 @@ def test_a_branch_that_clients_had_lost_before_is_not_brought_back(
     home.rotate()
     before = home.live.read_bytes()
     assert linked(3, 1) not in before
-    assert not rewound.may_be(home.live)
+    assert not fleet.may_be_rewound(home.live)
     assert home.rotate().plan.live is None
     home.append(linked(24, 23))
     assert home.rotate().plan.live is None
@@ -363,7 +363,7 @@ def test_what_clients_would_not_load_of_the_whole_file_is_not_brought_back_eithe
     home = homes.home(tmp_path, monkeypatch, whole)
     home.rotate()
     home.append(REWOUND)
-    assert rewound.may_be(home.live)
+    assert fleet.may_be_rewound(home.live)
     assert bool(findings("rewound")) != is_lost
     before = home.live.read_bytes()
     assert (home.rotate().plan.live is None) == is_lost

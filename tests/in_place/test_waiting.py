@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from sessrotate import doctor
-from sessrotate.archive import waiting
+from sessrotate.in_place import waiting
 from sessrotate.in_place.seal import NotQuietError
 from sessrotate.system import in_use
 from support import command_line, homes

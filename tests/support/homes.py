@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from sessrotate.archive import place, state, waiting
+from sessrotate.archive import place, state
 from sessrotate.archive.clock import Seen
 from sessrotate.errors import RefusedError, SessrotateError
 from sessrotate.fs import exact
-from sessrotate.in_place import operations
+from sessrotate.in_place import operations, waiting
 from sessrotate.reading import stitch
 from sessrotate.segments import one_line
 from sessrotate.system import lease

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Self
 from msgspec.structs import replace
 
 from sessrotate import fs, names
-from sessrotate.archive import own, record
+from sessrotate.archive import owner, record
 from sessrotate.errors import DamagedError, InUseError, RefusedError, printable, storage
 from sessrotate.system.digest import Fingerprint
 from sessrotate.system.source import Source
@@ -32,7 +32,7 @@ _ZST: Final = names.CODEC_SUFFIX["zstd"]
 
 def told(place: Place) -> Record:
     """Return where a session stands (`record.told`); raise RefusedError if a link is there."""
-    own.check_own(place)
+    owner.check_own(place)
     return _told(place)
 
 

@@ -3,7 +3,8 @@
 Rule: a session has one live file, which its archive names (`place.of_session`). A copy of it, under
 another name or elsewhere, is read with the archive that it goes on from; another file of its id is
 a stranger, and read alone. Neither is ever appended to, rotated on top of the archive, or evidence
-of what an interrupted run did.
+of what an interrupted run did. The folder of all archives may be a link, to a folder of the same
+user. What is below it is ours, and a link there would lead what we write to wherever it points.
 """
 
 from __future__ import annotations
@@ -11,11 +12,14 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from sessrotate.archive import continued, own, place, record
+from sessrotate import platforms
+from sessrotate.archive import continued, place, record
 from sessrotate.archive.place import Place
 from sessrotate.clients.claude import client as claude
+from sessrotate.clients.common import listed
 from sessrotate.errors import InUseError, RefusedError, SessrotateError, printable
 from sessrotate.segments import live_header
+from sessrotate.system import ownership
 from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
@@ -45,7 +49,7 @@ def of_copy(path: Path) -> Place | None:
     None if the file is no live tail, or the session's own. Its archive may be missing. A link
     outside of the folder of projects stands for what it leads to.
     """
-    path, link = own.named(path), path
+    path, link = meant(path), path
     if not continued.begins_so(path):
         return None
     where = _unless_strange(link)
@@ -204,3 +208,68 @@ def _is_headed(path: Path, session: str) -> bool:
             return live_header.parse(continued.first_line(source), session) is not None
     except (SessrotateError, OSError):
         return False
+
+
+# ── what is ours below the folder of archives is never reached by a link ────────────────────────
+
+
+def check_own(where: Place) -> None:
+    """Raise RefusedError if an archive is reached by a link that the user need not have made."""
+    _check_root(where)
+    for part in (where.archive.parent, where.archive):
+        if os.path.islink(part):  # noqa: PTH114 - thousands, most of which are not there
+            raise RefusedError(
+                f"{printable(str(part))} is a symbolic link, and archives are never one: remove "
+                "the link, or put the folder itself in its place."
+            )
+
+
+def check_folders(where: Place) -> None:
+    """Raise RefusedError if a folder in which something of a session is created is a link.
+
+    The archive itself is not looked at: a link in its place may be put aside.
+    """
+    _check_root(where)
+    ownership.check_links(where.ours)
+
+
+def is_link(path: Path) -> bool:
+    """Tell whether a path is a link where a client's live files are: nobody opens what it names.
+
+    Elsewhere, a person who names a link means what it leads to.
+    """
+    return path.is_symlink() and place.of(path) is not None
+
+
+def meant(path: Path) -> Path:
+    """Return the file that a person means by a path: of a link outside, where it leads."""
+    return path.resolve() if path.is_symlink() and place.of(path) is None else path
+
+
+def links() -> Iterator[Path]:
+    """Yield the links among the folders that are ours, and in those."""
+    for name in sorted(place.FOLDERS):
+        folder = place.root() / name
+        yield from (each for each in (folder, *_folders(folder)) if each.is_symlink())
+
+
+def _folders(folder: Path) -> list[Path]:
+    return [] if folder.is_symlink() else listed(folder)
+
+
+def _check_root(where: Place) -> None:
+    folder = where.config / place.FOLDER
+    if folder.is_symlink() and _is_of_another(folder):
+        name, target = printable(str(folder)), printable(str(folder.resolve()))
+        raise RefusedError(
+            f"{name} leads to {target}, which is missing or another user's: make it a folder of "
+            "your own."
+        )
+
+
+def _is_of_another(folder: Path) -> bool:
+    try:
+        owner = folder.stat().st_uid
+    except OSError:
+        return True
+    return not platforms.is_ours(owner)

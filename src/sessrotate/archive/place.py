@@ -140,7 +140,7 @@ def of(path: Path) -> Place | None:
             if project is not None:
                 return named(projects, project, names.session_of(path.name))
         archive, root = folder, (projects.parent / FOLDER).resolve()
-        # Its own name may be a link, and is then refused by `own.check_own`.
+        # Its own name may be a link, and is then refused by `owner.check_own`.
         if path.is_dir() or folder.parent == root:
             archive = folder / path.name if path.name not in _NO_NAMES else path.resolve()
         for each in (path.absolute(), path.absolute().parent):  # and so may the folder of all

@@ -26,7 +26,7 @@ from sessrotate.archive import (
 from sessrotate.archive.found_files import FoundFiles
 from sessrotate.archive.history import HistorySpan
 from sessrotate.archive.late_lines import Residue, end_of_lines, is_at, residue
-from sessrotate.archive.own import check_own
+from sessrotate.archive.owner import check_own
 from sessrotate.errors import DamagedError, InUseError, WrongUsageError, storage
 from sessrotate.model import Span
 from sessrotate.segments import live_header, segment_set

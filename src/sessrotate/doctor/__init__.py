@@ -37,7 +37,7 @@ from sessrotate.errors import (
     printable,
 )
 from sessrotate.hook import installation, notes
-from sessrotate.in_place import aside, clock_check, recover, rewound, waiting
+from sessrotate.in_place import aside, clock_check, fleet, recover, waiting
 from sessrotate.in_place.obstacles import disk
 from sessrotate.job import run_log, schedule
 from sessrotate.job.config import file as config_file
@@ -106,7 +106,7 @@ def _headed(path: Path) -> Finding | None:
     if (lost := owner.without_archive(path)) is not None:
         return _without_archive(lost)
     where = place.of(path)
-    lacking = None if where is None else rewound.problem(where)
+    lacking = None if where is None else fleet.rewound_problem(where)
     if where is None or lacking is None:
         return None
     return Finding(where.session, str(path), "rewound", lacking)

@@ -12,7 +12,7 @@ from io import FileIO
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import clients, names
-from sessrotate.archive import own, place
+from sessrotate.archive import owner, place
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import listed
 from sessrotate.errors import DamagedError, printable
@@ -40,7 +40,7 @@ _OURS: Final = {
 
 def links() -> Iterator[tuple[Path, str]]:
     """Yield the links where sessrotate has folders of its own, each with what to do about it."""
-    for path in own.links():
+    for path in owner.links():
         told = f"{printable(str(path))} is a symbolic link, and sessrotate writes nothing there:"
         yield path, f"{told} remove the link, or put the folder itself in its place."
 

@@ -215,7 +215,7 @@ def rotate(job: Job, least: int) -> None:
     client has announced, nothing is done.
     """
     from sessrotate.hook import compaction, notes  # noqa: PLC0415 - as above
-    from sessrotate.in_place import operations, put_together, rewound  # noqa: PLC0415 - as above
+    from sessrotate.in_place import fleet, operations, put_together  # noqa: PLC0415 - as above
 
     where = job.where
     if job.problem is not None:
@@ -231,7 +231,7 @@ def rotate(job: Job, least: int) -> None:
     with suppress(OSError):
         is_small = where.live.stat().st_size < least
         is_due = put_together.is_due(where.live, where.session)
-        if is_small and not is_due and not rewound.may_be(where.live):
+        if is_small and not is_due and not fleet.may_be_rewound(where.live):
             return
     with suppress(OSError, RefusedError):  # on a full disk, try all the same
         notes.write(where, None)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from sessrotate import find, fs, names
-from sessrotate.archive import own, place
+from sessrotate.archive import owner, place
 from sessrotate.clients.common import listed
 from sessrotate.errors import SessrotateError, printable
 from sessrotate.model import Count  # noqa: TC001 - msgspec reads the annotations
@@ -55,7 +55,7 @@ def write(where: Place, error: str | None) -> None:
 
     Raises OSError; RefusedError if root would leave it in another's folder, or behind a link.
     """
-    own.check_folders(where)
+    owner.check_folders(where)
     ownership.check(*where.owned)
     at = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
     said = None if error is None else printable(error, _LONGEST)
@@ -66,7 +66,7 @@ def write(where: Place, error: str | None) -> None:
 
 def clear(where: Place) -> None:
     """Remove the note of a session. Raises as `write` does."""
-    own.check_folders(where)
+    owner.check_folders(where)
     fs.remove_files(where.note.parent, [where.note.name])
 
 
@@ -116,7 +116,7 @@ def _is_there(note: Note) -> bool:
 
 def _is_at_work(where: Place) -> bool:
     try:
-        own.check_folders(where)
+        owner.check_folders(where)
         with fs.held(where.lock):
             return False
     except BlockingIOError:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from sessrotate import fs, names
-from sessrotate.archive import own
+from sessrotate.archive import owner
 from sessrotate.archive.place import ASIDE, FOLDER
 from sessrotate.errors import RefusedError, printable, storage
 from sessrotate.system import locks
@@ -52,7 +52,7 @@ def plan(place: Place) -> Plan:
     Also if a folder above it is a link: what is behind that is somebody else's. The archive may be
     a link itself, which is then moved.
     """
-    own.check_folders(place)
+    owner.check_folders(place)
     if not os.path.lexists(place.archive):
         raise RefusedError(f"{printable(place.session)} has no archive.")
     size = 0

@@ -1,19 +1,22 @@
 """The clock, held against everything that is known, before anything is pruned or freed.
 
 Rule: `archive.clock` decides; here is only where its evidence comes from, and what is remembered.
-Whoever goes by age asks `look` first, and removes nothing if the clock is doubted.
+Whoever goes by age asks `look` first, and removes nothing if the clock is doubted. What goes to the
+trash never seems to have been there for longer than it was: a clock that is behind shortens no
+grace time.
 """
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import fs, units
-from sessrotate.archive import clock, clock_record, place, state
+from sessrotate.archive import clock, place, state
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import SessrotateError
-from sessrotate.segments import one_line
+from sessrotate.segments import load, one_line
 from sessrotate.system import ownership
 
 if TYPE_CHECKING:
@@ -24,8 +27,26 @@ if TYPE_CHECKING:
     from sessrotate.archive.place import Place
 
 
+_LARGEST: Final = 4096
+
 _STEP: Final = 7 * 86_400.0
 """Seconds that the clock may go on by at once where nothing is freed by a grace time."""
+
+
+def read() -> clock.Seen | None:
+    """Return what is remembered; None if that is nothing, or cannot be read."""
+    try:
+        name = f"{place.LOCKS}/{place.clock_file().name}"
+        return clock.parse(load.read_small(place.root(), name, _LARGEST))
+    except (SessrotateError, OSError):
+        return None
+
+
+def stamp(now: float | None = None) -> float:
+    """Return the time to note, in seconds since 1970: now, or the latest that was believed."""
+    seen = read()
+    now = time.time() if now is None else now
+    return now if seen is None else max(now, seen.highest)
 
 
 def look(grace: float | None, now: float, last_run: str | None) -> Verdict:
@@ -34,7 +55,7 @@ def look(grace: float | None, now: float, last_run: str | None) -> Verdict:
     `grace` is in seconds, None if nothing goes by it; `last_run` is when the last run was logged
     (ISO 8601), None if none was.
     """
-    seen, run, archives = clock_record.read(), units.seconds(last_run), [*place.archives()]
+    seen, run, archives = read(), units.seconds(last_run), [*place.archives()]
     trashed = min(_trashed(archives), default=None) if seen is None else None
     known = [] if run is None else [run]
     if archives or seen or known or trashed:  # else nothing of ours is there that could go
@@ -59,7 +80,7 @@ def remember(verdict: Verdict) -> None:
 
 def is_at_stake() -> bool:
     """Tell whether anything was ever put into a trash, or the clock was looked at before."""
-    return clock_record.read() is not None or any(_trashed(place.archives()))
+    return read() is not None or any(_trashed(place.archives()))
 
 
 def _modified(*paths: Path) -> Iterator[float]:

@@ -6,23 +6,27 @@ restored it, and a file that is no session's own.
 
 from __future__ import annotations
 
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from sessrotate.archive import owner
+from sessrotate.archive import continued, owner
 from sessrotate.clients.claude import client as claude
-from sessrotate.in_place import put_together, rewound, room
+from sessrotate.clients.claude.dangling import dangles
+from sessrotate.errors import SessrotateError, printable
+from sessrotate.in_place import operations, put_together, room
 from sessrotate.in_place.operations import RestoredError
 from sessrotate.in_place.outcome import Outcome, each, failure
+from sessrotate.segments import live_header
 from sessrotate.system import in_use
+from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from sessrotate.archive.place import Place
-    from sessrotate.in_place import operations
     from sessrotate.in_place.outcome import Result
 
 
@@ -46,7 +50,7 @@ def rewound_sessions() -> list[tuple[Place, int]]:
 
 
 def _is_to_heal(path: Path) -> bool:
-    return put_together.is_due(path, path.stem) or rewound.may_be(path)
+    return put_together.is_due(path, path.stem) or may_be_rewound(path)
 
 
 def _found(is_wanted: Callable[[Path, int], bool]) -> list[tuple[Place, int]]:
@@ -170,3 +174,41 @@ def live_size(where: Place, otherwise: int = 0) -> int:
         return where.live.stat().st_size
     except OSError:
         return otherwise
+
+
+# ── rotated sessions that go on from an archived row: a rotation heals them ─────────────────────
+
+
+def may_be_rewound(path: Path) -> bool:
+    """Tell whether a live file may need rows of its archive; one that cannot be read does not."""
+    header = continued.tail_header(path)
+    if header is None:
+        return False
+    try:
+        with Source.itself(path) as source:
+            if continued.misfit(header, source) is not None:
+                return False  # its client cut it, and knows what it needs
+            prefix = live_header.prefix(header)
+            return dangles(source, prefix, prefix + header.judged_bytes)
+    except (SessrotateError, OSError):
+        return False
+
+
+def rewound_problem(where: Place) -> str | None:
+    """Return what to say of a session that a rotation would heal; None if that is not so."""
+    if not may_be_rewound(where.live):
+        return None
+    with suppress(SessrotateError):  # that is said of the session by those who look at its archive
+        planned = operations.plan_session(where, lambda *_: nullcontext(lambda _done: None)).plan
+        if planned.live is None or not planned.heals:
+            return None
+        name, goes = printable(where.session), planned.live.misleads
+        what = "has a prompt too many" if goes else "lacks what came before it"
+        helps = f"`sessrotate rotate {name}` {'takes that out' if goes else 'puts that back'}."
+        if planned.live.refusals:
+            helps = f"{planned.live.refusals[0]} `sessrotate restore {name}` gives the whole file."
+        return (
+            "Somebody went back, in a client that ran, to a message from before the rotation, and "
+            f"a resume {what}: {helps}"
+        )
+    return None

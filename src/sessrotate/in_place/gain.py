@@ -16,6 +16,7 @@ from sessrotate.archive import place
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.claude import trim
 from sessrotate.in_place.room import NOTHING, Need
+from sessrotate.model import Span
 from sessrotate.system import disk_use
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from sessrotate.archive.state import State
     from sessrotate.in_place.put_together import Kept
     from sessrotate.in_place.rotate import RotationPlan
-    from sessrotate.model import Span
     from sessrotate.system.source import Source
 
 WORTH: Final = 1024 * 1024
@@ -180,12 +180,61 @@ def of_kept(kept: Kept) -> int:
 
 def _stored(source: Source, spans: Sequence[Span]) -> int:
     """Return about how many bytes of the disk these parts of a file take as segments."""
-    from sessrotate.segments import estimate  # noqa: PLC0415 - zstd, wanted only here
-
-    stored = estimate.compressed(source, spans)
+    stored = estimated(source, spans)
     return max(stored + len(spans) * BLOCK // 2, len(spans) * BLOCK) + len(spans) * _LISTED
 
 
 def blocks(size: int) -> int:
     """Return how many bytes of the disk a file of `size` bytes takes."""
     return -(-size // BLOCK) * BLOCK
+
+
+# ── how small parts of a session become, told from samples ──────────────────────────────────────
+
+_MOST: Final = 32 * 1024 * 1024
+"""Bytes that are read and compressed at most, about, however large the parts are."""
+
+_PIECE: Final = 8 * 1024 * 1024
+
+_LITTLE: Final = 1024 * 1024
+"""Bytes below which the figure may be rough: nobody decides anything by it."""
+
+_SAMPLE: Final = 32 * 1024
+
+
+def estimated(source: Source, spans: Sequence[Span]) -> int:
+    """Return about how many bytes these parts of `source` have compressed, each by itself.
+
+    Samples are whole parts, or long pieces of them, because pictures and files stand twice not far
+    from each other: short samples would not show that.
+    """
+    total = sum(span.size for span in spans)
+    if total < _LITTLE:
+        pieces = [Span(span.start, min(span.end, span.start + _SAMPLE)) for span in spans[-1:]]
+    elif total <= _MOST:
+        pieces = [*spans]
+    else:
+        pieces = _spread(spans, total)
+    taken = sum(piece.size for piece in pieces)
+    return round(total * sum(_made(source, piece) for piece in pieces) / taken) if taken else 0
+
+
+def _spread(spans: Sequence[Span], total: int) -> list[Span]:
+    """Return pieces of `_MOST` bytes together, spread evenly over all parts."""
+    chosen, taken, passed = list[Span](), 0, 0
+    for span in spans:
+        for start in range(span.start, span.end, _PIECE):
+            piece = Span(start, min(span.end, start + _PIECE))
+            passed += piece.size
+            if (passed - piece.size / 2) * _MOST >= taken * total:
+                chosen.append(piece)
+                taken += piece.size
+    return chosen
+
+
+def _made(source: Source, span: Span) -> int:
+    from sessrotate.system import zstd  # noqa: PLC0415 - wanted only here
+
+    frame = zstd.compressor(span.size)
+    made = sum(len(frame.compress(data)) for data in source.pieces(span))
+    return made + len(frame.flush())

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from sessrotate import fs, names
-from sessrotate.archive import clock_record, continuity
+from sessrotate.archive import continuity
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import listed
 from sessrotate.errors import DamagedError, printable
+from sessrotate.in_place import clock_check
 from sessrotate.model import Boundary, Pruned, SealedSegment, Segment, Span
 from sessrotate.segments import first_line, header_chain, manifest
 from sessrotate.segments.manifest import Manifest
@@ -122,7 +123,7 @@ def _made(found: State, pruned: Collection[str]) -> Manifest:
     segments = header_chain.from_headers(place.archive, listing, first, header)
     for problem in segments.problems:
         raise DamagedError(problem.detail)
-    at = datetime.fromtimestamp(clock_record.stamp(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    at = datetime.fromtimestamp(clock_check.stamp(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     sealed: list[SealedSegment] = []
     for part in segments.parts:
         sealed.append(_sealed(segments, part, sealed[-1].segment.span.end if sealed else 0))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from sessrotate import fs
-from sessrotate.archive import clock_record, continued, owner
+from sessrotate.archive import continued, owner
 from sessrotate.archive.record import HEAD, Intent, Mark, Swap
 from sessrotate.errors import (
     DamagedError,
@@ -26,7 +26,7 @@ from sessrotate.errors import (
     printable,
     storage,
 )
-from sessrotate.in_place import aside, gain, room, swap
+from sessrotate.in_place import aside, clock_check, gain, room, swap
 from sessrotate.in_place.obstacles import obstacles
 from sessrotate.in_place.room import Need
 from sessrotate.model import Span
@@ -230,4 +230,4 @@ def mark(place: Place) -> None:
 
 def now() -> str:
     """Return since when a live file is whole that is just restored, ISO 8601 in UTC."""
-    return f"{datetime.fromtimestamp(clock_record.stamp(), UTC):%Y-%m-%dT%H:%M:%SZ}"
+    return f"{datetime.fromtimestamp(clock_check.stamp(), UTC):%Y-%m-%dT%H:%M:%SZ}"

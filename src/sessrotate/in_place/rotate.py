@@ -15,13 +15,13 @@ from msgspec import Struct
 from sessrotate import clients, fs
 from sessrotate.archive import restored
 from sessrotate.archive.record import HEAD, Intent, Mark, Swap
-from sessrotate.archive.waiting import packs
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.claude import contract as claude_contract
 from sessrotate.clients.claude.loading import of_conversation
 from sessrotate.errors import DamagedError, InUseError, RefusedError, printable, storage
 from sessrotate.in_place import archived_rows, swap
 from sessrotate.in_place.obstacles import obstacles, strangers
+from sessrotate.in_place.waiting import packs
 from sessrotate.model import SealedSegment, Segment, Span
 from sessrotate.segments import live_body, live_header, scan
 from sessrotate.segments.live_header import LiveHeader

@@ -1,5 +1,8 @@
 """Having replaced files wait where no lease proves that nobody writes to them any more.
 
+They do so whole, in the folder `waiting` of the archive, each with a number for its name. One that
+the record does not know is listed, and is never changed or removed.
+
 Rule: a replaced file is kept whole until it has been quiet for a day and nobody is known to have
 it open. What comes to it meanwhile is appended to the live file, by whole lines, once: the record
 says which bytes, and how long the live file was, before they are appended.
@@ -8,19 +11,21 @@ says which bytes, and how long the live file was, before they are appended.
 from __future__ import annotations
 
 import os
+import stat
 import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from sessrotate import fs, names
-from sessrotate.archive import own, record, state, waiting
-from sessrotate.archive.clock_record import stamp
+from sessrotate.archive import owner, record, state
 from sessrotate.archive.late_lines import is_at, residue
 from sessrotate.archive.record import NO_SWAP, Batch, Mark, Waiting
-from sessrotate.errors import printable
+from sessrotate.errors import DamagedError, printable, storage
 from sessrotate.in_place import clock_check
+from sessrotate.in_place.clock_check import stamp
 from sessrotate.in_place.swap import change_record
 from sessrotate.model import Span
 from sessrotate.system import in_use, lease
@@ -32,7 +37,6 @@ if TYPE_CHECKING:
 
     from sessrotate.archive.place import Place
     from sessrotate.archive.state import State
-    from sessrotate.archive.waiting import Pack
     from sessrotate.model import FileIdentity
 
 QUIET: Final = 86_400.0
@@ -40,6 +44,46 @@ QUIET: Final = 86_400.0
 
 _AT_ONCE: Final = 1024 * 1024
 """Most bytes that are appended in one batch, unless a single line is longer."""
+
+
+class Pack(Struct, frozen=True):
+    """A file that waits; `told` is what the record says of it, None if that is nothing."""
+
+    path: Path
+    told: Waiting | None
+
+    @property
+    def size(self) -> int:
+        """How many bytes it has now."""
+        return self.path.lstat().st_size
+
+
+def packs(where: Place) -> list[Pack]:
+    """Return the files of a session that wait, the oldest first.
+
+    Raises DamagedError if the folder is a link, StorageError as the system reports.
+    """
+    folder = where.waiting
+    with storage("look into the archive"):
+        if not os.path.lexists(folder):
+            return []
+        if not stat.S_ISDIR(folder.lstat().st_mode):
+            raise DamagedError(f"The {names.WAITING} of the archive is not a folder: move it away.")
+        told = {str(each.number): each for each in record.told(where.archive).waiting}
+        files = [path for path in folder.iterdir() if stat.S_ISREG(path.lstat().st_mode)]
+        numbered = [path for path in files if path.name.isdecimal() and path.name.isascii()]
+        return [
+            Pack(path, told.get(path.name))
+            for path in sorted(numbered, key=lambda path: int(path.name))
+        ]
+
+
+def free_name(where: Place) -> Path:
+    """Return the name of the next file that is to wait."""
+    number = 1
+    while os.path.lexists(where.waiting / str(number)):
+        number += 1
+    return where.waiting / str(number)
 
 
 def is_over(
@@ -78,7 +122,7 @@ def keep(found: State, was: FileIdentity) -> bool:
     if _has_name(found.place, was):  # a power loss may leave both names of a rename
         fs.remove_files(found.place.archive, [names.PACK])
         return True
-    path = waiting.free_name(found.place)
+    path = free_name(found.place)
     fs.create_folder(path.parent)
     # The record first: without it nothing would ever be done about the file.
     _write(found.place, Waiting(int(path.name), mark, int(stamp() * 1e9), was.modified_ns))
@@ -92,7 +136,7 @@ def _has_name(place: Place, pack: FileIdentity) -> bool:
     with ExitStack() as stack:
         opened = [
             stack.enter_context(_opened(place, each.path))
-            for each in waiting.packs(place)
+            for each in packs(place)
             if each.told is not None
         ]
         return any(pack.is_same_file(each.identity()) for each in opened)
@@ -105,7 +149,7 @@ def settle(place: Place) -> int:
     bytes were removed. Raises OSError as the system reports.
     """
     freed = 0
-    for each in waiting.packs(place):
+    for each in packs(place):
         if each.told is None:
             continue
         with _opened(place, each.path) as pack:
@@ -127,8 +171,8 @@ def settle(place: Place) -> int:
 
 def problems(place: Place) -> Iterator[tuple[Path, str]]:
     """Yield the files that wait and are never removed, and what a person does about each."""
-    own.check_own(place)
-    for each in waiting.packs(place):
+    owner.check_own(place)
+    for each in packs(place):
         shown = printable(str(each.path))
         if each.told is None:
             told = f"Nothing says what {shown} is"
@@ -215,7 +259,7 @@ def _write(place: Place, now: Waiting) -> None:
 def _clean(place: Place) -> None:
     """Forget the files that have gone, and remove the folder if it is empty."""
     told = record.told(place.archive).waiting
-    there = {each.path.name for each in waiting.packs(place)}
+    there = {each.path.name for each in packs(place)}
     left = tuple(each for each in told if str(each.number) in there)
     if left != told:
         change_record(place, waiting=left)

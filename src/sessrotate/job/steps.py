@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sessrotate.archive import archived_file, state, waiting
+from sessrotate.archive import archived_file, state
 from sessrotate.errors import storage
-from sessrotate.in_place import fleet, gain, operations, recover
+from sessrotate.in_place import fleet, gain, operations, recover, waiting
 from sessrotate.in_place.gain import Forecast
 from sessrotate.in_place.outcome import Outcome, each, failure
 from sessrotate.retention import (

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from sessrotate import clients, names
-from sessrotate.archive import continued, own, owner, state
+from sessrotate.archive import continued, owner, state
 from sessrotate.archive.state import State
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import DamagedError, InputError, RequestError, printable
@@ -56,7 +56,7 @@ def opened(path: Path) -> Iterator[Holder]:
     DamagedError if a manifest or an archive cannot be read, InUseError if the session was replaced
     meanwhile, StorageError if the system reports an error.
     """
-    path = own.named(path)
+    path = owner.meant(path)
     where = owner.read_with(path)
     with ExitStack() as stack:
         if where is not None:

@@ -67,8 +67,6 @@ def compressed(files: Mapping[Path, int]) -> dict[Path, int]:
 
     The largest are sampled, and the others shrink like those together.
     """
-    from sessrotate.segments import estimate  # noqa: PLC0415 - zstd, wanted only here
-
     largest = sorted(files, key=lambda path: -files[path])[:_SAMPLED]
     sampled = {}
     for number, path in enumerate(largest):
@@ -76,7 +74,7 @@ def compressed(files: Mapping[Path, int]) -> dict[Path, int]:
             break
         sampled[path] = files[path]  # one that cannot be read stays as it is
         with suppress(SessrotateError, OSError), Source.itself(path) as source:
-            made = estimate.compressed(source, [Span(0, source.size())])
+            made = gain.estimated(source, [Span(0, source.size())])
             sampled[path] = min(files[path], made)
     share = sum(sampled.values()) / max(1, sum(files[path] for path in sampled))
     return {path: sampled.get(path, round(share * size)) for path, size in files.items()}

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sessrotate import fs
-from sessrotate.archive import clock_record, state
+from sessrotate.archive import state
 from sessrotate.errors import (
     InputError,
     InUseError,
@@ -23,7 +23,7 @@ from sessrotate.errors import (
     printable,
     storage,
 )
-from sessrotate.in_place import gain, outcome, room
+from sessrotate.in_place import clock_check, gain, outcome, room
 from sessrotate.in_place.outcome import Outcome, failure
 from sessrotate.in_place.room import Need
 from sessrotate.model import Pruned
@@ -164,7 +164,7 @@ def execute(planned: PrunePlan, wait: float) -> Iterator[Outcome]:
     `wait` is how many seconds to wait for each lock. An archive that changed since it was planned,
     or whose session a client runs by now, is in use, and nothing of it is removed.
     """
-    stamp = clock_record.stamp(planned.now)
+    stamp = clock_check.stamp(planned.now)
     at = datetime.fromtimestamp(stamp, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     for holding in planned.holdings:
         gone = planned.removed(holding)
