@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -186,6 +187,37 @@ def test_where_its_record_is_lost_what_has_the_history_is_named(
     assert home.stitched() == before + row(300)
     assert not home.is_busy()
     assert called("doctor").code == 0
+
+
+def test_what_puts_it_together_is_said_where_a_segment_was_pruned(home: Home) -> None:
+    home.append(boundary(100) + row(200))
+    home.rotate()
+    assert called("prune", ID, "--keep-last", "1", "--yes").code == 0
+    home.append(boundary(101) + row(201))
+    homes.crashed(home.rotate, "sessrotate.in_place.seal.finish")
+    lose(home, None)
+    write(home.archive / f"{ID}.9.jsonl.zst", b"")  # as if it had been sealed
+    assert "between them" in called("rotate", ID).err
+    (home.archive / f"{ID}.9.jsonl.zst").unlink()
+    as_is_said(called("rotate", ID).err)
+    home.rotate()
+    assert called("doctor").code == 0
+    assert called("restore", ID).code == 0
+    assert home.stitched() == DATA + MORE + boundary(100) + row(200) + boundary(101) + row(201)
+
+
+@pytest.mark.parametrize("start", [0, 5, 10**9])
+def test_a_pack_that_does_not_fit_is_named_without_a_command(home: Home, start: int) -> None:
+    homes.crashed(home.rotate, "sessrotate.in_place.seal.finish")
+    lose(home, None)
+    head, _, rest = home.pack.read_bytes().partition(b"\n")
+    told = json.loads(head)
+    told["sessrotate"]["start"] = start
+    line = json.dumps(told, separators=(",", ":")).encode()
+    home.pack.write_bytes(line + b"\n" + rest)
+    ended = called("rotate", ID)
+    assert ended.code == 74
+    assert "between them" in ended.err
 
 
 def as_is_said(text: str) -> None:

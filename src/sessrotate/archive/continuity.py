@@ -194,13 +194,16 @@ def _back(found: FoundFiles) -> str:
     """Say how the pack and what came since are put together, where no record tells."""
     live, pack, header = found.live, found.pack, found.header
     listed = () if found.manifest is None else found.manifest.segments
-    is_sealed = len(names.segments_among(found.listing, found.place.session)) > len(listed)
+    there = len(names.segments_among(found.listing, found.place.session))
+    is_sealed = there > sum(entry.pruned is None for entry in listed)
     if live is not None and pack is not None and header is not None and not is_sealed:
         old = live_header.parse(continued.first_line(pack), found.place.session)
         start = header.start if old is None else header.start - old.start + live_header.prefix(old)
         # What of the pack comes behind that is the tail that the live file begins with.
-        rest = Span(start, max(start, pack.size()))
-        if start <= pack.size() and is_at(live, found.prefix, Mark.of_pieces(pack.pieces(rest))):
+        rest = Span(max(0, start), max(0, start, pack.size()))
+        if 0 < start <= pack.size() and is_at(
+            live, found.prefix, Mark.of_pieces(pack.pieces(rest))
+        ):
             of, into = _quoted(found.place.pack), _quoted(found.place.live)
             return (
                 "When no client runs it, put the two together: "

@@ -124,7 +124,7 @@ def are_there(live: Source, archive: Path) -> bool:
     """Tell whether the live file ends with the late lines that are kept: a run died between."""
     with suppress(OSError, SessrotateError), Source.inside(archive, names.LATE) as late:
         size, near = late.size(), max(0, live.size() - _NEAR)
-        return size <= _NEAR and find(live, near, late.read_at(0, size)) is not None
+        return 0 < size <= _NEAR and find(live, near, late.read_at(0, size)) is not None
     return False
 
 
@@ -134,7 +134,7 @@ def unclaimed(place: Place, live: Source, trimmed: Iterable[Path]) -> str | None
     Nor what its client trimmed. A file that is not the session's own lines is a stranger's.
     """
     with suppress(OSError, SessrotateError), Source.inside(place.archive, names.LATE) as late:
-        if not late.read_at(0, 2).startswith(b'{"'):
+        if late.read_at(0, 2) != b'{"':
             return None
     if are_there(live, place.archive):
         return None

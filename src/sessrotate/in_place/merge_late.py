@@ -73,7 +73,11 @@ def close(found: State) -> None:
     folder, begun, pending = found.place.archive, found.intent, found.pending
     partial = sorted(name for name in found.listing if name.endswith(names.PARTIAL))
     is_named = begun is not None and begun.late
-    is_there = found.live is not None and late_lines.are_there(found.live, folder)
+    is_there = (
+        names.LATE in found.listing
+        and found.live is not None
+        and late_lines.are_there(found.live, folder)
+    )
     late = [names.LATE] if pending is None and (is_named or is_there) else []
     fs.remove_files(folder, [names.PACK, names.DRAFT, *late, *partial])
     if begun is None:

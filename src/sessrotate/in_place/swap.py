@@ -316,11 +316,8 @@ def _kept(place: Place, old: Source) -> Path | None:
         live = None
         with suppress(SessrotateError):  # gone, or a link
             live = stack.enter_context(Source.itself(place.live))
-        return (
-            None
-            if drafted.is_superfluous(live, old, place.session)
-            else aside.keep(place, place.pack)
-        )
+        is_there = drafted.is_superfluous(live, old, place.session)
+        return None if is_there else aside.keep(place, place.pack)
 
 
 def undo(place: Place) -> None:
