@@ -762,3 +762,27 @@ def test_nothing_behind_a_link_is_freed(home: Home, tmp_path: Path) -> None:
     assert called("prune", "--all", "--empty-trash", "--grace", "0", "--yes").code == 0
     assert restored.of(home.where) is None
     assert snapshot(elsewhere) == before
+
+
+@pytest.mark.parametrize("left", ["kept", "lost", "damaged"])
+@pytest.mark.parametrize("is_restored", [False, True])
+def test_a_whole_file_that_was_put_away_and_came_back_is_not_an_older_copy(
+    home: Home, left: str, is_restored: bool
+) -> None:
+    if is_restored:
+        home.restore()
+        (home.archive / "record.json").unlink()
+    else:
+        home.live.write_bytes(DATA)  # a copy from before the rotation
+    home.append(row(300))
+    assert called("archive", ID).code == 0
+    if left != "kept":
+        (home.archive / "record.json").unlink()
+    if left == "damaged":
+        (home.archive / "record.json").write_bytes(b"{")
+    assert called("restore", home.live).code == 0
+    assert home.stitched() == home.live.read_bytes() == DATA + row(300)
+    for command in (("verify", ID), ("rotate", ID), ("restore", ID), ("rotate", ID)):
+        assert called(*command).code == 0
+    assert [finding.kind for finding in doctor.findings()] == []
+    assert home.stitched() == DATA + row(300)

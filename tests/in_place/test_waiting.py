@@ -15,7 +15,7 @@ from sessrotate.in_place import waiting
 from sessrotate.in_place.seal import NotQuietError
 from sessrotate.system import in_use
 from support import command_line, homes
-from support.command_line import ID, boundary, row, session
+from support.command_line import ID, boundary, called, row, session
 from support.homes import Crash, Home, Killed
 from support.portable import lack
 
@@ -361,3 +361,33 @@ def test_a_hard_link_among_the_files_that_wait_brings_no_line_of_another_file(
     home.rotate()
     assert home.stitched() == DATA
     assert "hard link" in " ".join(each.detail for each in doctor.findings())
+
+
+@pytest.mark.parametrize("left", [None, b"{"], ids=["lost", "damaged"])
+def test_what_comes_after_a_restoration_whose_record_is_lost_stays_in_the_replaced_file(
+    home: Home, left: bytes | None
+) -> None:
+    sealed(home)
+    writer = held(home)
+    done = home.restore()
+    assert done is not None
+    assert done.pending
+    record = home.archive / "record.json"
+    if left is None:
+        record.unlink()
+    else:
+        record.write_bytes(left)
+    for command in (["run"], ["restore", ID], ["rotate", ID]):
+        ended = called(*command)
+        assert ended.code == 74
+        assert f"Found {home.pack}" in ended.err
+    os.write(writer, LATE)
+    os.close(writer)
+    assert home.pack.read_bytes().endswith(LATE)
+
+
+def test_putting_an_archive_aside_says_what_waits_in_it(home: Home) -> None:
+    sealed(home)
+    writer = held(home)
+    assert "With it goes" in called("aside", ID, "--dry-run").out
+    os.close(writer)

@@ -236,9 +236,10 @@ def _listed(
     if names.MANIFEST not in listing:
         return None, None
     found = _parsed(load.read_small(place.archive, names.MANIFEST, manifest.MAX_BYTES), header)
-    if whole is None or told.intent is not None or told.restored is not None:
+    if whole is None or told.intent is not None:
         return found, None
-    # A copy from before was put back, or the record is lost, if it has all that is archived.
+    # A copy from before was put back, or the record is lost, if it has all that is archived; and
+    # what was put away may have been whole.
     if found is not None and found.source_bytes and continued.holds(whole, found.segments):
         return None, restored.left(place.archive, place.session, listing, record.UNKNOWN)
     return found, None

@@ -10,6 +10,7 @@ user. What is below it is ours, and a link there would lead what we write to whe
 from __future__ import annotations
 
 import os
+import shlex
 from typing import TYPE_CHECKING
 
 from sessrotate import platforms
@@ -119,10 +120,10 @@ def strange(where: Place) -> str:
     name, archive = printable(str(where.live)), printable(str(where.archive))
     live = place.of_session(where.session).live
     if record.away(where.archive, where.session):
-        session = printable(where.session)
+        path = printable(shlex.quote(str(live)), 4096)  # the id may mean both
         return (
             f"{name} has the id of a session that was put away: rename it, or bring that back with "
-            f"`sessrotate restore {session}` and move it out of the folder of projects."
+            f"`sessrotate restore {path}` and move it out of the folder of projects."
         )
     if os.path.lexists(live):
         return (

@@ -38,12 +38,14 @@ def put_aside(place: Place) -> Path | None:
 class Plan(Struct, frozen=True):
     """An archive that is to be put aside: how many bytes it has, and whether the session is in it.
 
-    `is_gone`: there is no live file, so that what the archive has of it is all there is.
+    `is_gone`: there is no live file, so that what the archive has of it is all there is. `waits`: a
+    replaced live file goes with it that a client may still write to.
     """
 
     place: Place
     size: int
     is_gone: bool
+    waits: bool
 
 
 def plan(place: Place) -> Plan:
@@ -55,12 +57,13 @@ def plan(place: Place) -> Plan:
     owner.check_folders(place)
     if not os.path.lexists(place.archive):
         raise RefusedError(f"{printable(place.session)} has no archive.")
-    size = 0
+    size, waits = 0, False
     with storage("look into the archive"):
         if not place.archive.is_symlink():
             for here, _, files in os.walk(place.archive):
+                waits = waits or (here == str(place.waiting) and bool(files))
                 size += sum(os.lstat(os.path.join(here, file)).st_size for file in files)  # noqa: PTH118 - as os.walk gives them
-    return Plan(place, size, not os.path.lexists(place.live))
+    return Plan(place, size, not os.path.lexists(place.live), waits)
 
 
 def execute(planned: Plan, wait: float) -> Path:

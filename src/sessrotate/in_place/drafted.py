@@ -65,9 +65,12 @@ def is_superfluous(live: Source | None, pack: Source, session: str) -> bool:
     head = live_header.parse(first_line(pack), session)
     if head is None:
         return False
-    # A session that was restored has all that came behind the header.
+    # A session that was restored has all that came behind the header. Nobody may write to it now.
+    answer = lease.read(pack.fd)
+    if answer == "taken":
+        lease.release(pack.fd)
     rest = pack.pieces(Span(live_header.prefix(head), size))
-    return is_at(live, head.start, Mark.of_pieces(rest))
+    return answer == "taken" and is_at(live, head.start, Mark.of_pieces(rest))
 
 
 def is_beginning(one: Source | None, other: Source, size: int) -> bool:

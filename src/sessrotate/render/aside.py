@@ -31,7 +31,14 @@ def plan(planned: Plan) -> str:
             f"{text}There is no live file: what the archive has is all that is left of it, "
             f"perhaps as {names.PACK} or in {names.ARCHIVED}/.\n"
         )
-    return f"{text}The live file stays as it is: {_shown(where.live)}\n"
+    text += f"The live file stays as it is: {_shown(where.live)}\n"
+    if planned.waits:
+        text += (
+            f"With it goes {_shown(where.waiting)}: what comes to a replaced live file there, or "
+            "has come since the last run, is not brought to the live file any more. `sessrotate "
+            "run` does that, if it can.\n"
+        )
+    return text
 
 
 def done(where: Place, folder: Path) -> str:
