@@ -21,6 +21,11 @@ def test_an_age_is_the_same_length_wherever_it_is_given(count: int, letter: str)
     assert units.moment(f"{count}{letter}", NOW) == units.Moment(NOW - length, NOW - length)
 
 
+@given(st.integers(0, 253_402_300_799), st.floats(0, 0.99))
+def test_a_time_that_is_written_is_read_to_the_second(at: int, part: float) -> None:
+    assert units.seconds(units.written(at + part)) == at
+
+
 @pytest.mark.parametrize("text", ["", "m", "30", "30s", "1.5h", "-1d", "30 d", "1234567d"])
 def test_what_is_not_an_age_is_not_taken_for_one(text: str) -> None:
     assert units.age(text) is None

@@ -93,6 +93,11 @@ def in_utc(text: str) -> str:
     return when.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def written(at: float) -> str:
+    """Return a time in seconds since 1970 as ISO 8601 in UTC, which `seconds` reads."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 def seconds(text: str | None) -> float | None:
     """Return a record's time, ISO 8601 with a zone, in seconds since 1970; None if it is none."""
     try:

@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+from itertools import count
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -21,6 +22,8 @@ from support.command_line import ID, boundary, called, row, write
 from support.homes import Crash, Home, Killed, snapshot
 
 if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator
     from pathlib import Path
 
 DATA: Final = command_line.session(boundaries=2)
@@ -47,6 +50,23 @@ def crashed(home: Home, at: int, *, back: bool = False) -> bool:
     return False
 
 
+def dying(
+    folder: Path, patch: pytest.MonkeyPatch, *, back: bool
+) -> Iterator[tuple[int, Home, os.stat_result]]:
+    """Yield sessions whose rotation or restoration died at each of its operations.
+
+    With the number of the operation, and what the live file was before.
+    """
+    for at in count(1):
+        home = homes.home(folder / str(at), patch, DATA)
+        home.rotate()
+        home.append(MORE)
+        old = home.live.stat()
+        if not crashed(home, at, back=back):
+            return
+        yield at, home, old
+
+
 def deed(home: Home) -> Deed:
     with state.opened(home.where) as found:
         return recover.plan(found).deed
@@ -57,15 +77,7 @@ def test_there_is_one_moment_before_which_all_is_undone_and_after_it_finished(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, back: bool
 ) -> None:
     deeds: list[Deed] = []
-    at = 0
-    while True:
-        at += 1
-        home = homes.home(tmp_path / str(at), monkeypatch, DATA)
-        home.rotate()
-        home.append(MORE)
-        old = home.live.stat()
-        if not crashed(home, at, back=back):
-            break
+    for at, home, old in dying(tmp_path, monkeypatch, back=back):
         was_swapped = home.live.stat().st_ino != old.st_ino
         told = deed(home)
         deeds.append(told)
@@ -233,13 +245,7 @@ def test_wherever_it_dies_and_loses_its_record_all_is_there_or_what_has_it_is_na
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, back: bool, left: bytes | None
 ) -> None:
     at = 0
-    while True:
-        at += 1
-        home = homes.home(tmp_path / str(at), monkeypatch, DATA)
-        home.rotate()
-        home.append(MORE)
-        if not crashed(home, at, back=back):
-            break
+    for at, home, _ in dying(tmp_path, monkeypatch, back=back):
         lose(home, left)
         ended = called("restore" if back else "rotate", ID)
         if ended.code == 74:

@@ -120,8 +120,10 @@ def find(source: Source, start: int, data: bytes) -> int | None:
     return None
 
 
-def are_there(live: Source, archive: Path) -> bool:
+def are_there(live: Source | None, archive: Path) -> bool:
     """Tell whether the live file ends with the late lines that are kept: a run died between."""
+    if live is None:
+        return False
     with suppress(OSError, SessrotateError), Source.inside(archive, names.LATE) as late:
         size, near = late.size(), max(0, live.size() - _NEAR)
         return 0 < size <= _NEAR and find(live, near, late.read_at(0, size)) is not None

@@ -199,8 +199,10 @@ def of_session(session: str, projects: Collection[str] | None = None) -> Place:
     where = Place(root.parent, project, session, root / project / f"{session}{names.SUFFIX}")
     if project in projects:
         where = next(all_named(root, project, (session,)))
+    if project and os.path.lexists(where.live):
+        return where
     is_away = record.away(archive, session) is not None
-    if project and (os.path.lexists(where.live) or is_away):
+    if project and is_away:
         return where
     found = [*live_files(session)]
     fitting = [each for each in found if continued.fits(each.live, archive)]

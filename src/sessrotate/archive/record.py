@@ -284,13 +284,14 @@ def told(archive: Path) -> Record:
     session = names.session_of_key(archive.name) or ""
     if archive.is_symlink() or archive.parent.is_symlink():
         return Record(session)
-    is_there, folder = os.path.lexists(archive / names.RECORD), archive / names.ARCHIVED
+    folder = archive / names.ARCHIVED
+    is_there, is_any = os.path.lexists(archive / names.RECORD), os.path.lexists(folder)
     if is_there:
         with suppress(SessrotateError, OSError):
             return read(archive)
-    is_away = away(archive, session) is not None
+    is_away = is_any and away(archive, session) is not None
     restored = UNKNOWN if is_there and not is_away else None
-    if not is_away and not (is_there and os.path.lexists(folder)):
+    if not is_away and not (is_there and is_any):
         return Record(session, restored=restored)
     step: Step = "archived" if is_away else "unarchiving"
     return Record(session, away=PutAway(step, "", tuple(_compressed(folder))), restored=restored)

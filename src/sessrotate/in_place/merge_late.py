@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from sessrotate import fs, names
+from sessrotate import fs, names, units
 from sessrotate.archive import late_lines, owner, state
 from sessrotate.archive.late_lines import Counted
 from sessrotate.archive.record import HEAD, NO_SWAP, Intent, Late, Mark, Swap
 from sessrotate.errors import DamagedError, RefusedError, printable
-from sessrotate.in_place import rebuild_manifest, restore, swap
+from sessrotate.in_place import clock_check, rebuild_manifest, swap
 from sessrotate.in_place.obstacles import obstacles
 from sessrotate.model import Span
 
@@ -73,18 +73,14 @@ def close(found: State) -> None:
     folder, begun, pending = found.place.archive, found.intent, found.pending
     partial = sorted(name for name in found.listing if name.endswith(names.PARTIAL))
     is_named = begun is not None and begun.late
-    is_there = (
-        names.LATE in found.listing
-        and found.live is not None
-        and late_lines.are_there(found.live, folder)
-    )
-    late = [names.LATE] if pending is None and (is_named or is_there) else []
+    is_over = pending is None and (is_named or late_lines.are_there(found.live, folder))
+    late = [names.LATE] if is_over else []
     fs.remove_files(folder, [names.PACK, names.DRAFT, *late, *partial])
     if begun is None:
         return
     restored = found.record.restored
     if begun.operation == "restore" and found.header is None:
-        restored = restore.now()
+        restored = units.written(clock_check.stamp())
     elif begun.operation == "rotate" and found.header is not None:
         restored = None
     left = None if pending is None else _waiting(begun, pending)

@@ -9,13 +9,12 @@ again: nothing is pruned by it before its owner agrees.
 from __future__ import annotations
 
 import os
-from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from sessrotate import fs, names
+from sessrotate import fs, names, units
 from sessrotate.archive import continuity
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import listed
@@ -123,7 +122,7 @@ def _made(found: State, pruned: Collection[str]) -> Manifest:
     segments = header_chain.from_headers(place.archive, listing, first, header)
     for problem in segments.problems:
         raise DamagedError(problem.detail)
-    at = datetime.fromtimestamp(clock_check.stamp(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    at = units.written(clock_check.stamp())
     sealed: list[SealedSegment] = []
     for part in segments.parts:
         sealed.append(_sealed(segments, part, sealed[-1].segment.span.end if sealed else 0))

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -26,7 +25,7 @@ from sessrotate.errors import (
     printable,
     storage,
 )
-from sessrotate.in_place import aside, clock_check, gain, room, swap
+from sessrotate.in_place import aside, gain, room, swap
 from sessrotate.in_place.obstacles import obstacles
 from sessrotate.in_place.room import Need
 from sessrotate.model import Span
@@ -226,8 +225,3 @@ def mark(place: Place) -> None:
     """Note that its owner put a session back, as short as it was: nothing else rotates it."""
     fs.create_folder(place.archive)
     swap.change_record(place, restored="")
-
-
-def now() -> str:
-    """Return since when a live file is whole that is just restored, ISO 8601 in UTC."""
-    return f"{datetime.fromtimestamp(clock_check.stamp(), UTC):%Y-%m-%dT%H:%M:%SZ}"

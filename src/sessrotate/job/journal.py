@@ -10,12 +10,12 @@ a file says is not believed: an id is only compared with those of sessions that 
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+import time
 from typing import TYPE_CHECKING, Annotated, Final
 
 from msgspec import Meta, Struct
 
-from sessrotate import fs
+from sessrotate import fs, units
 from sessrotate.archive import archived_file, state
 from sessrotate.errors import DamagedError, SessrotateError, printable, storage
 from sessrotate.model import Count  # noqa: TC001 - msgspec reads the annotations
@@ -162,7 +162,7 @@ class Journal:
             _drop_oldest()
 
     def _heading(self) -> bytes:
-        at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        at = units.written(time.time())
         return one_line.dump(_Heading(self._command, at))
 
 

@@ -7,9 +7,9 @@ scripts (`assets`) put them into text nodes. The page's policy lets nothing else
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from sessrotate import units
 from sessrotate.render import report_json
 from sessrotate.render.common import size
 from sessrotate.render.html_head import asset, head
@@ -32,7 +32,7 @@ def pieces(report: MachineReport | Sequence[SessionReport], now: float) -> Itera
 
     Its data are the documents of `--json`: `{"made": time, "machine": …}`, or `"sessions": […]`.
     """
-    made = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    made = units.written(now)
     title, told = _words(report)
     script = "".join(asset("render", f"report_{name}.js") for name in _SCRIPTS)
     yield head(title, asset("render", "report.css"), script).encode()

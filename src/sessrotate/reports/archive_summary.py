@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from sessrotate import names
 from sessrotate.archive import archived_file
+from sessrotate.archive.record import Record
 from sessrotate.clients.preview import EDGE
 from sessrotate.errors import SessrotateError
 from sessrotate.reports import file_edges
@@ -93,7 +94,8 @@ def look(where: Place, unread: Unread, live: Edges | None = None) -> ArchiveSumm
         return None
     found = ArchiveSummary(0, taken, modified, waiting_bytes=waiting_bytes)
     try:
-        told = archived_file.told(where)
+        is_asked = live is None or names.RECORD in files  # most have neither
+        told = archived_file.told(where) if is_asked else Record(where.session)
         found = replace(found, is_busy=told.intent is not None or names.PACK in files)
         if told.away is not None:
             found = _away(where, found)

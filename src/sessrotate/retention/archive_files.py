@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Final
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sessrotate import fs, names
+from sessrotate import fs, names, units
 from sessrotate.archive import archived_file
 from sessrotate.archive.record import MOST, CompressedFile, PutAway
 from sessrotate.errors import DamagedError, SessrotateError, StorageError, printable
@@ -95,7 +96,7 @@ def sizes(paths: Iterable[Path]) -> dict[Path, int]:
 
 def write_standing(place: Place, standing: Step) -> PutAway:
     """Record where the session stands, and that nothing is compressed; return that."""
-    note = PutAway(standing, datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
+    note = PutAway(standing, units.written(time.time()))
     swap.change_record(place, away=note)
     return note
 

@@ -7,13 +7,12 @@ is in use, stays.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sessrotate import fs
+from sessrotate import fs, units
 from sessrotate.archive import state
 from sessrotate.errors import (
     InputError,
@@ -164,8 +163,7 @@ def execute(planned: PrunePlan, wait: float) -> Iterator[Outcome]:
     `wait` is how many seconds to wait for each lock. An archive that changed since it was planned,
     or whose session a client runs by now, is in use, and nothing of it is removed.
     """
-    stamp = clock_check.stamp(planned.now)
-    at = datetime.fromtimestamp(stamp, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    at = units.written(clock_check.stamp(planned.now))
     for holding in planned.holdings:
         gone = planned.removed(holding)
         if not gone and not holding.is_unsettled:
