@@ -70,7 +70,7 @@ FINDINGS: Final = [
     (damaged, "damaged", "--unsafe-adopt", False),
     (manifest_damaged, "interrupted", "the next run makes it again", False),
     (intent_damaged, "damaged", "record.json", False),
-    (pack_of_another, "damaged", "move it away", False),
+    (pack_of_another, "damaged", "move the file away", False),
 ]
 
 

@@ -302,6 +302,8 @@ AT_ONCE: Final = {
     ("fsync ID.1.jsonl.zst.partial", "write ID.jsonl.zst.partial"),
     ("fsync ID", "unlink pack"),
     ("fsync ID", "unlink late"),
+    # Late lines that no intent names yet are held against the pack.
+    ("fsync late.partial", "write late.partial"),
 }
 
 

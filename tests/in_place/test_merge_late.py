@@ -561,12 +561,15 @@ def test_late_lines_that_changed_are_not_put_in(home: Home, damage: Callable[[Pa
     assert called("verify", ID).code == 1
 
 
-def test_a_stranger_called_like_late_lines_is_left_alone(home: Home) -> None:
+def test_a_stranger_called_like_late_lines_is_named_and_left_alone(home: Home) -> None:
     home.rotate()
     mine = command_line.write(home.archive / "late", b"mine")
     home.append(boundary(90) + row(91))
-    home.rotate()
+    with pytest.raises(RefusedError, match=r"Nothing says what .*/late is, .* move the file away"):
+        home.rotate()
     assert mine.read_bytes() == b"mine"
+    mine.unlink()
+    home.rotate()
     assert home.stitched() == DATA + MORE + boundary(90) + row(91)
 
 

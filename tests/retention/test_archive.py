@@ -941,7 +941,9 @@ def test_without_its_note_it_is_told_by_its_files_and_comes_back_as_it_was(
     else:
         note.unlink()
     assert home.stitched() == DATA
-    assert [*doctor.findings()] == []
+    told = [each.detail for each in doctor.findings()]
+    assert len(told) == (not place.of_session(ID).project)
+    assert all(f"`sessrotate restore {ID} --project FOLDER` brings it back" in one for one in told)
     unarchive.unarchive(home.where, 1)
     after = whole(home)
     assert after.keys() == before.keys()

@@ -85,6 +85,36 @@ def first_line(source: Source) -> bytes:
     return source.read_at(0, min(source.line_end(0, end) + 1, end))
 
 
+def has_all_of(
+    live: Source,
+    header: LiveHeader | None,
+    segments: Iterable[SealedSegment],
+    old: Source,
+    session: str,
+) -> bool:
+    """Tell whether all of a replaced file is in the live file, or in these archived segments.
+
+    `header` is the live file's. Where in the history a file begins, its header says.
+    """
+    start, at = _body(header)
+    old_start, other = _body(live_header.parse(first_line(old), session))
+    shift, end = other - old_start, other + max(0, start - old_start)
+    spans = ((entry, entry.segment.span) for entry in segments)
+    there = [
+        entry for entry, span in spans if span.start >= old_start and span.end + shift <= old.size()
+    ]
+    archived = sum(entry.segment.span.size for entry in there)
+    if archived != min(end, old.size()) - other or not holds(old, there, shift):
+        return False
+    rest = Span(min(end, old.size()), old.size())  # none of one that was cut as it was sealed
+    return is_at(live, at + max(0, old_start - start), Mark.of_pieces(old.pieces(rest)))
+
+
+def _body(header: LiveHeader | None) -> tuple[int, int]:
+    """Return where in the history, and where in its file, what a header is of begins."""
+    return (0, 0) if header is None else (header.start, live_header.prefix(header))
+
+
 def misfit(header: LiveHeader, live: Source) -> str | None:
     """Return what of a live file is not what its header says any more; None if all is."""
     begin = len(live_header.line(header))
@@ -177,10 +207,10 @@ def _was_restored(live: Path, archive: Path) -> bool:
     return False
 
 
-def holds(source: Source, segments: Iterable[SealedSegment]) -> bool:
-    """Tell whether a file has each of these segments where it stands in the whole history."""
+def holds(source: Source, segments: Iterable[SealedSegment], shift: int = 0) -> bool:
+    """Tell whether a file has each of these segments so far behind where it is in the history."""
     return all(
-        is_at(source, entry.segment.span.start, Mark(entry.segment.span.size, entry.digest))
+        is_at(source, entry.segment.span.start + shift, Mark(entry.segment.span.size, entry.digest))
         for entry in segments
     )
 

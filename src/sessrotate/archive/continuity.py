@@ -7,19 +7,24 @@ way that loses least first.
 
 from __future__ import annotations
 
+import os
 import shlex
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec import Struct
 
 from sessrotate import names
 from sessrotate.archive import archived_file, continued, place
-from sessrotate.archive.late_lines import is_at
+from sessrotate.archive.late_lines import is_at, left
+from sessrotate.archive.place import that_wait
 from sessrotate.archive.record import Mark
+from sessrotate.clients.claude import trim
 from sessrotate.clients.common import listed as listed_in
-from sessrotate.errors import printable
+from sessrotate.errors import SessrotateError, printable
 from sessrotate.model import Span
 from sessrotate.segments import live_header
+from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +34,6 @@ if TYPE_CHECKING:
     from sessrotate.archive.recovery_table import Standing
     from sessrotate.segments.live_header import LiveHeader
     from sessrotate.segments.manifest import Manifest
-    from sessrotate.system.source import Source
 
 Kind = Literal[
     "no archive",
@@ -167,7 +171,7 @@ def problem(
     if kind in {"no archive", "gaps", "newer"} and names.PACK in found.listing:
         kind = "half done"
     if kind is None:
-        return None
+        return _left(found, found.live, listed)
     row = MISFITS[kind]
     text = f"{row.what} {row.help}" + (
         "" if kind in {"no manifest", "half done", "cut"} else f" {_LAST}"
@@ -188,6 +192,27 @@ def problem(
         missing=_named(missing(found)),
         back=_back(found) if kind == "half done" else "",
     )
+
+
+def _left(found: FoundFiles, live: Source, listed: Manifest | None) -> str | None:
+    """Say what to do about a replaced file that no record tells of, and that the session lacks."""
+    place, told = found.place, {str(each.number) for each in found.record.waiting}
+    files = [place.pack] if found.intent is None and found.pack is not None else []
+    if names.WAITING in found.listing:
+        files += [path for path in that_wait(place) if path.name not in told]
+    entries = () if listed is None else listed.segments
+    for path in files:
+        file = str(path.relative_to(place.archive))
+        with suppress(SessrotateError, OSError), Source.inside(place.archive, file) as old:
+            if live.identity().is_same_file(old.identity()):
+                continue
+            # A client trimmed it meanwhile: it is put together by the name that it has for that.
+            if trim.names_of(place.live, place.session, os.fstat(old.fd)):
+                continue
+            if continued.has_all_of(live, found.header, entries, old, place.session):
+                continue
+        return left(path, place.live)
+    return None
 
 
 def _back(found: FoundFiles) -> str:

@@ -202,12 +202,13 @@ def look(
         successor=_successor(source, doing, kept, stack),
         restored=whole,
     )
-    for each in (found.manifest, None if doing is None else doing.manifest):
+    said = {names.MANIFEST: found.manifest, names.RECORD: None if doing is None else doing.manifest}
+    for name, each in said.items():
         if each is not None and (
             each.session != place.session or each.layout != "numbered" or each.source_digest
         ):
-            folder = printable(str(place.archive))
-            raise DamagedError(f"{folder} is not the archive of {printable(place.session)}.")
+            shown = printable(str(place.archive / name))
+            raise DamagedError(f"{shown} is not that of {printable(place.session)}: move it away.")
     return found
 
 

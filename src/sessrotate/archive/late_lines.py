@@ -18,8 +18,10 @@ from msgspec import Struct
 
 from sessrotate import names
 from sessrotate.archive.record import HEAD, Mark
+from sessrotate.clients.claude.survey import Survey
 from sessrotate.errors import DamagedError, SessrotateError, printable
 from sessrotate.model import Span
+from sessrotate.parsing import lines
 from sessrotate.system.digest import Fingerprint
 from sessrotate.system.source import Source
 
@@ -30,11 +32,12 @@ if TYPE_CHECKING:
     from sessrotate.archive.place import Place
     from sessrotate.archive.record import Intent, Swap
     from sessrotate.archive.state import State
+    from sessrotate.clients.claude.survey import Found
 
 _PIECE: Final = 256 * 1024
 
-_NEAR: Final = 8 * 1024 * 1024
-"""Bytes of the live file's end in which late lines of a run that died are looked for."""
+_MOST: Final = 1000
+"""Places that begin like late lines and are looked at: a file may have them at every other byte."""
 
 
 class Residue(Struct, frozen=True):
@@ -120,34 +123,72 @@ def find(source: Source, start: int, data: bytes) -> int | None:
     return None
 
 
-def are_there(live: Source | None, archive: Path) -> bool:
-    """Tell whether the live file ends with the late lines that are kept: a run died between."""
-    if live is None:
-        return False
-    with suppress(OSError, SessrotateError), Source.inside(archive, names.LATE) as late:
-        size, near = late.size(), max(0, live.size() - _NEAR)
-        return 0 < size <= _NEAR and find(live, near, late.read_at(0, size)) is not None
+def are_there(source: Source, late: Source) -> bool:
+    """Tell whether a file surely has late lines that nothing speaks of, one behind the other.
+
+    Clients write equal lines of settings again and again, so that only a row of the conversation
+    tells: no two have one uuid.
+    """
+    with suppress(OSError, SessrotateError):
+        size = late.size()
+        if not any(row is not None and row.uuid for *_, row in _rows(late, size)):
+            return False
+        return any(not at or source.read_at(at - 1, 1) == b"\n" for at in places(source, late))
     return False
 
 
-def unclaimed(place: Place, live: Source, trimmed: Iterable[Path]) -> str | None:
-    """Say what to do about late lines that no intent names, if neither the live file has them.
+def places(source: Source, late: Source) -> Iterator[int]:
+    """Yield where in a file all bytes of another stand, or some of many such places."""
+    size, at = late.size(), -1
+    head, mark = late.read_at(0, min(size, HEAD)), Mark.of_pieces(late.pieces(Span(0, size)))
+    for _ in range(_MOST):
+        found = find(source, at + 1, head)
+        if found is None:
+            return
+        at = found
+        if is_at(source, at, mark):
+            yield at
 
-    Nor what its client trimmed. A file that is not the session's own lines is a stranger's.
+
+def _rows(late: Source, size: int) -> Iterator[Found]:
+    return Survey(late, lines.WINDOW).forward(Span(0, size))
+
+
+def unclaimed(place: Place, live: Source, trimmed: Iterable[Path]) -> str | None:
+    """Say what to do about late lines that no intent names; None if they surely are in their place.
+
+    That is the live file, or what its client trimmed.
     """
-    with suppress(OSError, SessrotateError), Source.inside(place.archive, names.LATE) as late:
-        if late.read_at(0, 2) != b'{"':
-            return None
-    if are_there(live, place.archive):
-        return None
-    for path in trimmed:
-        with suppress(OSError, SessrotateError), Source.inside(path.parent, path.name) as source:
-            if are_there(source, place.archive):
-                return None
     kept, into = (printable(shlex.quote(str(path)), 4096) for path in (place.late, place.live))
+    with suppress(OSError, SessrotateError), Source.inside(place.archive, names.LATE) as late:
+        if are_there(live, late):
+            return None
+        for path in trimmed:
+            with suppress(OSError, SessrotateError), Source.inside(path.parent, path.name) as each:
+                if are_there(each, late):
+                    return None
+        if late.read_at(0, 2) == b'{"':
+            return (
+                f"{kept} has lines of the session, and nothing says where they belong. When no "
+                f"client runs it, put them last: `cat {kept} >> {into} && rm {kept}`."
+            )
+    return left(place.late, place.live)
+
+
+def left(path: Path, live: Path) -> str:
+    """Say what to do about a file in an archive of which no record tells what came of it."""
     return (
-        f"{kept} has lines of the session, and nothing says where they belong. When no client "
-        f"runs it, put them last: `cat {kept} >> {into} && rm {kept}`."
+        f"Nothing says what {printable(str(path))} is, and it may end with lines that "
+        f"{printable(str(live))} lacks. When no client runs the session, append those, then move "
+        "the file away."
+    )
+
+
+def is_held(path: Path) -> str:
+    """Say what to do about one of which the session has all."""
+    return (
+        f"Nothing says what {printable(str(path))} is, and the session has all that is in it: when "
+        "no client runs that, move the file away."
     )
 
 

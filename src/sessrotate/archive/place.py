@@ -17,6 +17,7 @@ names it, which need not be the one that holds the projects.
 from __future__ import annotations
 
 import os
+import stat
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
@@ -26,7 +27,7 @@ from sessrotate import names
 from sessrotate.archive import continued, record
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import listed, names_in
-from sessrotate.errors import RefusedError, SessrotateError, printable, storage
+from sessrotate.errors import DamagedError, RefusedError, SessrotateError, printable, storage
 from sessrotate.segments import manifest
 from sessrotate.system.source import Source
 
@@ -180,6 +181,22 @@ def all_named(projects: Path, project: str, sessions: Iterable[str]) -> Iterator
         if session not in _NO_NAMES:
             live = folder / names.segment_file(session, "numbered", 0)
             yield Place(config, project, session, live)
+
+
+def that_wait(where: Place) -> list[Path]:
+    """Return the replaced files of a session that wait, the oldest first.
+
+    Raises DamagedError if their folder is a link, OSError as the system reports.
+    """
+    folder = where.waiting
+    try:
+        if not stat.S_ISDIR(folder.lstat().st_mode):
+            raise DamagedError(f"The {names.WAITING} of the archive is not a folder: move it away.")
+        files = [path for path in folder.iterdir() if stat.S_ISREG(path.lstat().st_mode)]
+    except FileNotFoundError:
+        return []
+    numbered = (path for path in files if path.name.isdecimal() and path.name.isascii())
+    return sorted(numbered, key=lambda path: int(path.name))
 
 
 # ── whose an archive is ──────────────────────────────────────────────────────────────────────

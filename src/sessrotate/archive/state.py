@@ -83,9 +83,8 @@ class State(FoundFiles, frozen=True, kw_only=True):
     @property
     def is_rotated(self) -> bool:
         """Whether anything but the live file belongs to the history, or once did."""
-        is_parted = any((self.header, self.manifest, self.intent, self.kept))
-        is_lost = self.live is None and self.problem is not None
-        return self.is_archived or is_parted or is_lost
+        is_parted = any((self.header, self.manifest, self.intent, self.kept, self.problem))
+        return self.is_archived or is_parted
 
     @property
     def prefix(self) -> int:

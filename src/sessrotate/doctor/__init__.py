@@ -144,8 +144,10 @@ def _schedule() -> Iterator[Finding]:
 
 
 def _edited(where: Place) -> Iterator[Finding]:
-    with suppress(SessrotateError):  # said of the archive already
-        for path, detail in waiting.problems(where):
+    if not os.path.lexists(where.waiting):
+        return
+    with suppress(SessrotateError), state.opened(where) as found:  # said of the archive already
+        for path, detail in waiting.problems(found):
             yield Finding(where.session, str(path), "edited", detail)
 
 

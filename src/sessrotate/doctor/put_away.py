@@ -28,6 +28,11 @@ def told(found: State) -> tuple[str, str] | None:
         archived_file.check_single(where) if is_half else archived_file.check_away(where)
     except RequestError as error:
         return "doubled", str(error)
+    if not where.project:
+        return "damaged", (
+            f"It was put away, and its {names.RECORD}, which says in which project it was, is lost "
+            f"or damaged: `sessrotate restore {name} --project FOLDER` brings it back."
+        )
     if note is not None and note.standing == "unarchiving":
         return "interrupted", (
             f"Bringing it back was interrupted: `sessrotate restore {name}` finishes that, and so "

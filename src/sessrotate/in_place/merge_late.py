@@ -20,12 +20,12 @@ from sessrotate.errors import DamagedError, RefusedError, printable
 from sessrotate.in_place import clock_check, rebuild_manifest, swap
 from sessrotate.in_place.obstacles import obstacles
 from sessrotate.model import Span
+from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
     from sessrotate.archive.late_lines import Residue
     from sessrotate.archive.place import Place
     from sessrotate.archive.state import State
-    from sessrotate.system.source import Source
 
 
 def keep(found: State, residue: Residue) -> None:
@@ -36,6 +36,8 @@ def keep(found: State, residue: Residue) -> None:
     begun, pack, live = found.intent, found.pack, found.live
     if begun is None or pack is None or live is None:
         return
+    if begun.late is None and os.path.lexists(found.place.late):
+        raise DamagedError(late_lines.left(found.place.late, found.place.live))
     copied = Counted(pack.pieces(residue.span))
     fs.create_file_at_once(found.place.late, copied)
     late = Late(residue.at, copied.mark, _edge(live, residue.at), end=pack.size())
@@ -46,10 +48,15 @@ def forget_outdated(found: State) -> Intent | None:
     """Let late lines go that were kept, if more came to the pack since; return the intent now.
 
     All of them are still in the pack and are looked at again. Whoever appends them to the live
-    file, instead of keeping them anew, would otherwise see the kept ones inserted once more.
+    file, instead of keeping them anew, would otherwise see the kept ones inserted once more. A
+    crash may leave the file when the intent does not name it yet, or any more.
     """
-    begun = found.intent
-    if begun is None or begun.late is None or not begun.late.end or found.pending is not None:
+    begun, pack = found.intent, found.pack
+    if begun is None or begun.late is None:
+        if pack is not None and names.LATE in found.listing and _is_in(pack, found.place):
+            fs.remove_files(found.place.archive, [names.LATE])
+        return begun
+    if not begun.late.end or found.pending is not None:
         return begun
     late = None
     if begun.operation == "insert" and found.live is not None:
@@ -57,6 +64,11 @@ def forget_outdated(found: State) -> Intent | None:
     swap.write_intent(found.place, now := replace(begun, late=late))
     fs.remove_files(found.place.archive, [names.LATE])
     return now
+
+
+def _is_in(pack: Source, place: Place) -> bool:
+    with Source.inside(place.archive, names.LATE) as late:
+        return next(late_lines.places(pack, late), None) is not None
 
 
 def _edge(live: Source, at: int) -> Mark:
@@ -72,9 +84,7 @@ def close(found: State) -> None:
     """
     folder, begun, pending = found.place.archive, found.intent, found.pending
     partial = sorted(name for name in found.listing if name.endswith(names.PARTIAL))
-    is_named = begun is not None and begun.late
-    is_over = pending is None and (is_named or late_lines.are_there(found.live, folder))
-    late = [names.LATE] if is_over else []
+    late = [names.LATE] if begun and begun.late and pending is None else []
     fs.remove_files(folder, [names.PACK, names.DRAFT, *late, *partial])
     if begun is None:
         return

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sessrotate import fs, names
-from sessrotate.archive import owner, recovery_table, state
+from sessrotate.archive import late_lines, owner, recovery_table, state
 from sessrotate.clients.claude import trim
 from sessrotate.errors import DamagedError, printable
 from sessrotate.in_place import (
@@ -156,11 +156,10 @@ def _undo(what: str) -> Recovery:
 def _check_superfluous(found: State) -> None:
     """Raise DamagedError if the pack may hold a byte that the live file does not."""
     if not _is_superfluous(found):
-        raise DamagedError(
-            found.problem
-            or f"Found {printable(str(found.place.pack))}, and nothing says why. It differs from "
-            "the live file, and may have what that lacks: compare the two, then move it away."
-        )
+        pack, live = found.place.pack, found.place.live
+        is_held = found.intent is None
+        told = late_lines.is_held(pack) if is_held else late_lines.left(pack, live)
+        raise DamagedError(found.problem or told)
 
 
 def _is_superfluous(found: State) -> bool:

@@ -11,7 +11,6 @@ says which bytes, and how long the live file was, before they are appended.
 from __future__ import annotations
 
 import os
-import stat
 import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
@@ -20,10 +19,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sessrotate import fs, names
-from sessrotate.archive import owner, record, state
+from sessrotate.archive import late_lines, place, record, state
 from sessrotate.archive.late_lines import is_at, residue
 from sessrotate.archive.record import NO_SWAP, Batch, Mark, Waiting
-from sessrotate.errors import DamagedError, printable, storage
+from sessrotate.errors import printable, storage
 from sessrotate.in_place import clock_check
 from sessrotate.in_place.clock_check import stamp
 from sessrotate.in_place.swap import change_record
@@ -63,19 +62,9 @@ def packs(where: Place) -> list[Pack]:
 
     Raises DamagedError if the folder is a link, StorageError as the system reports.
     """
-    folder = where.waiting
     with storage("look into the archive"):
-        if not os.path.lexists(folder):
-            return []
-        if not stat.S_ISDIR(folder.lstat().st_mode):
-            raise DamagedError(f"The {names.WAITING} of the archive is not a folder: move it away.")
         told = {str(each.number): each for each in record.told(where.archive).waiting}
-        files = [path for path in folder.iterdir() if stat.S_ISREG(path.lstat().st_mode)]
-        numbered = [path for path in files if path.name.isdecimal() and path.name.isascii()]
-        return [
-            Pack(path, told.get(path.name))
-            for path in sorted(numbered, key=lambda path: int(path.name))
-        ]
+        return [Pack(path, told.get(path.name)) for path in place.that_wait(where)]
 
 
 def free_name(where: Place) -> Path:
@@ -169,20 +158,22 @@ def settle(place: Place) -> int:
     return freed
 
 
-def problems(place: Place) -> Iterator[tuple[Path, str]]:
-    """Yield the files that wait and are never removed, and what a person does about each."""
-    owner.check_own(place)
+def problems(found: State) -> Iterator[tuple[Path, str]]:
+    """Yield the files that wait and are never removed, and what a person does about each.
+
+    What such a file may have and the session lacks is the session's own problem.
+    """
+    place = found.place
     for each in packs(place):
-        shown = printable(str(each.path))
+        shown, then = printable(str(each.path)), "compare it with the session, then move it away"
         if each.told is None:
-            told = f"Nothing says what {shown} is"
+            if found.problem is None:
+                yield each.path, late_lines.is_held(each.path)
         elif each.path.lstat().st_nlink != 1:
-            told = f"{shown} has another name, a hard link"
+            yield each.path, f"{shown} has another name, a hard link: {then}."
         elif _is_edited(place, each):
-            told = f"A program edited {shown}, a live file that was replaced"
-        else:
-            continue
-        yield each.path, f"{told}: compare it with the session, then move it away."
+            edited = f"A program edited {shown}, a live file that was replaced"
+            yield each.path, f"{edited}: {then}."
 
 
 def _is_edited(place: Place, each: Pack) -> bool:

@@ -1,0 +1,192 @@
+"""Files of an archive that no record tells of, as where that is lost or damaged."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from sessrotate.in_place import waiting
+from support import command_line, homes
+from support.command_line import ID, boundary, called, row
+from support.homes import Home
+from support.portable import lack
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DATA: Final = command_line.session(boundaries=2)
+MORE: Final = boundary(80) + row(81)
+IN_FLIGHT: Final = row(1)
+MODE: Final = b'{"type":"mode","mode":"plan"}\n'
+"""A row of settings: a client writes the very same again and again."""
+
+_LARGE: Final = row(700).replace(b"{", b'{"more":"' + b"x" * 1_000_000 + b'",', 1)
+
+SWAPPED: Final = "sessrotate.in_place.seal.finish"
+WAITS: Final = "sessrotate.in_place.merge_late.execute"
+
+LOST: Final = pytest.mark.parametrize("left", [None, b"{"], ids=["lost", "damaged"])
+
+READERS: Final = {"stitch": 74, "read": 74, "verify": 1}
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    return homes.home(tmp_path, monkeypatch, DATA + MORE)
+
+
+def lose(home: Home, left: bytes | None) -> None:
+    """Lose the record, or have these bytes in its place."""
+    path = home.archive / "record.json"
+    path.unlink(missing_ok=True)
+    if left is not None:
+        path.write_bytes(left)
+
+
+def late(home: Home, line: bytes) -> bytes:
+    """Have a line come late, and kill the run before it puts it in its place; return all."""
+    homes.crashed(home.rotate, SWAPPED)
+    home.append(row(3) + MODE)
+    with home.pack.open("ab") as file:
+        file.write(line)
+    home.append(row(2))
+    homes.crashed(home.rotate, WAITS)
+    assert (home.archive / "late").read_bytes() == line
+    return DATA + MORE + line + row(3) + MODE + row(2)
+
+
+def in_place(home: Home, line: bytes) -> bytes:
+    """Have a late line that is in its place, while its own file is still there."""
+    whole = late(home, line)
+    homes.crashed(home.rotate, "sessrotate.in_place.merge_late.close")
+    assert line + row(3) in home.live.read_bytes()
+    return whole
+
+
+def named(path: Path, **codes: int) -> str:
+    """Check that every command names a file; return what is said to do about it."""
+    said = [(called(name, ID), code) for name, code in (READERS | codes).items()]
+    for ended, code in said:
+        assert ended.code == code, ended
+        assert str(path) in ended.err + ended.out
+    assert str(path) in called("doctor").out
+    return called("rotate", ID).err
+
+
+@LOST
+def test_a_late_row_of_settings_that_equals_another_is_not_taken_for_it(
+    home: Home, left: bytes | None
+) -> None:
+    whole = late(home, MODE)
+    lose(home, left)
+    home.append(boundary(90) + row(91))
+    kept = home.archive / "late"
+    assert "put them last" in named(kept, rotate=77, restore=77)
+    home.append(kept.read_bytes())
+    kept.unlink()
+    home.rotate()
+    assert sorted(home.stitched().splitlines()) == sorted(
+        (whole + boundary(90) + row(91)).splitlines()
+    )
+
+
+@LOST
+def test_late_rows_that_are_in_their_place_are_found_however_far_that_is_from_the_end(
+    home: Home, left: bytes | None
+) -> None:
+    whole = in_place(home, IN_FLIGHT)
+    home.pack.unlink()
+    lose(home, left)
+    home.append(_LARGE * 9 + boundary(90) + row(91))
+    assert home.stitched() == whole + _LARGE * 9 + boundary(90) + row(91)
+    home.rotate()
+    assert "late" not in home.archived()
+    assert home.stitched() == whole + _LARGE * 9 + boundary(90) + row(91)
+    assert called("doctor").code == 0
+
+
+def test_part_of_a_line_is_not_where_late_rows_are(home: Home) -> None:
+    late(home, IN_FLIGHT)
+    lose(home, None)
+    home.append(b"x" + IN_FLIGHT)
+    assert "put them last" in named(home.archive / "late", rotate=77)
+
+
+def test_a_file_that_is_none_of_ours_is_not_replaced_by_late_lines(home: Home) -> None:
+    homes.crashed(home.rotate, SWAPPED)
+    home.append(row(3))
+    with home.pack.open("ab") as file:
+        file.write(IN_FLIGHT)
+    mine = command_line.write(home.archive / "late", row(9))
+    ended = called("rotate", ID)
+    assert (ended.code, f"Nothing says what {mine} is" in ended.err) == (74, True)
+    assert mine.read_bytes() == row(9)
+    mine.unlink()
+    home.rotate()
+    assert home.stitched() == DATA + MORE + IN_FLIGHT + row(3)
+
+
+@LOST
+def test_a_replaced_file_with_late_lines_is_named_to_readers_of_a_restored_session(
+    home: Home, left: bytes | None
+) -> None:
+    home.rotate()
+    homes.crashed(home.restore, SWAPPED)
+    with home.pack.open("ab") as file:
+        file.write(IN_FLIGHT)
+    assert home.stitched() == DATA + MORE + IN_FLIGHT
+    lose(home, left)
+    told = named(home.pack, rotate=74, restore=74)
+    assert f"may end with lines that {home.live} lacks" in told
+    home.append(IN_FLIGHT)
+    called("rotate", ID)
+    home.pack.unlink(missing_ok=True)  # without leases it stays, and is named
+    home.rotate()
+    assert home.stitched() == DATA + MORE + IN_FLIGHT
+
+
+@LOST
+@pytest.mark.parametrize("is_late", [True, False])
+def test_a_file_that_waits_untold_is_named_unless_the_session_has_all_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: bytes | None, is_late: bool
+) -> None:
+    homes.without_leases(monkeypatch)
+    lack(monkeypatch, "open_files")
+    home = homes.home(tmp_path, monkeypatch, DATA + MORE)
+    writer = os.open(home.live, os.O_WRONLY | os.O_APPEND)
+    home.rotate()
+    home.age()
+    home.rotate()
+    ((path, _),) = ((each.path, each.told) for each in waiting.packs(home.where))
+    if is_late:
+        os.write(writer, IN_FLIGHT)
+    os.close(writer)
+    lose(home, left)
+    if is_late:
+        assert "may end with lines" in named(path, rotate=77, restore=77)
+        home.append(IN_FLIGHT)
+    assert home.stitched() == DATA + MORE + IN_FLIGHT * is_late
+    assert f"Nothing says what {path} is, and the session has all" in called("doctor").out
+    home.rotate()
+    held = path.read_bytes()
+    path.write_bytes(b"!" + held[1:])
+    assert "may end with lines" in named(path, rotate=77)
+    path.write_bytes(held)
+    path.unlink()
+    home.rotate()
+    assert home.stitched() == DATA + MORE + IN_FLIGHT * is_late
+    assert called("doctor").code == 0
+
+
+def test_a_manifest_of_another_session_is_named_and_made_again(home: Home) -> None:
+    home.rotate()
+    path = home.archive / "manifest.json"
+    path.write_bytes(path.read_bytes().replace(ID.encode(), ID[:-1].encode() + b"f"))
+    ended = called("stitch", ID)
+    assert ended.code == 74
+    assert f"{path} is not that of {ID}: move it away." in ended.err
+    path.unlink()
+    home.rotate()
+    assert home.stitched() == DATA + MORE
