@@ -44,6 +44,21 @@ def test_a_size_is_in_powers_of_1024(text: str, size: int) -> None:
     assert units.size(text) == size
 
 
+@given(st.integers(0, 10**12), st.sampled_from([1, 1 << 10, 1 << 20, 1 << 40]))
+def test_bytes_in_words_are_as_many(count: int, unit: int) -> None:
+    words = units.whole(count * unit)
+    assert (
+        units.size(words.removesuffix(" bytes").replace(",", "").replace(" ", "")) == count * unit
+    )
+
+
+@pytest.mark.parametrize(
+    ("count", "words"), [(0, "0 bytes"), (2 << 20, "2 MiB"), (2_000_000, "2,000,000 bytes")]
+)
+def test_bytes_are_in_the_largest_unit_that_is_whole(count: int, words: str) -> None:
+    assert units.whole(count) == words
+
+
 @pytest.mark.parametrize("text", ["", "K", "1 K", "-1", "1e3", "1P", "1_000"])
 def test_what_is_not_a_size_is_not_taken_for_one(text: str) -> None:
     assert units.size(text) is None

@@ -47,6 +47,14 @@ def size(text: str) -> int | None:
     return int(float(found[1]) * _BYTES[found[2].upper()]) if found else None
 
 
+def whole(count: int) -> str:
+    """Return bytes in words, in the largest unit that gives a whole number."""
+    for letter, length in reversed(_BYTES.items()):
+        if letter and count >= length and count % length == 0:
+            return f"{count // length:,} {letter}iB"
+    return f"{count:,} bytes"
+
+
 def age(text: str) -> float | None:
     """Return the seconds that an age such as `30m` or `6w` means; None if `text` is not an age."""
     found = re.fullmatch(r"(\d{1,6})([mhdw])", text.strip())

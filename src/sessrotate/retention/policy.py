@@ -201,7 +201,7 @@ def _removed(
             yield entry.key, f"older than {units.span(policy.max_age)}"
         elif policy.max_size is not None and total > policy.max_size:
             total -= entry.bytes
-            yield entry.key, f"all together exceed {policy.max_size:,} bytes"
+            yield entry.key, f"all together exceed {units.whole(policy.max_size)}"
 
 
 # ── in words ─────────────────────────────────────────────────────────────────────────────────
@@ -228,7 +228,7 @@ def in_words(policy: Policy) -> str:
         goes.append(f"segments older than {units.span(policy.max_age)}")
     if policy.max_size is not None:
         goes.append(
-            f"the oldest segments until all together have at most {policy.max_size:,} bytes"
+            f"the oldest segments until all together have at most {units.whole(policy.max_size)}"
         )
     kept = f"Of each session, keep {_and(holds)}." if holds else ""
     removed = f"Of the rest, remove {' and '.join(goes)}." if goes else "Remove the rest."

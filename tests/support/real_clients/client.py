@@ -31,6 +31,7 @@ from support.real_clients.installing import (
     UnavailableError,
     by_quick_node,
     installed,
+    quick_tools,
     status_of,
 )
 from support.real_clients.mock_api import fingerprint
@@ -362,7 +363,7 @@ class Client:
         """
         proxies = ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy")
         return {
-            "PATH": os.environ.get("PATH", os.defpath),
+            "PATH": os.pathsep.join((quick_tools(), os.environ.get("PATH", os.defpath))),
             "HOME": str(self.home / "user"),
             "TMPDIR": str(self.home / "tmp"),
             "CLAUDE_CODE_TMPDIR": str(self.home / "tmp"),
