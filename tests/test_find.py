@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -221,3 +222,11 @@ def test_of_codex_too_copies_come_last_and_either_uuid_of_two_finds_a_file(
     assert (find.path_of(root), find.path_of(thread)) == (only, both)
     assert find.path_of(f"{root[:-1]}1") == copies[1]
     assert find.path_of(f"{root} (1)") == copies[0]
+
+
+def test_a_session_that_its_folder_lists_twice_while_it_is_renamed_is_one(
+    projects: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.listdir
+    monkeypatch.setattr(os, "listdir", lambda path: 2 * real(path))
+    assert find.path_of("2222") == projects / "-b" / "2222cccc.jsonl"

@@ -45,7 +45,7 @@ def _lates(draw: st.DrawFn) -> Late:
     at = draw(counts)
     mark = Mark(draw(st.integers(1, 2**40)), draw(digests))
     edge = Mark(min(at, 4096), draw(digests))
-    return Late(at, mark, edge, draw(counts))
+    return Late(at, mark, edge, draw(st.just(0) | counts.map(lambda more: mark.size + more)))
 
 
 lates: Final = _lates()
@@ -85,7 +85,7 @@ def intents(draw: st.DrawFn) -> Intent:
         return Intent(operation, swap, len(listed.segments), listed, late)
     if operation == "late":
         return Intent(operation, NO_SWAP, len(listed.segments), listed, replace(late, end=0))
-    kept = replace(late, end=late.end + 1) if draw(st.booleans()) else None
+    kept = replace(late, end=late.end + late.mark.size) if draw(st.booleans()) else None
     if operation == "restore":
         swap = replace(swap, prefix=listed.source_bytes)
         return Intent(operation, swap, len(listed.segments), listed, kept)
@@ -282,6 +282,7 @@ def test_an_intent_that_makes_no_sense_is_damage() -> None:
         damaged(replace(sound, late=replace(sound.late, mark=Mark(0, ZERO))))
         damaged(replace(sound, late=replace(sound.late, edge=Mark(21, ZERO))))
         damaged(replace(sound, late=replace(sound.late, edge=Mark(19, ZERO))))
+    damaged(replace(ROTATION, late=replace(kept, end=4)))
     damaged(replace(WAITING, late=None))
     damaged(replace(INSERTION, late=None))
     damaged(replace(WAITING, swap=INSERTION.swap))

@@ -139,7 +139,7 @@ def test_a_replaced_file_with_late_lines_is_named_to_readers_of_a_restored_sessi
     assert home.stitched() == DATA + MORE + IN_FLIGHT
     lose(home, left)
     told = named(home.pack, rotate=74, restore=74)
-    assert f"may end with lines that {home.live} lacks" in told
+    assert f"append to {home.live} what neither it nor the archive has" in told
     home.append(IN_FLIGHT)
     called("rotate", ID)
     home.pack.unlink(missing_ok=True)  # without leases it stays, and is named
@@ -147,32 +147,132 @@ def test_a_replaced_file_with_late_lines_is_named_to_readers_of_a_restored_sessi
     assert home.stitched() == DATA + MORE + IN_FLIGHT
 
 
+@pytest.mark.parametrize("back", [False, True], ids=["rotation", "restoration"])
+def test_a_pack_is_all_that_is_left_where_no_record_was_written_and_the_live_file_went(
+    home: Home, back: bool
+) -> None:
+    home.rotate()
+    home.append(boundary(90) + row(91))
+    homes.crashed(home.restore if back else home.rotate, "sessrotate.in_place.swap.write_intent")
+    home.live.unlink()
+    codes = {"rotate": 74, "restore": 74}
+    assert "Put a copy of it in that place" in named(home.pack, **codes)
+    home.live.write_bytes(home.pack.read_bytes())
+    home.rotate()
+    assert home.stitched() == DATA + MORE + boundary(90) + row(91)
+    assert not home.pack.exists()
+
+
+@pytest.mark.parametrize("instead", [b"", row(5)], ids=["removed", "replaced"])
+@pytest.mark.parametrize(
+    "at",
+    ["sessrotate.fs.create_file_at_once", "sessrotate.in_place.seal._drop_tail"],
+    ids=["announced", "kept"],
+)
+def test_a_late_row_that_its_client_takes_back_while_it_is_kept_does_not_come_back(
+    home: Home, at: str, instead: bytes
+) -> None:
+    homes.crashed(home.rotate, SWAPPED)
+    before = home.pack.read_bytes()
+    with home.pack.open("ab") as file:
+        file.write(IN_FLIGHT)
+    home.append(row(2))
+    homes.crashed(home.rotate, at)
+    with home.pack.open("r+b") as file:
+        file.truncate(len(before))
+        file.seek(0, os.SEEK_END)
+        file.write(instead)
+    whole = DATA + MORE + instead + row(2)
+    assert home.stitched() == whole
+    home.rotate()
+    assert home.stitched() == whole
+    assert called("doctor").code == 0
+
+
+def test_late_lines_that_begin_as_much_else_does_are_there_once(home: Home) -> None:
+    home.append(MODE * 2000)
+    homes.crashed(home.rotate, SWAPPED)
+    home.append(row(3))
+    with home.pack.open("ab") as file:
+        file.write(MODE * 200 + IN_FLIGHT)
+    homes.crashed(home.rotate, "sessrotate.in_place.seal._drop_tail")
+    home.rotate()
+    assert home.stitched() == DATA + MORE + MODE * 2200 + IN_FLIGHT + row(3)
+
+
+def test_a_late_row_of_settings_in_a_file_that_waits_is_not_taken_for_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, path, writer = that_waits(tmp_path, monkeypatch)
+    os.write(writer, MODE)
+    os.close(writer)
+    home.append(MODE)
+    lose(home, None)
+    assert "may have lines that the session lacks" in named(path, rotate=77)
+
+
+def test_of_a_file_that_waits_the_end_may_have_been_archived_since(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, path, writer = that_waits(tmp_path, monkeypatch)
+    os.close(writer)
+    home.append(row(90) + boundary(91) + row(92))
+    for _ in range(2):
+        home.rotate()
+        home.age()
+    lose(home, None)
+    assert home.stitched() == DATA + MORE + row(90) + boundary(91) + row(92)
+    assert f"Nothing says what {path} is, and the session has all" in called("doctor").out
+    data = path.read_bytes()
+    path.write_bytes(data[:-4] + b"9" + data[-3:])
+    assert "may have lines that the session lacks" in named(path, rotate=77)
+
+
+def test_whether_a_session_that_is_gone_has_what_waits_is_not_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, path, writer = that_waits(tmp_path, monkeypatch)
+    os.write(writer, IN_FLIGHT)
+    os.close(writer)
+    lose(home, None)
+    home.live.unlink()
+    assert f"Nothing says what {path} is: restore the session, then see." in called("doctor").out
+    assert called("restore", ID).code == 0
+    assert "may have lines that the session lacks" in named(path, rotate=77)
+
+
+def that_waits(tmp_path: Path, patch: pytest.MonkeyPatch) -> tuple[Home, Path, int]:
+    """Rotate without leases; return also the replaced file, and a descriptor to append to it."""
+    homes.without_leases(patch)
+    lack(patch, "open_files")
+    home = homes.home(tmp_path, patch, DATA + MORE)
+    writer = os.open(home.live, os.O_WRONLY | os.O_APPEND)
+    home.rotate()
+    home.age()
+    home.rotate()
+    (waits,) = waiting.packs(home.where)
+    return home, waits.path, writer
+
+
 @LOST
 @pytest.mark.parametrize("is_late", [True, False])
 def test_a_file_that_waits_untold_is_named_unless_the_session_has_all_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: bytes | None, is_late: bool
 ) -> None:
-    homes.without_leases(monkeypatch)
-    lack(monkeypatch, "open_files")
-    home = homes.home(tmp_path, monkeypatch, DATA + MORE)
-    writer = os.open(home.live, os.O_WRONLY | os.O_APPEND)
-    home.rotate()
-    home.age()
-    home.rotate()
-    ((path, _),) = ((each.path, each.told) for each in waiting.packs(home.where))
+    home, path, writer = that_waits(tmp_path, monkeypatch)
     if is_late:
         os.write(writer, IN_FLIGHT)
     os.close(writer)
     lose(home, left)
     if is_late:
-        assert "may end with lines" in named(path, rotate=77, restore=77)
+        assert "may have lines that the session lacks" in named(path, rotate=77, restore=77)
         home.append(IN_FLIGHT)
     assert home.stitched() == DATA + MORE + IN_FLIGHT * is_late
     assert f"Nothing says what {path} is, and the session has all" in called("doctor").out
     home.rotate()
     held = path.read_bytes()
     path.write_bytes(b"!" + held[1:])
-    assert "may end with lines" in named(path, rotate=77)
+    assert "may have lines that the session lacks" in named(path, rotate=77)
     path.write_bytes(held)
     path.unlink()
     home.rotate()

@@ -24,7 +24,7 @@ from sessrotate.errors import DamagedError, SessrotateError, storage
 from sessrotate.model import Span
 from sessrotate.segments import header_chain, live_header, load, manifest, scan
 from sessrotate.segments.header import MAX_LINE
-from sessrotate.segments.segment_set import content, opened
+from sessrotate.segments.segment_set import body_pieces, content, opened
 from sessrotate.system import inside
 from sessrotate.system.source import Source
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from sessrotate.model import Boundary, SealedSegment
     from sessrotate.segments.live_header import LiveHeader
     from sessrotate.segments.manifest import Manifest
+    from sessrotate.segments.segment_set import SegmentFile, SegmentSet
 
 
 def tail_header(path: Path, but: str | None = None) -> LiveHeader | None:
@@ -86,28 +87,48 @@ def first_line(source: Source) -> bytes:
 
 
 def has_all_of(
-    live: Source,
+    live: Source | None,
     header: LiveHeader | None,
-    segments: Iterable[SealedSegment],
+    segments: SegmentSet | None,
     old: Source,
     session: str,
 ) -> bool:
-    """Tell whether all of a replaced file is in the live file, or in these archived segments.
+    """Tell whether all of a replaced file is in these archived segments and the live file.
 
     `header` is the live file's. Where in the history a file begins, its header says.
     """
     start, at = _body(header)
     old_start, other = _body(live_header.parse(first_line(old), session))
-    shift, end = other - old_start, other + max(0, start - old_start)
-    spans = ((entry, entry.segment.span) for entry in segments)
-    there = [
-        entry for entry, span in spans if span.start >= old_start and span.end + shift <= old.size()
-    ]
-    archived = sum(entry.segment.span.size for entry in there)
-    if archived != min(end, old.size()) - other or not holds(old, there, shift):
-        return False
-    rest = Span(min(end, old.size()), old.size())  # none of one that was cut as it was sealed
-    return is_at(live, at + max(0, old_start - start), Mark.of_pieces(old.pieces(rest)))
+    size, position = old.size(), other
+    end = size if live is None else min(size, other + max(0, start - old_start))
+    for part in () if segments is None else segments.parts:
+        span = None if part.segment is None else part.segment.span
+        if segments is None or span is None or position >= end:
+            break
+        if span.start - old_start + other != position:
+            continue
+        mark, most = Mark(span.size, part.digest or ""), end - position
+        if most < span.size:  # it ended here once, and was gone on with elsewhere
+            mark = Mark.of_pieces(_first(segments, part, most))
+        if not is_at(old, position, mark):
+            return False
+        position += mark.size
+    rest = Span(position, size)
+    return position == end and (
+        live is None
+        or is_at(live, at + max(0, old_start - start), Mark.of_pieces(old.pieces(rest)))
+    )
+
+
+def _first(segments: SegmentSet, part: SegmentFile, size: int) -> Iterator[memoryview]:
+    """Yield the first bytes of a segment."""
+    for buffer, start, end in body_pieces(segments.folder, part):
+        with memoryview(buffer) as view:
+            piece = view[start : min(end, start + size)]
+            size -= len(piece)
+            yield piece
+        if not size:
+            return
 
 
 def _body(header: LiveHeader | None) -> tuple[int, int]:
@@ -207,10 +228,10 @@ def _was_restored(live: Path, archive: Path) -> bool:
     return False
 
 
-def holds(source: Source, segments: Iterable[SealedSegment], shift: int = 0) -> bool:
-    """Tell whether a file has each of these segments so far behind where it is in the history."""
+def holds(source: Source, segments: Iterable[SealedSegment]) -> bool:
+    """Tell whether a file has each of these segments where it stands in the whole history."""
     return all(
-        is_at(source, entry.segment.span.start + shift, Mark(entry.segment.span.size, entry.digest))
+        is_at(source, entry.segment.span.start, Mark(entry.segment.span.size, entry.digest))
         for entry in segments
     )
 

@@ -16,14 +16,14 @@ from msgspec import Struct
 
 from sessrotate import names
 from sessrotate.archive import archived_file, continued, place
-from sessrotate.archive.late_lines import is_at, left
+from sessrotate.archive.late_lines import ends_in_a_row, is_at, left
 from sessrotate.archive.place import that_wait
 from sessrotate.archive.record import Mark
 from sessrotate.clients.claude import trim
 from sessrotate.clients.common import listed as listed_in
 from sessrotate.errors import SessrotateError, printable
 from sessrotate.model import Span
-from sessrotate.segments import live_header
+from sessrotate.segments import live_header, load
 from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def problem(
     is under way.
     """
     if found.live is None:
-        return _headless_archive(found)
+        return _headless_archive(found) or _left(found, listed)
     begun, name = found.intent, printable(str(found.place.live))
     if found.is_archived and archived_file.is_doubled(found.place):
         return str(archived_file.doubled(found.place))
@@ -171,7 +171,7 @@ def problem(
     if kind in {"no archive", "gaps", "newer"} and names.PACK in found.listing:
         kind = "half done"
     if kind is None:
-        return _left(found, found.live, listed)
+        return _left(found, listed)
     row = MISFITS[kind]
     text = f"{row.what} {row.help}" + (
         "" if kind in {"no manifest", "half done", "cut"} else f" {_LAST}"
@@ -194,25 +194,40 @@ def problem(
     )
 
 
-def _left(found: FoundFiles, live: Source, listed: Manifest | None) -> str | None:
+def _left(found: FoundFiles, listed: Manifest | None) -> str | None:
     """Say what to do about a replaced file that no record tells of, and that the session lacks."""
-    place, told = found.place, {str(each.number) for each in found.record.waiting}
+    place, live, told = found.place, found.live, {str(each.number) for each in found.record.waiting}
     files = [place.pack] if found.intent is None and found.pack is not None else []
-    if names.WAITING in found.listing:
+    if live is not None and names.WAITING in found.listing:
         files += [path for path in that_wait(place) if path.name not in told]
-    entries = () if listed is None else listed.segments
     for path in files:
-        file = str(path.relative_to(place.archive))
-        with suppress(SessrotateError, OSError), Source.inside(place.archive, file) as old:
-            if live.identity().is_same_file(old.identity()):
-                continue
+        if not _is_held(found, listed, path):
+            return left(path, place.live) if live is not None else _gone(place)
+    return None
+
+
+def _is_held(found: FoundFiles, listed: Manifest | None, path: Path) -> bool:
+    """Tell whether the session has all of a replaced file; None of what cannot be read."""
+    place, live = found.place, found.live
+    with suppress(SessrotateError, OSError):
+        parts = load.of_manifest(place.archive, found.listing, listed) if listed else None
+        with Source.inside(place.archive, str(path.relative_to(place.archive))) as old:
+            if live is not None and live.identity().is_same_file(old.identity()):
+                return True
             # A client trimmed it meanwhile: it is put together by the name that it has for that.
             if trim.names_of(place.live, place.session, os.fstat(old.fd)):
-                continue
-            if continued.has_all_of(live, found.header, entries, old, place.session):
-                continue
-        return left(path, place.live)
-    return None
+                return True
+            # A row of settings that came late may be equal to one that stands there.
+            is_told = path == place.pack or ends_in_a_row(old)
+            return is_told and continued.has_all_of(live, found.header, parts, old, place.session)
+    return False
+
+
+def _gone(where: Place) -> str:
+    return (
+        f"{printable(str(where.live))} is gone, and nothing says what {printable(str(where.pack))} "
+        "is: that may be all that is left of what it had last. Put a copy of it in that place."
+    )
 
 
 def _back(found: FoundFiles) -> str:

@@ -32,12 +32,14 @@ if TYPE_CHECKING:
     from sessrotate.archive.place import Place
     from sessrotate.archive.record import Intent, Swap
     from sessrotate.archive.state import State
-    from sessrotate.clients.claude.survey import Found
 
 _PIECE: Final = 256 * 1024
 
-_MOST: Final = 1000
-"""Places that begin like late lines and are looked at: a file may have them at every other byte."""
+_MOST: Final = 64 * 1024 * 1024
+"""Bytes that are compared at places that only begin like late lines: all of a file may do so."""
+
+_ROWS: Final = 1000
+"""Lines that are looked at for a row of the conversation, where they have its word."""
 
 
 class Residue(Struct, frozen=True):
@@ -130,28 +132,45 @@ def are_there(source: Source, late: Source) -> bool:
     tells: no two have one uuid.
     """
     with suppress(OSError, SessrotateError):
-        size = late.size()
-        if not any(row is not None and row.uuid for *_, row in _rows(late, size)):
-            return False
-        return any(not at or source.read_at(at - 1, 1) == b"\n" for at in places(source, late))
+        size, at = late.size(), -1
+        head, budget = late.read_at(0, min(size, HEAD)), size + _MOST
+        while budget > 0 and (found := find(source, at + 1, head)) is not None:
+            at = found
+            is_line = not at or source.read_at(at - 1, 1) == b"\n"
+            same = _common_bytes(source, at, late) if is_line else 0
+            if same == size:
+                return _has_a_row(late)
+            budget -= same + _PIECE
     return False
 
 
-def places(source: Source, late: Source) -> Iterator[int]:
-    """Yield where in a file all bytes of another stand, or some of many such places."""
-    size, at = late.size(), -1
-    head, mark = late.read_at(0, min(size, HEAD)), Mark.of_pieces(late.pieces(Span(0, size)))
-    for _ in range(_MOST):
-        found = find(source, at + 1, head)
+def _has_a_row(late: Source) -> bool:
+    at, size, survey = 0, late.size(), Survey(late, lines.WINDOW)
+    for _ in range(_ROWS):
+        found = find(late, at, b'"uuid"')
         if found is None:
-            return
-        at = found
-        if is_at(source, at, mark):
-            yield at
+            return False
+        line = Span(late.line_start(found), late.line_end(found, size))
+        if any(row is not None and row.uuid for *_, row in survey.forward(line)):
+            return True
+        at = line.end
+    return False
 
 
-def _rows(late: Source, size: int) -> Iterator[Found]:
-    return Survey(late, lines.WINDOW).forward(Span(0, size))
+def ends_in_a_row(source: Source) -> bool:
+    """Tell whether a file's last line is a row of the conversation, whole."""
+    last = next(Survey(source, lines.WINDOW).backward(source.size()), None)
+    return last is not None and last[2] is not None and bool(last[2].uuid)
+
+
+def _common_bytes(source: Source, at: int, late: Source) -> int:
+    """Return how many bytes of another a file has from an offset on, about so many if not all."""
+    most, done = late.size(), 0
+    for piece in late.pieces(Span(0, most)) if source.size() - at >= most else ():
+        if source.read_at(at + done, len(piece)) != piece:
+            break
+        done += len(piece)
+    return done
 
 
 def unclaimed(place: Place, live: Source, trimmed: Iterable[Path]) -> str | None:
@@ -178,9 +197,9 @@ def unclaimed(place: Place, live: Source, trimmed: Iterable[Path]) -> str | None
 def left(path: Path, live: Path) -> str:
     """Say what to do about a file in an archive of which no record tells what came of it."""
     return (
-        f"Nothing says what {printable(str(path))} is, and it may end with lines that "
-        f"{printable(str(live))} lacks. When no client runs the session, append those, then move "
-        "the file away."
+        f"Nothing says what {printable(str(path))} is, and it may have lines that the session "
+        f"lacks. When no client runs that, append to {printable(str(live))} what neither it nor "
+        "the archive has, then move the file away."
     )
 
 

@@ -191,7 +191,7 @@ def that_wait(where: Place) -> list[Path]:
     folder = where.waiting
     try:
         if not stat.S_ISDIR(folder.lstat().st_mode):
-            raise DamagedError(f"The {names.WAITING} of the archive is not a folder: move it away.")
+            raise DamagedError(f"{printable(str(folder))} is not a folder: move it away.")
         files = [path for path in folder.iterdir() if stat.S_ISREG(path.lstat().st_mode)]
     except FileNotFoundError:
         return []

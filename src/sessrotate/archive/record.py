@@ -329,8 +329,9 @@ def _is_sound(line: _Line, intent: Intent | None) -> bool:
 
 def _makes_sense(intent: Intent) -> bool:
     swap, late = intent.swap, intent.late
-    is_batch = swap.batch is None or swap.batch.span.size > 0
-    is_late = late is None or (late.mark.size > 0 and late.edge.size == min(HEAD, late.at))
+    is_batch, size = swap.batch is None or swap.batch.span.size > 0, late.mark.size if late else 0
+    is_edge = late is None or late.edge.size == min(HEAD, late.at)
+    is_late = late is None or (is_edge and 0 < size <= (late.end or size))
     if not (is_batch and is_late) or intent.first > len(intent.manifest.segments):
         return False
     is_kept = late is None or late.end > 0
@@ -340,8 +341,7 @@ def _makes_sense(intent: Intent) -> bool:
         does = moved > 0 or (not moved and swap.cut > 0 and swap.old != swap.new)
         return is_kept and does and swap.cut >= moved
     if intent.operation == "restore":
-        is_whole = moved == 0 and swap.prefix == intent.manifest.source_bytes
-        return is_kept and is_whole
+        return is_kept and moved == 0 and swap.prefix == intent.manifest.source_bytes
     if late is None or moved:
         return False
     if intent.operation == "late":

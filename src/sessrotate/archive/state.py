@@ -232,8 +232,14 @@ def _pending(found: FoundFiles, *, is_dropped: bool, was_swapped: bool) -> Late 
         return None if begun is None else begun.late
     if not begun.late.end:  # those that are put in just now
         return None if was_swapped else begun.late
-    is_all = is_dropped or (found.pack is not None and found.pack.size() == begun.late.end)
-    return begun.late if is_all and was_swapped else None
+    if not was_swapped or is_dropped:
+        return begun.late if was_swapped else None
+    # Announced before they have their file; until that is there, and if others came, the pack has
+    # them. A client may have taken one back, and written another.
+    pack, size, end = found.pack, begun.late.mark.size, begun.late.end
+    is_there = found.late is not None and found.late.size() == size
+    is_all = pack is not None and pack.size() == end and is_at(pack, end - size, begun.late.mark)
+    return begun.late if is_there and is_all else None
 
 
 def _late_at(found: FoundFiles, late: Late | None) -> int:

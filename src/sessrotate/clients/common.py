@@ -98,7 +98,8 @@ def listed(folder: Path) -> list[Path]:
 def names_in(folder: Path) -> list[str]:
     """Return the names in a folder, in order; none if it cannot be read."""
     try:
-        return sorted(os.listdir(folder))  # noqa: PTH208 - there may be ten thousand
+        # ext4 may give a name twice that is renamed meanwhile.
+        return sorted({*os.listdir(folder)})  # noqa: PTH208 - there may be ten thousand
     except OSError:
         return []
 

@@ -16,59 +16,55 @@ from sessrotate import fs, names, units
 from sessrotate.archive import late_lines, owner, state
 from sessrotate.archive.late_lines import Counted
 from sessrotate.archive.record import HEAD, NO_SWAP, Intent, Late, Mark, Swap
-from sessrotate.errors import DamagedError, RefusedError, printable
+from sessrotate.errors import DamagedError, InUseError, RefusedError, printable
 from sessrotate.in_place import clock_check, rebuild_manifest, swap
 from sessrotate.in_place.obstacles import obstacles
 from sessrotate.model import Span
-from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
     from sessrotate.archive.late_lines import Residue
     from sessrotate.archive.place import Place
     from sessrotate.archive.state import State
+    from sessrotate.system.source import Source
 
 
 def keep(found: State, residue: Residue) -> None:
-    """Give late lines a file of their own, and say so in the intent.
+    """Give late lines a file of their own, which the intent announces.
 
-    From then on the pack is not needed for them.
+    Once it is there, the pack is not needed for them. Raises DamagedError if another one is.
     """
     begun, pack, live = found.intent, found.pack, found.live
     if begun is None or pack is None or live is None:
         return
-    if begun.late is None and os.path.lexists(found.place.late):
-        raise DamagedError(late_lines.left(found.place.late, found.place.live))
-    copied = Counted(pack.pieces(residue.span))
-    fs.create_file_at_once(found.place.late, copied)
-    late = Late(residue.at, copied.mark, _edge(live, residue.at), end=pack.size())
-    swap.write_intent(found.place, replace(begun, late=late))
+    place = found.place
+    if os.path.lexists(place.late):
+        if begun.late is None:
+            raise DamagedError(late_lines.left(place.late, place.live))
+        fs.remove_files(place.archive, [names.LATE])  # those that were put in just now
+    mark, copied = Mark.of_pieces(pack.pieces(residue.span)), Counted(pack.pieces(residue.span))
+    late = Late(residue.at, mark, _edge(live, residue.at), end=pack.size())
+    swap.write_intent(place, replace(begun, late=late))
+    fs.create_file_at_once(place.late, copied)
+    if copied.mark != mark:
+        fs.remove_files(place.archive, [names.LATE])
+        raise InUseError(f"{printable(str(place.pack))} was changed while it was read: try again.")
 
 
 def forget_outdated(found: State) -> Intent | None:
     """Let late lines go that were kept, if more came to the pack since; return the intent now.
 
     All of them are still in the pack and are looked at again. Whoever appends them to the live
-    file, instead of keeping them anew, would otherwise see the kept ones inserted once more. A
-    crash may leave the file when the intent does not name it yet, or any more.
+    file, instead of keeping them anew, would otherwise see the kept ones inserted once more.
     """
-    begun, pack = found.intent, found.pack
-    if begun is None or begun.late is None:
-        if pack is not None and names.LATE in found.listing and _is_in(pack, found.place):
-            fs.remove_files(found.place.archive, [names.LATE])
-        return begun
-    if not begun.late.end or found.pending is not None:
+    begun = found.intent
+    if begun is None or begun.late is None or not begun.late.end or found.pending is not None:
         return begun
     late = None
     if begun.operation == "insert" and found.live is not None:
         late = Late(begun.swap.cut, begun.swap.new, _edge(found.live, begun.swap.cut))
-    swap.write_intent(found.place, now := replace(begun, late=late))
     fs.remove_files(found.place.archive, [names.LATE])
+    swap.write_intent(found.place, now := replace(begun, late=late))
     return now
-
-
-def _is_in(pack: Source, place: Place) -> bool:
-    with Source.inside(place.archive, names.LATE) as late:
-        return next(late_lines.places(pack, late), None) is not None
 
 
 def _edge(live: Source, at: int) -> Mark:

@@ -81,6 +81,7 @@ def plan(found: State) -> Recovery:
     if found.intent is not None:
         return _of_intent(found, found.intent)
     leftovers = [name for name in found.listing if names.is_leftover(name)]
+    leftovers += [names.LATE] if _is_in_place(found) else []
     if not leftovers and rebuild_manifest.is_lost(found):
         return Recovery(
             "rebuild",
@@ -153,11 +154,17 @@ def _undo(what: str) -> Recovery:
     )
 
 
+def _is_in_place(found: State) -> bool:
+    """Tell whether late lines are in their place that no intent names: else they are a problem."""
+    is_live = found.live is not None and found.intent is None
+    return is_live and names.LATE in found.listing and found.problem is None
+
+
 def _check_superfluous(found: State) -> None:
     """Raise DamagedError if the pack may hold a byte that the live file does not."""
     if not _is_superfluous(found):
         pack, live = found.place.pack, found.place.live
-        is_held = found.intent is None
+        is_held = found.intent is None and found.live is not None
         told = late_lines.is_held(pack) if is_held else late_lines.left(pack, live)
         raise DamagedError(found.problem or told)
 
@@ -237,6 +244,8 @@ def _done(
             owner.check_unmoved(place)
             fs.create_folder(place.live.parent)
             fs.add_name(place.pack, place.live)
+        if _is_in_place(found):
+            fs.remove_files(place.archive, [names.LATE])
         swap.undo(place)
         said += _made_again(place)
     elif todo.deed in {"finish", "take back"}:

@@ -167,7 +167,9 @@ def problems(found: State) -> Iterator[tuple[Path, str]]:
     for each in packs(place):
         shown, then = printable(str(each.path)), "compare it with the session, then move it away"
         if each.told is None:
-            if found.problem is None:
+            if found.is_gone:
+                yield each.path, f"Nothing says what {shown} is: restore the session, then see."
+            elif found.problem is None:
                 yield each.path, late_lines.is_held(each.path)
         elif each.path.lstat().st_nlink != 1:
             yield each.path, f"{shown} has another name, a hard link: {then}."
