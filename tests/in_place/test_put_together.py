@@ -114,6 +114,19 @@ def test_the_file_of_a_trim_that_came_too_late_for_a_line_gives_it(home: Home) -
     whole(home, DATA + row(90) + row(91))
 
 
+@pytest.mark.parametrize("late", [MODE, row(90) + MODE, MODE + row(90)])
+@pytest.mark.parametrize("since", [row(91) + MODE, row(91) + MODE + row(92)])
+def test_settings_that_came_too_late_for_a_trim_may_equal_later_ones(
+    home: Home, late: bytes, since: bytes
+) -> None:
+    path = keep(home.live)
+    with path.open("ab") as file:
+        file.write(late)
+    home.append(since)
+    home.rotate()
+    whole(home, DATA + late + since)
+
+
 def test_an_empty_line_that_came_too_late_for_a_trim_is_there(home: Home) -> None:
     path = keep(home.live)
     with path.open("ab") as late:

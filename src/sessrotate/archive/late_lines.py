@@ -203,7 +203,7 @@ def left(path: Path, live: Path) -> str:
     )
 
 
-def is_held(path: Path) -> str:
+def held(path: Path) -> str:
     """Say what to do about one of which the session has all."""
     return (
         f"Nothing says what {printable(str(path))} is, and the session has all that is in it: when "

@@ -153,10 +153,19 @@ def _are_in(old: Source, cut: int, lines: set[bytes]) -> bool:
 
 
 def _are_late(old: Source, start: int, new: Source, at: int) -> bool:
-    """Tell whether none of the lines of `old` from `start` on stands in `new` behind `at`."""
-    late = {line for _, line in islice(_lines(old, Span(start, old.size())), _MOST + 1)}
+    """Tell whether none of the rows of `old` from `start` on stands in `new` behind `at`.
+
+    Those of settings do not tell: clients write equal ones again and again.
+    """
+    late = [*islice(_lines(old, Span(start, old.size())), _MOST + 1)]
+    told = {line for span, line in late if not _is_of_settings(old, span)}
     rest = _lines(new, Span(at, new.size()))
-    return len(late) <= _MOST and not any(line in late for _, line in rest)
+    return len(late) <= _MOST and not any(line in told for _, line in rest)
+
+
+def _is_of_settings(source: Source, span: Span) -> bool:
+    row = turn_of(source.read_at(span.start, span.size)) if span.size <= _LONGEST else None
+    return row is not None and not row.uuid
 
 
 def _is_superseded(source: Source, span: Span) -> bool:

@@ -165,7 +165,7 @@ def _check_superfluous(found: State) -> None:
     if not _is_superfluous(found):
         pack, live = found.place.pack, found.place.live
         is_held = found.intent is None and found.live is not None
-        told = late_lines.is_held(pack) if is_held else late_lines.left(pack, live)
+        told = late_lines.held(pack) if is_held else late_lines.left(pack, live)
         raise DamagedError(found.problem or told)
 
 

@@ -170,7 +170,7 @@ def problems(found: State) -> Iterator[tuple[Path, str]]:
             if found.is_gone:
                 yield each.path, f"Nothing says what {shown} is: restore the session, then see."
             elif found.problem is None:
-                yield each.path, late_lines.is_held(each.path)
+                yield each.path, late_lines.held(each.path)
         elif each.path.lstat().st_nlink != 1:
             yield each.path, f"{shown} has another name, a hard link: {then}."
         elif _is_edited(place, each):
