@@ -97,8 +97,8 @@ def has_all_of(
 
     `header` is the live file's. Where in the history a file begins, its header says.
     """
-    start, at = _body(header)
-    old_start, other = _body(live_header.parse(first_line(old), session))
+    start, at = body_of(header)
+    old_start, other = body_of(live_header.parse(first_line(old), session))
     size, position = old.size(), other
     end = size if live is None else min(size, other + max(0, start - old_start))
     for part in () if segments is None else segments.parts:
@@ -131,8 +131,8 @@ def _first(segments: SegmentSet, part: SegmentFile, size: int) -> Iterator[memor
             return
 
 
-def _body(header: LiveHeader | None) -> tuple[int, int]:
-    """Return where in the history, and where in its file, what a header is of begins."""
+def body_of(header: LiveHeader | None) -> tuple[int, int]:
+    """Return where in the history, and where in its file, what stands behind a header begins."""
     return (0, 0) if header is None else (header.start, live_header.prefix(header))
 
 

@@ -238,7 +238,8 @@ def _back(found: FoundFiles) -> str:
     is_sealed = there > sum(entry.pruned is None for entry in listed)
     if live is not None and pack is not None and header is not None and not is_sealed:
         old = live_header.parse(continued.first_line(pack), found.place.session)
-        start = header.start if old is None else header.start - old.start + live_header.prefix(old)
+        old_start, other = continued.body_of(old)
+        start = header.start - old_start + other
         # What of the pack comes behind that is the tail that the live file begins with.
         rest = Span(max(0, start), max(0, start, pack.size()))
         if 0 < start <= pack.size() and is_at(

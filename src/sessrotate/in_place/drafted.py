@@ -13,7 +13,7 @@ import stat
 from typing import TYPE_CHECKING
 
 from sessrotate import names, platforms
-from sessrotate.archive.continued import first_line, holds
+from sessrotate.archive.continued import first_line, has_all_of, holds
 from sessrotate.archive.late_lines import begins_with, is_at
 from sessrotate.archive.record import Mark
 from sessrotate.model import Span
@@ -62,15 +62,11 @@ def is_superfluous(live: Source | None, pack: Source, session: str) -> bool:
     # A backup makes two files of two names.
     if live.identity().is_same_file(pack.identity()) or is_beginning(live, pack, size):
         return True
-    head = live_header.parse(first_line(pack), session)
-    if head is None:
-        return False
     # A session that was restored has all that came behind the header. Nobody may write to it now.
     answer = lease.read(pack.fd)
     if answer == "taken":
         lease.release(pack.fd)
-    rest = pack.pieces(Span(live_header.prefix(head), size))
-    return answer == "taken" and is_at(live, head.start, Mark.of_pieces(rest))
+    return answer == "taken" and has_all_of(live, None, None, pack, session)
 
 
 def is_beginning(one: Source | None, other: Source, size: int) -> bool:
