@@ -79,7 +79,9 @@ def _nothing_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> object:
     folder = tmp_path_factory.mktemp("user")
     with pytest.MonkeyPatch.context() as patch:
         for name in _FOLDERS:
-            patch.setenv(name, str(folder / name.lower()))
+            path = folder / name.lower()
+            path.mkdir()  # `doctor` names a folder that is not there
+            patch.setenv(name, str(path))
         for name in _ELSEWHERE:
             patch.delenv(name, raising=False)
         yield

@@ -35,13 +35,13 @@ PACKAGES: Final = {
     "in_place.rotate reading find archive segments clients parsing system",
     "hook": "in_place find archive segments clients parsing system fs",
     "job": "retention in_place find archive segments clients parsing system fs",
-    "doctor": "hook job reports retention in_place find archive segments clients system",
-    "automation": "hook job system",
-    "status": "hook job reports in_place archive clients system",
+    "automation": "hook job clients system",
+    "doctor": "automation hook job reports retention in_place find archive segments clients system",
+    "status": "automation hook job reports in_place archive clients system",
     "render": "automation status job retention reports in_place reading archive segments "
     "clients parsing",
     "export": "render reading clients parsing",
-    "cli": "export render automation status doctor job hook reports retention reading in_place "
+    "cli": "export render status doctor automation job hook reports retention reading in_place "
     "find archive segments clients parsing system fs",
     "__init__": "reports reading find clients parsing",
 }

@@ -15,15 +15,20 @@ from msgspec import Struct
 
 from sessrotate import units
 from sessrotate.archive import place, restored
+from sessrotate.automation import findings
 from sessrotate.clients.claude import cleanup
+from sessrotate.clients.claude import client as claude
 from sessrotate.errors import INTERRUPTED, SessrotateError
 from sessrotate.hook import installation
-from sessrotate.job import journal, run, run_log, schedule
+from sessrotate.job import journal, run, run_log
 from sessrotate.job.run_log import LastRun
+from sessrotate.job.schedule.installed import installed
 from sessrotate.reports import on_disk
 from sessrotate.system import locks
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from sessrotate.in_place.operations import Progress
     from sessrotate.job.config.parse import Settings
     from sessrotate.reports.on_disk import OnDisk
@@ -41,8 +46,9 @@ class Status(Struct, frozen=True):
 
     `gain` is in bytes, of `worth` sessions; `failing` are the ids of those that it would fail for,
     `kept` is how many stay whole because their owner restored them. `has_hook` and `has_schedule`
-    are what runs by itself; a line that somebody added to cron is not seen. `last` is the last run,
-    None if there was none.
+    are what runs by itself. `wrong` says what keeps it from running, the worst first. `doomed` is
+    how many sessions the client deletes within a week that nothing saves. `others` are folders of
+    the client that were not looked at. `last` is the last run, None if there was none.
     """
 
     clients: tuple[OnDisk, ...]
@@ -53,6 +59,9 @@ class Status(Struct, frozen=True):
     has_hook: bool
     has_schedule: bool
     last: LastRun | None
+    wrong: tuple[str, ...] = ()
+    doomed: int = 0
+    others: tuple[Path, ...] = ()
 
 
 def of_machine(settings: Settings, now: float, progress: Progress) -> Status:
@@ -61,6 +70,8 @@ def of_machine(settings: Settings, now: float, progress: Progress) -> Status:
     found = [each for stage in planned.stages for each in stage.outcomes]
     outcomes = [each for each in found if each.result == "planned" and each.gained > 0]
     failing = dict.fromkeys(each.session for each in found if each.result == "failed")
+    wrong = [*findings.not_running()]
+    is_saved = findings.is_saved() and all(each.kind != "schedule" for each in wrong)
     return Status(
         clients=tuple(on_disk.of_clients()),
         gain=sum(each.gained for each in outcomes),
@@ -68,8 +79,11 @@ def of_machine(settings: Settings, now: float, progress: Progress) -> Status:
         failing=tuple(filter(None, failing)),
         kept=sum(place.of_session(each).live.exists() for each in restored.marked()),
         has_hook=_has_hook(),
-        has_schedule=schedule.found() is not None,
+        has_schedule=installed() is not None,
         last=_last(),
+        wrong=tuple(each.detail for each in wrong),
+        doomed=0 if is_saved else len(cleanup.doomed(cleanup.in_force(), findings.WEEK, now)),
+        others=tuple(claude.other_folders()),
     )
 
 

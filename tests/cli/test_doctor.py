@@ -251,7 +251,7 @@ def test_what_the_client_will_delete_this_week_is_named_and_whether_it_is_saved(
     assert told("of those, within a week").startswith(f"1: {ID};")
     assert told("saved before that").startswith("no:")
     command_line.write(user_folders.config_file(), b'[archive]\nbefore_cleanup = "3d"\n')
-    assert told("saved before that") == "by each run, 3 days before"
+    assert told("saved before that") == "by each run, once unused for 27 days"
     command_line.write(home.config / "settings.json", b'{"cleanupPeriodDays": 365}')
     assert told("Claude Code deletes sessions") == "after 365 days without use"
     assert told("of those, within a week") == "0"

@@ -124,10 +124,17 @@ def test_a_session_over_the_limit_is_rotated_when_it_ends(home: Home) -> None:
 
 
 # anthropics/claude-code #44450, #65219: in a worktree, the folder of another project is named.
+# #13668: no path, or an empty one.
 @needs_proc
-def test_where_the_named_file_does_not_exist_the_session_is_found_by_its_id(home: Home) -> None:
-    elsewhere = home.live.parent.with_name("-srv-repo--claude-worktrees-fix") / home.live.name
-    assert call(home, document(home, transcript_path=str(elsewhere))) == Ended(0, "", "")
+@pytest.mark.parametrize("path", ["-srv-repo--claude-worktrees-fix", "", None, "null"])
+def test_where_the_named_file_does_not_exist_the_session_is_found_by_its_id(
+    home: Home, path: str | None
+) -> None:
+    elsewhere = path and str(home.live.parent.with_name(path) / home.live.name)
+    data = document(home, transcript_path=elsewhere)
+    if path == "null":
+        data = data.replace(json.dumps(elsewhere).encode(), b"null")
+    assert call(home, data) == Ended(0, "", "")
     idle(home)
     assert home.archived()
     assert home.stitched() == DATA
@@ -147,7 +154,7 @@ def test_where_several_files_have_the_id_nothing_is_done_and_doctor_says_it(home
     ]
     assert [one["session"] for one in found] == [ID]
     detail = found[0]["detail"]
-    assert "named a file that does not exist, and 2 files have the session's id: " in detail
+    assert "named no file that exists, and 2 files have the session's id: " in detail
     assert str(home.live) in detail
     assert str(copied) in detail
     assert detail.endswith("`sessrotate rotate PATH`: the path of the one that you mean.")
@@ -364,9 +371,7 @@ HOSTILE: Final[dict[str, Callable[[Home], bytes]]] = {
     "another event": lambda home: document(home, hook_event_name="Stop"),
     "no event": lambda home: document(home, hook_event_name=None),
     "no session": lambda home: document(home, session_id=None),
-    "no path": lambda home: document(home, transcript_path=None),
     "a path that is none": lambda home: document(home, transcript_path=[1]),
-    "an empty path": lambda home: document(home, transcript_path=""),
     "NUL in the path": lambda home: document(home, transcript_path=f"{home.live}\0"),
     "a lone surrogate": lambda home: document(home, transcript_path=f"{home.live}\ud800"),
     "a path that is too long": lambda home: document(home, transcript_path="/x" * 100_000),
@@ -677,9 +682,29 @@ def test_where_nothing_can_be_written_nothing_happens(home: Home) -> None:
         home.config.chmod(0o700)
 
 
+@needs_proc
+def test_a_rotation_that_had_no_room_even_for_a_note_is_a_finding(home: Home) -> None:
+    full = patched(
+        "import errno, os; from sessrotate import fs; real = fs.create_file_at_once\n"
+        "def none(path, data):\n"
+        "    if data: raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))\n"
+        "    real(path, data)\n"
+        "fs.create_file_at_once = none"
+    )
+    assert call(home, document(home), program=full) == Ended(0, "", "")
+    idle(home)
+    assert note(home).read_bytes() == b""
+    (finding,) = called("doctor", "--json").document()["findings"]
+    assert (finding["session"], finding["kind"]) == (ID, "hook")
+    assert "no room" in finding["detail"]
+    assert "no room" in called().out
+    assert home.rotate() is not None
+    assert called("doctor").code == 0
+
+
 @pytest.mark.parametrize(
     "text",
-    ["", "{", "[]", '{"at": 1}', '{"at": "x", "inode": "y"}', '{"at": "x", "inode": 9e999}'],
+    ["{", "[]", '{"at": 1}', '{"at": "x", "inode": "y"}', '{"at": "x", "inode": 9e999}'],
 )
 def test_a_note_that_is_none_is_passed_over(home: Home, text: str) -> None:
     write(note(home), text.encode())

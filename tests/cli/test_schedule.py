@@ -5,15 +5,19 @@ The system's own tools are stand-ins that note how they were called, and do what
 
 from __future__ import annotations
 
+import json
+import os
 import plistlib
 import shlex
+import time
 from pathlib import Path
 from typing import Final
 
 import pytest
 
 from sessrotate.job import schedule
-from sessrotate.job.schedule import cron, launchd, systemd
+from sessrotate.job.schedule import cron
+from sessrotate.job.schedule.installed import installed, others
 from sessrotate.job.schedule.work import Work
 from support import homes
 from support.command_line import (
@@ -56,7 +60,7 @@ class Machine:
     def __init__(self, folder: Path, home: Home) -> None:
         self.home = folder / "home"
         self.bin = folder / "bin"
-        self.home.mkdir()
+        self.home.mkdir(exist_ok=True)
         self.bin.mkdir()
         self.env = {**home.env, "HOME": str(self.home), "PATH": str(self.bin)}
         self.xdg = Path(self.env["XDG_CONFIG_HOME"])
@@ -88,7 +92,7 @@ class Machine:
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
-    made = Machine(tmp_path, homes.home(tmp_path, monkeypatch))
+    made = Machine(tmp_path, homes.home(tmp_path / "home", monkeypatch))
     monkeypatch.setenv("HOME", str(made.home))
     return made
 
@@ -123,7 +127,7 @@ def test_what_is_shown_is_what_is_installed_and_showing_changes_nothing(linux: M
     assert snapshot(linux.home.parent) == before
     assert linux.calls() == []
     assert linux.run("install", "--every", "hourly").code == 0
-    for name in (systemd.SERVICE, systemd.TIMER):
+    for name in ("sessrotate.service", "sessrotate.timer"):
         path = linux.units / name
         assert f"# {path} (not installed)\n{path.read_text()}" in shown.out
         assert f"# {path} (as installed)" in linux.run("show", "--every", "hourly").out
@@ -149,14 +153,14 @@ def test_twice_is_once_and_another_time_changes_it(linux: Machine) -> None:
         "`sessrotate run` now starts on M"
     )
     assert linux.doctor().document()["findings"] == []
-    assert "OnCalendar=weekly" in (linux.units / systemd.TIMER).read_text()
+    assert "OnCalendar=weekly" in (linux.units / "sessrotate.timer").read_text()
     assert linux.calls() == ENABLED * 3
 
 
 def test_removing_leaves_nothing(linux: Machine) -> None:
     other = write(linux.xdg / "other" / "settings", b"x")
     assert linux.run("install", "--every", "weekly").code == 0
-    assert (linux.units / "timers.target.wants" / systemd.TIMER).is_symlink()
+    assert (linux.units / "timers.target.wants" / "sessrotate.timer").is_symlink()
     linux.calls()
     ended = linux.run("remove")
     assert (ended.code, ended.err) == (0, "")
@@ -176,7 +180,7 @@ def test_units_of_others_stay(linux: Machine) -> None:
     assert names_in(linux.units) == ["other.timer"]
 
 
-@pytest.mark.parametrize("name", [systemd.SERVICE, systemd.TIMER])
+@pytest.mark.parametrize("name", ["sessrotate.service", "sessrotate.timer"])
 @pytest.mark.parametrize("command", ["install", "remove"])
 def test_a_file_of_that_name_that_is_not_ours_is_left_alone(
     linux: Machine, name: str, command: str
@@ -192,7 +196,7 @@ def test_a_file_of_that_name_that_is_not_ours_is_left_alone(
 
 def test_a_unit_that_is_masked_is_left_alone(linux: Machine) -> None:
     linux.units.mkdir(parents=True)
-    (linux.units / systemd.TIMER).symlink_to("/dev/null")
+    (linux.units / "sessrotate.timer").symlink_to("/dev/null")
     assert_one_sentence(linux.run("install"), 77)
 
 
@@ -250,7 +254,7 @@ def test_a_timer_where_systemd_does_not_run_is_a_finding_and_can_be_removed(linu
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(schedule, "BOOTED", Path("/nowhere"))
         (finding,) = linux.doctor().document()["findings"]
-    assert (finding["kind"], finding["path"]) == ("schedule", str(linux.units / systemd.TIMER))
+    assert (finding["kind"], finding["path"]) == ("schedule", str(linux.units / "sessrotate.timer"))
     assert "systemd does not run on this machine" in finding["detail"]
     ended = linux.run("remove", **NO_SYSTEMD)
     assert (ended.code, ended.err) == (0, "")
@@ -319,7 +323,7 @@ def test_where_there_is_no_such_system_the_line_for_cron_is_shown(machine: Machi
 
 
 def test_on_macos_it_is_an_agent(mac: Machine) -> None:
-    path = mac.home / "Library" / "LaunchAgents" / launchd.FILE
+    path = mac.home / "Library" / "LaunchAgents" / "sessrotate.plist"
     shown = mac.run("show", **DARWIN)
     assert not path.exists()
     assert mac.run("install", **DARWIN).code == 0
@@ -343,9 +347,69 @@ def test_doctor_says_where_the_schedule_is(linux: Machine) -> None:
 
     assert said() == "none found"
     assert linux.run("install").code == 0
-    assert said() == str(linux.units / systemd.TIMER)
+    assert said() == str(linux.units / "sessrotate.timer")
     assert linux.run("remove").code == 0
     assert said() == "none found"
+
+
+TOO_LONG: Final = "#!/bin/sh\n" + 3 * "'" + 'exec\' "/gone/python" "$0"\n'
+"""What installers write where the path of the interpreter is too long for the first line."""
+
+
+@pytest.mark.parametrize("script", ["#!/gone/python\n", TOO_LONG])
+def test_a_schedule_or_a_hook_whose_program_cannot_be_started_is_a_finding(
+    linux: Machine, script: str, tmp_path: Path
+) -> None:
+    program = write(tmp_path / "tool" / "sessrotate", b"#!/bin/sh\n")
+    program.chmod(0o755)
+    assert linux.run("install").code == 0
+    service = linux.units / "sessrotate.service"
+    service.write_text(service.read_text().replace(COMMAND, str(program)))
+    settings = Path(linux.env["CLAUDE_CONFIG_DIR"]) / "settings.json"
+    settings.write_text(json.dumps({"hooks": hooks(f"{program} hook --min-gain 1M")}))
+    assert linux.doctor().document()["findings"] == []
+    for spoil in (lambda: program.write_text(script), program.unlink):
+        spoil()
+        found = linux.doctor().document()["findings"]
+        assert [each["kind"] for each in found] == ["schedule", "settings"]
+        assert all(str(program) in each["detail"] for each in found)
+
+
+def hooks(line: str) -> dict[str, object]:
+    group = {"hooks": [{"type": "command", "command": line}]}
+    return {"SessionStart": [{"matcher": "compact", **group}], "SessionEnd": [group]}
+
+
+@pytest.mark.parametrize(("every", "days"), [("hourly", 0.2), ("daily", 3), ("weekly", 15)])
+def test_a_schedule_that_nothing_starts_any_more_is_a_finding(
+    linux: Machine, every: str, days: float
+) -> None:
+    assert linux.run("install", "--every", every).code == 0
+    timer = linux.units / "sessrotate.timer"
+    assert linux.doctor().code == 0
+    then = time.time() - days * 86_400
+    os.utime(timer, (then, then))
+    (finding,) = linux.doctor().document()["findings"]
+    assert finding["kind"] == "schedule"
+    assert "none has begun for" in finding["detail"]
+    assert "systemctl --user status sessrotate.timer" in finding["detail"]
+    assert piped("run", env=linux.env).code == 0  # as the system does, without a terminal
+    assert linux.doctor().code == 0
+
+
+def test_a_crontab_for_another_folder_of_the_client_is_not_this_ones(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = "0 3 * * * CLAUDE_CONFIG_DIR=~/.claude-work /opt/bin/sessrotate run"
+    machine.tool("crontab", f"#!/bin/sh\necho '{line}'\n")
+    monkeypatch.setenv("PATH", machine.env["PATH"])
+    assert installed() is None
+    assert others() == [f"crontab: {line}"]
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(machine.home / ".claude-work"))
+    found = installed()
+    assert found is not None
+    assert (found.program, found.line) == ("/opt/bin/sessrotate", line)
+    assert others() == []
 
 
 def test_a_disk_that_is_full_is_an_error(linux: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -357,7 +421,7 @@ def test_a_disk_that_is_full_is_an_error(linux: Machine, monkeypatch: pytest.Mon
 
     monkeypatch.setattr("sessrotate.fs.create_file_at_once", full)
     assert_one_sentence(called("schedule", "install"), 74)
-    assert schedule.found() is None
+    assert installed() is None
     assert linux.calls() == []
 
 

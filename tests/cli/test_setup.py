@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import stat
+import time
 from pathlib import Path
 from typing import Final
 
@@ -25,11 +26,19 @@ SYSTEMD: Final = command_line.patched(
 )
 
 
+ENABLES: Final = """wants="$XDG_CONFIG_HOME/systemd/user/timers.target.wants"
+case "$2" in
+enable) mkdir -p "$wants" && ln -sf "../$4" "$wants/$4" ;;
+disable) rm -f "$wants/$4" ;;
+esac"""
+"""What systemctl leaves of a timer that it starts."""
+
+
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     """A client's folder, on a machine whose systemd can be told everything."""
     made = homes.home(tmp_path, monkeypatch, command_line.session(boundaries=1))
-    systemctl(tmp_path / "bin", "exit 0")
+    systemctl(tmp_path / "bin", ENABLES)
     monkeypatch.setattr(schedule, "BOOTED", tmp_path)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
     return made
@@ -88,6 +97,7 @@ def test_a_person_has_what_the_answers_say(home: Home, answers: str) -> None:
     assert code == 0
     assert said.count("[Y/n]") == 3
     hook, nightly, saving = (each != "n" for each in answers)
+    nightly |= saving  # which it is done by
     assert settings(home).exists() == hook
     assert bool(units()) == nightly
     assert user_folders.config_file().exists() == saving
@@ -155,7 +165,8 @@ def test_only_what_is_wanted_is_planned(home: Home, wanted: tuple[str, ...]) -> 
         "schedule": planned.schedule is not None,
         "saving": planned.settings is not None,
     }
-    assert there == {name: name in wanted for name in there}
+    needed = {*wanted, *(["schedule"] if "saving" in wanted else [])}
+    assert there == {name: name in needed for name in there}
     assert not settings(home).exists()
 
 
@@ -209,3 +220,147 @@ def test_a_dry_run_says_what_would_fail(home: Home) -> None:
     assert called("setup", "--dry-run").code == 2
     assert str(user_folders.config_file()) in called("setup", "--yes").err
     assert settings(home).exists()  # the others are done
+
+
+# ── what it says is true ─────────────────────────────────────────────────────────────────────
+
+
+def without_a_scheduler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "bin" / "systemctl").unlink()
+    monkeypatch.setattr(schedule, "BOOTED", tmp_path / "none")
+
+
+def crontab(folder: Path, line: str) -> None:
+    write(folder / "crontab", f"#!/bin/sh\ncat <<'END'\n{line}\nEND\n".encode()).chmod(0o755)
+
+
+def test_without_a_scheduler_it_says_that_nothing_is_saved_until_cron_has_the_line(
+    home: Home, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    without_a_scheduler(monkeypatch, tmp_path)
+    said = called("setup", "--yes").out
+    assert f"{schedule.cron_line('daily')}\nUntil that line is there, nothing is saved" in said
+    (finding,) = called("doctor", "--json").document()["findings"]
+    assert finding["kind"] == "schedule"
+    assert "nothing starts `sessrotate run`" in finding["detail"]
+    then = time.time() - 25 * 86_400
+    os.utime(home.live, (then, then))
+    assert "Claude Code deletes 1 session within a week\n" in called().out
+    crontab(tmp_path / "bin", schedule.cron_line("daily"))
+    assert called("doctor").code == 0
+    assert "within a week" not in called().out
+    assert "crontab -e" not in called("setup", "--yes").out
+    assert called("setup", "--remove").code == 0
+
+
+@pytest.mark.parametrize(
+    ("days", "margin", "after", "is_enough"),
+    [
+        (30, "3d", "27 days", True),
+        (9, "3d", "6 days", True),
+        (3, "1d", "2 days", True),
+        (2, "16h", "1.3 days", False),
+        (1, "8h", "1 day", False),
+    ],
+)
+def test_saving_is_as_early_as_the_clients_period_allows_and_says_when(
+    home: Home, days: int, margin: str, after: str, is_enough: bool
+) -> None:
+    write(settings(home), json.dumps({"cleanupPeriodDays": days}).encode())
+    said = called("setup", "--yes")
+    assert f'before_cleanup = "{margin}"' in user_folders.config_file().read_text()
+    assert f"unused for {days} day{'' if days == 1 else 's'} ({settings(home)})" in said.out
+    assert f"unused for {after}" in said.out
+    assert ("cannot save all of them in time" in said.out) != is_enough
+    assert f"unused for {after}" in called("run", "-n").out
+    assert called("doctor").code == (0 if is_enough else 1)
+    at = home.live.stat().st_mtime
+    hours = {"27 days": 648, "6 days": 144, "2 days": 48, "1.3 days": 32, "1 day": 24}[after]
+    for passed, is_there in [(0, True), (hours - 1, True), (hours + 1, False)]:
+        os.utime(home.live, (at - passed * 3600, at - passed * 3600))
+        assert called("run").code == 0
+        assert home.live.exists() == is_there
+
+
+def test_what_silences_the_hook_is_said_at_once(home: Home) -> None:
+    write(settings(home), b'{"disableAllHooks": true}')
+    for words in (("hook", "install"), ("setup", "--yes")):
+        said = called(*words)
+        assert said.code == 0
+        assert f"disableAllHooks is set in {settings(home)}" in said.err
+    (finding,) = called("doctor", "--json").document()["findings"]
+    assert "disableAllHooks" in finding["detail"]
+
+
+def test_settings_in_somebody_elses_store_are_named_with_what_to_add(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = write(tmp_path / "store" / "settings.json", b"{}")
+    settings(home).symlink_to(store)
+    real = os.access
+    monkeypatch.setattr(
+        os, "access", lambda path, mode, **kw: Path(path) != store.parent and real(path, mode, **kw)
+    )
+    before = snapshot(home.config.parent)
+    said = called("hook", "install")
+    assert said.code == 77
+    assert f"{settings(home)} is a link to {store}" in said.err
+    added = said.err.partition("Add these lines where that file is made:\n")[2]
+    assert set(json.loads(added)["hooks"]) == {"SessionStart", "SessionEnd"}
+    assert snapshot(home.config.parent) == before
+
+
+# ── two profiles ─────────────────────────────────────────────────────────────────────────────
+
+
+def test_two_folders_of_the_client_are_named_and_scheduled_each_by_itself(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = home.config.with_name(".claude-work")
+    (work / "projects").mkdir(parents=True)
+    assert called("setup", "--yes").code == 0
+    for words in ((), ("list",), ("doctor",)):
+        said = called(*words)
+        assert str(work) in said.out + said.err, words
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", f"{work}/")
+    assert "By itself  nothing" in called().out
+    assert called("setup", "--yes").code == 0
+    timers = sorted(path.name for path in schedule.units().glob("*.timer"))
+    assert timers[1:] == ["sessrotate.timer"]
+    assert timers[0].startswith("sessrotate-claude-work-")
+    service = (schedule.units() / timers[0]).with_suffix(".service").read_text()
+    assert f"Environment=CLAUDE_CONFIG_DIR={work}\n" in service
+    assert called("doctor").code == 0
+    assert called("setup", "--remove").code == 0
+    assert [path.name for path in schedule.units().glob("*.timer")] == ["sessrotate.timer"]
+    assert "before_cleanup" in user_folders.config_file().read_text()  # the other one's, too
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home.config))
+    assert called("doctor").code == 0
+    assert called("setup", "--remove").code == 0
+    assert not schedule.units().exists()
+    assert not user_folders.config_file().exists()
+
+
+@pytest.mark.parametrize(
+    ("named", "told"),
+    [
+        ("~/.claude", None),
+        (".claude", None),
+        ("{home}/.claude/", None),
+        ("{home}/.claude/projects", "names the folder of projects: set it to {home}/.claude."),
+        ("{home}/gone", "names {home}/gone, which does not exist"),
+    ],
+)
+def test_however_the_folder_is_named_the_schedule_has_its_absolute_path(
+    home: Home, monkeypatch: pytest.MonkeyPatch, named: str, told: str | None
+) -> None:
+    top = home.config.parent
+    monkeypatch.chdir(top)
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", named.format(home=top))
+    found = [each["detail"] for each in called("doctor", "--json").document()["findings"]]
+    assert [told.format(home=top) in each for each in found] == [True] if told else found == []
+    if told is None:
+        assert f"CLAUDE_CONFIG_DIR={home.config} " in schedule.cron_line("daily")
+        assert schedule.plan("daily").files[1][0].name == "sessrotate.timer"
+    else:
+        assert told.format(home=top) in called().out

@@ -192,7 +192,8 @@ def test_what_was_interrupted_and_has_no_room_to_be_finished_is_no_gain(
     assert re.search(r"To gain    about [34]\.\d MiB from 1 session", called().out)
     monkeypatch.setattr("sessrotate.fs.free_bytes", lambda _folder: 4096)
     said, dry = called().out, called("tidy", "-n")
-    assert f"To gain    nothing\n{said.splitlines()[2]}\nFailing    1 session (" in said
+    assert f"To gain    nothing\n{said.splitlines()[2]}\n" in said
+    assert "\nFailing    1 session (" in said
     assert dry.code == 74
     assert "bytes for the next segment, compressed, and 4,096 are free" in dry.err
 
@@ -263,3 +264,32 @@ def test_a_run_that_was_interrupted_says_what_goes_on() -> None:
     last = LastRun("2026-01-02T03:04:05+00:00", 130)
     shown = [*render_status.lines(Status((), 0, 0, (), 0, False, False, last))]
     assert "Last run   2026-01-02 03:04:05, interrupted: `sessrotate tidy` goes on" in shown
+
+
+def test_settings_that_are_wrong_are_named_with_their_line_and_the_rest_is_said(
+    home: Home,
+) -> None:
+    command_line.write(user_folders.config_file(), b"[rotate]\nmin_gian = 3\n")
+    ended = called()
+    assert (ended.code, ended.err) == (0, "")
+    assert f"Problem    {user_folders.config_file()}: Line 2: unknown setting" in ended.out
+    assert re.search(r"^To gain    about 3", ended.out, re.MULTILINE)
+    assert home.live.exists()
+
+
+def test_three_problems_are_shown_the_worst_first(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CODEX_HOME", str(home.config / "gone"))
+    command_line.write(user_folders.config_file(), b"[rotate]\nmin_gian = 3\n")
+    commands = [{"type": "command", "command": "/gone/sessrotate hook --min-gain 1M"}]
+    hooks = {"SessionEnd": [{"hooks": commands}]}
+    command_line.write(
+        claude.settings_file(), json.dumps({"disableAllHooks": True, "hooks": hooks}).encode()
+    )
+    lines = called().out.partition("\n\n")[0].splitlines()
+    assert len(lines) == 5 + 3 + 1
+    assert "CODEX_HOME names" in lines[5]
+    assert "Line 2" in lines[6]
+    assert "disableAllHooks" in lines[7]
+    assert lines[8].split() == ["and", "2", "more:", "`sessrotate", "doctor`", "has", "all"]

@@ -896,7 +896,7 @@ def test_no_name_in_a_forged_note_leads_anywhere(home: Home, fields: dict[str, o
     assert victim.lstat().st_mtime_ns == then[1]
     assert home.config.lstat().st_mtime_ns == folder
     top = [path.name for path in home.config.parent.iterdir()]
-    assert top == ["config"]
+    assert top == [".claude"]
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,7 @@ class Home:
     @property
     def env(self) -> dict[str, str]:
         return {
+            "HOME": str(self.config.parent),
             "CLAUDE_CONFIG_DIR": str(self.config),
             **{name: str(self.config.parent / folder) for name, folder in OWN_FOLDERS.items()},
         }
@@ -171,7 +172,8 @@ class Home:
 
 def home(folder: Path, patch: pytest.MonkeyPatch, data: bytes | None = None) -> Home:
     """Make a client's folder, that of this process from now on, with a session of these bytes."""
-    made = Home(folder / "config")
+    made = Home(folder / ".claude")
+    made.config.mkdir(parents=True, exist_ok=True)
     for name, value in made.env.items():
         patch.setenv(name, value)
     patch.delenv("CLAUDE_PROJECTS_DIR", raising=False)

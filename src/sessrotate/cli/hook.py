@@ -6,13 +6,14 @@ from typing import Annotated
 
 import typer
 
+from sessrotate.automation import findings
 from sessrotate.cli import options, streams
 from sessrotate.cli.options import DryRun
 from sessrotate.errors import printable
 from sessrotate.hook import call as hook
 from sessrotate.hook import installation
 from sessrotate.hook.installation import Change
-from sessrotate.render import difference
+from sessrotate.render import common
 
 group = typer.Typer()
 
@@ -67,7 +68,7 @@ def _carry_out(change: Change, done: str, dry_run: bool) -> None:
         streams.write(f"Nothing to change in {path}.\n")
         return
     if dry_run:
-        streams.write_lines(difference.lines(change.path, change.before, change.after))
+        streams.write_lines(common.difference(change.path, change.before, change.after))
         return
     installation.execute(change)
     if change.after is None:
@@ -76,3 +77,5 @@ def _carry_out(change: Change, done: str, dry_run: bool) -> None:
         streams.write(f"{done}\nWrote {path}.\n")
     if change.backup is not None:
         streams.write(f"Backup: {printable(str(change.backup))}\n")
+    for problem in findings.unheard(installation.installed()):
+        streams.message(problem)

@@ -10,6 +10,7 @@ from sessrotate.cli import streams
 from sessrotate.errors import printable
 from sessrotate.job import schedule
 from sessrotate.job.schedule import Plan
+from sessrotate.job.schedule.installed import installed
 from sessrotate.job.schedule.work import Every
 
 group = typer.Typer(help="Have systemd, launchd or cron start `run`.", no_args_is_help=True)
@@ -55,11 +56,11 @@ def remove() -> None:
     was_absent = planned.is_absent
     schedule.remove(planned)
     streams.write("Nothing to remove.\n" if was_absent else f"Removed {_files(planned)}.\n")
-    line = schedule.crontab()
-    if line is not None:
+    left = installed()
+    if left is not None and left.line is not None:
         streams.message(
             "Your crontab starts `sessrotate run` too: remove this line with `crontab -e`:\n"
-            f"  {printable(line, 1000)}"
+            f"  {printable(left.line, 1000)}"
         )
 
 

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sessrotate import automation
+from sessrotate.automation import findings
 from sessrotate.cli import streams
 from sessrotate.cli.options import DryRun, Yes, flag
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import WrongUsageError, exit_code, printable
 from sessrotate.job import schedule
 from sessrotate.job.config import keys
-from sessrotate.render import difference
+from sessrotate.job.schedule.installed import installed
+from sessrotate.render import common
 from sessrotate.render import setup as render_setup
 from sessrotate.system import in_use
 
@@ -46,12 +48,17 @@ def command(
         raise typer.Exit(exit_code(error for _, error in planned.problems))
     was_scheduled = planned.is_scheduled
     failed = dict(automation.execute(planned))
-    by_hand = planned.schedule is not None and not planned.schedule.files
+    has_line = installed() is not None and not remove
+    by_hand = planned.schedule is not None and not planned.schedule.files and not has_line
     line = schedule.cron_line("daily") if by_hand or "schedule" in failed else ""
     is_changed = not (was_scheduled or "schedule" in failed)
     streams.write_lines(render_setup.done(planned, failed, line, is_rescheduled=is_changed))
     if planned.is_wanted and not remove:
         streams.write_lines(render_setup.afterwards(planned, _running()))
+    if not remove:
+        for finding in findings.not_running():
+            if finding.detail != planned.saving and not (line and finding.kind == "schedule"):
+                streams.message(finding.detail)
     errors = [error for name, error in failed.items() if name != "schedule"]
     for error in errors:
         streams.warn(error)
@@ -61,12 +68,12 @@ def command(
 def _chosen(*, yes: bool) -> frozenset[str]:
     """Return the names of the parts that somebody wants; all of them with `yes`."""
     if yes:
-        return frozenset(part.name for part in automation.PARTS)
+        return frozenset(automation.NAMES)
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise WrongUsageError(
             "Cannot ask without a terminal: pass --yes for everything, or preview with --dry-run."
         )
-    return frozenset(part.name for part in automation.PARTS if _is_wanted(part))
+    return frozenset(part.name for part in automation.parts() if _is_wanted(part))
 
 
 def _is_wanted(part: Part) -> bool:
@@ -82,7 +89,7 @@ def _difference(planned: Automation) -> Iterator[str]:
             name = printable(str(change.path), 1000)
             yield f"A new {name} with every setting explained, and:"
         before = keys.commented().encode() if is_new else change.before
-        yield from difference.lines(change.path, before, change.after)
+        yield from common.difference(change.path, before, change.after)
 
 
 def _running() -> int:

@@ -15,8 +15,6 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
 from sessrotate import names
 from sessrotate.archive import (
     continued,
@@ -27,8 +25,9 @@ from sessrotate.archive import (
     restored,
     state,
 )
+from sessrotate.automation.findings import Finding, not_running
 from sessrotate.clients.claude import client as claude
-from sessrotate.doctor import cut, gone, put_away, strangers
+from sessrotate.doctor import away, cut, strangers
 from sessrotate.doctor.settings import Setting, settings
 from sessrotate.errors import (
     DamagedError,
@@ -36,13 +35,12 @@ from sessrotate.errors import (
     WrongUsageError,
     printable,
 )
-from sessrotate.hook import installation, notes
 from sessrotate.in_place import aside, clock_check, fleet, recover, waiting
 from sessrotate.in_place.obstacles import disk
-from sessrotate.job import run_log, schedule
+from sessrotate.job import run_log
 from sessrotate.job.config import file as config_file
 from sessrotate.retention import transaction, trash
-from sessrotate.system import locks, user_folders
+from sessrotate.system import locks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,34 +54,10 @@ if TYPE_CHECKING:
 __all__ = ["Finding", "Setting", "findings", "settings"]
 
 
-class Finding(Struct, frozen=True):
-    """Something to deal with: where it is, its kind in one word, and a sentence for a person.
-
-    Kinds: interrupted (an unfinished rotation, restoration, prune or archiving),
-    orphan (an archive whose session is gone), renamed (its live file has another name), doubled (an
-    archived session has a live file again, or an archive two), lacking (a restored live file does
-    not have all that was restored), damaged, edited (a replaced live file that waits was changed),
-    copy (of a session's live file, which is no session), rewound (a resume needs archived rows),
-    cut (its client cut a part of its history out),
-    trash (it has files that were never pruned), stranger (neither sessrotate nor a client wrote
-    it), schedule (it was installed, and nothing starts it), rebuilt (pins were lost with the
-    manifest), clock (it is not believed, so nothing is pruned or freed), hook (a rotation that the
-    hook began failed), kept (a file that was saved while its session was replaced), settings
-    (nothing can be rotated, or the hook cannot be called; `session` is empty).
-    """
-
-    session: str
-    path: str
-    kind: str
-    detail: str
-
-
 def findings() -> Iterator[Finding]:
     """Yield everything to deal with: the machine first, then archive by archive."""
     yield from _obstacles()
-    yield from _settings()
-    yield from _schedule()
-    yield from _hook()
+    yield from not_running()
     yield from _kept()
     yield from _clock()
     yield from (Finding("", str(path), "settings", told) for path, told in strangers.links())
@@ -128,21 +102,6 @@ def _headless(path: Path) -> Finding | None:
     )
 
 
-def _settings() -> Iterator[Finding]:
-    """Yield that the settings are wrong: every run would end at once."""
-    try:
-        config_file.read(None)
-    except SessrotateError as error:
-        yield Finding("", str(user_folders.config_file()), "settings", str(error))
-
-
-def _schedule() -> Iterator[Finding]:
-    """Yield that a schedule was installed and nothing starts it."""
-    told = schedule.unfinished()
-    if told is not None:
-        yield Finding("", str(schedule.found()), "schedule", told)
-
-
 def _edited(where: Place) -> Iterator[Finding]:
     if not os.path.lexists(where.waiting):
         return
@@ -164,39 +123,6 @@ def _clock() -> Iterator[Finding]:
     verdict = clock_check.look(grace, time.time(), run_log.last_at())
     if verdict.doubt and clock_check.is_at_stake():
         yield Finding("", str(place.clock_file()), "clock", verdict.doubt)
-
-
-def _hook() -> Iterator[Finding]:
-    """Yield what is wrong with the client's hook and the rotations that it began."""
-    try:
-        installed = installation.installed()
-    except SessrotateError as error:
-        yield Finding("", str(claude.settings_file()), "settings", str(error))
-    else:
-        for program in installed.missing:
-            yield Finding(
-                "",
-                str(installed.path),
-                "settings",
-                f"The hook calls {printable(program)}, which does not exist any more: update it "
-                "with `sessrotate hook install`.",
-            )
-        for event in installed.lacking:
-            yield Finding(
-                "",
-                str(installed.path),
-                "settings",
-                f"The hook is not called at {event}: update it with `sessrotate hook install`.",
-            )
-    for note in notes.notes():
-        problem = note.error or "It was stopped before it finished."
-        yield Finding(
-            note.where.session,
-            str(note.where.live),
-            "hook",
-            f"The rotation by the hook ({printable(note.at)}) failed. "
-            f"{printable(problem, 1000)} {notes.way_out(note)}",
-        )
 
 
 def _kept() -> Iterator[Finding]:
@@ -234,7 +160,7 @@ def _standing(where: Place, found: State) -> Iterator[tuple[str, str]]:
         now = f"To do that now: `sessrotate {command} {session}`."
         yield "interrupted", f"{todo.sentence} {now} If that fails: `sessrotate aside {session}`."
     elif found.is_gone and found.is_rotated and found.problem is None:
-        yield gone.told(found)
+        yield away.gone(found)
     elif (problem := found.problem) is not None:
         yield "damaged", problem
     elif lacking := _lacking(found):
@@ -319,7 +245,7 @@ def _sealed(where: Place) -> Iterator[tuple[str, str]]:
 
 def _away(found: State) -> Iterator[tuple[str, str]]:
     """Yield what is wrong with an archived session."""
-    told = put_away.told(found)
+    told = away.put_away(found)
     if told is not None:
         yield told
     else:

@@ -5,25 +5,27 @@ Rule: only counts, and nothing here fails: what cannot be read is unknown. Only 
 
 from __future__ import annotations
 
+import math
 import time
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 from sessrotate.archive import place, restored
+from sessrotate.automation.findings import WEEK
 from sessrotate.clients.claude import cleanup
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import SessrotateError
 from sessrotate.hook import installation
-from sessrotate.job import run_log, schedule
+from sessrotate.job import run_log
 from sessrotate.job.config import file as config_file
+from sessrotate.job.schedule.installed import installed
 from sessrotate.reports import on_disk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-
-_SOON: Final = 7 * cleanup.DAY
 _NAMED: Final = 5
 """Sessions that are named of those that the client will delete."""
 
@@ -54,13 +56,17 @@ def settings() -> Iterator[Setting]:
     yield Setting("restored sessions, rotated by name only", str(sum(1 for _ in restored.marked())))
     found = cleanup.settings()
     yield Setting("hook", _installed(cleanup.silenced(found)))
-    timer = schedule.found()
-    yield Setting("schedule", "none found" if timer is None else str(timer))
+    timer = installed()
+    yield Setting("schedule", "none found" if timer is None else timer.where)
+    others = claude.other_folders()
+    if others:
+        named = f"{', '.join(map(str, others))}; CLAUDE_CONFIG_DIR=FOLDER chooses one"
+        yield Setting("other folders of Claude Code", named)
     yield Setting("last run", _last_run())
     rule = cleanup.cleanup(cleanup.with_projects(found))
     yield Setting("Claude Code deletes sessions", _rule(rule))
     yield Setting("of those, within a week", _doomed(rule, time.time()))
-    yield Setting("saved before that", _saved())
+    yield Setting("saved before that", _saved(rule))
 
 
 def _last_run() -> str:
@@ -75,52 +81,43 @@ def _last_run() -> str:
 
 
 def _rule(rule: cleanup.Cleanup) -> str:
-    days = f"after {rule.period / cleanup.DAY:,.0f} days without use"
-    days += " (its default)" if rule.is_default else ""
+    if math.isinf(rule.period):
+        return f"never; {rule.paused} ({rule.origin})"
+    days = f"after {cleanup.days(rule.period)} without use"
+    days += " (its default)" if rule.origin is None else ""
     if rule.project is not None:
         days += f" (started in {rule.project}, whose settings say so)"
     if rule.ceiling is not None:
-        days += f", those of the desktop app after {rule.ceiling / cleanup.DAY:,.0f}"
+        days += f", those of the desktop app after {cleanup.days(rule.ceiling)}"
     return f"{days}; new versions do not, as {rule.paused}" if rule.paused else days
 
 
 def _doomed(rule: cleanup.Cleanup, now: float) -> str:
     """Say which sessions the client will delete soon."""
-    names, many = list[str](), 0
-    for path in claude.sessions():
-        try:
-            status = path.stat()
-        except OSError:
-            continue
-        at = rule.deletes_at(status, is_desktop=False)
-        if at is None or at > now + _SOON or not status.st_size:
-            continue
-        at = rule.deletes_at(status, is_desktop=cleanup.is_desktop(path))
-        if at is not None and at <= now + _SOON:
-            many += 1
-            names += [claude.session_of(path.name)] if len(names) < _NAMED else []
-    more = f" and {many - len(names):,} more" if many > len(names) else ""
-    what = f": {', '.join(names)}{more}; `sessrotate archive SESSION` saves one" if many else ""
-    return f"{many:,}{what}"
+    found = cleanup.doomed(rule, WEEK, now)
+    more = f" and {len(found) - _NAMED:,} more" if len(found) > _NAMED else ""
+    named = f"{', '.join(found[:_NAMED])}{more}"
+    what = f": {named}; `sessrotate archive SESSION` saves one" if found else ""
+    return f"{len(found):,}{what}"
 
 
-def _saved() -> str:
+def _saved(rule: cleanup.Cleanup) -> str:
     """Say whether the nightly run puts sessions away before the client deletes them."""
     try:
-        days = config_file.read(None).settings.archive.before_cleanup
+        margin = config_file.read(None).settings.archive.before_cleanup
     except SessrotateError:
         return "unknown"
-    if days is None:
+    if margin is None:
         return "no: `sessrotate setup` changes that"
-    return f"by each run, {days / cleanup.DAY:,.0f} days before"
+    return f"by each run, once unused for {cleanup.days(rule.saved_after(margin))}"
 
 
-def _installed(silenced: str) -> str:
+def _installed(silenced: tuple[Path, str] | None) -> str:
     try:
         found = installation.installed()
     except SessrotateError:
         return "unknown"
     if not found.commands:
         return "not installed"
-    disabled = f" (but the client does not call it: {silenced} is set)" if silenced else ""
+    disabled = f" (but the client does not call it: {silenced[1]} is set)" if silenced else ""
     return f"{'; '.join(found.commands)}{disabled}"

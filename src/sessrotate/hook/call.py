@@ -146,12 +146,13 @@ def wanted(data: bytes, least: int) -> Job | None:
     """
     try:
         found: Any = json.loads(data)
-        session, path = found["session_id"], found["transcript_path"]
+        session, named = found["session_id"], found.get("transcript_path")
         awaits = _event(found) == _COMPACTED
         is_ours = awaits or _event(found) == _ENDED
-        if not is_ours or not isinstance(path, str) or not os.path.isabs(path):  # noqa: PTH117 - text
+        path, others = named or "", list[str]()
+        is_path = isinstance(path, str) and (path == "" or os.path.isabs(path))  # noqa: PTH117
+        if not is_ours or not is_path:
             return None
-        others: list[str] = []
         try:
             status = os.lstat(path)
         except FileNotFoundError:
@@ -175,7 +176,7 @@ def wanted(data: bytes, least: int) -> Job | None:
     if others:
         found = ", ".join(printable(each) for each in (path, *others))
         problem = (
-            f"Claude Code named a file that does not exist, and {1 + len(others)} files have the "
+            f"Claude Code named no file that exists, and {1 + len(others)} files have the "
             f"session's id: {found}."
         )
     return Job(where, status, awaits, problem) if where.session == session else None
@@ -185,7 +186,8 @@ def _by_id(session: str) -> list[str]:
     """Return the files that have a session's id.
 
     A client in a worktree may name a file in the folder of another project, where there is none
-    (anthropics/claude-code #44450). Of a session in which nothing was said, there is no file.
+    (anthropics/claude-code #44450), and some name no file at all (#13668). Of a session in which
+    nothing was said, there is no file.
     """
     from sessrotate.clients.claude import client as claude  # noqa: PLC0415 - as below
 

@@ -7,8 +7,8 @@ stays a link: dotfiles often are.
 
 from __future__ import annotations
 
+import difflib
 import os
-import shutil
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -63,7 +63,7 @@ class Installed(Struct, frozen=True):
     def missing(self) -> tuple[str, ...]:
         """The programs that these call and that do not exist any more."""
         programs = [claude_settings.program_of(line) for line in self.commands]
-        return tuple(name for name in programs if name is not None and shutil.which(name) is None)
+        return tuple(name for name in programs if name and not executable.can_start(name))
 
 
 def installed() -> Installed:
@@ -127,6 +127,11 @@ def execute(change: Change) -> None:
         return
     with storage("change the settings"):
         ownership.check(change.target)
+        if change.path != change.target and not os.access(change.target.parent, os.W_OK):
+            raise RefusedError(
+                f"{printable(str(change.path))} is a link to {printable(str(change.target))}, "
+                f"which you may not change, so it was left alone. {_by_hand(change)}"
+            )
         if change.before is None:
             fs.create_folder(change.target.parent)
         if change.installs and not fs.has_hard_links(change.target.parent):
@@ -142,6 +147,18 @@ def execute(change: Change) -> None:
                 f"Another process has just changed {printable(str(change.path))}, so it was left "
                 "alone: try again."
             )
+
+
+def _by_hand(change: Change) -> str:
+    """Say what to change where somebody else makes the file (a manager of packages or homes)."""
+    texts = ((data or b"").decode(errors="replace") for data in (change.before, change.after))
+    before, after = (text.splitlines() for text in texts)
+    lines = [*difflib.unified_diff(before, after, n=0, lineterm="")][2:]
+    added = [printable(line[1:], 1000) for line in lines if line.startswith("+")]
+    verb, shown = "Add", added
+    if not added:
+        verb, shown = "Remove", [printable(line[1:], 1000) for line in lines if line[0] == "-"]
+    return "\n".join([f"{verb} these lines where that file is made:", *shown])
 
 
 @contextmanager

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from sessrotate import find, fs, names
+from sessrotate import find, fs, names, units
 from sessrotate.archive import owner, place
 from sessrotate.clients.common import listed
-from sessrotate.errors import SessrotateError, printable
+from sessrotate.errors import SessrotateError, is_full, printable
 from sessrotate.model import Count  # noqa: TC001 - msgspec reads the annotations
 from sessrotate.segments import load, one_line
 from sessrotate.system import ownership
@@ -32,6 +32,8 @@ _LONGEST: Final = 1000
 
 class Note(Struct, frozen=True):
     """A rotation that began at a time (ISO 8601) and failed; or did not end, if `error` is None.
+
+    One with nothing in it had no room on the disk.
 
     `inode` is the live file's: if it has another one now, it was rotated in another way.
     """
@@ -61,7 +63,12 @@ def write(where: Place, error: str | None) -> None:
     said = None if error is None else printable(error, _LONGEST)
     note = _Line(at, where.live.lstat().st_ino, said)
     fs.create_folder(where.note.parent)
-    fs.create_file_at_once(where.note, one_line.dump(note))
+    try:
+        fs.create_file_at_once(where.note, one_line.dump(note))
+    except OSError as full:
+        if not is_full(full):
+            raise
+        fs.create_file_at_once(where.note, b"")  # takes no block, and says why by that
 
 
 def clear(where: Place) -> None:
@@ -101,7 +108,14 @@ def way_out(note: Note) -> str:
 def _read(where: Place) -> Note | None:
     try:
         name = where.note.relative_to(root := place.root()).as_posix()
-        line = one_line.parse(load.read_small(root, name, _LARGEST), _Line)
+        data = load.read_small(root, name, _LARGEST)
+        if not data:
+            at, manifest = where.note.stat().st_mtime, where.archive / names.MANIFEST
+            if manifest.exists() and manifest.stat().st_mtime >= at:
+                return None  # it was rotated since
+            inode = where.live.lstat().st_ino
+            return Note(where, units.written(at), inode, "The disk had no room at all.")
+        line = one_line.parse(data, _Line)
     except (SessrotateError, OSError):
         return None
     return None if line is None else Note(where, line.at, line.inode, line.error)

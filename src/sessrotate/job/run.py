@@ -6,6 +6,7 @@ the worst failure. A session in use is not a failure: the next run comes back to
 
 from __future__ import annotations
 
+import os
 import time
 from contextlib import nullcontext
 from datetime import UTC, datetime
@@ -17,6 +18,8 @@ from msgspec.structs import replace
 
 from sessrotate import __version__
 from sessrotate.archive import place
+from sessrotate.clients.claude import cleanup
+from sessrotate.clients.claude import client as claude
 from sessrotate.errors import INTERRUPTED, SessrotateError, StorageError, storage
 from sessrotate.in_place import clock_check, outcome, room
 from sessrotate.job import journal, run_log
@@ -67,14 +70,16 @@ class Stage(Struct, frozen=True):
 class Report(Struct, frozen=True):
     """What a run did, or would do.
 
-    `doubt` is why nothing goes by age in it: the clock is not believed. `unlogged` is why its line
-    in the log, or one in the journal, could not be written.
+    `doubt` is why nothing goes by age in it: the clock is not believed. `saving` says in a plan
+    which sessions are saved from the client's clean-up, if any. `unlogged` is why its line in the
+    log, or one in the journal, could not be written.
     """
 
     dry_run: bool
     stages: tuple[Stage, ...]
     planned: PrunePlan | None
     doubt: str = ""
+    saving: str = ""
     unlogged: SessrotateError | None = None
 
     @property
@@ -94,6 +99,7 @@ def plan(settings: Settings, now: float, progress: Progress, scope: Scope = EVER
         stages=tuple(_retried([*_stages(job, unkept)], job, unkept)),
         planned=job.planned,
         doubt=doubt,
+        saving=_saving(settings),
     )
 
 
@@ -128,6 +134,11 @@ def execute(
         report = Report(dry_run=False, stages=tuple(stages), planned=job.planned, doubt=clock.doubt)
         unlogged = _log(now, time.monotonic() - begun, report.code, stages) or kept.failure
     return replace(report, unlogged=unlogged)
+
+
+def _saving(settings: Settings) -> str:
+    margin = settings.archive.before_cleanup
+    return "" if margin is None else cleanup.in_force().saving(margin)
 
 
 def _clock(settings: Settings, now: float) -> Verdict:
@@ -192,6 +203,8 @@ def _record(now: float, seconds: float, code: int, stages: list[Stage]) -> dict[
     return {
         "at": datetime.fromtimestamp(now, UTC).isoformat(timespec="seconds"),
         "seconds": round(seconds, 3),
+        "by_hand": os.isatty(0),
+        "folder": str(claude.config_folder()),
         "version": __version__,
         "code": code,
         "steps": {

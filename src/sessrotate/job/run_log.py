@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from sessrotate import fs
+from sessrotate.clients.claude import client as claude
 from sessrotate.errors import StorageError, storage
 from sessrotate.system import user_folders
 
@@ -27,13 +28,14 @@ MOST_BYTES: Final = 1 << 20
 class LastRun(Struct, frozen=True):
     """When the newest run began (ISO 8601, UTC), its exit code, and the sessions that failed.
 
-    `seconds` is how long it took.
+    `seconds` is how long it took; `by_hand`: a person started it.
     """
 
     at: str
     code: int
     failed: tuple[str, ...] = ()
     seconds: float = 0.0
+    by_hand: bool = False
 
 
 def add(record: Mapping[str, Any]) -> None:
@@ -89,8 +91,12 @@ def last_at() -> str | None:
     return None if found is None else found.at
 
 
-def last() -> LastRun | None:
-    """Return the newest run, None if there is none. Raises StorageError."""
+def last(*, by_itself: bool = False) -> LastRun | None:
+    """Return the newest run in the client's folder, None if there is none. Raises StorageError.
+
+    With `by_itself`, the newest that no person started.
+    """
+    here = str(claude.config_folder())
     with storage("read the log of runs"):
         lines = (_tail(user_folders.log_file()) or b"").splitlines()
     for line in reversed(lines):
@@ -98,9 +104,10 @@ def last() -> LastRun | None:
             found: Any = json.loads(line)
             at, code, failures = found["at"], found["code"], found.get("failures", [])
             failed = dict.fromkeys(str(each["session"]) for each in failures)
-            seconds = float(found.get("seconds", 0.0))
+            seconds, by_hand = float(found.get("seconds", 0.0)), found.get("by_hand") is True
+            is_wanted = found.get("folder", here) == here and not (by_itself and by_hand)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             continue
-        if isinstance(at, str) and isinstance(code, int):
-            return LastRun(at, code, tuple(filter(None, failed)), seconds)
+        if is_wanted and isinstance(at, str) and isinstance(code, int):
+            return LastRun(at, code, tuple(filter(None, failed)), seconds, by_hand)
     return None

@@ -19,6 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sessrotate.archive import archived_file, state
+from sessrotate.clients.claude import cleanup
 from sessrotate.errors import storage
 from sessrotate.in_place import fleet, gain, operations, recover, waiting
 from sessrotate.in_place.gain import Forecast
@@ -214,7 +215,9 @@ def _rotated(job: Job, found: list[tuple[Place, int]], least: int = 0) -> Iterat
 
 def _due_for_archive(job: Job) -> list[Place]:
     rule = job.settings.archive
-    found = archive.wanted(rule.older_than, rule.before_cleanup, job.now)
+    # Whoever used a session within a day would look for it.
+    older_than = None if rule.older_than is None else max(rule.older_than, cleanup.DAY)
+    found = archive.wanted(older_than, rule.before_cleanup, job.now)
     return [where for where in found if job.wants(where)]
 
 

@@ -36,7 +36,8 @@ def outcomes(found: Sequence[Outcome], *, dry_run: bool) -> str:
     many = count(len(found), "session")
     gained = sum(entry.gained for entry in found)
     told = f", {_freed(gained, dry_run=dry_run)}" if found else ""
-    return f"{table}{many}; {freed} {verb} the client's folder{told}.\n"
+    away = f"{common.PUT_AWAY}\n" if dry_run and any(entry.freed for entry in found) else ""
+    return f"{table}{away}{many}; {freed} {verb} the client's folder{told}.\n"
 
 
 def _freed(gained: int, *, dry_run: bool) -> str:

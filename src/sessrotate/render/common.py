@@ -6,6 +6,7 @@ here.
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
 from contextlib import suppress
@@ -14,19 +15,30 @@ from types import GeneratorType
 from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate import units
+from sessrotate.errors import printable
 from sessrotate.render.columns import Canvas, Columns, Row, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from collections.abc import Set as AbstractSet
+    from pathlib import Path
 
     from sessrotate.in_place.outcome import Outcome
 
 _MOST: Final = 999.95
 """From here on a size is told in the next unit: 1.0 MiB is shorter than 1000.0 KiB, and as true."""
 
+_LONGEST: Final = 1000
+"""Characters of a line of somebody's file."""
+
 _ESCAPE: Final = re.compile(r"\\(?:[^u]|ud[89ab]..\\ud[c-f]..|u(d[89a-f]..))")
 """An escape in JSON that is all ASCII; the group is half of a character."""
+
+PUT_AWAY: Final = (
+    "A session that is put away leaves the client's list, and `sessrotate restore SESSION` brings "
+    "it back."
+)
+"""What a plan says that puts sessions away: nobody should look for one in vain."""
 
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
@@ -128,3 +140,15 @@ def plain_table(
     return "".join(
         f"{line}\n" for line in table(shape, [Row(tuple(row)) for row in rows], Canvas())
     )
+
+
+def difference(path: Path, before: bytes | None, after: bytes | None) -> Iterator[str]:
+    """Yield what a change does to a small text file, as `diff -u` shows it.
+
+    None stands for no file. What the file holds is data: it is printed as safe text, and long lines
+    are cut.
+    """
+    old, new = ((data or b"").decode(errors="replace").splitlines() for data in (before, after))
+    name = str(path)
+    for line in difflib.unified_diff(old, new, name, name, lineterm=""):
+        yield printable(line.expandtabs(4), _LONGEST)

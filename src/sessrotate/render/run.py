@@ -43,7 +43,11 @@ def plan(report: Report, loaded: Loaded) -> str:
     pruning = render_prune.plan(shown) if shown else ""
     off = [stage.step.name for stage in report.stages if not stage.is_on]
     unset = f"Not configured: {', '.join(off)}.\n" if off else ""
-    return f"{_source(loaded)}\n{table}{pruning}{unset}{summary(report)}\n"
+    # Whoever looks for a session that was put away should not be surprised.
+    away = any(stage.step.name == "archive" and stage.count("planned") for stage in report.stages)
+    told = report.saving or (common.PUT_AWAY if away else "")
+    rule = f"{told}\n" if told else ""
+    return f"{_source(loaded)}\n{table}{pruning}{unset}{rule}{summary(report)}\n"
 
 
 def summary(report: Report) -> str:

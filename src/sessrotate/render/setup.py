@@ -35,7 +35,10 @@ def summary(planned: Automation) -> Iterator[str]:
         if not planned.removes:
             yield "Where that cannot be told, you get a line for cron instead, and no file."
     if planned.schedule is not None and not planned.schedule.files:
-        yield "There is no scheduler here that can be told: you would get a line for cron."
+        yield "No supported scheduler was found: you would get a line for cron."
+
+    if planned.saving:
+        yield planned.saving
 
 
 def done(
@@ -66,6 +69,8 @@ def done(
     elif line:
         yield "No scheduler can be reached. For the nightly run, add this line with `crontab -e`:"
         yield f"  {printable(line, 2000)}"
+        if planned.settings is not None:
+            yield "Until that line is there, nothing is saved from the client's clean-up."
 
 
 def afterwards(planned: Automation, running: int) -> Iterator[str]:
@@ -76,6 +81,8 @@ def afterwards(planned: Automation, running: int) -> Iterator[str]:
             f"{count(running, 'client')} {verb} now. Those older than 2.1.200 see the hook when "
             "they are started again."
         )
+    if planned.saving:
+        yield planned.saving
     yield "For the agent itself, this line in CLAUDE.md says where its history is:"
     yield f"  {FOR_AGENTS}"
     yield "`sessrotate` shows how things stand; `sessrotate setup --remove` undoes this."

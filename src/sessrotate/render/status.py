@@ -12,6 +12,7 @@ from sessrotate.render.common import count, size, time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from sessrotate.job.run_log import LastRun
     from sessrotate.reports.on_disk import OnDisk
@@ -21,6 +22,9 @@ _CALLED: Final = {"claude": "Claude Code", "codex": "Codex", "gemini": "Gemini"}
 
 _NAMED: Final = 3
 """Sessions that are named of those whose archive is missing."""
+
+_MOST: Final = 3
+"""Problems that are shown: the rest is for `doctor`."""
 
 _MUCH: Final = 1 << 20
 """Bytes of the disk that belong to no session, and are worth being told."""
@@ -37,9 +41,8 @@ def lines(status: Status) -> Iterator[str]:
     """Yield the status, a line a fact, and the commands that are most useful."""
     missing = [session for each in status.clients for session in each.missing]
     found = [each for each in status.clients if each.bytes or each.aside or each.others >= _MUCH]
-    yield f"On disk    {'; '.join(map(_on_disk, found)) or 'no sessions found'}"
-    if missing:
-        yield f"Missing    {_missing(missing)}"
+    on_disk = "; ".join(map(_on_disk, found)) or "no sessions found"
+    yield f"On disk    {on_disk}{_others(status.others)}"
     if status.gain:
         gain = f"about {size(status.gain)} from {count(status.worth, 'session')}, nothing is lost"
         yield f"To gain    {gain}"
@@ -50,12 +53,34 @@ def lines(status: Status) -> Iterator[str]:
         tidy = "" if missing or status.failing else ": all is tidy"
         yield f"To gain    nothing{kept if status.kept else tidy}"
         yield "Command    sessrotate report --all   shows what is large"
-    if status.failing:
-        yield f"Failing    {_named(status.failing)}: `sessrotate tidy -n` says why"
     yield f"By itself  {_by_itself(status)}"
     yield f"Last run   {_last(status.last)}"
+    wrong = [*_wrong(status, missing)]
+    yield from wrong[:_MOST]
+    if len(wrong) > _MOST:
+        yield f"           and {len(wrong) - _MOST:,} more: `sessrotate doctor` has all"
     yield ""
     yield _NEXT
+
+
+def _wrong(status: Status, missing: Sequence[str]) -> Iterator[str]:
+    """Yield what is wrong, a line each, the worst first."""
+    if missing:
+        yield f"Missing    {_missing(missing)}"
+    if status.failing:
+        yield f"Failing    {_named(status.failing)}: `sessrotate tidy -n` says why"
+    if status.doomed:
+        sessions = count(status.doomed, "session")
+        saves = "" if status.wrong else ": `sessrotate setup` has them saved before that"
+        yield f"Deleted    Claude Code deletes {sessions} within a week{saves}"
+    yield from (f"Problem    {printable(each, 1000)}" for each in status.wrong)
+
+
+def _others(folders: Sequence[Path]) -> str:
+    """Return the folders of the client that are not counted."""
+    named = ", ".join(printable(str(path)) for path in folders[:_NAMED])
+    more = f" and {len(folders) - _NAMED:,} more" if len(folders) > _NAMED else ""
+    return f"; not counted: {named}{more} (see CLAUDE_CONFIG_DIR)" if folders else ""
 
 
 def _on_disk(found: OnDisk) -> str:

@@ -113,6 +113,8 @@ def plan(tidied: Tidied) -> Iterator[str]:
     yield ""
     yield from _largest(tidied)
     steps = {stage.step.name for stage, _ in tidied.changes}
+    if "archive" in steps:
+        yield common.PUT_AWAY
     is_for_good = bool(steps & _FOR_GOOD)
     what = "Nothing else is lost" if is_for_good else "Nothing is lost"
     yield f"{what}: each session resumes as before, and its history can be read and searched."

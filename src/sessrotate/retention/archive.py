@@ -285,9 +285,9 @@ def _saved(where: Place, kept: Path | None = None) -> InUseError:
 def wanted(older_than: float | None, before_cleanup: float | None, now: float) -> list[Place]:
     """Return the sessions to archive, those first whose archiving is not finished.
 
-    These are sessions whose last record is older than `older_than` seconds, and those that their
-    client would delete within `before_cleanup` seconds from `now` (seconds since 1970). Sessions
-    that a client runs, those that their owner restored, and empty files are left out.
+    These are sessions whose last record is older than `older_than` seconds at `now` (in seconds
+    since 1970), and those to be saved `before_cleanup` seconds before their client deletes them.
+    Sessions that a client runs, those that their owner restored, and empty files are left out.
     """
     begun = [where for where in place.archives() if _is_begun(where)]
     rule = cleanup.in_force()
@@ -329,8 +329,8 @@ def _is_due(
         is_swept = False
         if before_cleanup is not None:
             is_desktop = rule.ceiling != rule.period and cleanup.is_desktop(where.live)
-            at = rule.deletes_at(os.fstat(source.fd), is_desktop=is_desktop)
-            is_swept = at is not None and at <= now + before_cleanup
+            at = rule.saved_at(os.fstat(source.fd), before_cleanup, is_desktop=is_desktop)
+            is_swept = at is not None and at <= now
         return is_swept or (older_than is not None and last_used(source) < now - older_than)
 
 

@@ -10,6 +10,8 @@ import os
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sessrotate.clients.claude import cleanup
 from support.command_line import write
@@ -157,13 +159,17 @@ def test_what_the_client_notes_for_itself_may_be_anything(folder: Path, state: b
 
 
 def test_hooks_are_silenced_by_either_of_two_settings(folder: Path) -> None:
-    assert cleanup.silenced(cleanup.settings()) == ""
+    def name() -> str | None:
+        found = cleanup.silenced(cleanup.settings())
+        return None if found is None else found[1]
+
+    assert name() is None
     user(folder, disableAllHooks=True, allowManagedHooksOnly=True)
-    assert cleanup.silenced(cleanup.settings()) == "disableAllHooks"
+    assert name() == "disableAllHooks"
     user(folder, allowManagedHooksOnly=True)
-    assert cleanup.silenced(cleanup.settings()) == ""  # only an administrator's counts
+    assert name() is None  # only an administrator's counts
     managed(folder, allowManagedHooksOnly=True)
-    assert cleanup.silenced(cleanup.settings()) == "allowManagedHooksOnly"
+    assert name() == "allowManagedHooksOnly"
 
 
 def test_a_hostile_settings_file_is_no_failure(folder: Path) -> None:
@@ -173,3 +179,48 @@ def test_a_hostile_settings_file_is_no_failure(folder: Path) -> None:
     path.unlink()
     os.mkfifo(path)
     assert cleanup.settings().user == {}
+
+
+@pytest.mark.parametrize(
+    ("versions", "is_deleted"),
+    [
+        (["2.1.330"], False),
+        (["2.1.112"], False),
+        (["2.1.111"], True),
+        (["2.0.28"], True),
+        (["2.1.330", "2.0.28"], True),
+        (["2.0.28", "2.1.330"], False),
+        ([], True),
+        (["x"], True),
+    ],
+)
+def test_a_period_of_0_is_what_the_version_that_wrote_last_makes_of_it(
+    folder: Path, versions: list[str], is_deleted: bool
+) -> None:
+    user(folder, cleanupPeriodDays=0)
+    path = folder / "config" / "projects" / "p" / "a.jsonl"
+    for age, version in enumerate(reversed(versions)):
+        rows = [{"type": "user", "version": version}, {"type": "mode", "text": '"version":"9.9.9"'}]
+        data = b"".join(json.dumps(each).encode() + b"\n" for each in rows)
+        path = write(path.with_name(f"{version}.jsonl"), data)
+        os.utime(path, (1000 - age, 1000 - age))
+    found = cleanup.cleanup(cleanup.settings())
+    at = found.saved_at(folder.stat(), 3 * DAY, is_desktop=False)
+    assert (at is not None) == is_deleted
+    assert found.leaves_time(3 * DAY) != is_deleted
+    assert "is 0" in found.paused
+    assert at is None or at >= folder.stat().st_mtime + DAY
+
+
+@given(period=st.floats(0, 400 * DAY), margin=st.floats(0, 400 * DAY), age=st.floats(0, 400 * DAY))
+def test_nothing_is_put_away_within_a_day_nor_in_the_first_two_thirds_of_its_period(
+    period: float, margin: float, age: float
+) -> None:
+    after = cleanup.Cleanup(period).saved_after(margin)
+    is_put_away = age >= after
+    if is_put_away:
+        assert age >= DAY
+        assert age * 1.000001 >= period * 2 / 3
+        assert age * 1.000001 + DAY >= period - margin or age >= period - margin
+    if period >= 3 * DAY and margin >= DAY:  # a night in between, at least
+        assert period - after >= DAY * 0.999999

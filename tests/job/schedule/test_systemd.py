@@ -30,7 +30,7 @@ NEEDS_VERIFY: Final = pytest.mark.skipif(
 
 def started(work: Work) -> tuple[list[str], dict[str, str]]:
     """Return what systemd would execute, the shell in between left out, and the environment."""
-    service = support_units.assignments(systemd.files(work)[systemd.SERVICE])["Service"]
+    service = support_units.assignments(systemd.files(work)["sessrotate.service"])["Service"]
     (line,) = service["ExecStart"]
     program, *arguments = support_units.words(line)
     argv = [support_units.executable(program), *map(support_units.argument, arguments)]
@@ -67,7 +67,7 @@ def test_any_path_and_any_folder_arrive_as_they_are(path: str, variables: dict[s
     ],
 )
 def test_paths_are_quoted_only_as_far_as_they_need_it(path: str, line: str) -> None:
-    text = systemd.files(Work(path, {}, "daily"))[systemd.SERVICE]
+    text = systemd.files(Work(path, {}, "daily"))["sessrotate.service"]
     assert f"\nExecStart={line}\n" in text
 
 
@@ -78,7 +78,7 @@ def test_what_is_no_utf_8_is_refused() -> None:
 
 @pytest.mark.parametrize("every", ["hourly", "daily", "weekly"])
 def test_the_timer_makes_up_for_what_was_missed_and_starts_at_random(every: Every) -> None:
-    timer = support_units.assignments(systemd.files(Work("/s", {}, every))[systemd.TIMER])
+    timer = support_units.assignments(systemd.files(Work("/s", {}, every))["sessrotate.timer"])
     assert timer["Timer"]["OnCalendar"] == [every]
     assert timer["Timer"]["Persistent"] == ["true"]
     assert timer["Timer"]["RandomizedDelaySec"]
@@ -86,7 +86,7 @@ def test_the_timer_makes_up_for_what_was_missed_and_starts_at_random(every: Ever
 
 
 def test_the_service_is_in_nobodys_way_and_needs_no_namespace_of_users() -> None:
-    text = systemd.files(Work("/s", {}, "daily"))[systemd.SERVICE]
+    text = systemd.files(Work("/s", {}, "daily"))["sessrotate.service"]
     service = support_units.assignments(text)["Service"]
     assert service["IOSchedulingClass"] == ["idle"]
     assert service["Nice"] == ["19"]
@@ -150,7 +150,7 @@ def test_the_shell_in_between_starts_the_program(tmp_path: Path) -> None:
     program.parent.mkdir()
     program.write_text('#!/bin/sh\nprintf "%s" "$*"\n')
     program.chmod(0o700)
-    text = systemd.files(Work(str(program), {}, "daily"))[systemd.SERVICE]
+    text = systemd.files(Work(str(program), {}, "daily"))["sessrotate.service"]
     (line,) = support_units.assignments(text)["Service"]["ExecStart"]
     argv = [support_units.argument(word) for word in support_units.words(line)]
     done = subprocess.run(argv, capture_output=True, check=True, env={"PATH": os.defpath})

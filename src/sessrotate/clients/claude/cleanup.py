@@ -9,7 +9,10 @@ Rule: where versions differ, the one counts that deletes more. Only reads.
 from __future__ import annotations
 
 import json
+import math
 import os
+import re
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
@@ -18,10 +21,17 @@ from msgspec.structs import replace
 
 from sessrotate import platforms
 from sessrotate.clients.claude import opening
-from sessrotate.clients.claude.client import CLEANUP_DAYS, settings_file, state_file
+from sessrotate.clients.claude.client import (
+    CLEANUP_DAYS,
+    session_of,
+    sessions,
+    settings_file,
+    state_file,
+)
 from sessrotate.clients.common import listed
 from sessrotate.clients.preview import EDGE
-from sessrotate.errors import DamagedError
+from sessrotate.errors import DamagedError, printable
+from sessrotate.parsing import json_line
 from sessrotate.system import inside
 
 if TYPE_CHECKING:
@@ -39,6 +49,9 @@ _MOST_PROJECTS: Final = 1000
 
 _PERIOD: Final = "cleanupPeriodDays"
 
+_REJECTS_0: Final = (2, 1, 112)
+"""The first version seen that takes a period of 0 for a mistake, and deletes nothing then."""
+
 _RELEASED: Final = ".desktop-released.json"
 """Beside a session: the client deletes it at once, or after its period, whoever began it."""
 
@@ -53,16 +66,17 @@ MANAGED: Final[dict[str, Path]] = {
 class Cleanup(Struct, frozen=True):
     """What the client does to old sessions of its own accord.
 
-    `period` is after how many seconds without a change it deletes one; `paused` says why new
-    versions do not. `ceiling` is the same for sessions that were begun in the desktop app, None
-    where it spares them. `is_default`: nobody has set the period. `project` is the folder of the
-    project whose own settings say it: a client that is started there deletes the sessions of all.
+    `period` is after how many seconds without a change it deletes one, infinite if it never does;
+    `paused` says why new versions do not. `ceiling` is the same for sessions that were begun in the
+    desktop app, None where it spares them. `origin` is the file that sets the period, None for the
+    client's default. `project` is the folder of the project whose own settings say it: a client
+    that is started there deletes the sessions of all.
     """
 
     period: float
     paused: str = ""
     ceiling: float | None = None
-    is_default: bool = True
+    origin: Path | None = None
     project: Path | None = None
 
     def deletes_at(self, status: os.stat_result, *, is_desktop: bool) -> float | None:
@@ -71,24 +85,80 @@ class Cleanup(Struct, frozen=True):
         None if it never does. All versions go by the time of the file, whatever its records say.
         """
         period = self.ceiling if is_desktop else self.period
-        return None if period is None else status.st_mtime + period
+        return None if period is None or math.isinf(period) else status.st_mtime + period
+
+    def saved_at(self, status: os.stat_result, margin: float, *, is_desktop: bool) -> float | None:
+        """Return when a session with this live file is put away, `margin` seconds before that.
+
+        In seconds since 1970; None if the client never deletes it.
+        """
+        period = self.ceiling if is_desktop else self.period
+        at = self.deletes_at(status, is_desktop=is_desktop)
+        if period is None or at is None:
+            return None
+        return status.st_mtime + self.saved_after(margin, period)
+
+    def saved_after(self, margin: float, period: float | None = None) -> float:
+        """Return after how many seconds without a change a session is put away.
+
+        That is `margin` seconds before the client deletes it, which it does after `period` seconds.
+        A third of the period at most, so that a short period does not put everything away; and
+        never within a day of its last use.
+        """
+        period = self.period if period is None else period
+        return max(period - min(margin, period / 3), DAY)
+
+    def leaves_time(self, margin: float) -> bool:
+        """Tell whether a run each night comes in time to save every session."""
+        is_endless = math.isinf(self.period)
+        return is_endless or self.period - self.saved_after(margin) >= DAY
+
+    def saving(self, margin: float) -> str:
+        """Say which sessions are put away `margin` seconds before the client deletes them."""
+        where = "its default" if self.origin is None else printable(str(self.origin), 1000)
+        if math.isinf(self.period):
+            return f"Claude Code deletes no session now: {self.paused} ({where})."
+        after = self.saved_after(margin)
+        said = f"Claude Code deletes sessions unused for {days(self.period)} ({where})."
+        if not self.leaves_time(margin):
+            file = where if self.origin is not None else printable(str(settings_file()), 1000)
+            return (
+                f"{said} A nightly run cannot save all of them in time, and puts away what it "
+                f"finds unused for {days(after)}. To keep them, raise the period to 3 days or "
+                f'more, for example with `"{_PERIOD}": {CLEANUP_DAYS}` in {file}.'
+            )
+        return (
+            f"{said} The nightly run puts a session away, compressed, once it is unused for "
+            f"{days(after)}: it leaves the client's list, and `sessrotate restore SESSION` brings "
+            "it back."
+        )
+
+
+def days(seconds: float) -> str:
+    """Return a length of time in days, in words."""
+    count = f"{round(seconds / DAY, 1):,g}"
+    return f"{count} day{'' if count == '1' else 's'}"
 
 
 class Settings(Struct, frozen=True):
     """The client's settings, as far as they matter here: the administrator's come first."""
 
-    managed: tuple[dict[str, Any], ...]
+    managed: tuple[tuple[Path, dict[str, Any]], ...]
     user: dict[str, Any]
     broken: Path | None = None
     """A file that is no JSON object: the client pauses its clean-up then (2.1.330)."""
-    projects: tuple[tuple[Path, dict[str, Any]], ...] = ()
+    projects: tuple[tuple[Path, object], ...] = ()
+    """The files of projects that set the period, each with what it says."""
 
     def value(self, key: str) -> object:
         """Return what is in force for a key, None if nobody set it."""
-        for each in (*self.managed, self.user):
-            if key in each:
-                return each[key]
-        return None
+        origin = self.origin(key)
+        return None if origin is None else origin[1][key]
+
+    def origin(self, key: str) -> tuple[Path, dict[str, Any]] | None:
+        """Return the file that sets a key, and what that says; None if nobody set it."""
+        files = (*self.managed, (settings_file(), self.user))
+        return next((each for each in files if key in each[1]), None)
 
 
 def settings() -> Settings:
@@ -96,9 +166,10 @@ def settings() -> Settings:
     broken: list[Path] = []
     folder = MANAGED.get(platforms.NAME, MANAGED["linux"])
     parts = [path for path in listed(folder / "managed-settings.d") if path.suffix == ".json"]
-    managed = [_read(path, broken) for path in (folder / "managed-settings.json", *parts)]
+    files = (folder / "managed-settings.json", *parts)
+    managed = [(path, _read(path, broken)) for path in files]
     user = _read(settings_file(), broken)
-    return Settings(tuple(each for each in managed if each), user, next(iter(broken), None))
+    return Settings(tuple(each for each in managed if each[1]), user, next(iter(broken), None))
 
 
 def with_projects(found: Settings) -> Settings:
@@ -110,32 +181,55 @@ def with_projects(found: Settings) -> Settings:
     folders = [Path(name) for name in known][:_MOST_PROJECTS] if isinstance(known, dict) else []
     projects = []
     for folder in filter(Path.is_absolute, folders):
-        local, shared = (folder / ".claude" / f"settings{kind}.json" for kind in (".local", ""))
-        said = {**_read(shared, []), **_read(local, [])}
-        if said:
-            projects.append((folder, said))
+        files = (folder / ".claude" / f"settings{kind}.json" for kind in (".local", ""))
+        said = ((path, _read(path, [])) for path in files)
+        projects += [(path, each[_PERIOD]) for path, each in said if _PERIOD in each][:1]
     return replace(found, projects=tuple(projects))
 
 
 def cleanup(found: Settings) -> Cleanup:
     """Return what the client's clean-up does under these settings."""
-    days = found.value(_PERIOD)
+    default = CLEANUP_DAYS * DAY
+    set_by = found.origin(_PERIOD)
+    origin, count = (None, CLEANUP_DAYS) if set_by is None else (set_by[0], set_by[1][_PERIOD])
     if found.broken is not None:
-        return Cleanup(CLEANUP_DAYS * DAY, f"{found.broken} cannot be understood")
-    if days is not None and not (_is_number(days) and 0 <= days < _ENDLESS):
-        return Cleanup(CLEANUP_DAYS * DAY, "cleanupPeriodDays is no number of days")
-    if days == 0:  # 2.1.112 and later reject it
-        return Cleanup(0.0, "cleanupPeriodDays is 0: versions before 2.1.112 write no session then")
-    is_default = days is None
-    period = float(CLEANUP_DAYS if days is None else days) * DAY
+        return Cleanup(default, f"{found.broken} cannot be understood")
+    if not (_is_number(count) and 0 <= count < _ENDLESS):
+        return Cleanup(default, f"{_PERIOD} is no number of days", origin=origin)
+    if count == 0 and _last_version() < _REJECTS_0:
+        why = f"{_PERIOD} is 0: versions before 2.1.112 write no session then"
+        return Cleanup(0.0, why, origin=origin)
+    paused = f"{_PERIOD} is 0, which this version rejects" if count == 0 else ""
+    period = count * DAY or math.inf
     ceiling = found.value("desktopSessionCleanupPeriodDays")
-    if any(_PERIOD in each for each in found.managed):  # an administrator's period is for all
-        return Cleanup(period, "", period, is_default)
-    period, project = min([(period, None), *_in_projects(found)], key=lambda each: each[0])
+    if any(path == origin for path, _ in found.managed):  # an administrator's period is for all
+        return Cleanup(period, paused, period, origin)
+    least, file = min(_in_projects(found), key=lambda each: each[0], default=(math.inf, None))
+    project = None
+    if file is not None and least < period:
+        period, paused, origin, project = least, "", file, file.parent.parent
     limit = None
     if _is_number(ceiling) and 0 < ceiling < _ENDLESS:
         limit = max(period, ceiling * DAY)
-    return Cleanup(period, "", limit, is_default and project is None, project)
+    return Cleanup(period, paused, limit, origin, project)
+
+
+def doomed(rule: Cleanup, within: float, now: float) -> list[str]:
+    """Return the ids of the sessions that the client deletes within so many seconds from `now`.
+
+    `now` is in seconds since 1970. Empty files are nothing to lose.
+    """
+    found = []
+    for path in sessions():
+        with suppress(OSError):
+            status = path.stat()
+            at = rule.deletes_at(status, is_desktop=False)
+            if at is None or at > now + within or not status.st_size:
+                continue
+            at = rule.deletes_at(status, is_desktop=is_desktop(path))
+            if at is not None and at <= now + within:
+                found.append(session_of(path.name))
+    return found
 
 
 def in_force() -> Cleanup:
@@ -145,19 +239,41 @@ def in_force() -> Cleanup:
 
 def _in_projects(found: Settings) -> Iterator[tuple[float, Path]]:
     """Yield the periods that projects have set for whoever starts a client there, in seconds."""
-    for folder, said in found.projects:
-        days = said.get(_PERIOD)
-        if _is_number(days) and 0 < days < _ENDLESS:
-            yield days * DAY, folder
+    for path, count in found.projects:
+        if _is_number(count) and 0 < count < _ENDLESS:
+            yield count * DAY, path
 
 
-def silenced(found: Settings) -> str:
-    """Return the name of what keeps the client from calling our hook, empty if nothing does."""
-    if found.value("disableAllHooks") is True:
-        return "disableAllHooks"
-    if any(each.get("allowManagedHooksOnly") is True for each in found.managed):
-        return "allowManagedHooksOnly"
-    return ""
+def _last_version() -> tuple[int, ...]:
+    """Return the version of the client that wrote to a session last; nothing if none says so.
+
+    What is installed cannot be asked without starting it.
+    """
+    changed: list[tuple[float, Path]] = []
+    for path in sessions():
+        with suppress(OSError):
+            changed.append((path.stat().st_mtime, path))
+    with suppress(DamagedError, OSError, ValueError):
+        with os.fdopen(inside.opened_at(max(changed)[1]), "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - EDGE))
+            rows = file.read(EDGE).split(b"\n")
+        for row in reversed(rows):
+            version = (json_line.values([row], len(row), {"version": None}) or {}).get("version")
+            if isinstance(version, str) and re.fullmatch(r"\d{1,9}(\.\d{1,9}){2}", version):
+                return tuple(map(int, version.split(".")))
+    return ()
+
+
+def silenced(found: Settings) -> tuple[Path, str] | None:
+    """Return what keeps the client from calling our hook: a file, and its setting.
+
+    None if nothing does. A project's settings are not looked at: they are for its own sessions.
+    """
+    set_by = found.origin("disableAllHooks")
+    if set_by is not None and set_by[1]["disableAllHooks"] is True:
+        return set_by[0], "disableAllHooks"
+    name = "allowManagedHooksOnly"
+    return next(((path, name) for path, each in found.managed if each.get(name) is True), None)
 
 
 def is_desktop(path: Path) -> bool:

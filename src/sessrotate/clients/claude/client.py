@@ -38,6 +38,8 @@ NOT_IN_PLACE: Final[str | None] = None
 
 SUFFIX: Final = ".jsonl"
 
+_PROJECTS: Final = "projects"
+
 AGENT: Final = "agent-"
 """What agents' transcripts begin with, which 2.0.x keeps beside the sessions."""
 
@@ -136,7 +138,7 @@ def projects_folder() -> Path:
     `CLAUDE_PROJECTS_DIR` names it outright; else it is `projects` in `CLAUDE_CONFIG_DIR`, which
     is the client's own variable, default `~/.claude`.
     """
-    return Path(os.environ.get("CLAUDE_PROJECTS_DIR") or config_folder() / "projects")
+    return Path(os.environ.get("CLAUDE_PROJECTS_DIR") or config_folder() / _PROJECTS)
 
 
 Named = Literal["session", "agent", "copy"]
@@ -154,12 +156,36 @@ def settings_file() -> Path:
 
 def state_file() -> Path:
     """Return where the client notes for itself, among other things, which projects it knows."""
-    return Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home()) / ".claude.json"
+    named = os.environ.get("CLAUDE_CONFIG_DIR")
+    return (config_folder() if named else Path.home()) / ".claude.json"
 
 
 def config_folder() -> Path:
-    """Return the client's own folder."""
-    return Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")
+    """Return the client's own folder, absolute.
+
+    A `~` that no shell has expanded is the user's home, where there is no folder of that name.
+    """
+    named = os.environ.get("CLAUDE_CONFIG_DIR")
+    if not named:
+        return usual_folder()
+    path = Path(named).absolute()
+    return path if named[0] != "~" or path.is_dir() else Path(named).expanduser()
+
+
+def usual_folder() -> Path:
+    """Return the client's own folder where nobody names another."""
+    return Path.home() / ".claude"
+
+
+def other_folders() -> list[Path]:
+    """Return the folders of the home that a client seems to have as well, in order.
+
+    People keep several accounts apart by `CLAUDE_CONFIG_DIR`.
+    """
+    home, here = usual_folder().parent, config_folder()
+    near = (home / name for name in names_in(home) if name.startswith(usual_folder().name))
+    folders = distinct(path for path in near if (path / _PROJECTS).is_dir())
+    return [path for path in folders if path.resolve() != here.resolve()]
 
 
 def project_name(folder: Path) -> str:

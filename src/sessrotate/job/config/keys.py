@@ -103,7 +103,7 @@ KEYS: Final = (
         "archive",
         "older_than",
         AGE,
-        "Archive sessions unused for at least this long.",
+        "Archive sessions unused for at least this long, and for a day in any case.",
         example="90d",
     ),
     Key(
@@ -111,7 +111,8 @@ KEYS: Final = (
         "before_cleanup",
         AGE,
         "Archive sessions this long before the client would delete them "
-        "(after cleanupPeriodDays in its settings.json, by default 30 days).",
+        "(after cleanupPeriodDays in its settings.json, by default 30 days): at most a third of "
+        "that period, and no session that was used within a day.",
         example="3d",
     ),
     Key(

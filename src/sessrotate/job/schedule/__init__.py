@@ -7,6 +7,7 @@ is the same as once. `remove` also removes what systemd made of our files.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shlex
@@ -19,9 +20,10 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from sessrotate import fs, platforms
+from sessrotate.clients.claude import client as claude
 from sessrotate.errors import RefusedError, StorageError, printable, storage
 from sessrotate.job.schedule import cron, launchd, systemd
-from sessrotate.job.schedule.work import MARK, TIMES, Work
+from sessrotate.job.schedule.work import MARK, NAME, TIMES, Work
 from sessrotate.system import executable, ownership, user_folders
 
 if TYPE_CHECKING:
@@ -48,9 +50,6 @@ CARRIED: Final = (
 
 _SECONDS: Final = 60.0
 """How long to wait for systemctl, launchctl or crontab."""
-
-_CALL: Final = re.compile(r"""(?:^|[\s/'"])sessrotate['"]?\s+run(?=$|[\s;&|>])""")
-"""A command of a crontab that is our job."""
 
 
 class Command(Struct, frozen=True):
@@ -107,14 +106,34 @@ def cron_line(every: Every) -> str:
 
 def plan_removal() -> Plan:
     """Return what there is to remove: files for systemd, even where that does not run any more."""
-    if PLATFORM == "linux" and (_units() / systemd.TIMER).is_file():
-        return _systemd(_work("daily"))
+    work = _work("daily")
+    if PLATFORM == "linux" and (units() / systemd.timer(work.name)).is_file():
+        return _systemd(work)
     return plan("daily")
 
 
 def _work(every: Every) -> Work:
-    carried = {name: os.environ[name] for name in CARRIED if os.environ.get(name)}
-    return Work(executable.path(), carried, every)
+    # The system starts it in another folder, so a relative path would name something else.
+    named = {name: os.environ[name] for name in CARRIED if os.environ.get(name)}
+    carried = {name: str(absolute(path)) for name, path in named.items()}
+    config = claude.config_folder()
+    if "CLAUDE_CONFIG_DIR" in carried:
+        carried["CLAUDE_CONFIG_DIR"] = str(config)
+    return Work(executable.path(), carried, every, name_of(config))
+
+
+def absolute(named: str) -> Path:
+    """Return the folder that a variable names, by a path that means the same everywhere."""
+    return Path(named).absolute()
+
+
+def name_of(config: Path) -> str:
+    """Return what the schedule is called that tidies this folder of the client."""
+    if config == claude.usual_folder():
+        return NAME
+    word = re.sub(r"[^A-Za-z0-9_]+", "-", config.name).strip("-")
+    digest = hashlib.sha256(os.fsencode(config)).hexdigest()[:6]  # two may have the same name
+    return f"{NAME}-{word[:40]}-{digest}"
 
 
 def _system() -> str:
@@ -123,19 +142,21 @@ def _system() -> str:
     return "systemd" if PLATFORM == "linux" and BOOTED.is_dir() else "cron"
 
 
-def _units() -> Path:
+def units() -> Path:
+    """Return the folder of the user's units of systemd."""
     return user_folders.config_home(PLATFORM) / "systemd" / "user"
 
 
-def _agent() -> Path:
-    return Path.home() / "Library" / "LaunchAgents" / launchd.FILE
+def agents() -> Path:
+    """Return the folder of the user's agents of launchd."""
+    return Path.home() / "Library" / "LaunchAgents"
 
 
 def _systemd(work: Work) -> Plan:
-    folder = _units()
+    folder, timer = units(), systemd.timer(work.name)
     files = systemd.files(work)
     reload = Command(("systemctl", "--user", "daemon-reload"))
-    stop = Command(("systemctl", "--user", "disable", "--now", systemd.TIMER))
+    stop = Command(("systemctl", "--user", "disable", "--now", timer))
     runs = BOOTED.is_dir()
     return Plan(
         "systemd",
@@ -143,20 +164,20 @@ def _systemd(work: Work) -> Plan:
         f"{systemd.TIMES[work.every]}, or later if the machine is off then",
         files=tuple((folder / name, text.encode()) for name, text in files.items()),
         debris=(
-            folder / "timers.target.wants" / systemd.TIMER,
-            user_folders.data_home(PLATFORM) / "systemd" / "timers" / f"stamp-{systemd.TIMER}",
+            folder / "timers.target.wants" / timer,
+            user_folders.data_home(PLATFORM) / "systemd" / "timers" / f"stamp-{timer}",
         ),
-        enable=(reload, Command(("systemctl", "--user", "enable", "--now", systemd.TIMER))),
+        enable=(reload, Command(("systemctl", "--user", "enable", "--now", timer))),
         disable=(stop,) if runs else (),
         forget=(reload,) if runs else (),
     )
 
 
 def _launchd(work: Work) -> Plan:
-    path = _agent()
+    path = agents() / launchd.file(work.name)
     (text,) = launchd.files(work).values()
     domain = f"gui/{os.getuid()}"
-    leave = Command(("launchctl", "bootout", f"{domain}/{launchd.LABEL}"), may_fail=True)
+    leave = Command(("launchctl", "bootout", f"{domain}/{work.name}"), may_fail=True)
     return Plan(
         "launchd",
         work,
@@ -172,53 +193,6 @@ _SYSTEMS: Final[dict[str, Callable[[Work], Plan]]] = {
     "launchd": _launchd,
     "cron": lambda work: Plan("cron", work, f"{TIMES[work.every]}, if the machine is on then"),
 }
-
-
-def found() -> str | None:
-    """Return where a schedule is: a file, or a line of the user's crontab; None if none is found.
-
-    Control characters are escaped.
-    """
-    files = (_units() / systemd.TIMER, _agent())
-    file = next((path for path in files if path.is_file()), None)
-    if file is not None:
-        return printable(str(file), 1000)
-    line = crontab()
-    return None if line is None else f"crontab: {printable(line, 1000)}"
-
-
-def crontab() -> str | None:
-    """Return the line of the user's crontab that starts `sessrotate run`, None if there is none."""
-    if shutil.which("crontab") is None:
-        return None
-    done = _done(("crontab", "-l"))
-    lines = [] if done is None else done.stdout.decode(errors="replace").splitlines()
-    ours = (line for line in lines if not line.lstrip().startswith("#") and _CALL.search(line))
-    return next(ours, None)
-
-
-def unfinished() -> str | None:
-    """Return what to say of a timer that was written and that nothing starts; None if none.
-
-    Only systemd leaves a sign of what it starts, in a folder beside the files.
-    """
-    timer = _units() / systemd.TIMER
-    wanted = timer.parent / "timers.target.wants" / timer.name
-    if not timer.is_file():
-        return None
-    name = printable(str(timer), 1000)
-    if not BOOTED.is_dir():
-        return (
-            f"{name} was written, but systemd does not run on this machine, so nothing starts it: "
-            "run `sessrotate schedule remove`, then add the line that `sessrotate schedule show` "
-            "prints with `crontab -e`."
-        )
-    if os.path.lexists(wanted):
-        return None
-    return (
-        f"{name} was written, but systemd does not start it: run `sessrotate schedule install` "
-        "again in a login session."
-    )
 
 
 def install(planned: Plan) -> None:
@@ -318,7 +292,7 @@ def _tell(commands: tuple[Command, ...]) -> str | None:
         name = printable(str(command))
         if shutil.which(command.words[0]) is None:
             return f"`{name}` cannot be run: there is no {command.words[0]}."
-        done = _done(command.words)
+        done = run(command.words)
         if done is None:
             return f"`{name}` cannot be run, or does not end."
         if done.returncode != 0 and not command.may_fail:
@@ -327,7 +301,7 @@ def _tell(commands: tuple[Command, ...]) -> str | None:
     return None
 
 
-def _done(words: tuple[str, ...]) -> subprocess.CompletedProcess[bytes] | None:
+def run(words: tuple[str, ...]) -> subprocess.CompletedProcess[bytes] | None:
     """Run a command; return what it said, None if it cannot be run or does not end."""
     try:
         return subprocess.run(  # noqa: S603 - our own words, and a path that is one of them

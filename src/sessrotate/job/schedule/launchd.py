@@ -9,16 +9,13 @@ Rule: Python's plistlib writes the file, so that nothing needs quoting.
 from __future__ import annotations
 
 import plistlib
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate.errors import RefusedError, printable
 from sessrotate.job.schedule.work import HOUR, MARK, MINUTE
 
 if TYPE_CHECKING:
     from sessrotate.job.schedule.work import Every, Work
-
-LABEL: Final = "sessrotate"
-FILE: Final = f"{LABEL}.plist"
 
 _WHEN: Final[dict[Every, dict[str, int]]] = {
     "hourly": {"Minute": MINUTE},
@@ -33,7 +30,7 @@ def files(work: Work) -> dict[str, str]:
     Raises RefusedError for a path or a variable that such a file cannot hold.
     """
     agent = {
-        "Label": LABEL,
+        "Label": work.name,
         "ProgramArguments": [work.program, "run"],
         "EnvironmentVariables": dict(work.environment),
         "StartCalendarInterval": _WHEN[work.every],
@@ -49,4 +46,20 @@ def files(work: Work) -> dict[str, str]:
             f"{printable(work.program)} cannot be written down for launchd: install sessrotate "
             "elsewhere, or start `sessrotate run` with cron."
         ) from None
-    return {FILE: text.replace("<plist ", f"<!-- {MARK} -->\n<plist ", 1)}
+    return {file(work.name): text.replace("<plist ", f"<!-- {MARK} -->\n<plist ", 1)}
+
+
+def file(name: str) -> str:
+    """Return the name of the file of the agent with this label."""
+    return f"{name}.plist"
+
+
+def told(data: bytes) -> tuple[str | None, Every | None]:
+    """Return the program that an agent starts and how often; None for what is not as we write."""
+    try:
+        agent: Any = plistlib.loads(data)
+        program, when = agent["ProgramArguments"][0], agent["StartCalendarInterval"]
+    except Exception:  # noqa: BLE001 - whatever a file of somebody else's has in it
+        return None, None
+    often = next((each for each, ours in _WHEN.items() if ours == when), None)
+    return (program if isinstance(program, str) else None), often

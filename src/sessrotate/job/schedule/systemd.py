@@ -14,6 +14,7 @@ and the like are left out: in a user's manager they need one.
 from __future__ import annotations
 
 import re
+import shlex
 from typing import TYPE_CHECKING, Final
 
 from sessrotate.errors import RefusedError, printable
@@ -21,9 +22,6 @@ from sessrotate.job.schedule.work import MARK
 
 if TYPE_CHECKING:
     from sessrotate.job.schedule.work import Every, Work
-
-SERVICE: Final = "sessrotate.service"
-TIMER: Final = "sessrotate.timer"
 
 _DELAY: Final[dict[Every, str]] = {"hourly": "10min", "daily": "1h", "weekly": "6h"}
 """How late a start can be: the machines of a site should not all start at once."""
@@ -85,11 +83,42 @@ def files(work: Work) -> dict[str, str]:
         for name, value in sorted(work.environment.items())
     )
     return {
-        SERVICE: _SERVICE.format(
+        service(work.name): _SERVICE.format(
             mark=MARK, command=_command(work.program), environment=environment
         ),
-        TIMER: _TIMER.format(mark=MARK, every=work.every, delay=_DELAY[work.every]),
+        timer(work.name): _TIMER.format(mark=MARK, every=work.every, delay=_DELAY[work.every]),
     }
+
+
+def service(name: str) -> str:
+    """Return the name of the unit that does the work."""
+    return f"{name}.service"
+
+
+def timer(name: str) -> str:
+    """Return the name of the unit that starts the service of the same name."""
+    return f"{name}.timer"
+
+
+def program(text: str) -> str | None:
+    """Return the program that a service starts, None if that is not written as we do."""
+    found = re.search(r"^ExecStart=(.*)$", text, re.MULTILINE)
+    if found is None or "\\x" in found[1]:
+        return None
+    try:
+        words = shlex.split(found[1].replace("%%", "%").replace("$$", "$"))
+    except ValueError:
+        return None
+    match words:
+        case [path, "run"] | ["/bin/sh", "-c", _, path]:
+            return path
+        case _:
+            return None
+
+
+def every(text: str) -> Every | None:
+    """Return how often a timer starts, None if that is not written as we do."""
+    return next((each for each in _DELAY if f"\nOnCalendar={each}\n" in text), None)
 
 
 def _command(program: str) -> str:

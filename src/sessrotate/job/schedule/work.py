@@ -21,6 +21,12 @@ MINUTE: Final = 17
 HOUR: Final = 3
 """When it starts if the system does not choose a time itself: at night, off the full hour."""
 
+NAME: Final = "sessrotate"
+"""What a schedule's files are called, where the client has its usual folder."""
+
+PERIODS: Final[dict[Every, float]] = {"hourly": 3600, "daily": 86_400, "weekly": 604_800}
+"""Seconds between two starts."""
+
 TIMES: Final[dict[Every, str]] = {
     "hourly": f"{MINUTE} minutes past every hour",
     "daily": f"every day at {HOUR}:{MINUTE}",
@@ -30,8 +36,13 @@ TIMES: Final[dict[Every, str]] = {
 
 
 class Work(Struct, frozen=True):
-    """`sessrotate run` by its absolute path; `environment` has the variables that say where."""
+    """`sessrotate run` by its absolute path; `environment` has the variables that say where.
+
+    `name` is what its files are called: another one for each folder of the client, so that all of
+    them can be scheduled.
+    """
 
     program: str
     environment: Mapping[str, str]
     every: Every
+    name: str = NAME

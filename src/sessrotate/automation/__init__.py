@@ -1,7 +1,8 @@
 """What is done by itself: rotation by the hook, the nightly run, saving from the client's clean-up.
 
 Promise: what was shown is what is done, and removing it leaves what was there before. In come the
-parts that somebody wants; out comes a plan with every file before and after.
+parts that somebody wants; out comes a plan with every file before and after. May import hook, job,
+clients, system.
 
 Rule: each part stands alone: where one cannot be had, the others are done, and what is left to a
 person is said.
@@ -10,16 +11,19 @@ person is said.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from msgspec import Struct
 
+from sessrotate.clients.claude import cleanup
 from sessrotate.errors import RefusedError, SessrotateError, WrongUsageError, printable, storage
 from sessrotate.hook import call, installation
 from sessrotate.hook.installation import Change
 from sessrotate.job import schedule
 from sessrotate.job.config import edit, file, keys
+from sessrotate.job.schedule.installed import installed, others
 from sessrotate.system import user_folders
 
 if TYPE_CHECKING:
@@ -27,8 +31,8 @@ if TYPE_CHECKING:
 
     from sessrotate.job.schedule import Plan
 
-BEFORE_CLEANUP: Final = "3d"
-"""How long before the client would delete a session it is put away."""
+_MARGIN: Final = 3 * cleanup.DAY
+"""How many seconds before the client would delete a session it is put away, at most."""
 
 SAVING: Final = next(
     key for key in keys.KEYS if (key.table, key.name) == ("archive", "before_cleanup")
@@ -47,32 +51,51 @@ class Part(Struct, frozen=True):
     explained: str
 
 
-PARTS: Final = (
-    Part(
-        "hook",
-        "Rotate sessions when they are compacted and when they end?",
-        "Claude Code calls sessrotate then; it works in the background, and only where that frees "
-        "128 KiB or more.",
-    ),
-    Part(
-        "schedule",
-        "Tidy once a night?",
-        "The system starts `sessrotate run`, which does what `tidy` does, without a question.",
-    ),
-    Part(
-        "saving",
-        "Save old sessions before Claude Code deletes them?",
-        "It deletes what was not used for 30 days. The nightly run puts such sessions away, "
-        "compressed, three days before; `restore` brings them back.",
-    ),
-)
+NAMES: Final = ("hook", "schedule", "saving")
+"""The parts, in the order of the questions."""
+
+
+def parts() -> tuple[Part, ...]:
+    """Return the parts with their questions; what saving comes to depends on the client."""
+    return (
+        Part(
+            "hook",
+            "Rotate sessions when they are compacted and when they end?",
+            "Claude Code calls sessrotate then; it works in the background, and only where that "
+            "frees 128 KiB or more.",
+        ),
+        Part(
+            "schedule",
+            "Tidy once a night?",
+            "The system starts `sessrotate run`, which does what `tidy` does, without a question.",
+        ),
+        Part(
+            "saving",
+            "Save old sessions before Claude Code deletes them?",
+            f"{saving()} Without the nightly run nothing is saved, so this turns it on, too.",
+        ),
+    )
+
+
+def saving() -> str:
+    """Say which sessions the nightly run saves, or would with what `setup` sets."""
+    margin = None
+    with suppress(SessrotateError):
+        margin = file.read(None).settings.archive.before_cleanup
+    return cleanup.in_force().saving(_MARGIN if margin is None else margin)
+
+
+def completed(wanted: frozenset[str]) -> frozenset[str]:
+    """Return the parts that are wanted, with the nightly run if one of them needs it."""
+    is_needed = "saving" in wanted and installed() is None
+    return wanted | {"schedule"} if is_needed else wanted
 
 
 class Automation(Struct, frozen=True):
     """What `setup` would change, or has changed; None for a part that is left as it is.
 
     `schedule` has no files where there is no scheduler.
-    `problems` say by the part's name why one cannot be had.
+    `problems` say by the part's name why one cannot be had, and `saving` which sessions are saved.
     """
 
     removes: bool
@@ -80,6 +103,7 @@ class Automation(Struct, frozen=True):
     schedule: Plan | None = None
     settings: Change | None = None
     problems: tuple[tuple[str, SessrotateError], ...] = ()
+    saving: str = ""
 
     @property
     def changes(self) -> tuple[Change, ...]:
@@ -108,6 +132,7 @@ class Automation(Struct, frozen=True):
 
 def plan(wanted: frozenset[str]) -> Automation:
     """Return what has the parts with these names done by themselves; nothing is changed."""
+    wanted = completed(wanted)
     tried = _Tried(wanted)
     return Automation(
         removes=False,
@@ -115,12 +140,13 @@ def plan(wanted: frozenset[str]) -> Automation:
         schedule=tried.to("schedule", lambda: schedule.plan("daily")),
         settings=tried.to("saving", _saving),
         problems=tuple(tried.problems),
+        saving=saving() if "saving" in wanted else "",
     )
 
 
 def plan_removal() -> Automation:
     """Return what undoes all of it; nothing is changed."""
-    tried = _Tried(frozenset(part.name for part in PARTS))
+    tried = _Tried(frozenset(NAMES))
     return Automation(
         removes=True,
         hook=tried.to("hook", installation.plan_remove),
@@ -170,16 +196,23 @@ def _saving() -> Change:
     text = keys.commented() if data is None else _text(data)
     try:
         is_set = edit.is_set(text, SAVING)
-        after = text if is_set else edit.with_setting(text, SAVING, BEFORE_CLEANUP)
+        after = text if is_set else edit.with_setting(text, SAVING, _margin())
     except (RefusedError, WrongUsageError) as error:
         raise type(error)(f"{printable(str(path))} was left alone. {error}") from None
     return Change(path, target, data, after.encode(), None)
 
 
+def _margin() -> str:
+    """Return the setting that saves sessions in time: in days if that is a whole number."""
+    third = cleanup.in_force().period / 3
+    hours = int((min(_MARGIN, third) or _MARGIN) // 3600)
+    return f"{hours}h" if hours % 24 else f"{hours // 24}d"
+
+
 def _unsaving() -> Change:
     path, target, data = _settings()
-    if data is None:
-        return Change(path, target, None, None, None)
+    if data is None or others():  # which run by the same settings
+        return Change(path, target, data, data, None)
     left = edit.without_ours(_text(data))
     is_ours_alone = left == keys.commented() and left.encode() != data and path == target
     return Change(path, target, data, None if is_ours_alone else left.encode(), None)

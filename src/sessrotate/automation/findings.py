@@ -1,0 +1,170 @@
+"""Whether what is to happen by itself happens: folders, settings, the schedule, saving, the hook.
+
+Promise: "on" means that it runs. What keeps it from running is a finding, the worst first, with
+what to do. `doctor` shows them all, and `sessrotate` alone the worst.
+
+Rule: only what somebody has turned on can be wrong. Only reads.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from sessrotate import units
+from sessrotate.clients.claude import cleanup
+from sessrotate.clients.claude import client as claude
+from sessrotate.errors import SessrotateError, printable
+from sessrotate.hook import installation, notes
+from sessrotate.job import run_log, schedule
+from sessrotate.job.config import file as config_file
+from sessrotate.job.schedule import installed
+from sessrotate.system import user_folders
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+WEEK: Final = 7 * cleanup.DAY
+
+_RECENT: Final = 2 * cleanup.DAY
+"""Seconds since the last run, up to which something that is not seen here may start it."""
+
+
+class Finding(Struct, frozen=True):
+    """Something to deal with: where it is, its kind in one word, and a sentence for a person.
+
+    Kinds: interrupted (an unfinished rotation, restoration, prune or archiving),
+    orphan (an archive whose session is gone), renamed (its live file has another name), doubled (an
+    archived session has a live file again, or an archive two), lacking (a restored live file does
+    not have all that was restored), damaged, edited (a replaced live file that waits was changed),
+    copy (of a session's live file, which is no session), rewound (a resume needs archived rows),
+    cut (its client cut a part of its history out),
+    trash (it has files that were never pruned), stranger (neither sessrotate nor a client wrote
+    it), schedule (something is to be done by itself, and nothing does it), rebuilt (pins were lost
+    with the manifest), clock (it is not believed, so nothing is pruned or freed), hook (a rotation
+    that the hook began failed), kept (a file that was saved while its session was replaced),
+    settings (nothing can be rotated, or the hook cannot be called; `session` is empty).
+    """
+
+    session: str
+    path: str
+    kind: str
+    detail: str
+
+
+def not_running() -> Iterator[Finding]:
+    """Yield what keeps things from happening by themselves, the worst first."""
+    yield from _folders()
+    yield from _settings()
+    yield from _schedule()
+    yield from _saving()
+    yield from _hook()
+
+
+def is_saved() -> bool:
+    """Tell whether sessions are put away before the client deletes them, by what somebody set."""
+    with suppress(SessrotateError):
+        return config_file.read(None).settings.archive.before_cleanup is not None
+    return False
+
+
+def _folders() -> Iterator[Finding]:
+    """Yield the folders that somebody named and that are not there: nothing is found in them."""
+    for name in schedule.CARRIED:
+        named = os.environ.get(name)
+        if not named or name.startswith("XDG_"):  # those are made when they are needed
+            continue
+        is_config = name == "CLAUDE_CONFIG_DIR"
+        path = claude.config_folder() if is_config else schedule.absolute(named)
+        shown = printable(str(path), 1000)
+        if not path.is_dir():
+            detail = f"{name} names {shown}, which does not exist: correct it, or unset it."
+        elif is_config and path.name == "projects" and not (path / "projects").is_dir():
+            detail = (
+                f"{name} names the folder of projects: set it to {shown.removesuffix('/projects')}."
+            )
+        else:
+            continue
+        yield Finding("", str(path), "settings", detail)
+
+
+def _settings() -> Iterator[Finding]:
+    """Yield that the settings are wrong: every run would end at once."""
+    try:
+        config_file.read(None)
+    except SessrotateError as error:
+        yield Finding("", str(user_folders.config_file()), "settings", str(error))
+
+
+def _schedule() -> Iterator[Finding]:
+    """Yield why nothing runs, where something should."""
+    found, now, last = installed.installed(), time.time(), None
+    with suppress(SessrotateError):
+        run = run_log.last(by_itself=True)
+        last = None if run is None else units.seconds(run.at)
+    if found is not None:
+        said = installed.problem(found, last, now)
+        if said is not None:
+            yield Finding("", found.where, "schedule", said)
+    elif is_saved() and now - (last or 0.0) > _RECENT:
+        yield Finding(
+            "",
+            str(user_folders.config_file()),
+            "schedule",
+            "Sessions are to be saved before Claude Code deletes them, but nothing starts "
+            "`sessrotate run`: `sessrotate schedule install` changes that, and `sessrotate "
+            "schedule show` prints a line for cron.",
+        )
+
+
+def _saving() -> Iterator[Finding]:
+    """Yield that the client deletes sessions too soon for a nightly run to save them."""
+    margin = None
+    with suppress(SessrotateError):  # said of the settings already
+        margin = config_file.read(None).settings.archive.before_cleanup
+    rule = cleanup.in_force()
+    if margin is not None and not rule.leaves_time(margin):
+        path = rule.origin or claude.settings_file()
+        yield Finding("", str(path), "settings", rule.saving(margin))
+
+
+def _hook() -> Iterator[Finding]:
+    """Yield what is wrong with the client's hook and the rotations that it began."""
+    try:
+        there = installation.installed()
+    except SessrotateError as error:
+        yield Finding("", str(claude.settings_file()), "settings", str(error))
+    else:
+        for detail in unheard(there):
+            yield Finding("", str(there.path), "settings", detail)
+    for note in notes.notes():
+        problem = note.error or "It was stopped before it finished."
+        yield Finding(
+            note.where.session,
+            str(note.where.live),
+            "hook",
+            f"The rotation by the hook ({printable(note.at)}) failed. "
+            f"{printable(problem, 1000)} {notes.way_out(note)}",
+        )
+
+
+def unheard(there: installation.Installed) -> Iterator[str]:
+    """Yield why the client does not call our hook, or calls it in vain."""
+    silenced = cleanup.silenced(cleanup.settings())
+    if there.commands and silenced:
+        where, name = silenced
+        yield (
+            f"Claude Code does not call the hook: {name} is set in {printable(str(where), 1000)}. "
+            "Remove that setting, or have `sessrotate schedule install` rotate once a night."
+        )
+    for program in there.missing:
+        yield (
+            f"The hook calls {printable(program)}, which does not exist any more, or cannot be "
+            "started: update it with `sessrotate hook install`."
+        )
+    for event in there.lacking:
+        yield f"The hook is not called at {event}: update it with `sessrotate hook install`."
