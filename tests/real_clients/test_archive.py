@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from typing import TYPE_CHECKING, Final
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from real_clients.test_in_place import different, going_on, left_alone
+from sessrotate.clients.claude import cleanup
 from support.real_clients.client import ClientError
 from support.real_clients.making import Sessions, talk
 from support.real_clients.rotating import rotate, run, stitched
@@ -92,3 +94,26 @@ def test_what_is_put_away_outlives_the_clients_clean_up(client: Client) -> None:
     assert run(client, "restore", kept.stem).code == 0
     assert client.prompt("On.", resume=kept.stem).session
     assert kept.exists()
+
+
+def test_with_a_period_of_0_only_old_clients_delete_what_was_just_used(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if client.version.like == "2.1.112":
+        pytest.skip("its clean-up begins later than any test can wait")
+    path = client.session_file(talk(client, "Kept?", turns=1))
+    file = client.config / "settings.json"
+    said = json.loads(file.read_bytes()) if file.exists() else {}
+    file.write_text(json.dumps({**said, "cleanupPeriodDays": 0}))
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(client.config))
+    at = cleanup.in_force().saved_at(path.stat(), 0.0, is_desktop=False)
+    hour = time.time() - 3600
+    for each in sorted(client.project.rglob("*")):
+        os.utime(each, (hour, hour))
+    (client.config / ".last-cleanup").unlink(missing_ok=True)
+    with client.conversation() as conversation:
+        conversation.say("Hello.")
+        deadline = time.monotonic() + SWEEPING
+        while path.exists() and time.monotonic() < deadline:
+            time.sleep(0.2)
+    assert path.exists() == (at is None)
