@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from msgspec import Struct
 
+from sessrotate import units
 from sessrotate.clients.common import BOM
 from sessrotate.parsing import cut_line
 from sessrotate.parsing.json_typed import DECLINED
@@ -77,6 +78,14 @@ class Sight(Struct, frozen=True):
     first: str | None
     id: str | None = None
     origin: Continues | None = None
+
+    def last_used(self, modified: float) -> float:
+        """Return when the session was last used: its last record's time, in seconds since 1970.
+
+        Where that is not in sight, it is when the file was `modified`.
+        """
+        ended = units.seconds(self.ended)
+        return modified if ended is None else ended
 
 
 class Agent(Struct, frozen=True):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sessrotate import clients, units
+from sessrotate import clients
 from sessrotate.archive import place
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import room_in
@@ -234,7 +234,6 @@ def _found(
     """
     newest = here or held.away
     modified = (held.modified if newest is None else newest.modified) / 1e9
-    ended = units.seconds(sight.ended)
     session = client.session_of(path.name) if where is None else where.session
     info = SessionInfo(
         id=session,
@@ -256,7 +255,7 @@ def _found(
         compactions=told[0],
         live_tail_bytes=0 if here is None else told[1],
         modified=modified,
-        last_used=modified if ended is None else ended,
+        last_used=sight.last_used(modified),
         is_running=False,
         is_restored=False,
         standing=sight.standing,

@@ -48,10 +48,15 @@ def look(
     )
 
 
-def ended(head: bytes, tail: bytes, *, is_whole: bool, session: str) -> str | None:
-    """Return the time of a session's last row that is in sight, in UTC, as `look` does."""
-    seen = rows_from_the_end(origin_of, head if is_whole else tail, is_whole=is_whole)
-    return _said(seen, _whose(session, head, tail), ("timestamp",)).get("timestamp")
+def of_live(session: str, head: bytes, tail: bytes, older: bytes, *, is_whole: bool) -> Sight:
+    """Return what is in sight of a session by its live file's edges; its archive begins `older`.
+
+    That is empty where it was never rotated.
+    """
+    if not older:
+        return look(head, tail, is_whole=is_whole, session=session)
+    # What a rotation carried stands at the beginning of the live file, titles among it.
+    return look(older, tail, is_whole=False, session=session, early=head)
 
 
 def _whose(session: str | None, *edges: bytes) -> str | None:
