@@ -560,6 +560,25 @@ def test_rows_of_another_session_say_nothing_of_this_one(home: Home) -> None:
     found = {each["session"]: each for each in listed()}[OTHER]
     assert (found["title"], found["project"]) == ("Mend it", "/home/somebody/app")
     assert found["ended"] == "2026-03-01T12:00:00.000Z"
+    with path.open("a") as file:
+        title = {"type": "custom-title", "customTitle": "Of another", "sessionId": LARGE}
+        file.write(json.dumps(title) + "\n")
+    assert _titles(OTHER) == {"Mend it"}
+    path.write_text(path.read_text().replace("Mend it", ""))  # of its own, it has none
+    assert _titles(OTHER) == {""}
+    renamed = path.rename(path.with_name("renamed.jsonl"))
+    assert _titles(renamed.stem) == {"Of another"}
+
+
+def _titles(session: str) -> set[str]:
+    """Return what different commands call a session."""
+    page = called("export", session, "--format", "markdown", "-o", "-").out.splitlines()[0]
+    report = called("report", session, "--json").document()["title"]
+    return {
+        next(each["title"] for each in listed("--hidden") if each["session"] == session),
+        report,
+        page.removeprefix("#").strip().replace(session, ""),
+    }
 
 
 # dpclark4/frugal-tokens PR #70, sverrirsig/claude-control #8.

@@ -76,9 +76,15 @@ def title(head: bytes, tail: bytes, session: str | None = None) -> Title:
 
 
 def exact(records: Callable[[], Iterable[Record]], session: str | None = None) -> Title:
-    """Return the title by all of a session's records, which `records` gives as often as needed."""
+    """Return the title by all of a session's records, which `records` gives as often as needed.
+
+    Another session's rows count only where no row is the session's own: the file was renamed.
+    """
     found = _by_all(records, session)
-    return found if found.text or session is None else _by_all(records, None)
+    if found.text or session is None:
+        return found
+    name = session.encode("utf-8", "surrogateescape")
+    return found if any(name in each.line for each in records()) else _by_all(records, None)
 
 
 def _by_all(records: Callable[[], Iterable[Record]], session: str | None) -> Title:
