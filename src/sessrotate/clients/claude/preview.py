@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from sessrotate import names, units
 from sessrotate.clients.claude.rows import is_foreign, origin_of, shown_of
-from sessrotate.clients.claude.titles import WARM_UP, prompt, title
+from sessrotate.clients.claude.titles import WARM_UP, title, typed
 from sessrotate.clients.common import BOM, iso_time
 from sessrotate.clients.preview import Sight, rows, rows_from_the_end
 
@@ -120,10 +120,10 @@ def standing(head: bytes, tail: bytes, *, is_whole: bool) -> Standing:
         elif row.type == "assistant":
             if not warm_ups:
                 return "session"
-        elif row.is_compact_summary or (prompt(row) or WARM_UP) != WARM_UP:
+        elif row.is_compact_summary or (typed(row) or WARM_UP) != WARM_UP:
             return "session"
         else:
-            warm_ups = warm_ups or prompt(row) == WARM_UP
+            warm_ups = warm_ups or typed(row) == WARM_UP
     if not is_whole and not (sidechains or warm_ups):
         return "session"
     return "warm-up" if warm_ups else "agent" if sidechains else "empty"
