@@ -25,7 +25,11 @@ ROOM: Final = 16 * 1024 * 1024
 are read once more."""
 
 BOM: Final = b"\xef\xbb\xbf"
-"""What an editor may have put before the first row. Claude Code skips it."""
+"""What an editor may have put before the first row, or one file's before another's.
+
+Claude Code skips it there (read in the code of 2.1.112: `trim`), and 2.0.28 skips the row. So it is
+read, and a rotation keeps its bytes but does not go by it.
+"""
 
 UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 """What clients call a session, and most records."""

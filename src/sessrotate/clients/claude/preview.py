@@ -112,7 +112,7 @@ def standing(head: bytes, tail: bytes, *, is_whole: bool) -> Standing:
     """
     sidechains = warm_ups = False
     for line in chain(BytesIO(head), () if is_whole else BytesIO(tail)):  # mostly the first few
-        row = shown_of(line)
+        row = shown_of(line.removeprefix(BOM))
         if row is None or row.type not in {"user", "assistant"}:
             continue
         if row.is_sidechain:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct, field
 
 from sessrotate.clients.claude.rows import is_foreign, row_of, shown_of, titled_of
-from sessrotate.clients.common import text
+from sessrotate.clients.common import BOM, text
 from sessrotate.clients.preview import TITLE_LENGTH, Title
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ def _titled(edge: bytes) -> Iterator[bytes]:
         end = edge.find(b"\n", begin)
         end = end if end >= 0 else size
         if not edge.startswith(_CONVERSATION, begin) and _TITLED.search(edge, begin, end):
-            yield edge[begin:end]
+            yield edge[begin:end].removeprefix(BOM)
         begin = end + 1
 
 
@@ -236,7 +236,7 @@ def _lines_with(pattern: re.Pattern[bytes], edge: bytes) -> Iterator[bytes]:
     while match is not None:
         end = edge.find(b"\n", match.end())
         end = end if end >= 0 else len(edge)
-        yield edge[edge.rfind(b"\n", 0, match.start()) + 1 : end]
+        yield edge[edge.rfind(b"\n", 0, match.start()) + 1 : end].removeprefix(BOM)
         match = pattern.search(edge, end)
 
 
