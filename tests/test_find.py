@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,7 +14,10 @@ from sessrotate import find
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.codex import client as codex
 from sessrotate.errors import WrongUsageError
-from support import command_line
+from support import command_line, homes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 @pytest.fixture
@@ -42,6 +47,59 @@ def test_a_folder_called_like_a_session_is_the_session(projects: Path) -> None:
     assert find.path_of("2222ccc") == Path("2222ccc")
     assert find.path_of("22") == Path("22")
     assert find.path_of("./2222cccc") == Path("2222cccc")
+
+
+def test_the_session_that_is_kept_beside_a_folder_of_its_name_is_meant_where_somebody_is(
+    projects: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the project's folder, and in a copy of it that no client knows."""
+    saved = projects.parent / "saved"
+    for folder in (projects / "-a", projects / "-b", saved):
+        said(folder / f"{UUID}.jsonl", 1)
+        (folder / UUID / "subagents").mkdir(parents=True)
+    for folder in (projects / "-a", projects / "-b"):
+        monkeypatch.chdir(folder)
+        assert find.path_of(UUID) == Path(f"{UUID}.jsonl")
+    monkeypatch.chdir(saved)
+    with pytest.raises(WrongUsageError, match="2 files"):
+        find.path_of(UUID)
+    shutil.rmtree(projects)
+    assert find.path_of(UUID) == Path(f"{UUID}.jsonl")
+    (saved / UUID / f"{UUID}.1.jsonl").touch()
+    assert find.path_of(UUID) == Path(UUID)  # `split` made it
+
+
+@pytest.mark.parametrize("called", [str.lower, str.upper])
+@pytest.mark.parametrize("asked", [str.lower, str.upper])
+def test_capitals_make_no_difference(
+    projects: Path, called: Callable[[str], str], asked: Callable[[str], str]
+) -> None:
+    path = projects / "-a" / f"{called(UUID)}.jsonl"
+    said(path, 1)
+    for wanted in (UUID, UUID[:8], UUID[:13], f"{UUID} (1)"):
+        if "(" in wanted:
+            path = path.rename(path.with_name(f"{called(UUID)} (1).jsonl"))
+        assert find.path_of(asked(wanted)) == path
+
+
+def test_where_capitals_make_a_difference_the_name_that_was_given_counts(projects: Path) -> None:
+    for name in ("NOTES", "notes"):
+        said(projects / "-a" / f"{name}.jsonl", 1)
+    if len({*(projects / "-a").iterdir()}) < 4:
+        pytest.skip("this file system knows no capitals")
+    for name in ("NOTES", "notes"):
+        assert find.path_of(name) == projects / "-a" / f"{name}.jsonl"
+    with pytest.raises(WrongUsageError, match="2 sessions"):
+        find.path_of("Notes")
+
+
+def test_an_archive_is_found_in_capitals_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = homes.home(tmp_path, monkeypatch, command_line.session())
+    home.rotate()
+    home.live.unlink()
+    assert find.path_of(command_line.ID.upper()) == home.live
 
 
 def test_an_id_or_its_beginning_is_looked_up(projects: Path) -> None:
@@ -176,14 +234,20 @@ COPIED = (
 """What file managers, Syncthing and Dropbox call the copies that they make."""
 
 
-@pytest.mark.parametrize("name", COPIED)
+# tawanorg/claude-sync #69, #70.
+CONFLICT = "{}.jsonl.conflict.20261101-101010"
+
+
+@pytest.mark.parametrize("name", [*(f"{name}.jsonl" for name in COPIED), CONFLICT])
 def test_a_copy_is_found_only_where_there_is_no_session(projects: Path, name: str) -> None:
     live = projects / "-a" / f"{UUID}.jsonl"
-    copy = live.with_name(name.format(UUID) + ".jsonl")
+    copy = live.with_name(name.format(UUID))
     said(copy, 1)
+    for other in (f"{UUID}.jsonl.lock", f"{UUID}.jsonl.conflict.", "x.jsonl.conflict.20261101"):
+        live.with_name(other).touch()
     assert [*claude.sessions(UUID[:8])] == []
     assert [*claude.copies()] == [copy]
-    assert find.path_of(copy.stem) == copy
+    assert find.path_of(copy.name.removesuffix(".jsonl")) == copy
     assert find.path_of(UUID) == find.path_of(UUID[:8]) == copy
     said(live, 1)
     assert find.path_of(UUID) == live
@@ -218,10 +282,16 @@ def test_of_codex_too_copies_come_last_and_either_uuid_of_two_finds_a_file(
     only = made(root)
     assert (find.path_of(root), find.path_of(thread)) == (only, both)
     copies = [made(f"{root} (1)"), made(f"{root[:-1]}1 (2)")]
-    assert [*codex.copies()] == copies
+    conflict = both.with_name(f"{only.name}.conflict.20261101-101010")
+    shutil.copy(only, conflict)
+    assert [*codex.copies()] == [copies[0], conflict, copies[1]]
     assert (find.path_of(root), find.path_of(thread)) == (only, both)
     assert find.path_of(f"{root[:-1]}1") == copies[1]
     assert find.path_of(f"{root} (1)") == copies[0]
+    assert find.path_of(f"{root}.jsonl.conflict") == conflict
+    capitals = only.with_name(only.name.replace(root, root.upper().replace("8", "9")))
+    shutil.copy(only, capitals)
+    assert find.path_of(root.replace("8", "9")) == capitals
 
 
 def test_a_session_that_its_folder_lists_twice_while_it_is_renamed_is_one(

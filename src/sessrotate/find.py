@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from sessrotate import clients
+from sessrotate import clients, names
 from sessrotate.archive import owner, place
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.claude import preview
-from sessrotate.clients.common import UUID
+from sessrotate.clients.common import UUID, names_in
 from sessrotate.clients.preview import EDGE, edges_of
 from sessrotate.errors import RefusedError, SessrotateError, WrongUsageError, printable
 from sessrotate.segments import compressed_session
@@ -25,7 +25,7 @@ from sessrotate.system import user_folders
 from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from sessrotate.archive.place import Place
     from sessrotate.clients.preview import Sight
@@ -58,10 +58,14 @@ def path_of(session: str) -> Path:
     matches: dict[object, _Match] = {}
     for match in _beginning_with(session):
         matches.setdefault(_identity(match.path), match)
-    exact = [match for match in matches.values() if session == match.id]
+    exact = _exact(matches.values(), session)
+    beside = _beside(path) if is_folder else None
     if is_folder and not exact and not (matches and UUID.fullmatch(session)):
-        return path  # of a uuid, Gemini CLI's file name has the beginning only: not `exact`
+        # Of a uuid, Gemini CLI's file name has the beginning only: not `exact`.
+        return beside or path
     found = _used(exact or [*matches.values()])
+    if beside is not None and _identity(beside) in map(_identity, (each.path for each in found)):
+        return beside
     if len(found) == 1:
         return found[0].path
     if not found:
@@ -72,6 +76,25 @@ def path_of(session: str) -> Path:
             f"There is no file or session {printable(session)} (in {folder}{elsewhere})."
         )
     raise WrongUsageError(_ambiguous(session, found))
+
+
+def _exact(matches: Iterable[_Match], session: str) -> list[_Match]:
+    """Return the files that are called so, or else those that are if capitals make no difference.
+
+    A file's own name counts too: of two files of a session in one folder, it tells which.
+    """
+    called = [(match, {match.id, match.path.name}) for match in matches]
+    found = [match for match, told in called if session in told]
+    folded = session.casefold()
+    return found or [match for match, told in called if folded in map(str.casefold, told)]
+
+
+def _beside(folder: Path) -> Path | None:
+    """Return the session that a client keeps this folder of; None of a folder of segments."""
+    live = folder.with_name(f"{folder.name}{names.SUFFIX}")
+    if not live.is_file() or any(name.endswith(names.SUFFIXES) for name in names_in(folder)):
+        return None
+    return live
 
 
 class _Match(Struct, frozen=True):

@@ -61,6 +61,8 @@ SUFFIXES: Final = tuple(SUFFIX + suffix for suffix in CODEC_SUFFIX.values())
 # The ids of linked segments follow from this constant: any will do, but it must never change.
 _LINKED: Final = "b5b1f5a2-6f0e-5c53-9f5e-6d1a7c1e8d0b"
 
+_OF_WINDOWS: Final = {"thumbs.db", "desktop.ini"}
+"""What its file manager leaves, and hides."""
 
 _LONGEST: Final = 255
 """Bytes that a file's name has at most, on most file systems."""
@@ -106,7 +108,7 @@ def is_plain(name: str) -> bool:
 
 def is_hidden(name: str) -> bool:
     """Tell whether a file is somebody's (a file manager's `.DS_Store`), and part of nothing."""
-    return name.startswith(".")
+    return name.startswith(".") or name.casefold() in _OF_WINDOWS
 
 
 def is_leftover(name: str) -> bool:

@@ -520,6 +520,38 @@ def test_what_is_old_is_the_same_for_list_and_archive(home: Home, case: str) -> 
     assert listed()[0]["ended"] == "2026-03-01T12:00:00.000Z"
 
 
+def test_archive_takes_what_list_shows_and_leaves_alone_what_it_hides(home: Home) -> None:
+    """By age: what nobody has seen in a list does not go by itself."""
+    said = add(home, "said").read_bytes()
+    row = json.loads(said.splitlines()[0])
+    other = json.dumps({**row, "sessionId": OTHER, "timestamp": "2020-01-01T00:00:00.000Z"})
+    long_ago, now = 1_600_000_000, time.time()
+    files = {
+        "foreign-end": (said + other.encode() + b"\n", now),
+        "undated": (json.dumps({**row, "timestamp": None}).encode(), long_ago),
+        "undated-today": (json.dumps({**row, "timestamp": None}).encode(), now),
+        "agents": (json.dumps({**row, "isSidechain": True}).encode(), long_ago),
+        "warm-up": (json.dumps({**row, "message": {"content": "Warmup"}}).encode(), long_ago),
+        "titled": (b'{"type":"summary","summary":"A stub"}\n', long_ago),
+        "copied (1)": (said, long_ago),
+        f"{OTHER} (1)": (said, long_ago),
+        "future": (said.replace(b"2026-03", b"2099-03"), long_ago),
+        "empty": (b"", long_ago),
+    }
+    for name, (data, at) in files.items():
+        path = command_line.write(home.live.with_name(f"{name}.jsonl"), data)
+        os.utime(path, (at, at))
+    homes.another(home, "rotated", DATA)
+    homes.another(home, "rotated-foreign", DATA)
+    with home.live.with_name("rotated-foreign.jsonl").open("a") as file:
+        file.write(f"{other}\n" * 500)
+    for age in ("1d", "2000d"):
+        due = called("archive", "--older-than", age, "--dry-run", "--json").document()["sessions"]
+        assert {each["session"] for each in due} == {*ids("--older-than", age)}
+    shown = {*ids("--older-than", "1d")}
+    assert shown == {ID, "said", "undated", "foreign-end", "copied (1)", "rotated"}
+
+
 # anthropics/claude-code #30802: rows of another session at the end of a file.
 def test_rows_of_another_session_say_nothing_of_this_one(home: Home) -> None:
     path = add(home, OTHER, "Mend it")
@@ -528,6 +560,25 @@ def test_rows_of_another_session_say_nothing_of_this_one(home: Home) -> None:
     found = {each["session"]: each for each in listed()}[OTHER]
     assert (found["title"], found["project"]) == ("Mend it", "/home/somebody/app")
     assert found["ended"] == "2026-03-01T12:00:00.000Z"
+    with path.open("a") as file:
+        title = {"type": "custom-title", "customTitle": "Of another", "sessionId": LARGE}
+        file.write(json.dumps(title) + "\n")
+    assert _titles(OTHER) == {"Mend it"}
+    path.write_text(path.read_text().replace("Mend it", ""))  # of its own, it has none
+    assert _titles(OTHER) == {""}
+    renamed = path.rename(path.with_name("renamed.jsonl"))
+    assert _titles(renamed.stem) == {"Of another"}
+
+
+def _titles(session: str) -> set[str]:
+    """Return what different commands call a session."""
+    page = called("export", session, "--format", "markdown", "-o", "-").out.splitlines()[0]
+    report = called("report", session, "--json").document()["title"]
+    return {
+        next(each["title"] for each in listed("--hidden") if each["session"] == session),
+        report,
+        page.removeprefix("#").strip().replace(session, ""),
+    }
 
 
 # dpclark4/frugal-tokens PR #70, sverrirsig/claude-control #8.

@@ -15,6 +15,7 @@ from support.command_line import (
     REAL,
     assert_one_sentence,
     boundary,
+    called,
     decoded,
     has_colour,
     on_terminal,
@@ -128,6 +129,30 @@ HIDDEN = (
 def sized(text: str) -> str:
     """Return a text with the offsets of the two lines that are no records in these bytes."""
     return text.replace("797", str(LAST.index(TORN))).replace("1030", str(LAST.index(LATIN)))
+
+
+def test_a_row_behind_a_byte_order_mark_is_read_as_any_other(home: Home) -> None:
+    """Editors put one before files, which then are put behind one another."""
+    asked = (prompt(n, f"question {n}", sessionId=ID) for n in range(4))
+    rows = chained(*asked).splitlines(keepends=True)
+    mark = b"\xef\xbb\xbf"
+    data = mark + rows[0] + rows[1] + mark + rows[2] + rows[3]
+    home.live.write_bytes(data)
+    for options in ((), ("--history",)):
+        text = called("read", ID, *options)
+        assert [f"question {n}" in text.out for n in range(4)] == [True] * 4
+        assert "not JSON" not in text.out
+    found = called("search", "question", "--json").out.splitlines()
+    assert [json.loads(each)["text"] for each in found] == [f"question {n}" for n in range(4)]
+    page = called("export", ID, "--format", "markdown", "-o", "-").out
+    assert page.startswith("# question 0")
+    assert all(f"question {n}" in page for n in range(4))
+    for command in (
+        ("read", ID, "--history", "--format", "jsonl"),
+        ("export", ID, "--format", "jsonl", "-o", "-"),
+        ("stitch", ID),
+    ):
+        assert called(*command).out.encode() == data
 
 
 @pytest.mark.parametrize("rotated", [False, True])

@@ -197,6 +197,46 @@ def test_what_a_file_manager_left_is_in_nobodys_way(home: Home) -> None:
     assert strange[1].exists()
 
 
+@pytest.mark.parametrize("is_both", [False, True])
+def test_what_a_file_manager_left_where_a_session_comes_back_goes_with_it(
+    home: Home, is_both: bool
+) -> None:
+    beside = home.live.with_suffix("")
+    command_line.write(beside / "tool-results" / "1.txt", b"a result")
+    if is_both:
+        command_line.write(beside / ".DS_Store", b"before")
+    os.utime(beside, (1_700_000_000, 1_700_000_000))
+    assert called("archive", ID).code == 0
+    for name in ("Thumbs.db", "desktop.ini"):
+        command_line.write(home.archive / "archived" / name, b"x")
+    left = {".DS_Store": b"now", "._1.txt": b"x", "Thumbs.db": b"x", "desktop.ini": b"x"}
+    for name, data in left.items():
+        command_line.write(beside / name, data)
+    assert called("restore", ID, "--dry-run").code == 0
+    assert called("restore", ID, "--keep-times").code == 0
+    assert home.live.read_bytes() == DATA
+    assert beside.stat().st_mtime == 1_700_000_000
+    assert (beside / "tool-results" / "1.txt").read_bytes() == b"a result"
+    if is_both:
+        left |= {".DS_Store": b"before", ".DS_Store.1": b"now"}
+    found = {path.name: path.read_bytes() for path in beside.iterdir() if path.is_file()}
+    assert found == left
+    assert "put away" not in called("list").out
+
+
+@pytest.mark.parametrize("name", ["notes.txt", ".git/config"])
+def test_what_a_person_left_where_a_session_comes_back_is_in_its_way(home: Home, name: str) -> None:
+    beside = home.live.with_suffix("")
+    command_line.write(beside / "tool-results" / "1.txt", b"a result")
+    assert called("archive", ID).code == 0
+    mine = command_line.write(beside / name, b"mine")
+    for options in ((), ("--dry-run",)):
+        refused = called("restore", ID, *options)
+        assert_one_sentence(refused, 77)
+        assert "already exists" in refused.err
+    assert (mine.read_bytes(), home.live.exists()) == (b"mine", False)
+
+
 def test_the_last_that_is_left_of_a_session_is_never_freed(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -123,8 +123,9 @@ def first_copies(lines: list[bytes]) -> list[bytes]:
 
 
 def uuid_of(line: bytes) -> str | None:
+    text = line.decode("utf-8", "replace").removeprefix("\ufeff")
     try:
-        found = json.loads(line.decode("utf-8", "replace"), parse_constant=int)  # NaN: ValueError
+        found = json.loads(text, parse_constant=int)  # NaN: ValueError
     except ValueError:
         return None
     uuid = found.get("uuid") if isinstance(found, dict) else None

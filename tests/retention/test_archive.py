@@ -477,9 +477,10 @@ def test_another_agents_transcript_stays_where_it_is(home: Home) -> None:
 def test_sessions_are_wanted_by_their_last_record_or_by_when_they_would_be_deleted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    home = homes.home(tmp_path, monkeypatch, b'{"type":"user","timestamp":"2026-01-01T00:00:00Z"}')
+    said = b'{"type":"user","message":{"content":"Mend it"},"timestamp":"2026-01-01T00:00:00Z"}\n'
+    home = homes.home(tmp_path, monkeypatch, said)
     undated = home.live.with_name("undated.jsonl")
-    command_line.write(undated, b'{"type":"user"}\n')
+    command_line.write(undated, said.replace(b"timestamp", b"no"))
     command_line.write(home.live.with_name("stub.jsonl"), b"")
     newyear = 1_767_225_600.0
     os.utime(undated, (newyear - 5 * DAY, newyear - 5 * DAY))

@@ -26,7 +26,7 @@ from msgspec import Struct
 from sessrotate import names
 from sessrotate.archive import continued, record
 from sessrotate.clients.claude import client as claude
-from sessrotate.clients.common import listed, names_in
+from sessrotate.clients.common import begins, listed, names_in
 from sessrotate.errors import DamagedError, RefusedError, SessrotateError, printable, storage
 from sessrotate.segments import manifest
 from sessrotate.system.source import Source
@@ -290,6 +290,10 @@ def of_live(path: Path) -> Place:
             f"{name} is an agent's transcript: it belongs to its session, and stays as it is. "
             "`split` without --in-place copies any file into a folder."
         )
+    if claude.named(path.name) == "copy" and not path.name.endswith(names.SUFFIX):
+        raise RefusedError(
+            f"{name} is called like a copy, and no client lists it: give it a name of its own."
+        )
     place = of(path)
     if place is None or place.live.name != path.name:
         folder = printable(str(claude.projects_folder()))
@@ -331,7 +335,7 @@ def archives(prefix: str = "") -> Iterator[Place]:
     projects = frozenset(names_in(claude.projects_folder().resolve()))
     for folder in listed(root() / ARCHIVES):
         session = names.session_of_key(folder.name)
-        if session is None or not session.startswith(prefix) or continued.is_behind_link(folder):
+        if session is None or not begins(session, prefix) or continued.is_behind_link(folder):
             continue
         # An empty one may be ours, left by a crash; one with hidden files only is somebody's.
         if folder.is_dir() and (holds_something(folder) or not names_in(folder)):

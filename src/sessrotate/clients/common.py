@@ -25,10 +25,17 @@ ROOM: Final = 16 * 1024 * 1024
 are read once more."""
 
 BOM: Final = b"\xef\xbb\xbf"
-"""What an editor may have put before the first row. Claude Code skips it."""
+"""What an editor may have put before the first row, or one file's before another's.
+
+Claude Code skips it there (read in the code of 2.1.112: `trim`), and 2.0.28 skips the row. So it is
+read, and a rotation keeps its bytes but does not go by it.
+"""
 
 UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 """What clients call a session, and most records."""
+
+CONFLICT: Final = r"\.conflict\..+"
+"""What claude-sync adds to the name of a session's file: `<uuid>.jsonl.conflict.<time>`."""
 
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)")
 
@@ -43,6 +50,11 @@ def copied(stem: str) -> str | None:
     """
     named = UUID.search(stem)
     return None if named is None or named[0] == stem else named[0]
+
+
+def begins(name: str, prefix: str) -> bool:
+    """Tell whether a name begins so. Capitals make no difference: they make none to a uuid."""
+    return name.casefold().startswith(prefix.casefold())
 
 
 def iso_time(value: object) -> str | None:

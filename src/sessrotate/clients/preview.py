@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from msgspec import Struct
 
+from sessrotate import units
 from sessrotate.clients.common import BOM
 from sessrotate.parsing import cut_line
 from sessrotate.parsing.json_typed import DECLINED
@@ -78,6 +79,14 @@ class Sight(Struct, frozen=True):
     id: str | None = None
     origin: Continues | None = None
 
+    def last_used(self, modified: float) -> float:
+        """Return when the session was last used: its last record's time, in seconds since 1970.
+
+        Where that is not in sight, it is when the file was `modified`.
+        """
+        ended = units.seconds(self.ended)
+        return modified if ended is None else ended
+
 
 class Agent(Struct, frozen=True):
     """The transcript of an agent: its `id`, its file's `path`, and the file's size in `bytes`.
@@ -115,12 +124,12 @@ def rows(decoder: Decoder[T], head: bytes, *, is_whole: bool) -> Iterator[T]:
 
     `is_whole` says that `head` is all of the file. Lines that are no rows are left out.
     """
-    head, begin = head.removeprefix(BOM), 0
+    begin = 0
     while (end := head.find(b"\n", begin)) >= 0:
-        if (row := decoder(head[begin:end])) is not None:
+        if (row := decoder(head[begin:end].removeprefix(BOM))) is not None:
             yield row
         begin = end + 1
-    rest = head[begin:]
+    rest = head[begin:].removeprefix(BOM)
     row = decoder(rest) if is_whole else decoder.fitted(cut_line.beginning(rest))
     if row is not None:
         yield row
@@ -131,11 +140,10 @@ def rows_from_the_end(decoder: Decoder[T], tail: bytes, *, is_whole: bool) -> It
 
     `is_whole` says that `tail` is all of the file. Lines that are no rows are left out.
     """
-    tail = tail.removeprefix(BOM) if is_whole else tail
     end = len(tail)
     while end > 0:
         begin = tail.rfind(b"\n", 0, end) + 1
-        line = tail[begin:end]
+        line = tail[begin:end].removeprefix(BOM)
         row = decoder(line) if begin or is_whole else _whole_or_cut(decoder, line)
         if row is not None:
             yield row

@@ -4,9 +4,9 @@ Rule: clients write many records in the user's name; only what a person asked is
 are those of Claude Code (2.0.28 to 2.1.330); other clients do not write them.
 
 A command (`/review`, `!ls`) begins a turn too, but it does not give a session its title; `/compact`
-begins none, because it asks nothing. Nor does a text that begins with any other element give a
-title: the client's own list shows none of them. Titles come from `claude.titles.prompt`. A test
-holds the two definitions together over all that real clients wrote.
+begins none, because it asks nothing. A text that begins with any other element gives a title only
+where there is no other: the client's own list shows none of them. Titles come from `claude.titles`,
+and a test holds its `prompt` and this together over all that real clients wrote.
 """
 
 from __future__ import annotations

@@ -100,11 +100,13 @@ def _is_ours(name: str, session: str) -> bool:
 def copies() -> Iterator[tuple[Path, str]]:
     """Yield the copies that clients do not go on with, each with what to do about it."""
     for path in (path for client in clients.clients() for path in client.copies()):
-        told = f"{printable(str(path))} is a copy of a session, and no client goes on with it."
-        yield (
-            path,
-            f"{told} `sessrotate read` shows what it has. Remove it if you do not need that.",
+        name = printable(str(path))
+        told = (
+            f"{name} is a copy of a session, and no client goes on with it. It may have what the "
+            f"session lacks: `sessrotate read {name}` shows all of it. Remove it only if you do "
+            "not need that."
         )
+        yield path, told
 
 
 def no_session(path: Path) -> str | None:

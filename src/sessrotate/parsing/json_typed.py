@@ -43,11 +43,12 @@ class Decoder(Generic[T]):
     object fits a Struct of which every field may be absent.
 
     `fast` is the bare decoder, for callers who have another answer to a line that it refuses: it
-    raises one of `DECLINED`.
+    raises one of `DECLINED`. A record's line may begin with what is `skipped`.
     """
 
-    def __init__(self, wanted: Any) -> None:
+    def __init__(self, wanted: Any, skipped: bytes = b"") -> None:
         self._wanted: Final = wanted
+        self._skipped: Final = skipped
         decoder: msgspec.json.Decoder[T] = msgspec.json.Decoder(wanted)
         self.fast: Final = decoder.decode
 
@@ -65,7 +66,7 @@ class Decoder(Generic[T]):
 
     def of(self, record: Record) -> T | None:
         """Return the record's row, None if it is no JSON object, or too long to be held."""
-        return self(record.line) if record.is_whole else None
+        return self(record.line.removeprefix(self._skipped)) if record.is_whole else None
 
     def fitted(self, value: dict[str, Any]) -> T:
         """Return a JSON object as a row."""

@@ -39,7 +39,7 @@ class Results:
     """How hits are shown; `known` are all sessions that there are."""
 
     def __init__(self, known: Sequence[SessionInfo], canvas: Canvas, *, around: int) -> None:
-        sessions = [each for each in known if not _is_agents(each)]
+        sessions = [each for each in known if not _is_agents(each) and each.standing != "copy"]
         names = (name for each in sessions for name in {each.name, each.id})
         self._short: Final = short_names(names)
         self._ids: Final = Counter(each.id for each in known)
@@ -66,9 +66,13 @@ class Results:
             yield from (self._shown(line) for line in group)
 
     def name(self, info: SessionInfo) -> str:
-        """Return the shortest beginning of a session's id that is enough, or its path."""
-        is_by_path = self._ids[info.id] > 1 or _is_agents(info)
-        return str(info.path) if is_by_path else self._short[info.id]
+        """Return the shortest beginning of a session's name that is enough, or its path.
+
+        A copy is told apart by all of its name.
+        """
+        if self._ids[info.id] > 1 or _is_agents(info):
+            return str(info.path)
+        return info.id if info.standing == "copy" else self._short[info.name]
 
     def command(self, info: SessionInfo, hit: Hit) -> str:
         """Return the command that shows a hit."""

@@ -20,13 +20,12 @@ from sessrotate.archive.record import Record
 from sessrotate.clients.preview import EDGE
 from sessrotate.errors import SessrotateError
 from sessrotate.reports import file_edges
-from sessrotate.segments import live_header, load, manifest
-from sessrotate.segments.segment_set import SegmentFile, beginning
+from sessrotate.segments import live_header, load, manifest, segment_set
 from sessrotate.system.disk_use import allocated
 
 if TYPE_CHECKING:
     from sessrotate.archive.place import Place
-    from sessrotate.model import SealedSegment, Segment
+    from sessrotate.model import Segment
     from sessrotate.reports.file_edges import Edges, Unread
     from sessrotate.segments.manifest import Manifest
 
@@ -129,14 +128,11 @@ def _below(folder: str) -> list[tuple[str, os.stat_result]]:
 
 def _listed(where: Place, listed: Manifest, found: ArchiveSummary) -> ArchiveSummary:
     kept = [sealed for sealed in listed.segments if sealed.pruned is None]
-    head = b""
-    if kept:
-        head = beginning(where.archive, _part(where, kept[0]), EDGE)
     return replace(
         found,
         content_bytes=sum(sealed.segment.span.size for sealed in kept) + (found.content_bytes or 0),
         segments=tuple(sealed.segment for sealed in listed.segments),
-        head=head,
+        head=segment_set.beginning_of(where.archive, where.session, listed, EDGE),
     )
 
 
@@ -151,9 +147,3 @@ def _away(where: Place, found: ArchiveSummary) -> ArchiveSummary:
     header = live_header.parse(away.head[: away.head.find(b"\n") + 1], where.session)
     own = away.size if header is None else max(0, away.size - live_header.prefix(header))
     return replace(found, content_bytes=known + own, away=away)
-
-
-def _part(where: Place, sealed: SealedSegment) -> SegmentFile:
-    index, codec = sealed.segment.index, sealed.codec
-    name = names.segment_file(where.session, "numbered", index, codec)
-    return SegmentFile(index, name, name, codec)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sessrotate import clients, units
+from sessrotate import clients
 from sessrotate.archive import place
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import room_in
@@ -62,7 +62,7 @@ def ignored(_path: str, _reason: str) -> None:
 
 
 def sessions(*, hidden: bool = False, unread: Unread = ignored) -> Iterator[FoundSession]:
-    """Yield the sessions of all clients, one client after the other.
+    """Yield the sessions of all clients, one client after the other, and copies last.
 
     Claude Code's come in the order of projects and ids, others' in the order of their files. With
     `hidden`, also those that nobody used: empty ones, warm-ups, files with agents' rows only; and
@@ -70,15 +70,22 @@ def sessions(*, hidden: bool = False, unread: Unread = ignored) -> Iterator[Foun
     """
     folders: dict[str, None] = {}
     files: set[tuple[int, int]] = set()
+    ids: set[str] = set()
+    copies: list[FoundSession] = []
     for client in clients.clients():
         found = _in_projects(unread) if client is claude else _elsewhere(client, folders, unread)
         for session in found:
+            ids.add(session.info.id)
             if session.sight.folder is not None:
                 folders[session.sight.folder] = None
             if hidden or session.sight.standing == "session":
                 yield _counted(session, files)
         if hidden:
-            yield from _copies(client, folders, unread)
+            copies += _copies(client, folders, unread)
+    for copy in copies:
+        # One that has its session's id, in the other format, is called as its file, suffix and all.
+        name = copy.info.path.name if copy.info.id in ids else copy.info.id
+        yield replace(copy, info=replace(copy.info, id=name, name=name))
 
 
 def _counted(found: FoundSession, files: set[tuple[int, int]]) -> FoundSession:
@@ -227,7 +234,6 @@ def _found(
     """
     newest = here or held.away
     modified = (held.modified if newest is None else newest.modified) / 1e9
-    ended = units.seconds(sight.ended)
     session = client.session_of(path.name) if where is None else where.session
     info = SessionInfo(
         id=session,
@@ -249,7 +255,7 @@ def _found(
         compactions=told[0],
         live_tail_bytes=0 if here is None else told[1],
         modified=modified,
-        last_used=modified if ended is None else ended,
+        last_used=sight.last_used(modified),
         is_running=False,
         is_restored=False,
         standing=sight.standing,

@@ -111,11 +111,7 @@ def sight(session: str, newest: Edges, older: bytes) -> Sight:
 
     That is empty where it was never rotated.
     """
-    head, tail = newest.head, newest.tail
-    if not older:
-        return preview.look(head, tail, is_whole=newest.is_whole, session=session)
-    # What a rotation carried stands at the beginning of the live file, titles among it.
-    return preview.look(older, tail, is_whole=False, session=session, early=head)
+    return preview.of_live(session, newest.head, newest.tail, older, is_whole=newest.is_whole)
 
 
 def _facts(status: os.stat_result) -> tuple[int, int, tuple[int, int]]:

@@ -56,8 +56,8 @@ def of_found(
     """
     seen = Seen(found.place is not None and found.info.id in running, found.sight)
     report = _of(path_of(found), found.place, seen, progress, kinds)
-    # Of an empty file, only its name tells whose it is.
-    return replace(report, contents=None, client=found.info.client)
+    # Of an empty file, only its name tells whose it is; of a copy, only the list what it is called.
+    return replace(report, contents=None, client=found.info.client, id=found.info.id)
 
 
 def _sight(where: Place) -> Sight | None:

@@ -17,7 +17,7 @@ import stat
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from sessrotate import fs, names, platforms, units
+from sessrotate import fs, names, platforms
 from sessrotate.archive import archived_file, owner, place, restored, state, trimmed
 from sessrotate.clients.claude import agents, cleanup, preview, trim
 from sessrotate.clients.claude import client as claude
@@ -36,6 +36,7 @@ from sessrotate.in_place.gain import Forecast
 from sessrotate.in_place.obstacles import disk, disk_of, elsewhere, obstacles
 from sessrotate.retention import archive_files, left_plain, transaction
 from sessrotate.retention.unarchive import bring_back, listing
+from sessrotate.segments import segment_set
 from sessrotate.system import disk_use, in_use, lease
 from sessrotate.system.source import Source
 
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from sessrotate.archive.record import PutAway
     from sessrotate.archive.state import State
     from sessrotate.clients.claude.cleanup import Cleanup
+    from sessrotate.clients.preview import Sight
 
 
 class NotCompressedError(StorageError):
@@ -285,7 +287,7 @@ def _saved(where: Place, kept: Path | None = None) -> InUseError:
 def wanted(older_than: float | None, before_cleanup: float | None, now: float) -> list[Place]:
     """Return the sessions to archive, those first whose archiving is not finished.
 
-    These are sessions whose last record is older than `older_than` seconds at `now` (in seconds
+    These are sessions that a list shows as unused for `older_than` seconds at `now` (in seconds
     since 1970), and those to be saved `before_cleanup` seconds before their client deletes them.
     Sessions that a client runs, those that their owner restored, and empty files are left out.
     """
@@ -295,9 +297,7 @@ def wanted(older_than: float | None, before_cleanup: float | None, now: float) -
     due = []
     for path in claude.sessions():
         where = owner.of(path)
-        if where is None or archived_file.away(where) is not None:
-            continue
-        if where.session in marked:
+        if where is None or where.session in marked or archived_file.away(where) is not None:
             continue
         if where not in begun and not any(in_use.clients(where)):
             with suppress(SessrotateError, OSError):
@@ -331,17 +331,19 @@ def _is_due(
             is_desktop = rule.ceiling != rule.period and cleanup.is_desktop(where.live)
             at = rule.saved_at(os.fstat(source.fd), before_cleanup, is_desktop=is_desktop)
             is_swept = at is not None and at <= now
-        return is_swept or (older_than is not None and last_used(source) < now - older_than)
+        if is_swept or older_than is None:
+            return is_swept
+        seen = _seen(where, source)  # what a list does not show, nobody saw go
+        last_used = seen.last_used(identity.modified_ns / 1e9)
+        return seen.standing == "session" and last_used < now - older_than
 
 
-def last_used(source: Source) -> float:
-    """Return when the last record of a session was written, in seconds since 1970.
-
-    That is what a list says too. Where the last 64 KiB have no date, it is when the file was last
-    changed.
-    """
-    size = source.size()
+def _seen(where: Place, source: Source) -> Sight:
+    """Return what is in sight of a session, as a list says it."""
+    size, older = source.size(), b""
     head, tail = edges_of(source, size)
-    session = names.session_of(source.path.name)
-    last = units.seconds(preview.ended(head, tail, is_whole=size <= EDGE, session=session))
-    return source.identity().modified_ns / 1e9 if last is None else last
+    if head.startswith(names.ROTATED):
+        with state.opened(where) as found:
+            if (listed := found.manifest) is not None:
+                older = segment_set.beginning_of(where.archive, where.session, listed, EDGE)
+    return preview.of_live(where.session, head, tail, older, is_whole=size <= EDGE)

@@ -8,6 +8,7 @@ clients clean up files that belong to no live file (2.1.330).
 from __future__ import annotations
 
 import os
+from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -15,6 +16,7 @@ from msgspec import Struct
 from sessrotate import fs, names
 from sessrotate.archive import archived_file
 from sessrotate.clients.claude import agents
+from sessrotate.clients.common import listed, names_in
 from sessrotate.errors import InUseError, RefusedError, printable, storage
 from sessrotate.in_place import aside, recover, swap, waiting
 from sessrotate.retention import archive_files
@@ -120,6 +122,7 @@ def bring_back(where: Place, *, keeps: bool = False) -> Path | None:
         if fs.same_as(away.lstat())(back):
             fs.remove_files(away.parent, [name])  # a power loss kept both names
             continue
+        _make_way(away, back)
         try:
             fs.put(away, back)
         except FileExistsError:
@@ -132,6 +135,28 @@ def bring_back(where: Place, *, keeps: bool = False) -> Path | None:
     swap.change_record(where, away=None)
     fs.remove_folder(where.archive)
     return kept
+
+
+def _make_way(away: Path, back: Path) -> None:
+    """Put what a file manager left where a folder comes back to into that folder, and go with it.
+
+    It may be in the middle of that: a crash leaves the rest for the next run.
+    """
+    if not _is_left(away, back):
+        return
+    modified_ns = away.lstat().st_mtime_ns
+    for name in names_in(back):
+        numbered = (away / (f"{name}.{number}" if number else name) for number in count())
+        fs.put(back / name, next(path for path in numbered if not os.path.lexists(path)))
+    fs.set_time(away, modified_ns)
+    fs.remove_folder(back)
+
+
+def _is_left(away: Path, back: Path) -> bool:
+    """Tell whether a folder is in another's way that has nothing but what a file manager left."""
+    return all(path.is_dir() and not path.is_symlink() for path in (away, back)) and all(
+        names.is_hidden(path.name) and not path.is_dir() for path in listed(back)
+    )
 
 
 def listing(folder: Path) -> list[str]:
@@ -148,7 +173,7 @@ def _check_free(where: Place, note: PutAway) -> None:
         if os.path.lexists(path) and not (
             os.path.lexists(away) and os.path.samestat(path.lstat(), away.lstat())
         ):
-            taken.append(path)
+            taken += [] if _is_left(away, path) else [path]
     if where.live in taken:
         raise archived_file.doubled(where)
     if taken:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from sessrotate import clients
+from sessrotate import clients, names
 from sessrotate.errors import DamagedError, StorageError, printable, storage
 from sessrotate.system import inside
 from sessrotate.system.digest import Tally
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from sessrotate.clients.protocol import Client
     from sessrotate.model import Codec, Pruned, Segment
+    from sessrotate.segments.manifest import Manifest
 
 READ: Final = 256 * 1024
 """Bytes handed on at once."""
@@ -136,6 +137,16 @@ def beginning(folder: Path, part: SegmentFile, size: int) -> bytes:
             if len(found) == size:
                 break
     return bytes(found)
+
+
+def beginning_of(folder: Path, session: str, listed: Manifest, size: int) -> bytes:
+    """Return the first bytes of the oldest segment in an archive, as `beginning` does."""
+    kept = next((each for each in listed.segments if each.pruned is None), None)
+    if kept is None:
+        return b""
+    index, codec = kept.segment.index, kept.codec
+    name = names.segment_file(session, "numbered", index, codec)
+    return beginning(folder, SegmentFile(index, name, name, codec), size)
 
 
 def client_of(folder: Path, parts: Iterable[SegmentFile], name: str | None = None) -> Client:

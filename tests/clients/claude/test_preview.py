@@ -75,7 +75,6 @@ def test_what_is_first_and_last_in_a_file_is_what_a_parse_of_its_rows_finds(
     assert found.first == next(uuids, None)  # of a copy, it tells what that is a copy of
     assert found.ended == first(rows[::-1], "timestamp")
     assert found.branch == first(rows[::-1], "gitBranch")
-    assert preview.ended(data, data, is_whole=True, session=OWN) == found.ended
 
 
 @pytest.mark.parametrize(
@@ -148,7 +147,6 @@ def test_a_row_whose_date_is_out_of_sight_is_not_dated_by_another_sessions() -> 
         json.dumps(row).encode() + b"\n" for row in ({**foreign, "sessionId": OWN}, long, foreign)
     )
     assert preview.look(data[:EDGE], data[-EDGE:], is_whole=False, session=OWN).ended is None
-    assert preview.ended(data[:EDGE], data[-EDGE:], is_whole=False, session=OWN) is None
 
 
 def test_what_only_the_beginning_is_known_of_has_no_end() -> None:

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sessrotate.clients.claude import preview
 from sessrotate.clients.claude.rows import Shown, shown_of
-from sessrotate.clients.claude.titles import exact, prompt, title
+from sessrotate.clients.claude.titles import exact, prompt, title, typed
 from sessrotate.clients.preview import EDGE, TITLE_LENGTH, Title
 from sessrotate.parsing.records import records
 
@@ -122,6 +123,37 @@ def test_a_prompt_is_found_in_any_shape(content: Any) -> None:
     assert prompt(shown(user(content))) == "A prompt"
 
 
+@pytest.mark.parametrize(
+    ("said", "found"),
+    [
+        ("<div>What is wrong</div> here?", "<div>What is wrong</div> here?"),
+        (" <a href='x'>", "<a href='x'>"),
+        ("<ide_opened_file>b.py</ide_opened_file>\nMend it", "Mend it"),
+        ("<ide_opened_file>b.py</ide_opened_file>\n<div>", "<div>"),
+        ("<command-name>/x</command-name>\n<command-args>y</command-args>", None),
+        ("<bash-input>ls</bash-input>", None),
+        ("<bash-stdout>a</bash-stdout><bash-stderr></bash-stderr>", None),
+        ("<local-command-stdout>torn", None),
+        ("<ide_selection>x</ide_selection>[Request interrupted by user]", None),
+    ],
+)
+def test_what_was_typed_is_a_title_where_the_client_shows_none(
+    said: str, found: str | None
+) -> None:
+    row = user(said)
+    assert prompt(shown(row)) is None  # what stays first in a live file goes by the client
+    assert typed(shown(row)) == found
+    if "<command" not in said:
+        assert both(row) == (Title(found, "first prompt") if found else Title())
+    assert str(both(row, user("A prompt"))) == "A prompt"
+    assert both(COMMAND, user("<div>")).source == "command"
+    for not_by_the_user in ("isMeta", "isSidechain"):
+        assert typed(shown(user(said, **{not_by_the_user: True}))) is None
+    data = lines(row)
+    standing = preview.standing(data, data, is_whole=True)
+    assert standing == ("session" if found else "empty")
+
+
 def test_a_comparison_is_no_element() -> None:
     assert prompt(shown(user("<3 this"))) == "<3 this"
 
@@ -206,6 +238,7 @@ def test_no_row_and_no_cut_is_an_error(rows: list[Any], cut: int) -> None:
         "<command-name>" + " " * 60_000,
         "<system-reminder>" * 3_500,
         "<command-name> " * 4_000,
+        "<tick></tick>" * 400_000,
     ],
 )
 def test_no_prompt_takes_long_to_be_read(said: str) -> None:

@@ -20,7 +20,7 @@ from sessrotate.clients.gemini import copied, folders, preview, reader
 from sessrotate.clients.gemini import json_client as gemini_json
 from sessrotate.errors import WrongUsageError
 from sessrotate.parsing import json_stream, records
-from sessrotate.reports import discovery
+from sessrotate.reports import discovery, listing
 from support.gemini_sessions import (
     APPENDED,
     FIXTURES,
@@ -126,11 +126,51 @@ def test_a_session_that_a_later_client_copied_to_go_on_is_one_session(
     assert [each.info.path for each in discovery.sessions()] == [later]
     os.utime(later, ns=(0, 0))  # as a backup may set it: times say nothing
     assert [*gemini_json.copies()] == [earlier]
-    messages = [message("a"), message("c")]  # an older client went on in the former
-    earlier.write_text(json.dumps(metadata(messages=messages), indent=2))
-    assert ([*gemini_json.sessions()], [*gemini_json.copies()]) == ([earlier], [])
-    with pytest.raises(WrongUsageError, match="Give the path of one"):
-        find.path_of(STEM)
+    later.write_bytes(file(metadata(summary="s"), update(message("a"))))  # it says more
+    assert [*gemini_json.copies()] == [earlier]
+
+
+@pytest.mark.parametrize(
+    ("rows", "messages", "goes_on"),
+    [
+        # A client was killed while it copied.
+        ([message("a"), b'{"$set":{"lastUpdated":"2027-01-01T00:00:00.000Z"}}'], "ab", ".json"),
+        ([message("a"), b'{"id":"b","ti'], "ab", ".json"),
+        # Both went on, and the last one counts; of two of one time, the later format.
+        ([message("a"), message("c", timestamp="2027-01-01T00:00:00.000Z")], "ab", ".jsonl"),
+        ([message("a"), message("c", timestamp="2025-01-01T00:00:00.000Z")], "ab", ".json"),
+        ([message("a"), message("c")], "ab", ".jsonl"),
+        ([message("a"), b'{"$rewindTo":"a"}', message("c")], "ab", ".jsonl"),
+    ],
+)
+def test_of_a_sessions_two_files_one_is_the_session_and_the_other_a_copy_by_its_files_name(
+    chats: Path, monkeypatch: pytest.MonkeyPatch, rows: Any, messages: str, goes_on: str
+) -> None:
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(chats.parents[3] / "claude"))
+    monkeypatch.setenv("CODEX_HOME", str(chats.parents[3] / "codex"))
+    by = {suffix: chats / f"{STEM}{suffix}" for suffix in (".json", ".jsonl")}
+    said = json.dumps(metadata(messages=[message(name) for name in messages]), indent=2)
+    by[".json"].write_text(said)
+    by[".jsonl"].write_bytes(
+        b"\n".join(r if isinstance(r, bytes) else line(r) for r in (metadata(), *rows))
+    )
+    session = by.pop(goes_on)
+    (copy,) = by.values()
+    assert find.path_of(STEM) == find.path_of(UUID) == find.path_of(UUID[:8].upper()) == session
+    assert find.path_of(copy.name) == copy
+    found = {each.path: each for each in listing.sessions(hidden=True)}
+    assert {path: each.standing for path, each in found.items()} == {
+        session: "session",
+        copy: "copy",
+    }
+    assert (found[session].name, found[copy].name) == (UUID, copy.name)
+
+
+def test_two_sessions_of_one_minute_are_no_copies(chats: Path) -> None:
+    whole = json.dumps(metadata(messages=[message("a")], sessionId=UUID[:-1] + "0"), indent=2)
+    (chats / f"{STEM}.json").write_text(whole)
+    (chats / f"{STEM}.jsonl").write_bytes(file(metadata(), message("b")))
+    assert [*gemini_json.copies(), *gemini.copies()] == []
 
 
 MESSAGES = [

@@ -61,6 +61,8 @@ _ROW: Final[json_line.Shape] = dict.fromkeys(
 )
 _BELONGS_TO: Final = {"sessionId", "uuid", "messageId", "leafUuid", "sessrotate"}
 
+_CONFLICT: Final = re.compile(rf"{common.UUID.pattern}{SUFFIX}{common.CONFLICT}", re.IGNORECASE)
+
 _FOREIGN: Final = (b'"payload":', b'"projectHash":')
 """Keys at the beginning of a long line of Codex, or of a session of Gemini in one line."""
 _NEAR: Final = 1024
@@ -220,8 +222,8 @@ def copies(prefix: str = "") -> Iterator[Path]:
 def _named(prefix: str, wanted: Named) -> Iterator[Path]:
     for project in distinct(listed(projects_folder())):
         for name in names_in(project):
-            is_asked = name.startswith(prefix) or (
-                wanted == "copy" and (common.copied(name) or "").startswith(prefix)
+            is_asked = common.begins(name, prefix) or (
+                wanted == "copy" and common.begins(common.copied(name) or "", prefix)
             )
             if is_asked and named(name) == wanted and (project / name).is_file():
                 yield project / name
@@ -232,8 +234,10 @@ def named(file_name: str) -> Named | None:
 
     Hidden files are somebody's (a file manager's: `._<uuid>.jsonl`), and no client's.
     """
-    if not file_name.endswith(SUFFIX) or names.is_hidden(file_name):
+    if names.is_hidden(file_name):
         return None
+    if not file_name.endswith(SUFFIX):
+        return "copy" if _CONFLICT.fullmatch(file_name) else None
     if file_name.startswith(AGENT):
         return "agent"
     return "session" if common.copied(session_of(file_name)) is None else "copy"

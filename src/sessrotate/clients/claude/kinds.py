@@ -15,6 +15,7 @@ import msgspec
 from sessrotate.clients import kinds
 from sessrotate.clients.claude.rows import Block, row_of, turn_of
 from sessrotate.clients.claude.view import KINDS, view
+from sessrotate.clients.common import BOM
 from sessrotate.clients.kinds import Gist
 from sessrotate.parsing.json_stream import Cursor
 from sessrotate.parsing.json_typed import DECLINED
@@ -61,7 +62,7 @@ _BASE64: Final = b'"type":"base64"'
 
 def line_key(line: bytes | memoryview) -> bytes | None:
     """Return the uuid of the row on a line, None if it has none."""
-    row = row_of(line)
+    row = row_of(line[len(BOM) :] if line[: len(BOM)] == BOM else line)
     return None if row is None else _key(row)
 
 
@@ -153,7 +154,7 @@ def _of_beginning(line: bytes) -> Kind:
     Its first block decides, or a picture that begins in what is held.
     """
     word, block, is_message = "", None, False
-    cursor = Cursor([line[:_BEGINNING]])
+    cursor = Cursor([line[:_BEGINNING].removeprefix(BOM)])
     for name in cursor.members():
         if name == "attachment":
             return "attachments"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from sessrotate import names, units
 from sessrotate.clients.claude.rows import is_foreign, origin_of, shown_of
-from sessrotate.clients.claude.titles import WARM_UP, prompt, title
+from sessrotate.clients.claude.titles import WARM_UP, title, typed
 from sessrotate.clients.common import BOM, iso_time
 from sessrotate.clients.preview import Sight, rows, rows_from_the_end
 
@@ -48,10 +48,15 @@ def look(
     )
 
 
-def ended(head: bytes, tail: bytes, *, is_whole: bool, session: str) -> str | None:
-    """Return the time of a session's last row that is in sight, in UTC, as `look` does."""
-    seen = rows_from_the_end(origin_of, head if is_whole else tail, is_whole=is_whole)
-    return _said(seen, _whose(session, head, tail), ("timestamp",)).get("timestamp")
+def of_live(session: str, head: bytes, tail: bytes, older: bytes, *, is_whole: bool) -> Sight:
+    """Return what is in sight of a session by its live file's edges; its archive begins `older`.
+
+    That is empty where it was never rotated.
+    """
+    if not older:
+        return look(head, tail, is_whole=is_whole, session=session)
+    # What a rotation carried stands at the beginning of the live file, titles among it.
+    return look(older, tail, is_whole=False, session=session, early=head)
 
 
 def _whose(session: str | None, *edges: bytes) -> str | None:
@@ -107,7 +112,7 @@ def standing(head: bytes, tail: bytes, *, is_whole: bool) -> Standing:
     """
     sidechains = warm_ups = False
     for line in chain(BytesIO(head), () if is_whole else BytesIO(tail)):  # mostly the first few
-        row = shown_of(line)
+        row = shown_of(line.removeprefix(BOM))
         if row is None or row.type not in {"user", "assistant"}:
             continue
         if row.is_sidechain:
@@ -115,10 +120,10 @@ def standing(head: bytes, tail: bytes, *, is_whole: bool) -> Standing:
         elif row.type == "assistant":
             if not warm_ups:
                 return "session"
-        elif row.is_compact_summary or (prompt(row) or WARM_UP) != WARM_UP:
+        elif row.is_compact_summary or (typed(row) or WARM_UP) != WARM_UP:
             return "session"
         else:
-            warm_ups = warm_ups or prompt(row) == WARM_UP
+            warm_ups = warm_ups or typed(row) == WARM_UP
     if not is_whole and not (sidechains or warm_ups):
         return "session"
     return "warm-up" if warm_ups else "agent" if sidechains else "empty"

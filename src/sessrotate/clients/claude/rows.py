@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Raw, Struct
 
+from sessrotate.clients.common import BOM
 from sessrotate.parsing.json_typed import Decoder
 
 if TYPE_CHECKING:
@@ -221,13 +222,13 @@ class Compaction(Row, rename="camel"):
 
 dated_of = Decoder[Dated](Dated)
 origin_of = Decoder[Origin](Origin)
-row_of = Decoder[Row](Row)
+row_of = Decoder[Row](Row, BOM)
 link_of = Decoder[Link](Link)
-turn_of = Decoder[Turn](Turn)
-shown_of = Decoder[Shown](Shown)
-titled_of = Decoder[Titled](Titled)
-started_of = Decoder[Started](Started)
-compaction_of = Decoder[Compaction](Compaction)
+turn_of = Decoder[Turn](Turn, BOM)
+shown_of = Decoder[Shown](Shown, BOM)
+titled_of = Decoder[Titled](Titled, BOM)
+started_of = Decoder[Started](Started, BOM)
+compaction_of = Decoder[Compaction](Compaction, BOM)
 
 
 def is_foreign(named: object, session: str | None) -> bool:

@@ -5,7 +5,8 @@ clients from 2.1.30 on do it. The first of these that exists is the title: the o
 gave, the one that the model gave, the last prompt, the summary of a leaf of this session, the first
 real prompt (2.1.80 to 2.1.330 in this order; 2.0.x knows only the last two). What the client wrote
 in the user's name, summaries and the output of commands are not prompts. Nor are those of another
-session whose rows the file has, if it is known whose file it is.
+session whose rows the file has, if it is known whose file it is. Where the client shows nothing,
+because what a user typed begins with an element (`<div>`), that is the title.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct, field
 
 from sessrotate.clients.claude.rows import is_foreign, row_of, shown_of, titled_of
-from sessrotate.clients.common import text
+from sessrotate.clients.common import BOM, text
 from sessrotate.clients.preview import TITLE_LENGTH, Title
 
 if TYPE_CHECKING:
@@ -45,9 +46,15 @@ _CONVERSATION: Final = b'{"parentUuid":'
 _USER: Final = re.compile(rb'"type"\s*:\s*"user"')
 
 # Commands, their output, notes of the client and of editors are elements; `[…]` is a key press.
-_NO_PROMPT: Final = re.compile(
-    r"\s*(?:<[a-z][\w-]*[\s>]|\[Request interrupted|Caveat: The messages)"
+_NOT_SAID: Final = r"\[Request interrupted|Caveat: The messages"
+_NO_PROMPT: Final = re.compile(rf"\s*(?:<[a-z][\w-]*[\s>]|{_NOT_SAID})")
+_NOT_TYPED: Final = re.compile(_NOT_SAID)
+_OF_THE_CLIENT: Final = re.compile(
+    r"\s*<((?:command|local-command|bash)-[a-z]+|ide_[a-z_]+|system-reminder|task-notification"
+    r"|user-prompt-submit-hook|user-memory-input|tick)>"
 )
+"""Elements that the client and editors write in the user's name; anybody may type others."""
+
 _COMMAND: Final = re.compile(r"<command-name>([^<]+)</command-name>")
 _REMINDER: Final = ("<system-reminder>", "</system-reminder>")
 
@@ -76,9 +83,15 @@ def title(head: bytes, tail: bytes, session: str | None = None) -> Title:
 
 
 def exact(records: Callable[[], Iterable[Record]], session: str | None = None) -> Title:
-    """Return the title by all of a session's records, which `records` gives as often as needed."""
+    """Return the title by all of a session's records, which `records` gives as often as needed.
+
+    Another session's rows count only where no row is the session's own: the file was renamed.
+    """
     found = _by_all(records, session)
-    return found if found.text or session is None else _by_all(records, None)
+    if found.text or session is None:
+        return found
+    name = session.encode("utf-8", "surrogateescape")
+    return found if any(name in each.line for each in records()) else _by_all(records, None)
 
 
 def _by_all(records: Callable[[], Iterable[Record]], session: str | None) -> Title:
@@ -109,10 +122,37 @@ def prompt(row: Shown) -> str | None:
 
 def asked(row: Shown) -> str | None:
     """Return what was asked in a row of a user's, an agent's row included."""
-    if row.is_meta or row.is_compact_summary or row.is_visible_in_transcript_only:
+    return next((each for each in _said(row) if not _NO_PROMPT.match(each)), None)
+
+
+def typed(row: Shown) -> str | None:
+    """Return what the user typed in a row: a prompt, or what the client does not list as one.
+
+    That begins with an element, or stands in one text behind what the client or an editor wrote.
+    """
+    if row.type != "user" or row.is_sidechain:
         return None
-    said = (_without_reminders(each).strip() for each in _texts(row))
-    return next((each for each in said if each and not _NO_PROMPT.match(each)), None)
+    found = map(_behind_the_clients, _said(row))
+    return next((each for each in found if each and not _NOT_TYPED.match(each)), None)
+
+
+def _said(row: Shown) -> Iterator[str]:
+    """Yield the texts of a row, but for one that the client wrote."""
+    if row.is_meta or row.is_compact_summary or row.is_visible_in_transcript_only:
+        return
+    yield from filter(None, (_without_reminders(each).strip() for each in _texts(row)))
+
+
+def _behind_the_clients(said: str) -> str:
+    """Leave out the client's elements that a text begins with, and all of it if one has no end."""
+    at = 0
+    while (found := _OF_THE_CLIENT.match(said, at)) is not None:
+        closing = f"</{found[1]}>"
+        end = said.find(closing, found.end())
+        if end < 0:
+            return ""
+        at = end + len(closing)
+    return said[at:].strip()
 
 
 def _without_reminders(said: str) -> str:
@@ -134,6 +174,7 @@ class _Found(Struct):
     leaves: set[str] = field(default_factory=set)
     first: str = ""
     command: str = ""
+    typed: str = ""
 
     def entitle(self, row: Titled | None) -> None:
         if row is None or is_foreign(row.session_id, self.session):
@@ -150,18 +191,20 @@ class _Found(Struct):
             return
         if row.type == "user":
             self.first = on_one_line(prompt(row) or "")
+            self.typed = self.typed or on_one_line(typed(row) or "")
             named = _COMMAND.search("\n".join(_texts(row)))
             self.command = self.command or (named[1].strip()[:TITLE_LENGTH] if named else "")
 
     def title(self) -> Title:
         told = [said for leaf, said in self.summaries.items() if leaf in self.leaves]
-        by_rank: dict[TitleSource, str] = {
-            **{source: self.titles.get(source, "") for source, _ in _TITLES.values()},
-            "summary": told[-1] if told else "",
-            "first prompt": self.first,
-            "command": self.command,
-        }
-        return next((Title(said, source) for source, said in by_rank.items() if said), Title())
+        by_rank = (
+            *(Title(self.titles.get(source, ""), source) for source, _ in _TITLES.values()),
+            Title(told[-1] if told else "", "summary"),
+            Title(self.first, "first prompt"),
+            Title(self.command, "command"),
+            Title(self.typed, "first prompt"),
+        )
+        return next((each for each in by_rank if each.text), Title())
 
 
 def _has_row(edge: bytes, name: bytes, uuid: str) -> bool:
@@ -180,7 +223,7 @@ def _titled(edge: bytes) -> Iterator[bytes]:
         end = edge.find(b"\n", begin)
         end = end if end >= 0 else size
         if not edge.startswith(_CONVERSATION, begin) and _TITLED.search(edge, begin, end):
-            yield edge[begin:end]
+            yield edge[begin:end].removeprefix(BOM)
         begin = end + 1
 
 
@@ -193,7 +236,7 @@ def _lines_with(pattern: re.Pattern[bytes], edge: bytes) -> Iterator[bytes]:
     while match is not None:
         end = edge.find(b"\n", match.end())
         end = end if end >= 0 else len(edge)
-        yield edge[edge.rfind(b"\n", 0, match.start()) + 1 : end]
+        yield edge[edge.rfind(b"\n", 0, match.start()) + 1 : end].removeprefix(BOM)
         match = pattern.search(edge, end)
 
 

@@ -41,13 +41,15 @@ CARRIES_NOT: Final = "without history"
 SUFFIXES: Final = (".jsonl", ".jsonl.zst")
 """What a rollout's name ends with; 0.169 compresses some that were not touched for a week."""
 
-_UUID: Final = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_UUID: Final = rf"(?i:{common.UUID.pattern})"
 _NAME: Final = re.compile(
     rf"rollout-\d{{4}}-\d\d-\d\dT\d\d-\d\d-\d\d-({_UUID})(?:_({_UUID}))?\.jsonl(?:\.zst)?"
 )
 
 _DATED_NAME: Final = re.compile(r"^rollout-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-")
-_COPY: Final = re.compile(rf"(?!\.)(?!{_NAME.pattern}$).*{_UUID}.*\.jsonl(?:\.zst)?")
+_COPY: Final = re.compile(
+    rf"(?!\.)(?!{_NAME.pattern}$).*{_UUID}.*\.jsonl(?:\.zst|{common.CONFLICT})?"
+)
 """A name that has a rollout's uuid, and is not a rollout's."""
 
 _DEEPEST: Final = 3
@@ -231,9 +233,8 @@ def sessions(prefix: str = "") -> Iterator[Path]:
     Of two uuids in a name, either may begin so.
     """
     for path in _rollouts(_NAME):
-        is_wanted = session_of(path.name).startswith(prefix) or root_of(path.name).startswith(
-            prefix
-        )
+        named = session_of(path.name), root_of(path.name)
+        is_wanted = any(common.begins(each, prefix) for each in named)
         if is_wanted and not (path.suffix == ".zst" and path.with_suffix("").is_file()):
             yield path
 
@@ -242,7 +243,7 @@ def copies(prefix: str = "") -> Iterator[Path]:
     """Yield the copies of session files that file managers made, which no client lists."""
     for path in _rollouts(_COPY):
         named = session_of(path.name), common.copied(path.name) or ""
-        if any(each.startswith(prefix) for each in named):
+        if any(common.begins(each, prefix) for each in named):
             yield path
 
 

@@ -18,8 +18,7 @@ from sessrotate.clients.gemini import folders, updates
 from sessrotate.parsing import json_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
+    from collections.abc import Iterable
 
 NAME: Final = "gemini"
 
@@ -35,6 +34,7 @@ boundary: Final = updates.boundary
 session_of: Final = folders.session_of
 sessions_folder: Final = folders.sessions_folder
 sessions: Final = partial(folders.sessions, suffix=".jsonl")
+copies: Final = partial(folders.copies, suffix=".jsonl")
 
 _DATED: Final[json_line.Shape] = {
     "timestamp": None,
@@ -54,11 +54,6 @@ _CUT_ROW: Final = re.compile(
     rb'|id"\s*:\s*"[^"\\]{1,200}"\s*,\s*"timestamp"\s*:\s*"[^"\\]{1,40}"\s*,'
     rb'\s*"type"\s*:\s*"(?:user|gemini|info|error|warning)")'
 )
-
-
-def copies(_prefix: str = "") -> Iterator[Path]:
-    """Yield nothing: a copy has the uuid of another file, and is listed as a session of its own."""
-    yield from ()
 
 
 def timestamp(line: Iterable[bytes], size: int) -> str | None:

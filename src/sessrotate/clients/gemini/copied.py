@@ -1,4 +1,4 @@
-"""Whether a Gemini CLI session went on in another file, so that its `.json` is only a copy.
+"""Whether of a Gemini CLI session's two files, `.json` and `.jsonl`, one has all of the other.
 
 0.39 and later resume a `.json` in a `.jsonl` of its name: they write each message as a line, just
 as it was, and leave the `.json` as it is (0.39.1 to 0.61.0, `ChatRecordingService.initialize`). A
@@ -6,7 +6,7 @@ client that is killed meanwhile leaves the first messages only, and one of 0.38 
 `.json`.
 
 Rule: proved, never guessed. Names and times say nothing here: every message is looked for, and
-whatever else the file says that its copy does not say anew, such as a summary.
+whatever else a file says that the other does not say anew, such as a summary.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from sessrotate.parsing.records import records
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Callable
     from pathlib import Path
     from typing import BinaryIO
 
@@ -44,11 +45,25 @@ def is_copied(path: Path) -> bool:
     read whole, once while neither changes; memory grows with the number of messages, 16 bytes for
     each.
     """
+    return _is_so(_has_all, path)
+
+
+def is_begun(path: Path) -> bool:
+    """Tell whether every message of the `.jsonl` of the same name is one of a `.json` already.
+
+    A client that was killed while it copied leaves such a one. False as of `is_copied`.
+    """
+    return _is_so(_adds_nothing, path)
+
+
+def _is_so(
+    proved: Callable[[Path, tuple[int, ...], Path, tuple[int, ...]], bool], path: Path
+) -> bool:
     later = path.with_suffix(".jsonl")
     try:
         if path.suffix != ".json" or not stat.S_ISREG(later.lstat().st_mode):
             return False
-        return _has_all(later, _version(later.stat()), path, _version(path.stat()))
+        return proved(later, _version(later.stat()), path, _version(path.stat()))
     except (OSError, ValueError, RecursionError):
         return False
 
@@ -72,6 +87,23 @@ def _has_all(later: Path, _: tuple[int, ...], path: Path, __: tuple[int, ...]) -
             if not wanted:
                 return True
     return False
+
+
+@lru_cache(maxsize=4096)
+def _adds_nothing(later: Path, _: tuple[int, ...], path: Path, __: tuple[int, ...]) -> bool:
+    """Tell whether the `later` file says nothing new, both being of these versions."""
+    with path.open("rb") as file:
+        known, has_message = _said(file)
+    if not has_message or None in known:
+        return False
+    with later.open("rb") as file:
+        for line in records(iter(partial(file.read, _PIECE), b""), 0):
+            if not line.is_whole:
+                return False
+            said = {_digest(line.line)} if _ID.match(line.line) else _members(line.line, anew=False)
+            if not said - {None} <= known:  # what is torn says nothing to the client either
+                return False
+    return True
 
 
 def _said(file: BinaryIO) -> tuple[set[bytes | None], bool]:
@@ -101,15 +133,19 @@ def _said(file: BinaryIO) -> tuple[set[bytes | None], bool]:
     return found, has_message
 
 
-def _members(line: bytes) -> set[bytes | None]:
-    """Return digests of what a line of metadata, or an update, says: `{name: value}` for each."""
+def _members(line: bytes, *, anew: bool = True) -> set[bytes | None]:
+    """Return digests of what a line of metadata, or an update, says: `{name: value}` for each.
+
+    That it is an update is nothing said; nor, without `anew`, is what the client always says anew.
+    """
     try:
         row = _parsed(line)
         if not isinstance(row, dict):
             return set()
         changed = row.get("$set")
         both = [*row.items(), *(changed.items() if isinstance(changed, dict) else ())]
-        return {_hash({name: value}) for name, value in both}
+        left_out = {"$set"} if anew else {"$set", *_ANEW}
+        return {_hash({name: value}) for name, value in both if name not in left_out}
     except (ValueError, RecursionError):
         return set()
 

@@ -21,8 +21,9 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from sessrotate.clients.common import bytes_in, listed
-from sessrotate.clients.gemini.copied import is_copied
+from sessrotate import units
+from sessrotate.clients.common import begins, bytes_in, listed
+from sessrotate.clients.gemini.copied import is_begun, is_copied
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -30,7 +31,9 @@ if TYPE_CHECKING:
     from sessrotate.clients.preview import Sight
 
 PREFIX: Final = "session-"
-SUFFIXES: Final = (".jsonl", ".json")
+_JSONL: Final = ".jsonl"
+_JSON: Final = ".json"
+SUFFIXES: Final = (_JSONL, _JSON)
 CHATS: Final = "chats"
 
 SHORT: Final = 8
@@ -69,17 +72,18 @@ def sessions(prefix: str = "", *, suffix: str) -> Iterator[Path]:
     A session's id is its file's name; the client's users know it by the uuid in the file, or by
     the eight characters of that which the name ends with, so the beginning of the uuid finds it
     too. Found so, a file in which nobody has said anything does not count: 0.61.0 leaves such a
-    one, of the same uuid, at each resume. Nor does a `.json` all of which is in a `.jsonl`.
+    one, of the same uuid, at each resume. Of a session's `.json` and `.jsonl`, the one that its
+    client goes on with is the session, and the other a copy.
     """
     yield from (path for path in _files(prefix, suffix) if not _is_copy(path))
 
 
-def copied(prefix: str = "") -> Iterator[Path]:
-    """Yield the `.json` files of sessions that go on in a `.jsonl` of the same name, in order.
+def copies(prefix: str = "", *, suffix: str) -> Iterator[Path]:
+    """Yield the files of sessions that go on in the other file of the same name, in order.
 
     0.39 and later resume a `.json` so: what it holds is copied, and it stays as it is (0.61.0).
     """
-    yield from (path for path in _files(prefix, ".json") if _is_copy(path))
+    yield from (path for path in _files(prefix, suffix) if _is_copy(path))
 
 
 def _files(prefix: str, suffix: str) -> Iterator[Path]:
@@ -88,28 +92,48 @@ def _files(prefix: str, suffix: str) -> Iterator[Path]:
             name = path.name
             if name.startswith(PREFIX) and name.endswith(suffix) and path.is_file():
                 stem = name.removesuffix(suffix)
-                if stem.startswith(prefix) or _is_known_as(path, stem, prefix):
+                if begins(name, prefix) or _is_known_as(path, stem, prefix):
                     yield path
 
 
 def _is_copy(path: Path) -> bool:
-    """Tell whether a client goes on in another file that has all of this one."""
-    return is_copied(path) and _sight(path.with_suffix(".jsonl")).standing == "session"
+    """Tell whether a client goes on in the other file of this name, which is the same session.
+
+    That is the one that has all that the other has. If neither has, both clients went on, and it is
+    the one that was used last: of two files with one uuid, the client lists that.
+    """
+    is_json = path.suffix == _JSON
+    other = path.with_suffix(_JSONL if is_json else _JSON)
+    if not other.is_file() or other.is_symlink():
+        return False
+    here, there = _sight(path), _sight(other)
+    if there.standing != "session":
+        return False
+    earlier = path if is_json else other
+    if is_copied(earlier) or is_begun(earlier):
+        return is_json == is_copied(earlier)
+    if here.standing != "session" or here.id is None or here.id != there.id:
+        return False
+    mine, others = (units.seconds(each.ended) or 0.0 for each in (here, there))
+    return mine <= others if is_json else mine < others
 
 
 def _is_known_as(path: Path, stem: str, prefix: str) -> bool:
-    if not stem[-SHORT:].startswith(prefix[:SHORT]):
+    if not begins(stem[-SHORT:], prefix[:SHORT]):
         return False
     seen = _sight(path)
-    return (seen.id or "").startswith(prefix) and seen.standing == "session"
+    return begins(seen.id or "", prefix) and seen.standing == "session"
 
 
 def _sight(path: Path) -> Sight:
-    """Return what a file's beginning says."""
+    """Return what a file's beginning and its end say."""
     from sessrotate.clients.gemini import preview  # noqa: PLC0415 - few look-ups come here
 
-    head = beginning(path, _HEAD)
-    return preview.sight(head, b"", is_whole=len(head) < _HEAD)
+    head, tail = beginning(path, _HEAD), b""
+    with suppress(OSError), path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - _HEAD))
+        tail = file.read(_HEAD)
+    return preview.sight(head, tail, is_whole=len(head) < _HEAD)
 
 
 def beginning(path: Path, size: int) -> bytes:

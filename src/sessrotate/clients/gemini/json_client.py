@@ -28,8 +28,8 @@ NOT_IN_PLACE: Final = client.NOT_IN_PLACE
 
 session_of: Final = folders.session_of
 sessions_folder: Final = folders.sessions_folder
-copies: Final = folders.copied
 sessions: Final = partial(folders.sessions, suffix=".json")
+copies: Final = partial(folders.copies, suffix=".json")
 
 _LONGEST: Final = 64 * 1024
 _TIME: Final = re.compile(
