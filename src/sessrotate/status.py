@@ -11,11 +11,12 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from sessrotate import units
 from sessrotate.archive import place, restored
 from sessrotate.clients.claude import cleanup
+from sessrotate.clients.common import is_file
 from sessrotate.errors import INTERRUPTED, SessrotateError
 from sessrotate.hook import installation
 from sessrotate.job import journal, run, run_log, schedule
@@ -42,7 +43,7 @@ class Status(Struct, frozen=True):
     `gain` is in bytes, of `worth` sessions; `failing` are the ids of those that it would fail for,
     `kept` is how many stay whole because their owner restored them. `has_hook` and `has_schedule`
     are what runs by itself; a line that somebody added to cron is not seen. `last` is the last run,
-    None if there was none.
+    None if there was none. `hidden` is what may hide sessions (`find.hidden`).
     """
 
     clients: tuple[OnDisk, ...]
@@ -53,6 +54,7 @@ class Status(Struct, frozen=True):
     has_hook: bool
     has_schedule: bool
     last: LastRun | None
+    hidden: dict[str, str] = field(default_factory=dict)
 
 
 def of_machine(settings: Settings, now: float, progress: Progress) -> Status:
@@ -66,10 +68,11 @@ def of_machine(settings: Settings, now: float, progress: Progress) -> Status:
         gain=sum(each.gained for each in outcomes),
         worth=len({each.where for each in outcomes}),
         failing=tuple(filter(None, failing)),
-        kept=sum(place.of_session(each).live.exists() for each in restored.marked()),
+        kept=sum(is_file(place.of_session(each).live) for each in restored.marked()),
         has_hook=_has_hook(),
         has_schedule=schedule.found() is not None,
         last=_last(),
+        hidden=planned.hidden,
     )
 
 

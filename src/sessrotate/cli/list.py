@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from sessrotate import clients
+from sessrotate import clients, find
 from sessrotate.cli import pager, streams
 from sessrotate.cli.options import (
     Client,
@@ -94,7 +94,8 @@ def command(
     beside it (agents' transcripts, long tool results). Only the first and last 64 KiB of each file
     are read. What they do not tell is shown as `-`, or as a minimum such as `5+` compactions;
     --deep finds out. Ids are cut to as much as other commands need. The exit code is 1 if a session
-    that is listed has lost its archive, and 0 if not.
+    that is listed has lost its archive, or if a folder that cannot be read may hide sessions, and 0
+    if not.
     """
     now = time.time()
     wanted = Wanted(
@@ -119,7 +120,8 @@ def command(
     else:
         _show(shown, known, now)
     _tell(unread)
-    if any(each.archive_missing for each in shown):
+    is_hidden = bool(unread) and not unread.keys().isdisjoint(find.hidden())
+    if is_hidden or any(each.archive_missing for each in shown):
         raise typer.Exit(1)
 
 

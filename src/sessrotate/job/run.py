@@ -12,11 +12,12 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
-from sessrotate import __version__
+from sessrotate import __version__, find
 from sessrotate.archive import place
+from sessrotate.clients.common import is_folder
 from sessrotate.errors import INTERRUPTED, SessrotateError, StorageError, storage
 from sessrotate.in_place import clock_check, outcome, room
 from sessrotate.job import journal, run_log
@@ -68,7 +69,8 @@ class Report(Struct, frozen=True):
     """What a run did, or would do.
 
     `doubt` is why nothing goes by age in it: the clock is not believed. `unlogged` is why its line
-    in the log, or one in the journal, could not be written.
+    in the log, or one in the journal, could not be written. `hidden` is what may hide sessions from
+    it, as `find.hidden` returns it.
     """
 
     dry_run: bool
@@ -76,12 +78,13 @@ class Report(Struct, frozen=True):
     planned: PrunePlan | None
     doubt: str = ""
     unlogged: SessrotateError | None = None
+    hidden: dict[str, str] = field(default_factory=dict)
 
     @property
     def code(self) -> int:
-        """The exit code of the worst failure."""
+        """The exit code of the worst failure; 1 if all that failed is to look everywhere."""
         found = (each for stage in self.stages for each in stage.outcomes)
-        return outcome.exit_code(found, in_use_counts=False)
+        return outcome.exit_code(found, in_use_counts=False) or int(bool(self.hidden))
 
 
 def plan(settings: Settings, now: float, progress: Progress, scope: Scope = EVERYTHING) -> Report:
@@ -94,6 +97,7 @@ def plan(settings: Settings, now: float, progress: Progress, scope: Scope = EVER
         stages=tuple(_retried([*_stages(job, unkept)], job, unkept)),
         planned=job.planned,
         doubt=doubt,
+        hidden=_hidden(scope),
     )
 
 
@@ -125,9 +129,19 @@ def execute(
             if not isinstance(ending, Exception):
                 _log(now, time.monotonic() - begun, INTERRUPTED, stages)
             raise
-        report = Report(dry_run=False, stages=tuple(stages), planned=job.planned, doubt=clock.doubt)
+        report = Report(
+            dry_run=False,
+            stages=tuple(stages),
+            planned=job.planned,
+            doubt=clock.doubt,
+            hidden=_hidden(scope),
+        )
         unlogged = _log(now, time.monotonic() - begun, report.code, stages) or kept.failure
     return replace(report, unlogged=unlogged)
+
+
+def _hidden(scope: Scope) -> dict[str, str]:
+    return find.hidden() if scope.only is None else {}  # or somebody knows which sessions they are
 
 
 def _clock(settings: Settings, now: float) -> Verdict:
@@ -137,7 +151,7 @@ def _clock(settings: Settings, now: float) -> Verdict:
 def _alone() -> AbstractContextManager[None]:
     """Hold the lock of runs, unless there is no client's folder to hold it in."""
     ownership.check(user_folders.log_file())
-    there = place.root().parent.is_dir()
+    there = is_folder(place.root().parent)
     return locks.only_run(place.run_lock()) if there else nullcontext()
 
 

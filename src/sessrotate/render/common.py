@@ -14,6 +14,7 @@ from types import GeneratorType
 from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate import units
+from sessrotate.errors import printable
 from sessrotate.render.columns import Canvas, Columns, Row, table
 
 if TYPE_CHECKING:
@@ -105,6 +106,11 @@ def _reason(entry: Outcome) -> str | None:
     if entry.error is not None:
         return str(entry.error)
     return entry.detail or None if entry.result == "nothing to do" else None
+
+
+def unread(path: str, reason: str) -> str:
+    """Return the sentence about a file or folder that cannot be read."""
+    return f"Cannot read {printable(path)} ({reason.rstrip('.')})."
 
 
 def located(path: str, sentence: str) -> str:

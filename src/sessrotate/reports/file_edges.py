@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from sessrotate.clients.claude import preview
 from sessrotate.clients.claude.loading import is_compacted
+from sessrotate.clients.common import passing_over
 from sessrotate.clients.preview import EDGE, edges_of
 from sessrotate.model import Boundary, Span
 from sessrotate.platforms import BINARY, NO_LINK, NO_WAIT
@@ -22,14 +23,10 @@ from sessrotate.system import inside
 from sessrotate.system.disk_use import allocated
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from sessrotate.clients.common import Unread
     from sessrotate.clients.preview import Sight
     from sessrotate.clients.protocol import Client
     from sessrotate.system.source import Source
-
-    Unread = Callable[[str, str], None]
-    """Is called with the path of what cannot be read, and the reason."""
 
 _FLAGS: Final = os.O_RDONLY | NO_WAIT | NO_LINK | BINARY
 
@@ -68,13 +65,12 @@ def seen(path: str, unread: Unread) -> Edges | None:
     try:
         return of(path)
     except OSError as error:
-        try:
+        with passing_over(path, unread):
             status = os.stat(path)  # noqa: PTH116 - thousands: no objects
-        except OSError:
-            return None
-        is_link = os.path.islink(path)  # noqa: PTH114 - as above
-        unread(path, inside.LINK if is_link else error.strerror or type(error).__name__)
-        return Edges(b"", b"", *_facts(status), is_read=False, disk=allocated(status))
+            is_link = os.path.islink(path)  # noqa: PTH114 - as above
+            unread(path, inside.LINK if is_link else error.strerror or type(error).__name__)
+            return Edges(b"", b"", *_facts(status), is_read=False, disk=allocated(status))
+        return None
 
 
 def of(path: str | os.PathLike[str]) -> Edges:

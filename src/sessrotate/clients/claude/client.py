@@ -15,7 +15,20 @@ from typing import TYPE_CHECKING, Final, Literal
 from sessrotate import names
 from sessrotate.clients import common
 from sessrotate.clients.claude.rows import dated_of
-from sessrotate.clients.common import BOM, count, has_row, iso_time, listed, names_in, text
+from sessrotate.clients.common import (
+    BOM,
+    count,
+    has_row,
+    ignored,
+    is_file,
+    is_link,
+    iso_time,
+    listed,
+    names_in,
+    passing_over,
+    real,
+    text,
+)
 from sessrotate.model import Boundary
 from sessrotate.parsing import json_line
 from sessrotate.parsing.json_typed import DECLINED
@@ -24,6 +37,7 @@ from sessrotate.parsing.records import records
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from sessrotate.clients.common import Unread
     from sessrotate.model import Span
 
 NAME: Final = "claude"
@@ -178,7 +192,7 @@ def registries(beside: Path) -> tuple[Path, ...]:
     too few.
     """
     configs = (beside, projects_folder().parent, config_folder())
-    return tuple(dict.fromkeys((config / "sessions").resolve() for config in configs))
+    return tuple(dict.fromkeys(real(config / "sessions") for config in configs))
 
 
 def sessions(prefix: str = "") -> Iterator[Path]:
@@ -186,18 +200,24 @@ def sessions(prefix: str = "") -> Iterator[Path]:
     return _named(prefix, "session")
 
 
+def tell_unread(unread: Unread) -> None:
+    """Tell `unread` of each folder and session file that is there and cannot be read."""
+    for _ in _named("", "session", unread):
+        pass
+
+
 def copies(prefix: str = "") -> Iterator[Path]:
     """Yield the copies of session files that file managers made, which no client lists."""
     return _named(prefix, "copy")
 
 
-def _named(prefix: str, wanted: Named) -> Iterator[Path]:
-    for project in distinct(listed(projects_folder())):
-        for name in names_in(project):
+def _named(prefix: str, wanted: Named, unread: Unread = ignored) -> Iterator[Path]:
+    for project in distinct(listed(projects_folder(), unread), unread):
+        for name in names_in(project, unread):
             is_asked = name.startswith(prefix) or (
                 wanted == "copy" and (common.copied(name) or "").startswith(prefix)
             )
-            if is_asked and named(name) == wanted and (project / name).is_file():
+            if is_asked and named(name) == wanted and is_file(project / name, unread):
                 yield project / name
 
 
@@ -213,20 +233,18 @@ def named(file_name: str) -> Named | None:
     return "session" if common.copied(session_of(file_name)) is None else "copy"
 
 
-def distinct(paths: Iterable[Path]) -> list[Path]:
+def distinct(paths: Iterable[Path], unread: Unread = ignored) -> list[Path]:
     """Return the folders among paths in their order, each once however many links lead to it.
 
     The folder itself counts before any link to it.
     """
     found: dict[tuple[int, int], Path] = {}
     for path in paths:
-        try:
+        with passing_over(path, unread):
             status = path.stat()
-        except OSError:
-            continue
-        if stat.S_ISDIR(status.st_mode):
-            here = status.st_dev, status.st_ino
-            if here not in found or (found[here].is_symlink() and not path.is_symlink()):
-                found.pop(here, None)
-                found[here] = path
+            if stat.S_ISDIR(status.st_mode):
+                here = status.st_dev, status.st_ino
+                if here not in found or (is_link(found[here]) and not is_link(path)):
+                    found.pop(here, None)
+                    found[here] = path
     return [*found.values()]

@@ -21,12 +21,13 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from sessrotate.clients.common import bytes_in, listed
+from sessrotate.clients.common import bytes_in, ignored, is_file, is_folder, is_link, listed
 from sessrotate.clients.gemini.copied import is_copied
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from sessrotate.clients.common import Unread
     from sessrotate.clients.preview import Sight
 
 PREFIX: Final = "session-"
@@ -82,11 +83,18 @@ def copied(prefix: str = "") -> Iterator[Path]:
     yield from (path for path in _files(prefix, ".json") if _is_copy(path))
 
 
-def _files(prefix: str, suffix: str) -> Iterator[Path]:
-    for project in listed(sessions_folder()):
-        for path in listed(project / CHATS):
+def tell_unread(unread: Unread) -> None:
+    """Tell `unread` of each folder and session file that is there and cannot be read."""
+    for suffix in SUFFIXES:
+        for _ in _files("", suffix, unread):
+            pass
+
+
+def _files(prefix: str, suffix: str, unread: Unread = ignored) -> Iterator[Path]:
+    for project in listed(sessions_folder(), unread):
+        for path in listed(project / CHATS, unread) if is_folder(project, unread) else ():
             name = path.name
-            if name.startswith(PREFIX) and name.endswith(suffix) and path.is_file():
+            if name.startswith(PREFIX) and name.endswith(suffix) and is_file(path, unread):
                 stem = name.removesuffix(suffix)
                 if stem.startswith(prefix) or _is_known_as(path, stem, prefix):
                     yield path
@@ -175,7 +183,7 @@ def _around(told: Iterable[str]) -> Iterator[str]:
     yield from map(str, above)
     parents = dict.fromkeys(Path(folder).parent for folder in told)
     for parent in (*parents, Path.home()):
-        yield from (str(each) for each in listed(parent) if each.is_dir())
+        yield from (str(each) for each in listed(parent) if is_folder(each))
 
 
 def _registered(path: Path) -> list[str]:
@@ -234,6 +242,6 @@ def _is_name(text: str) -> bool:
 def _size(path: Path) -> int:
     """Return how many bytes a file, or all that is in a folder, holds."""
     with suppress(OSError, ValueError):
-        if not path.is_dir() or path.is_symlink():
+        if not is_folder(path) or is_link(path):
             return path.lstat().st_size
     return bytes_in(path)
