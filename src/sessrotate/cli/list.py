@@ -7,7 +7,6 @@ import sys
 import time
 from contextlib import contextmanager
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -31,6 +30,7 @@ from sessrotate.render import list_json
 from sessrotate.render.common import count
 from sessrotate.reports import listing
 from sessrotate.reports.session_info import ORDERS, SessionInfo, Wanted, in_order
+from sessrotate.system import user_folders
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -145,7 +145,10 @@ def _show(shown: list[SessionInfo], known: list[SessionInfo], now: float) -> Non
         streams.message(_nothing(known, len(hidden)))
         return
     look = render_list.Look(
-        now=now, width=streams.terminal_width(), colour=streams.colours(), home=str(Path.home())
+        now=now,
+        width=streams.terminal_width(),
+        colour=streams.colours(),
+        home=str(user_folders.home()),
     )
     # What nobody used, and a copy, is in nobody's way when a session is looked for by its id.
     usual = (each for each in known if each.standing == "session" or each.path in listed)

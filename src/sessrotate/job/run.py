@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from sessrotate import __version__, find
 from sessrotate.archive import place
 from sessrotate.clients.common import is_folder
-from sessrotate.errors import INTERRUPTED, SessrotateError, StorageError, storage
+from sessrotate.errors import INTERRUPTED, SessrotateError, StorageError, WrongUsageError, storage
 from sessrotate.in_place import clock_check, outcome, room
 from sessrotate.job import journal, run_log
 from sessrotate.job.job import EVERYTHING, Job, Scope
@@ -188,10 +188,10 @@ def _outcomes(step: Step, job: Job) -> Iterator[Outcome]:
         yield outcome.failure(None, error)
 
 
-def _log(now: float, seconds: float, code: int, stages: list[Stage]) -> StorageError | None:
+def _log(now: float, seconds: float, code: int, stages: list[Stage]) -> SessrotateError | None:
     try:
         run_log.add(_record(now, seconds, code, stages))
-    except StorageError as error:
+    except (StorageError, WrongUsageError) as error:
         return error
     return None
 

@@ -33,6 +33,7 @@ from sessrotate.model import Boundary
 from sessrotate.parsing import json_line
 from sessrotate.parsing.json_typed import DECLINED
 from sessrotate.parsing.records import records
+from sessrotate.system import user_folders
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -168,12 +169,12 @@ def settings_file() -> Path:
 
 def state_file() -> Path:
     """Return where the client notes for itself, among other things, which projects it knows."""
-    return Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home()) / ".claude.json"
+    return Path(os.environ.get("CLAUDE_CONFIG_DIR") or user_folders.home()) / ".claude.json"
 
 
 def config_folder() -> Path:
     """Return the client's own folder."""
-    return Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")
+    return Path(os.environ.get("CLAUDE_CONFIG_DIR") or user_folders.home() / ".claude")
 
 
 def project_name(folder: Path) -> str:

@@ -24,6 +24,7 @@ from sessrotate.clients.common import (
 )
 from sessrotate.model import Boundary
 from sessrotate.parsing import json_line
+from sessrotate.system import user_folders
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Reversible
@@ -202,7 +203,7 @@ def _is_row(line: bytes) -> bool:
 
 def config_folder() -> Path:
     """Return the client's own folder: `CODEX_HOME`, default `~/.codex`."""
-    return Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex")
+    return Path(os.environ.get("CODEX_HOME") or user_folders.home() / ".codex")
 
 
 def sessions_folder() -> Path:

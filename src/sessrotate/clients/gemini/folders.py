@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Final
 
 from sessrotate.clients.common import bytes_in, ignored, is_file, is_folder, is_link, listed
 from sessrotate.clients.gemini.copied import is_copied
+from sessrotate.system import user_folders
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -55,7 +56,7 @@ def sessions_folder() -> Path:
     """
     if folder := os.environ.get("GEMINI_SESSIONS_DIR"):
         return Path(folder)
-    return Path(os.environ.get("GEMINI_CLI_HOME") or Path.home()) / ".gemini" / "tmp"
+    return Path(os.environ.get("GEMINI_CLI_HOME") or user_folders.home()) / ".gemini" / "tmp"
 
 
 def session_of(file_name: str) -> str:
@@ -182,7 +183,7 @@ def _around(told: Iterable[str]) -> Iterator[str]:
     above = dict.fromkeys(each for folder in told for each in Path(folder).parents)
     yield from map(str, above)
     parents = dict.fromkeys(Path(folder).parent for folder in told)
-    for parent in (*parents, Path.home()):
+    for parent in (*parents, user_folders.home()):
         yield from (str(each) for each in listed(parent) if is_folder(each))
 
 
