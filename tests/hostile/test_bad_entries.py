@@ -192,3 +192,55 @@ def test_an_error_that_is_not_of_writing_is_not_called_that(
     monkeypatch.setattr("sessrotate.reports.listing.sessions", fail)
     ended = called("list")
     assert (ended.code, ended.err) == (74, "sessrotate: Cannot go on: Input/output error.\n")
+
+
+# ── a file that a crash left with nothing but zeros ──────────────────────────────────────────
+
+
+def sparse(path: Path) -> None:
+    path.touch()
+    os.truncate(path, 10 << 20)
+
+
+ZEROS: Final[dict[str, Callable[[Path], object]]] = {
+    "ten": lambda path: path.write_bytes(bytes(10)),
+    "more than is looked at": lambda path: path.write_bytes(bytes(3 << 20)),
+    "a hole": sparse,
+}
+
+
+@pytest.mark.parametrize("kind", ZEROS)
+def test_a_file_of_zeros_is_no_session_and_only_the_doctor_asks_for_something(
+    home: Home, kind: str
+) -> None:
+    path = home.live.with_name(f"{OTHER}.jsonl")
+    ZEROS[kind](path)
+    before = path.stat()
+    for command in (*COMMANDS, ("tidy", "--yes"), ("search", "-F", "row 0")):
+        ended = called(*command)
+        expected = 1 if command in {("doctor",), ("search", "no such words")} else 0
+        assert (ended.code, ended.err) == (expected, ""), (command, ended)
+        is_named = "nothing but zeros" in ended.out
+        assert is_named or command != ("doctor",), ended
+    assert len(called("list", "--hidden", "--json").document()) == 1
+    assert len(called("report", "--all", "--json").document()["sessions"]) == 1
+    assert called("rotate", OTHER).code == 65
+    assert path.stat().st_mtime_ns == before.st_mtime_ns
+
+
+def test_other_clients_files_of_zeros_are_no_sessions_either(home: Home) -> None:
+    chats = home.config.parent / ".gemini" / "tmp" / "a" / "chats"
+    write(chats / "session-2026-03-01T10-00-0ddba11a.jsonl", bytes(99))
+    day = home.config.parent / ".codex" / "sessions" / "2026" / "03" / "01"
+    write(day / f"rollout-2026-03-01T10-00-00-{OTHER}.jsonl", bytes(99))
+    for command in (("report", "--all"), ("run",), ("list", "--deep", "--hidden")):
+        ended = called(*command)
+        assert (ended.code, ended.err) == (0, ""), (command, ended)
+
+
+def test_rows_between_zeros_are_a_session(home: Home) -> None:
+    path = home.live.with_name(f"{OTHER}.jsonl")
+    path.write_bytes(bytes(100_000) + b"\n" + DATA.replace(ID.encode(), OTHER.encode()))
+    os.truncate(path, 10 << 20)
+    assert OTHER[:8] in called("list").out
+    assert "nothing but zeros" not in called("doctor").out

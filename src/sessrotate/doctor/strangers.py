@@ -17,8 +17,9 @@ from sessrotate.archive import owner, place
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import is_file, is_folder, listed
 from sessrotate.errors import DamagedError, printable
+from sessrotate.in_place.fleet import ZEROS
 from sessrotate.system import inside
-from sessrotate.system.source import PIECE
+from sessrotate.system.source import PIECE, is_zeros
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -129,6 +130,8 @@ def no_session(path: Path) -> str | None:
                 f"{printable(str(path))} is a symbolic link, and is not read: put the file itself "
                 "in its place, or remove the link."
             )
+        if is_zeros(path):
+            return f"{printable(str(path))} is no session. {ZEROS}"
         with FileIO(inside.opened_at(path), "rb") as file:
             pieces = iter(partial(file.read, PIECE), b"")
             if not os.fstat(file.fileno()).st_size or claude.may_have_row(pieces):

@@ -1,7 +1,8 @@
 """All sessions of the machine: live ones, and those of which only the archive is left.
 
 Rule: only the first and last bytes of a file are read, and once. What cannot be read is reported
-to the caller and shown with what is known; what disappears meanwhile is passed over. An agent's
+to the caller and shown with what is known; what disappears meanwhile, or has only zeros, is passed
+over. An agent's
 transcript is no session: its size is added to its session's.
 """
 
@@ -146,7 +147,7 @@ def _of_file(
 ) -> tuple[FoundSession | None, dict[str, str]]:
     troubles: dict[str, str] = {}
     here = file_edges.seen(str(path), troubles.__setitem__)
-    if here is None:
+    if here is None or file_edges.has_only_zeros(here, path):
         return None, troubles
     seen = reader.sight(here.head, here.tail, is_whole=here.is_whole)
     if seen.folder is None and isinstance(reader, Placing):
@@ -167,7 +168,7 @@ def of_place(where: Place, folder: ProjectFolder, unread: Unread) -> FoundSessio
     held = None
     if where.session in folder.archives:
         held = archive_summary.look(where, unread, here)
-    if here is None and held is None:
+    if held is None and (here is None or file_edges.has_only_zeros(here, where.live)):
         return None
     held = held or NOTHING
     newest = here or held.away

@@ -21,8 +21,11 @@ from sessrotate.model import Boundary, Span
 from sessrotate.platforms import BINARY, NO_LINK, NO_WAIT
 from sessrotate.system import inside
 from sessrotate.system.disk_use import allocated
+from sessrotate.system.source import is_zeros
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from sessrotate.clients.common import Unread
     from sessrotate.clients.preview import Sight
     from sessrotate.clients.protocol import Client
@@ -71,6 +74,12 @@ def seen(path: str, unread: Unread) -> Edges | None:
             unread(path, inside.LINK if is_link else error.strerror or type(error).__name__)
             return Edges(b"", b"", *_facts(status), is_read=False, disk=allocated(status))
         return None
+
+
+def has_only_zeros(edges: Edges, path: Path) -> bool:
+    """Tell whether a file with these edges has nothing but zeros: it is no session of anybody."""
+    is_likely = edges.head[:1] == edges.tail[-1:] == b"\0"
+    return is_likely and is_zeros(path)
 
 
 def of(path: str | os.PathLike[str]) -> Edges:
