@@ -203,10 +203,10 @@ def is_zeros(path: Path) -> bool:
 
 def _first_data(fd: int, size: int) -> int:
     """Return where the first bytes of a file are that are no hole, `size` if there are none."""
-    if not hasattr(os, "SEEK_DATA"):
+    if platforms.SEEK_DATA is None:
         return 0
     try:
-        return os.lseek(fd, 0, os.SEEK_DATA)
+        return os.lseek(fd, 0, platforms.SEEK_DATA)
     except OSError as error:
         return size if error.errno == errno.ENXIO else 0
 
