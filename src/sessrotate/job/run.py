@@ -119,7 +119,6 @@ def execute(
     begun, kept = time.monotonic(), journal.begin(command)
     with _alone():
         clock = _clock(settings, now)  # before this run changes a file, which would be a sign
-        clock_check.remember(clock)
         job = Job(settings, now, WAIT, progress, dry_run=False, doubt=clock.doubt, scope=scope)
         try:
             for stage in _stages(job, kept):
@@ -129,6 +128,8 @@ def execute(
             if not isinstance(ending, Exception):
                 _log(now, time.monotonic() - begun, INTERRUPTED, stages)
             raise
+        finally:
+            clock_check.remember(clock)  # when a full disk has room again
         report = Report(
             dry_run=False,
             stages=tuple(stages),
