@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from itertools import permutations
+from pathlib import Path
+
+import pytest
 
 from sessrotate import errors
 from sessrotate.errors import DamagedError, InUseError, RefusedError, SessrotateError, StorageError
@@ -31,3 +36,40 @@ def test_nothing_is_worst_where_nothing_failed() -> None:
 def test_whatever_is_raised_can_be_the_worst() -> None:
     for kind in leaves(SessrotateError):
         assert errors.exit_code([kind("")]) == kind.exit_code > 0
+
+
+@pytest.mark.parametrize(
+    ("number", "name", "bytes_free", "files", "files_free", "expected"),
+    [
+        (errno.ENOSPC, "new", 5000, 100, 0, True),
+        (errno.ENOSPC, "new", 5000, 100, 31, True),  # what was begun is undone
+        (errno.ENOSPC, "new", 5000, 100, 32, False),
+        (errno.ENOSPC, "new", 3, 100, 0, False),  # neither is left
+        (errno.ENOSPC, "new", 5000, 0, 0, False),  # btrfs counts no files
+        (errno.ENOSPC, None, 5000, 100, 0, False),  # a write takes no more files
+        (errno.EDQUOT, "new", 5000, 100, 0, False),
+    ],
+)
+def test_a_lack_of_files_is_told_from_one_of_bytes(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    number: int,
+    name: str | None,
+    bytes_free: int,
+    files: int,
+    files_free: int,
+    expected: bool,
+) -> None:
+    def usage(path: str) -> os.statvfs_result:
+        assert path == str(tmp_path)
+        free = (bytes_free, bytes_free)
+        return os.statvfs_result((4096, 4096, 9999, *free, files, files_free, files_free, 0, 255))
+
+    monkeypatch.setattr(os, "statvfs", usage)
+    path = None if name is None else str(tmp_path / "missing" / name)
+    error = OSError(number, os.strerror(number), path)
+    assert errors.lacks_inodes(error) is expected
+    with pytest.raises(StorageError) as raised, errors.storage("write it"):
+        raise error
+    assert ("inodes" in str(raised.value)) is expected
+    assert ("Make room" in str(raised.value)) is not expected

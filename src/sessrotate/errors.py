@@ -11,6 +11,7 @@ with.
 from __future__ import annotations
 
 import errno
+import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar, Final, TypeGuard
 
@@ -22,6 +23,12 @@ INTERRUPTED: Final = 130
 """The exit code of a command that was interrupted, also in the log of runs."""
 
 _FULL: Final = {errno.ENOSPC, errno.EDQUOT}
+
+_FEW: Final = 32
+"""Files, or blocks, that are too few to tell what was lacking: a rotation makes about ten files."""
+
+NO_INODES: Final = "the disk has room for bytes, but not for more files (too few inodes are free)"
+MORE_INODES: Final = "Remove or move many small files, then try again."
 
 
 class SessrotateError(Exception):
@@ -101,12 +108,32 @@ def storage(doing: str) -> Iterator[None]:
         reason = error.strerror or type(error).__name__
         where = f" ({printable(str(error.filename))})" if error.filename is not None else ""
         advice = " Make room, then try again." if is_full(error) else ""
+        if lacks_inodes(error):
+            reason, advice = NO_INODES, f" {MORE_INODES}"
         raise StorageError(f"Cannot {doing}: {reason}{where}.{advice}") from error
 
 
 def is_full(error: BaseException | None) -> TypeGuard[OSError]:
     """Tell whether an error is that of a disk, or of a quota, that has no room."""
     return isinstance(error, OSError) and error.errno in _FULL
+
+
+def lacks_inodes(error: OSError) -> bool:
+    """Tell whether a file was not created because its disk has no room for one more, but for bytes.
+
+    A few are free again if what was begun was undone since.
+    """
+    if error.errno != errno.ENOSPC or error.filename is None:  # of a write, nobody tells the name
+        return False
+    path = os.path.abspath(os.fsdecode(error.filename))  # noqa: PTH100 - only text
+    while not os.path.lexists(path):
+        path = os.path.dirname(path)  # noqa: PTH120 - only text
+    try:
+        usage = os.statvfs(path)
+    except (AttributeError, OSError):
+        return False
+    # Where files are not counted (btrfs), both figures are 0.
+    return usage.f_favail < _FEW <= usage.f_bavail and usage.f_files > 0
 
 
 def printable(text: str, limit: int = 200) -> str:

@@ -15,9 +15,10 @@ from msgspec import Struct
 
 from sessrotate import clients, names
 from sessrotate.archive import owner, place
+from sessrotate.clients import common
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.claude import preview
-from sessrotate.clients.common import UUID, names_in
+from sessrotate.clients.common import UUID, listed, names_in
 from sessrotate.clients.preview import EDGE, edges_of
 from sessrotate.errors import RefusedError, SessrotateError, WrongUsageError, printable
 from sessrotate.segments import compressed_session
@@ -45,7 +46,7 @@ def path_of(session: str) -> Path:
     """
     path = Path(session)
     # Clients keep a folder beside a session that is called like it.
-    is_folder = path.is_dir() and len(session) >= SHORTEST_PREFIX
+    is_folder = common.is_folder(path) and len(session) >= SHORTEST_PREFIX
     if os.sep in session or (os.path.lexists(session) and not is_folder):
         if not path.is_absolute():
             user_folders.check_here()
@@ -252,3 +253,15 @@ def _client_of(path: Path) -> Client | None:
             return clients.recognised(source)
     except SessrotateError:
         return None
+
+
+def hidden() -> dict[str, str]:
+    """Return what is there and nobody can look into, and the reason: it may hide sessions.
+
+    That is in the folders of clients, and in that of archives.
+    """
+    found: dict[str, str] = {}
+    clients.tell_unread(found.__setitem__)
+    for folder in listed(place.root() / place.ARCHIVES, found.__setitem__):
+        common.is_folder(folder, found.__setitem__)
+    return found

@@ -38,6 +38,9 @@ NO_WAIT: Final[int] = getattr(os, "O_NONBLOCK", 0)
 
 ONLY_FOLDER: Final[int] = getattr(os, "O_DIRECTORY", 0)
 
+SEEK_DATA: Final[int | None] = getattr(os, "SEEK_DATA", None)
+"""Look for what of a file is no hole."""
+
 BINARY: Final[int] = getattr(os, "O_BINARY", 0)
 """Windows changes newlines without it."""
 

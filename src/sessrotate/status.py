@@ -11,13 +11,14 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from sessrotate import units
 from sessrotate.archive import place, restored
 from sessrotate.automation import findings
 from sessrotate.clients.claude import cleanup
 from sessrotate.clients.claude import client as claude
+from sessrotate.clients.common import is_file
 from sessrotate.errors import INTERRUPTED, SessrotateError
 from sessrotate.hook import installation
 from sessrotate.job import journal, run, run_log
@@ -49,6 +50,7 @@ class Status(Struct, frozen=True):
     are what runs by itself. `wrong` says what keeps it from running, the worst first. `doomed` is
     how many sessions the client deletes within a week that nothing saves. `others` are folders of
     the client that were not looked at. `last` is the last run, None if there was none.
+    `hidden` is what may hide sessions (`find.hidden`).
     """
 
     clients: tuple[OnDisk, ...]
@@ -62,6 +64,7 @@ class Status(Struct, frozen=True):
     wrong: tuple[str, ...] = ()
     doomed: int = 0
     others: tuple[Path, ...] = ()
+    hidden: dict[str, str] = field(default_factory=dict)
 
 
 def of_machine(settings: Settings, now: float, progress: Progress) -> Status:
@@ -77,13 +80,14 @@ def of_machine(settings: Settings, now: float, progress: Progress) -> Status:
         gain=sum(each.gained for each in outcomes),
         worth=len({each.where for each in outcomes}),
         failing=tuple(filter(None, failing)),
-        kept=sum(place.of_session(each).live.exists() for each in restored.marked()),
+        kept=sum(is_file(place.of_session(each).live) for each in restored.marked()),
         has_hook=_has_hook(),
         has_schedule=installed() is not None,
         last=_last(),
         wrong=tuple(each.detail for each in wrong),
         doomed=0 if is_saved else len(cleanup.doomed(cleanup.in_force(), findings.WEEK, now)),
         others=tuple(claude.other_folders()),
+        hidden=planned.hidden,
     )
 
 

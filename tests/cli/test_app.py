@@ -10,6 +10,8 @@ from typing import Any, Final
 import pytest
 
 from sessrotate.cli.app import GROUPS
+from sessrotate.system import user_folders
+from support import homes
 from support.command_line import (
     COMMAND,
     ID,
@@ -210,3 +212,56 @@ def test_the_home_folder_may_be_missing(tmp_path: Path) -> None:
     assert ended.code == 2
     assert "Traceback" not in ended.err
     assert names_in(tmp_path) == []
+
+
+@pytest.fixture
+def homeless(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Be a user whom the machine does not know, as in a container."""
+
+    def unknown(_user: int) -> None:
+        raise KeyError
+
+    pwd = pytest.importorskip("pwd")
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    for name in ("HOME", *user_folders.CLIENTS, *homes.OWN_FOLDERS):
+        monkeypatch.delenv(name, raising=False)
+
+
+HOMELESS: Final = (
+    (), ("list",), ("doctor",), ("run", "-n"), ("tidy", "-n"), ("report", "--all"),
+    ("search", "row"), ("verify", "--all"), ("prune", "--all", "--keep-last", "1", "-n"),
+    ("config", "show"), ("run",),
+)  # fmt: skip
+
+
+@pytest.mark.usefixtures("homeless")
+def test_a_user_without_a_home_is_told_what_to_set() -> None:
+    for command in (*HOMELESS, ("setup", "-n"), ("rotate", ID)):
+        ended = called(*command)
+        assert ended.code == 2, (command, ended)
+        assert "no home directory: set HOME, or CLAUDE_CONFIG_DIR to" in ended.err
+        assert "Traceback" not in ended.err
+
+
+@pytest.mark.usefixtures("homeless")
+def test_without_a_home_all_works_that_needs_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path))
+    write(tmp_path / "projects" / homes.PROJECT / f"{ID}.jsonl", session(boundaries=3))
+    for command in (*HOMELESS, ("rotate", ID), ("restore", ID)):
+        ended = called(*command)
+        assert ended.code == 0, (command, ended)
+    assert "no home directory, and files of sessrotate's own go there" in called("run").err
+    for command in (("config", "init"), ("setup", "-n")):
+        ended = called(*command)
+        assert (ended.code, "XDG_CONFIG_HOME" in ended.err) == (2, True)
+    assert not Path("/nonexistent").exists()
+
+
+@pytest.mark.usefixtures("homeless")
+def test_without_a_home_one_client_s_folder_is_enough(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path))
+    assert called("list").code == 0

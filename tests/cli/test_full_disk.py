@@ -167,3 +167,29 @@ def test_a_second_live_file_of_a_session_that_was_put_away_is_no_tidy_state(home
     command_line.write(home.live, row(3))
     assert "Failing    1 session (" in called().out
     assert called("tidy", "-n").code == 77
+
+
+@pytest.mark.parametrize("command", [("rotate", ID), ("archive", "-y", ID), ("tidy", "-y", ID)])
+@pytest.mark.usefixtures("home")
+def test_a_disk_without_room_for_more_files_is_not_called_full(
+    monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    real, usage = os.statvfs, list[int]()
+
+    def refuse(_self: object, path: Path, *_: object, **__: object) -> None:
+        usage.append(1)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+    def crowded(path: str) -> os.statvfs_result:
+        found = [*real(path)]
+        found[5:8] = [1000, 3, 3]  # files of the disk, and how many more it takes
+        return os.statvfs_result(found)
+
+    monkeypatch.setattr(os, "statvfs", crowded)
+    monkeypatch.setattr(fs.NewFile, "__init__", refuse)
+    monkeypatch.setattr(fs.Draft, "__init__", refuse)
+    ended = called(*command)
+    assert (ended.code, bool(usage)) == (74, True)
+    assert "not for more files (too few inodes are free). Remove or move many small" in ended.err
+    assert "No space left" not in ended.err
+    assert "bytes for" not in ended.err

@@ -161,6 +161,32 @@ def test_a_disk_without_room_for_the_live_file_is_said_with_what_is_missing(smal
     fill.unlink()
 
 
+@pytest.mark.parametrize(
+    "data",
+    [
+        DATA,
+        command_line.session(boundaries=3),
+        command_line.session(boundaries=12, rows=10, padding=2000),
+        command_line.session(boundaries=2, rows=3, padding=20 * KIB),
+    ],
+    ids=["large parts", "tiny", "many parts", "a large tail"],
+)
+def test_tidy_asks_for_no_more_room_than_a_rotation(small: Home, data: bytes) -> None:
+    def done(command: tuple[str, ...], left: int) -> bool:
+        shutil.rmtree(small.config)
+        small.live.parent.mkdir(parents=True)
+        small.live.write_bytes(data)
+        fill = filled(small.config.parent, left)
+        ended = piped(*command, env=small.env)
+        fill.unlink()
+        return ended.code == 0
+
+    least = next(left for left in range(0, 200 * KIB, 4 * KIB) if done(("rotate", ID), left))
+    assert done(("rotate", "--dry-run", ID), least)
+    assert done(("tidy", "--yes", ID), least)
+    assert not done(("tidy", "--yes", ID), least - 4 * KIB)
+
+
 def test_a_full_disk_has_it_rotated_and_sealed_when_there_is_room(small: Home) -> None:
     small.live.write_bytes(NOISY)
     fill = filled(small.config, 40 * KIB)

@@ -20,6 +20,7 @@ from sessrotate.archive import record
 from sessrotate.archive.late_lines import is_at
 from sessrotate.archive.record import HEAD, Mark
 from sessrotate.clients.claude import client as claude
+from sessrotate.clients.common import is_link
 from sessrotate.errors import DamagedError, SessrotateError, storage
 from sessrotate.model import Span
 from sessrotate.segments import header_chain, live_header, load, manifest, scan
@@ -190,7 +191,7 @@ def ends_at(listed: Manifest, header: LiveHeader) -> bool:
 
 def is_behind_link(archive: Path) -> bool:
     """Tell whether an archive is reached by a link: nothing there is opened (`own`)."""
-    return archive.is_symlink() or archive.parent.is_symlink()
+    return is_link(archive) or is_link(archive.parent)
 
 
 def fits(live: Path, archive: Path) -> bool:

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 from sessrotate import platforms
 from sessrotate.archive import continued, place, record
 from sessrotate.archive.place import Place
+from sessrotate.clients import common
 from sessrotate.clients.claude import client as claude
-from sessrotate.clients.common import listed
+from sessrotate.clients.common import listed, real
 from sessrotate.errors import InUseError, RefusedError, SessrotateError, printable
 from sessrotate.segments import live_header
 from sessrotate.system import ownership
@@ -57,7 +58,7 @@ def of_copy(path: Path) -> Place | None:
     header = continued.tail_header(path, but=None if where is None else where.session)
     if header is None:
         return None
-    config, live = claude.projects_folder().resolve().parent, path.absolute()
+    config, live = real(claude.projects_folder()).parent, path.absolute()
     return Place(config, live.parent.name, header.root, live)
 
 
@@ -239,29 +240,29 @@ def is_link(path: Path) -> bool:
 
     Elsewhere, a person who names a link means what it leads to.
     """
-    return path.is_symlink() and place.of(path) is not None
+    return common.is_link(path) and place.of(path) is not None
 
 
 def meant(path: Path) -> Path:
     """Return the file that a person means by a path: of a link outside, where it leads."""
-    return path.resolve() if path.is_symlink() and place.of(path) is None else path
+    return real(path) if common.is_link(path) and place.of(path) is None else path
 
 
 def links() -> Iterator[Path]:
     """Yield the links among the folders that are ours, and in those."""
     for name in sorted(place.FOLDERS):
         folder = place.root() / name
-        yield from (each for each in (folder, *_folders(folder)) if each.is_symlink())
+        yield from (each for each in (folder, *_folders(folder)) if common.is_link(each))
 
 
 def _folders(folder: Path) -> list[Path]:
-    return [] if folder.is_symlink() else listed(folder)
+    return [] if common.is_link(folder) else listed(folder)
 
 
 def _check_root(where: Place) -> None:
     folder = where.config / place.FOLDER
-    if folder.is_symlink() and _is_of_another(folder):
-        name, target = printable(str(folder)), printable(str(folder.resolve()))
+    if common.is_link(folder) and _is_of_another(folder):
+        name, target = printable(str(folder)), printable(str(real(folder)))
         raise RefusedError(
             f"{name} leads to {target}, which is missing or another user's: make it a folder of "
             "your own."

@@ -25,8 +25,9 @@ from msgspec import Struct
 
 from sessrotate import names
 from sessrotate.archive import continued, record
+from sessrotate.clients import common
 from sessrotate.clients.claude import client as claude
-from sessrotate.clients.common import begins, listed, names_in
+from sessrotate.clients.common import ignored, is_file, is_folder, is_link, listed, names_in, real
 from sessrotate.errors import DamagedError, RefusedError, SessrotateError, printable, storage
 from sessrotate.segments import manifest
 from sessrotate.system.source import Source
@@ -35,12 +36,13 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
     from pathlib import Path
 
+    from sessrotate.clients.common import Unread
+
 FOLDER: Final = "sessrotate"
 """Beside `projects`; no client of 2.0.28 to 2.1.330 lists, loads, deletes or purges it."""
 
 ARCHIVES: Final = "archives"
 """In it, a folder for each session of which something is not live any more."""
-
 LOCKS: Final = "locks"
 
 ASIDE: Final = "aside"
@@ -134,18 +136,18 @@ def of(path: Path) -> Place | None:
     Whether a live file is its session's own, `owner` tells.
     """
     with storage("look at the folder of projects"):
-        projects = claude.projects_folder().resolve()
-        folder = path.parent.resolve()
+        projects = real(claude.projects_folder())
+        folder = real(path.parent)
         if path.name.endswith(names.SUFFIX):
             project = project_of(projects, folder)
             if project is not None:
                 return named(projects, project, names.session_of(path.name))
-        archive, root = folder, (projects.parent / FOLDER).resolve()
+        archive, root = folder, real(projects.parent / FOLDER)
         # Its own name may be a link, and is then refused by `owner.check_own`.
-        if path.is_dir() or folder.parent == root:
-            archive = folder / path.name if path.name not in _NO_NAMES else path.resolve()
+        if is_folder(path) or folder.parent == root:
+            archive = folder / path.name if path.name not in _NO_NAMES else real(path)
         for each in (path.absolute(), path.absolute().parent):  # and so may the folder of all
-            if each.parent.is_symlink() and each.parent.parent.resolve() == root:
+            if is_link(each.parent) and real(each.parent.parent) == root:
                 archive = root / each.parent.name / each.name
         if archive.parent != root / ARCHIVES:
             return None
@@ -160,8 +162,8 @@ def project_of(projects: Path, folder: Path) -> str | None:
     """
     if folder.parent == projects:
         return folder.name
-    found = (each for each in listed(projects) if each.is_symlink())
-    return next((each.name for each in found if each.resolve() == folder), None)
+    found = (each for each in listed(projects) if is_link(each))
+    return next((each.name for each in found if real(each) == folder), None)
 
 
 def named(projects: Path, project: str, session: str) -> Place | None:
@@ -175,8 +177,8 @@ def named(projects: Path, project: str, session: str) -> Place | None:
 def all_named(projects: Path, project: str, sessions: Iterable[str]) -> Iterator[Place]:
     """Yield the places of a project's sessions by their names, but for what none can be called."""
     config, folder = projects.parent, projects / project
-    if folder.is_symlink():
-        folder = folder.resolve()
+    if is_link(folder):
+        folder = real(folder)
     for session in sessions:
         if session not in _NO_NAMES:
             live = folder / names.segment_file(session, "numbered", 0)
@@ -209,7 +211,7 @@ def of_session(session: str, projects: Collection[str] | None = None) -> Place:
     that id that goes on from the archive (`continued.fits`), or is whole. Its `project` is empty if
     nobody knows it. `projects` are the names of all projects, if somebody has listed them.
     """
-    root = claude.projects_folder().resolve()
+    root = real(claude.projects_folder())
     projects = names_in(root) if projects is None else projects
     archive = Place(root.parent, "", session, root).archive
     project = project_named(archive)
@@ -260,10 +262,10 @@ def is_whole_again(archive: Path) -> bool:
 
 def live_files(session: str) -> Iterator[Place]:
     """Yield the files of all projects that are called like a session's live file."""
-    root = claude.projects_folder().resolve()
+    root = real(claude.projects_folder())
     for project in claude.distinct(listed(root)):
         for where in all_named(root, project.name, (session,)):
-            if where.live.is_file() and not where.live.is_symlink():
+            if is_file(where.live) and not is_link(where.live):
                 yield where
 
 
@@ -273,7 +275,7 @@ def holds_something(folder: Path) -> bool:
     That its owner restored the session is nothing. A link is, whatever is behind it.
     """
     return continued.is_behind_link(folder) or any(
-        name not in _WITHIN or not (folder / name).is_dir() or holds_something(folder / name)
+        name not in _WITHIN or not is_folder(folder / name) or holds_something(folder / name)
         for name in names_in(folder)
         if not names.is_hidden(name) and not (name == names.RECORD and is_whole_again(folder))
     )
@@ -310,14 +312,14 @@ def of_archived(path: Path) -> Place:
     place = of(path)
     if place is None:
         raise RefusedError(
-            f"{printable(str(path))} is in no client's folder: what is there has no archive."
+            f"{printable(str(path))} is not in a client's folder, so it cannot have an archive."
         )
     return place
 
 
 def root() -> Path:
     """Return the folder of all that is ours."""
-    return claude.projects_folder().resolve().parent / FOLDER
+    return real(claude.projects_folder()).parent / FOLDER
 
 
 def run_lock() -> Path:
@@ -330,15 +332,16 @@ def clock_file() -> Path:
     return root() / LOCKS / "clock.json"
 
 
-def archives(prefix: str = "") -> Iterator[Place]:
-    """Yield the place of every archive whose session's id begins with `prefix`, in order."""
-    projects = frozenset(names_in(claude.projects_folder().resolve()))
-    for folder in listed(root() / ARCHIVES):
+def archives(prefix: str = "", unread: Unread = ignored) -> Iterator[Place]:
+    """Yield the archives of ids that begin so, in order; `unread` is told what cannot be read."""
+    projects = frozenset(names_in(real(claude.projects_folder())))
+    for folder in listed(root() / ARCHIVES, unread):
         session = names.session_of_key(folder.name)
-        if session is None or not begins(session, prefix) or continued.is_behind_link(folder):
+        if session is None or not common.begins(session, prefix) or not is_folder(folder, unread):
             continue
         # An empty one may be ours, left by a crash; one with hidden files only is somebody's.
-        if folder.is_dir() and (holds_something(folder) or not names_in(folder)):
+        is_any = holds_something(folder) or not names_in(folder)
+        if is_any and not continued.is_behind_link(folder):
             yield of_session(session, projects)
 
 

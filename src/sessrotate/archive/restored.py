@@ -18,7 +18,7 @@ from msgspec import Struct
 from sessrotate import names, units
 from sessrotate.archive import continued, place, record
 from sessrotate.clients.claude import client as claude
-from sessrotate.clients.common import listed, names_in
+from sessrotate.clients.common import is_folder, is_link, listed, names_in, real
 from sessrotate.errors import DamagedError, InputError, SessrotateError, printable
 from sessrotate.segments import compressed, load, manifest
 from sessrotate.segments.segment_set import check
@@ -82,11 +82,11 @@ def left(archive: Path, session: str, listing: Collection[str], at: str) -> Rest
         found = None
     there = {archive / name for name in names.segments_among(listing, session)}
     trash = archive / names.TRASH
-    if not trash.is_symlink():
+    if not is_link(trash):
         there |= {trash / name for name in names.segments_among(names_in(trash), session)}
     entries = () if found is None else found.segments
     ours = [archive / compressed.file_of(session, entry) for entry in entries]
-    files = [path for path in ours if path in there and not path.is_dir()]
+    files = [path for path in ours if path in there and not is_folder(path)]
     if names.MANIFEST in listing:
         files.append(archive / names.MANIFEST)
     others = tuple(sorted(path.name for path in there.difference(files)))
@@ -115,7 +115,7 @@ def of(where: Place) -> Restored | None:
 
 def every() -> Iterator[Restored]:
     """Yield what is left of every archive whose session is whole again."""
-    projects = frozenset(names_in(claude.projects_folder().resolve()))
+    projects = frozenset(names_in(real(claude.projects_folder())))
     for session in marked():
         found = of(place.of_session(session, projects))
         if found is not None:

@@ -224,6 +224,7 @@ def _settings() -> tuple[Path, Path, bytes | None]:
     A link stays a link: dotfiles often are.
     """
     path = user_folders.config_file()
+    user_folders.check_home(path)
     with storage("read the settings"):
         target = Path(os.path.realpath(path)) if path.is_symlink() else path
         return path, target, file.content(target)

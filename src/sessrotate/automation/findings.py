@@ -18,6 +18,7 @@ from msgspec import Struct
 from sessrotate import units
 from sessrotate.clients.claude import cleanup
 from sessrotate.clients.claude import client as claude
+from sessrotate.clients.common import is_folder
 from sessrotate.errors import SessrotateError, printable
 from sessrotate.hook import installation, notes
 from sessrotate.job import run_log, schedule
@@ -47,7 +48,8 @@ class Finding(Struct, frozen=True):
     it), schedule (something is to be done by itself, and nothing does it), rebuilt (pins were lost
     with the manifest), clock (it is not believed, so nothing is pruned or freed), hook (a rotation
     that the hook began failed), kept (a file that was saved while its session was replaced),
-    settings (nothing can be rotated, or the hook cannot be called; `session` is empty).
+    settings (nothing can be rotated, or the hook cannot be called; `session` is empty), unread
+    (nobody can look into it, and it may hide sessions).
     """
 
     session: str
@@ -81,9 +83,9 @@ def _folders() -> Iterator[Finding]:
         is_config = name == "CLAUDE_CONFIG_DIR"
         path = claude.config_folder() if is_config else schedule.absolute(named)
         shown = printable(str(path), 1000)
-        if not path.is_dir():
+        if not is_folder(path):
             detail = f"{name} names {shown}, which does not exist: correct it, or unset it."
-        elif is_config and path.name == "projects" and not (path / "projects").is_dir():
+        elif is_config and path.name == "projects" and not is_folder(path / "projects"):
             detail = (
                 f"{name} names the folder of projects: set it to {shown.removesuffix('/projects')}."
             )

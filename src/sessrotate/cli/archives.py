@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import typer
+
 from sessrotate import find
 from sessrotate.archive import place
 from sessrotate.cli import streams
 from sessrotate.cli.options import one_of
 from sessrotate.errors import worst
+from sessrotate.render import common
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -28,11 +31,25 @@ def named(sessions: Sequence[str] | None, *, every: bool) -> list[Place]:
     return list(dict.fromkeys(find.archived_of(find.path_of(name)) for name in sessions or ()))
 
 
-def end(errors: Collection[SessrotateError]) -> None:
-    """Print every error, and end the command with the exit code of the worst."""
+def told_hidden() -> dict[str, str]:
+    """Name on standard error what may hide sessions; return that, as `find.hidden` does."""
+    found = find.hidden()
+    for path, reason in found.items():
+        streams.warn(common.unread(path, reason))
+    return found
+
+
+def end(errors: Collection[SessrotateError], *, every: bool = False) -> None:
+    """Print every error, and end the command with the exit code of the worst.
+
+    If `every` session was meant, what may hide some is named too; alone, it ends with 1.
+    """
+    is_hidden = every and bool(told_hidden())
     last = worst(errors)
     for error in errors:
         if error is not last:
             streams.warn(error)
     if last is not None:
         raise last
+    if is_hidden:
+        raise typer.Exit(1)

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sessrotate import find, fs
-from sessrotate.cli import streams
+from sessrotate.cli import archives, streams
 from sessrotate.errors import printable
 from sessrotate.in_place import fleet, gain, operations, outcome, room
 from sessrotate.job import journal
@@ -136,7 +136,8 @@ def run_many(
         streams.write(render_in_place.outcomes_json(found))
     elif is_going or options.dry_run or not chosen:
         streams.write(render_in_place.outcomes(found))
-    raise typer.Exit(outcome.exit_code(found, in_use_counts=options.live))
+    is_hidden = options.is_every and bool(archives.told_hidden())
+    raise typer.Exit(outcome.exit_code(found, in_use_counts=options.live) or int(is_hidden))
 
 
 def _each(

@@ -7,12 +7,11 @@ import sys
 import time
 from contextlib import contextmanager
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from sessrotate import clients
+from sessrotate import clients, find
 from sessrotate.cli import pager, streams
 from sessrotate.cli.options import (
     Client,
@@ -32,6 +31,7 @@ from sessrotate.render import list_json
 from sessrotate.render.common import count
 from sessrotate.reports import listing
 from sessrotate.reports.session_info import ORDERS, SessionInfo, Wanted, in_order
+from sessrotate.system import user_folders
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -95,7 +95,8 @@ def command(
     beside it (agents' transcripts, long tool results). Only the first and last 64 KiB of each file
     are read. What they do not tell is shown as `-`, or as a minimum such as `5+` compactions;
     --deep finds out. Ids are cut to as much as other commands need. The exit code is 1 if a session
-    that is listed has lost its archive, and 0 if not.
+    that is listed has lost its archive, or if a folder that cannot be read may hide sessions, and 0
+    if not.
     """
     now = time.time()
     wanted = Wanted(
@@ -123,7 +124,8 @@ def command(
             named = " and ".join(printable(str(path)) for path in others)
             streams.message(f"Not listed: {named}. CLAUDE_CONFIG_DIR=FOLDER lists one of them.")
     _tell(unread)
-    if any(each.archive_missing for each in shown):
+    is_hidden = bool(unread) and not unread.keys().isdisjoint(find.hidden())
+    if is_hidden or any(each.archive_missing for each in shown):
         raise typer.Exit(1)
 
 
@@ -147,7 +149,10 @@ def _show(shown: list[SessionInfo], known: list[SessionInfo], now: float) -> Non
         streams.message(_nothing(known, len(hidden)))
         return
     look = render_list.Look(
-        now=now, width=streams.terminal_width(), colour=streams.colours(), home=str(Path.home())
+        now=now,
+        width=streams.terminal_width(),
+        colour=streams.colours(),
+        home=str(user_folders.home()),
     )
     # What nobody used, and a copy, is in nobody's way when a session is looked for by its id.
     usual = (each for each in known if each.standing == "session" or each.path in listed)

@@ -150,7 +150,9 @@ def command(
         streams.write(
             render_prune.result(shown, trashed, freed, is_going=is_going, dry_run=dry_run)
         )
-    archives.end({str(each.error): each.error for each in found if each.error}.values())
+    archives.end(
+        {str(each.error): each.error for each in found if each.error}.values(), every=every
+    )
 
 
 def _grace(given: float | None) -> float:

@@ -93,7 +93,8 @@ def _all(*, kinds: bool, as_json: bool, html: Path | None, quiet: bool) -> None:
     elif html is None:
         streams.write_lines(render_report.machine(report, streams.canvas()))
     if errors.failures:  # whatever it is: of all sessions, some could not be read
-        raise typer.Exit(StorageError.exit_code)
+        is_only_hidden = {each.path for each in errors.unread} <= find.hidden().keys()
+        raise typer.Exit(1 if is_only_hidden else StorageError.exit_code)
 
 
 def _page(report: MachineReport | list[SessionReport], path: Path, *, quiet: bool) -> None:

@@ -20,6 +20,7 @@ from sessrotate.cli.in_place import progress
 from sessrotate.cli.options import DryRun, Json, ManySessions, Quiet, Wait, Yes, flag, one_of
 from sessrotate.clients.claude import cleanup
 from sessrotate.clients.claude import client as claude
+from sessrotate.clients.common import real
 from sessrotate.errors import RefusedError, WrongUsageError, printable
 from sessrotate.in_place import gain, operations, outcome
 from sessrotate.job import journal, last_run
@@ -132,7 +133,7 @@ def _in_project(where: Place, folder: Path) -> Place:
 
     That is named by the folder of its sessions, or by the one that the client runs in.
     """
-    projects, here = claude.projects_folder().resolve(), folder.absolute()
+    projects, here = real(claude.projects_folder()), folder.absolute()
     name = place.project_of(projects, here.parent.resolve() / here.name)
     return next(place.all_named(projects, name or claude.project_name(here), (where.session,)))
 

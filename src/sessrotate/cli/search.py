@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from msgspec import Struct, field
 
-from sessrotate import units
+from sessrotate import find, units
 from sessrotate.cli import streams
 from sessrotate.cli.options import Client, Project, client_of, flag, paths_of
 from sessrotate.errors import (
@@ -159,10 +159,12 @@ class _Outcome(Struct):
 
     def end(self, paths: set[str] | None) -> None:
         """Tell the rest, and end with the exit code that stands for all of it."""
+        hidden = find.hidden() if self.unreadable else {}
         for path, reason in self.unreadable.items():
-            if paths is None or path in paths:
-                streams.warn(f"Cannot read {printable(path)} ({reason.rstrip('.')}).")
-                self.errors.append(DamagedError(reason))
+            if paths is None or path in paths or path in hidden:
+                streams.warn(common.unread(path, reason))
+                if path not in hidden:  # nobody knows whether anything is there
+                    self.errors.append(DamagedError(reason))
         if self.left_out and not self.hits:
             streams.warn(f"Nothing found in {self.left_out}: the options leave the others out.")
         if self.pruned:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 
+import typer
+
 from sessrotate import status
 from sessrotate.cli import streams
 from sessrotate.cli.in_place import progress
 from sessrotate.errors import SessrotateError
 from sessrotate.job.config import file as config_file
 from sessrotate.job.config import parse
+from sessrotate.render import common
 from sessrotate.render import status as render_status
 
 
@@ -21,3 +24,7 @@ def show() -> None:
         settings = config_file.read(None).settings
     found = status.of_machine(settings, time.time(), progress(quiet=False))
     streams.write_lines(render_status.lines(found))
+    for path, reason in found.hidden.items():
+        streams.warn(common.unread(path, reason))
+    if found.hidden:
+        raise typer.Exit(1)

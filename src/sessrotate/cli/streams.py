@@ -14,7 +14,7 @@ import sys
 import time
 from contextlib import ExitStack, contextmanager, suppress
 from io import TextIOWrapper
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Never
 
 from sessrotate import fs
 from sessrotate.errors import SessrotateError, StorageError, WrongUsageError, printable, storage
@@ -60,7 +60,7 @@ def write_lines(lines: Iterable[str]) -> None:
 
 def write_data(data: bytes | memoryview) -> None:
     """Write bytes to standard output as they are, now."""
-    with _to_a_reader():
+    with storage("write to standard output"), _to_a_reader():
         fs.write_all(sys.stdout.fileno(), memoryview(data))
 
 
@@ -152,13 +152,14 @@ def prepare() -> None:
 def guarded(action: Callable[[], object]) -> int:
     """Run an action; return its exit code, with any error reported as a sentence."""
     try:
-        with storage("write to standard output"):  # every other operation names its own errors
-            try:
-                action()
-            except FileNotFoundError as error:
-                if error.filename is None:  # a path was to be completed by the current folder
-                    user_folders.check_here()
-                raise
+        try:
+            action()
+        except FileNotFoundError as error:
+            if error.filename is None:  # a path was to be completed by the current folder
+                user_folders.check_here()
+            _raise_as_ours(error)
+        except OSError as error:
+            _raise_as_ours(error)
     except SessrotateError as error:
         drop_output()
         return failed(str(error), error.exit_code)
@@ -167,6 +168,18 @@ def guarded(action: Callable[[], object]) -> int:
     except ClosedPipe:
         drop_output()
     return 0
+
+
+def _raise_as_ours(error: OSError) -> Never:
+    """Raise a StorageError that says what failed; most operations name their errors themselves."""
+    doing = "go on"
+    if error.filename is None:  # of a write, nobody tells the name
+        try:
+            sys.stdout.flush()  # what could not be written is tried again
+        except OSError:
+            doing = "write to standard output"
+    with storage(doing):
+        raise error
 
 
 def failed(text: str, exit_code: int) -> int:

@@ -111,7 +111,7 @@ def _with_those_in_use(done: Report, planned: Report) -> Report:
         )
         for stage, was in zip(done.stages, planned.stages, strict=True)
     ]
-    return replace(done, stages=tuple(stages))
+    return replace(done, stages=tuple(stages), hidden=planned.hidden)
 
 
 def _is_used(outcome: Outcome) -> bool:

@@ -14,13 +14,15 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-from sessrotate.clients.protocol import Format
+from sessrotate.clients.common import real
+from sessrotate.clients.protocol import Format, Telling
 from sessrotate.errors import NotASessionError, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from sessrotate.clients.common import Unread
     from sessrotate.clients.protocol import Client, Reader
     from sessrotate.system.source import Source
 
@@ -62,15 +64,22 @@ def of(head: bytes, *, is_whole: bool) -> Client | None:
     return next((each for each in clients() if each.recognise(head, is_whole=is_whole)), None)
 
 
+def tell_unread(unread: Unread) -> None:
+    """Tell `unread` of each entry of clients' folders that is there and cannot be read."""
+    for client in clients():
+        if isinstance(client, Telling):
+            client.tell_unread(unread)
+
+
 def keep(path: Path) -> bool:
     """Tell whether a file is in the folder of a client's sessions, by its path or links followed.
 
     A session there is never a link.
     """
-    names = {path.absolute().parent, path.parent.resolve()}
+    names = {path.absolute().parent, real(path.parent)}
     folders = [client.sessions_folder().absolute() for client in clients()]
     return any(name.is_relative_to(each) for name in names for each in folders) or any(
-        name.is_relative_to(each.resolve()) for name in names for each in folders
+        name.is_relative_to(real(each)) for name in names for each in folders
     )
 
 

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from array import array
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate.parsing import json_line
@@ -16,9 +18,11 @@ from sessrotate.system.disk_use import allocated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from pathlib import Path
 
     from sessrotate.parsing.records import Record
+
+    Unread = Callable[[str, str], None]
+    """Is called with the path of what cannot be read, and the reason."""
 
 ROOM: Final = 16 * 1024 * 1024
 """Bytes of records that are held until it is their turn; where that is too little, the records
@@ -99,21 +103,60 @@ def has_row(
     return is_row(rest) if is_whole or begin else bool(may_begin_row(rest))
 
 
-def listed(folder: Path) -> list[Path]:
-    """Return what a folder holds, in order of the names; nothing if it cannot be read.
+def ignored(_path: str, _reason: str) -> None:
+    """Pass over what cannot be read."""
 
-    Looking for a session is not the place to complain of a folder.
+
+@contextmanager
+def passing_over(path: str | Path, unread: Unread = ignored) -> Iterator[None]:
+    """Pass over an entry that the system says nothing of; tell that to `unread` if it is there.
+
+    The methods of `Path` and of `os.DirEntry` raise such an error, or a `RuntimeError` for a loop
+    of links, each in other cases: one bad entry would end a look at all of them.
     """
-    return [folder / name for name in names_in(folder)]
-
-
-def names_in(folder: Path) -> list[str]:
-    """Return the names in a folder, in order; none if it cannot be read."""
     try:
+        yield
+    except FileNotFoundError:
+        pass  # it went away, or is a link to what did
+    except OSError as error:
+        unread(str(path), error.strerror or type(error).__name__)
+
+
+def is_folder(path: Path, unread: Unread = ignored) -> bool:
+    """Tell whether a path leads to a folder; not if the system does not say."""
+    with passing_over(path, unread):
+        return stat.S_ISDIR(os.stat(path).st_mode)  # noqa: PTH116 - thousands: no objects
+    return False
+
+
+def is_file(path: Path, unread: Unread = ignored) -> bool:
+    """Tell whether a path leads to a regular file; not if the system does not say."""
+    with passing_over(path, unread):
+        return stat.S_ISREG(os.stat(path).st_mode)  # noqa: PTH116 - as above
+    return False
+
+
+def is_link(path: Path) -> bool:
+    """Tell whether a path is itself a symbolic link; not if the system does not say."""
+    return os.path.islink(path)  # noqa: PTH114 - `Path.is_symlink` raises
+
+
+def real(path: Path) -> Path:
+    """Return a path with all links followed, as far as they lead anywhere."""
+    return Path(os.path.realpath(path))  # `Path.resolve` raises RuntimeError of a loop
+
+
+def listed(folder: Path, unread: Unread = ignored) -> list[Path]:
+    """Return what a folder holds, in order of the names; nothing if it cannot be read."""
+    return [folder / name for name in names_in(folder, unread)]
+
+
+def names_in(folder: Path, unread: Unread = ignored) -> list[str]:
+    """Return the names in a folder, in order; none if it cannot be read."""
+    with passing_over(folder, unread):
         # ext4 may give a name twice that is renamed meanwhile.
         return sorted({*os.listdir(folder)})  # noqa: PTH208 - there may be ten thousand
-    except OSError:
-        return []
+    return []
 
 
 def bytes_in(folder: Path) -> int:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Reversible
     from pathlib import Path
 
+    from sessrotate.clients.common import Unread
     from sessrotate.clients.kinds import Told
     from sessrotate.clients.preview import Agent, Sight, Title
     from sessrotate.clients.view import View
@@ -87,6 +88,14 @@ class Client(Protocol):
         File managers and synchronizing tools make them, and Gemini CLI itself. They are named like
         the session, and mostly more: `session_of` keeps what is more.
         """
+
+
+@runtime_checkable
+class Telling(Protocol):
+    """What a client may have besides: what its `sessions` passes over."""
+
+    def tell_unread(self, unread: Unread) -> None:
+        """Tell `unread` of each folder and session file that is there and cannot be read."""
 
 
 class Reading(Protocol):

@@ -16,25 +16,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from sessrotate import names
-from sessrotate.archive import (
-    continued,
-    found_files,
-    owner,
-    place,
-    record,
-    restored,
-    state,
-)
+from sessrotate.archive import continued, found_files, owner, place, record, restored, state
 from sessrotate.automation.findings import Finding, not_running
 from sessrotate.clients.claude import client as claude
+from sessrotate.clients.common import is_folder, real
 from sessrotate.doctor import away, cut, strangers
 from sessrotate.doctor.settings import Setting, settings
-from sessrotate.errors import (
-    DamagedError,
-    SessrotateError,
-    WrongUsageError,
-    printable,
-)
+from sessrotate.errors import DamagedError, SessrotateError, WrongUsageError, printable
 from sessrotate.in_place import aside, clock_check, fleet, recover, waiting
 from sessrotate.in_place.obstacles import disk
 from sessrotate.job import run_log
@@ -60,6 +48,7 @@ def findings() -> Iterator[Finding]:
     yield from not_running()
     yield from _kept()
     yield from _clock()
+    yield from (Finding("", str(path), "unread", told) for path, told in strangers.hidden())
     yield from (Finding("", str(path), "settings", told) for path, told in strangers.links())
     yield from (Finding("", str(path), "stranger", told) for path, told in strangers.earlier())
     for where in place.archives():
@@ -111,8 +100,12 @@ def _edited(where: Place) -> Iterator[Finding]:
 
 
 def _without_archive(lost: Place) -> Finding:
-    with state.opened(lost) as found:
-        return Finding(lost.session, str(lost.archive), "damaged", str(found.problem))
+    try:
+        with state.opened(lost) as found:
+            problem = str(found.problem)
+    except SessrotateError as error:
+        problem = str(error)
+    return Finding(lost.session, str(lost.archive), "damaged", problem)
 
 
 def _clock() -> Iterator[Finding]:
@@ -255,10 +248,10 @@ def _away(found: State) -> Iterator[tuple[str, str]]:
 def _obstacles() -> Iterator[Finding]:
     """Yield what prevents every rotation on this machine."""
     projects, root = claude.projects_folder(), place.root()
-    if not projects.is_dir():
+    if not is_folder(projects):
         return
-    above = next(folder for folder in (root, *root.parents) if folder.exists())
-    if disk(above.resolve()) != disk(projects.resolve()):
+    above = next(filter(is_folder, (root, *root.parents)))
+    if disk(real(above)) != disk(real(projects)):
         yield Finding(
             "",
             str(root),

@@ -9,19 +9,20 @@ from __future__ import annotations
 import os
 from functools import partial
 from io import FileIO
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from sessrotate import clients, names
+from sessrotate import clients, find, names
 from sessrotate.archive import owner, place
 from sessrotate.clients.claude import client as claude
-from sessrotate.clients.common import listed
+from sessrotate.clients.common import is_file, is_folder, listed
 from sessrotate.errors import DamagedError, printable
+from sessrotate.in_place.fleet import ZEROS
 from sessrotate.system import inside
-from sessrotate.system.source import PIECE
+from sessrotate.system.source import PIECE, is_zeros
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from sessrotate.archive.state import State
 
@@ -45,12 +46,21 @@ def links() -> Iterator[tuple[Path, str]]:
         yield path, f"{told} remove the link, or put the folder itself in its place."
 
 
+def hidden() -> Iterator[tuple[str, str]]:
+    """Yield what may hide sessions because it cannot be read, each with what to do about it."""
+    said = {*owner.links()}
+    for path, reason in find.hidden().items():
+        if Path(path) not in said:
+            told = f"{printable(path)} cannot be read ({reason}), so nobody sees what is in it:"
+            yield path, f"{told} make it readable, or move it away."
+
+
 def earlier() -> Iterator[tuple[Path, str]]:
     """Yield the archives that an earlier sessrotate made, each with what to do about it."""
     for path in listed(place.root()):
         if path.name in {*place.FOLDERS, place.README} or names.is_hidden(path.name):
             continue
-        if not path.is_dir():
+        if not is_folder(path):
             continue
         told = (
             f"{printable(str(path))} has archives of an earlier form, or is none of sessrotate's:"
@@ -115,13 +125,15 @@ def no_session(path: Path) -> str | None:
     Clients leave empty files. What cannot be read is said by those who read it.
     """
     try:
-        if names.is_hidden(path.name) or not path.is_file():  # opening a pipe would wait
+        if names.is_hidden(path.name) or not is_file(path):  # opening a pipe would wait
             return None
         if path.is_symlink():
             return (
                 f"{printable(str(path))} is a symbolic link, and is not read: put the file itself "
                 "in its place, or remove the link."
             )
+        if is_zeros(path):
+            return f"{printable(str(path))} is no session. {ZEROS}"
         with FileIO(inside.opened_at(path), "rb") as file:
             pieces = iter(partial(file.read, PIECE), b"")
             if not os.fstat(file.fileno()).st_size or claude.may_have_row(pieces):

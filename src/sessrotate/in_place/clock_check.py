@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from sessrotate import fs, units
 from sessrotate.archive import clock, place, state
 from sessrotate.clients.claude import client as claude
+from sessrotate.clients.common import is_folder
 from sessrotate.errors import SessrotateError
 from sessrotate.segments import load, one_line
 from sessrotate.system import ownership
@@ -69,7 +70,7 @@ def remember(verdict: Verdict) -> None:
     Raises RefusedError if root would leave the file in another user's folder, or behind a link.
     """
     path = place.clock_file()
-    if not place.root().parent.is_dir():
+    if not is_folder(place.root().parent):
         return  # no client, so nothing that could go
     ownership.check(path, *path.parents[:3])  # the folder of archives, and the client's
     ownership.check_links([path.parent])

@@ -1,7 +1,7 @@
 """Rotating every large session of the machine, one after the other, and those to be healed.
 
 Rule: a session that a client runs is passed over; nobody waits for it. So is one whose owner
-restored it, and a file that is no session's own.
+restored it, a file that is no session's own, and one that has nothing but zeros.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from msgspec.structs import replace
 from sessrotate.archive import continued, owner
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.claude.dangling import dangles
-from sessrotate.errors import SessrotateError, printable
+from sessrotate.errors import NotASessionError, SessrotateError, printable
 from sessrotate.in_place import operations, put_together, room
 from sessrotate.in_place.operations import RestoredError
 from sessrotate.in_place.outcome import Outcome, each, failure
 from sessrotate.segments import live_header
 from sessrotate.system import in_use
-from sessrotate.system.source import Source
+from sessrotate.system.source import Source, is_zeros
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -31,6 +31,11 @@ if TYPE_CHECKING:
 
 
 _MIB: Final = 1 << 20
+
+ZEROS: Final = (
+    "It has nothing but zeros, as a crash or a full disk leaves a file: put it back from a backup, "
+    "or remove it."
+)
 
 
 def sessions(least: int, *, or_rewound: bool = False) -> list[tuple[Place, int]]:
@@ -103,8 +108,8 @@ def rotate(
             return Outcome(where, "in use", size=before)
         try:
             done = action(where)
-        except RestoredError as error:
-            return Outcome(where, "nothing to do", size=before, detail=str(error))
+        except (RestoredError, NotASessionError) as error:
+            return Outcome(where, "nothing to do", size=before, detail=_stays(where, error))
         if (left := _left(where, done, before)) is not None:
             return left
         planned = done.seconds is None
@@ -147,6 +152,15 @@ def _told(outcome: Outcome, sizes: dict[Place, int]) -> Outcome:
         return outcome
     after = live_size(outcome.where, sizes[outcome.where])
     return replace(outcome, freed=sizes[outcome.where] - after, size=after)
+
+
+def _stays(where: Place, error: RestoredError | NotASessionError) -> str:
+    """Return why a file stays as it is; raise the error if that is a failure."""
+    if isinstance(error, RestoredError):
+        return str(error)
+    if is_zeros(where.live):
+        return ZEROS
+    raise error
 
 
 def _left(where: Place, done: operations.Rotated, size: int) -> Outcome | None:

@@ -109,12 +109,31 @@ def needed(planned: RotationPlan, source: Source) -> Need:
     """
     what = "the new live file, or the next segment compressed"
     spans = [planned.in_live(segment.span) for segment in planned.to_seal]
-    least = planned.bytes_after + ASIDE
+    beside = _beside(planned)
+    least = blocks(planned.bytes_after) + beside
     free = fs.free_bytes(place.root())
-    if not spans or free is None or free >= least + max(span.size for span in spans):
+    most = max((span.size for span in spans), default=0) + BLOCK * len(spans)
+    if not spans or free is None or free >= least + most:
         return Need(least, what)  # without a sample
-    sealing = _sealing(source, spans)
-    return Need(max(least, planned.carried_bytes + sealing + ASIDE), what)
+    tail = blocks(os.fstat(source.fd).st_size) - blocks(spans[-1].end)
+    return Need(max(least, least - tail + _sealing(source, spans)), what)
+
+
+def _beside(planned: RotationPlan) -> int:
+    """Return how many bytes of the disk the record takes, and the folders that are not there yet.
+
+    The record lists each segment. Where folders take no blocks (tmpfs, btrfs), the client's own
+    does not either.
+    """
+    root = place.root()
+    folders = [root, root / place.ARCHIVES, root / place.LOCKS]
+    missing = sum(not os.path.lexists(folder) for folder in folders) + (not planned.archived)
+    try:
+        each = min(BLOCK, disk_use.allocated(root.parent.lstat()))
+    except OSError:
+        each = BLOCK
+    listed = _LISTED * (len(planned.segments) + 1)
+    return blocks(listed) + missing * each
 
 
 def peak(steps: Iterable[tuple[int, int]]) -> int:
@@ -128,6 +147,11 @@ def peak(steps: Iterable[tuple[int, int]]) -> int:
 
 def _sealing(source: Source, spans: Sequence[Span]) -> int:
     """Return about how many bytes have to be free to seal these parts of a file, the last first."""
+    if sum(span.size for span in spans) <= _MOST:  # a share of all may be off by some blocks
+        return peak(
+            (blocks(_made(source, span)), blocks(span.end) - blocks(span.start))
+            for span in reversed(spans)
+        )
     share = _stored(source, spans) / max(1, sum(span.size for span in spans))
     return peak((round(share * span.size), span.size) for span in reversed(spans))
 

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from sessrotate import fs
-from sessrotate.errors import SessrotateError, StorageError, is_full
+from sessrotate.errors import (
+    MORE_INODES,
+    NO_INODES,
+    SessrotateError,
+    StorageError,
+    is_full,
+    lacks_inodes,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -59,6 +66,8 @@ def told(doing: str, folder: Path, needed: Callable[[], Need]) -> Iterator[None]
         cause = error.__cause__
         if not is_full(cause):
             raise
+        if lacks_inodes(cause):
+            raise NoRoomError(f"Cannot {doing}: {NO_INODES}. {MORE_INODES}") from cause
         try:
             need = needed()
         except (SessrotateError, OSError):

@@ -177,6 +177,7 @@ def begin(command: str, *, is_kept: bool = True) -> Journal:
 def _created(data: bytes) -> Path:
     """Write the newest file; its number, and not the clock, says that it is the newest."""
     folder = user_folders.journal_folder()
+    user_folders.check_home(folder)
     ownership.check(folder)
     fs.create_folder(folder)
     number = max(_numbers(folder), default=0)

@@ -13,14 +13,15 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
-from sessrotate import __version__
+from sessrotate import __version__, find
 from sessrotate.archive import place
 from sessrotate.clients.claude import cleanup
 from sessrotate.clients.claude import client as claude
-from sessrotate.errors import INTERRUPTED, SessrotateError, StorageError, storage
+from sessrotate.clients.common import is_folder
+from sessrotate.errors import INTERRUPTED, SessrotateError, StorageError, WrongUsageError, storage
 from sessrotate.in_place import clock_check, outcome, room
 from sessrotate.job import journal, run_log
 from sessrotate.job.job import EVERYTHING, Job, Scope
@@ -72,7 +73,8 @@ class Report(Struct, frozen=True):
 
     `doubt` is why nothing goes by age in it: the clock is not believed. `saving` says in a plan
     which sessions are saved from the client's clean-up, if any. `unlogged` is why its line in the
-    log, or one in the journal, could not be written.
+    log, or one in the journal, could not be written. `hidden` is what may hide sessions from it,
+    as `find.hidden` returns it.
     """
 
     dry_run: bool
@@ -81,12 +83,13 @@ class Report(Struct, frozen=True):
     doubt: str = ""
     saving: str = ""
     unlogged: SessrotateError | None = None
+    hidden: dict[str, str] = field(default_factory=dict)
 
     @property
     def code(self) -> int:
-        """The exit code of the worst failure."""
+        """The exit code of the worst failure; 1 if all that failed is to look everywhere."""
         found = (each for stage in self.stages for each in stage.outcomes)
-        return outcome.exit_code(found, in_use_counts=False)
+        return outcome.exit_code(found, in_use_counts=False) or int(bool(self.hidden))
 
 
 def plan(settings: Settings, now: float, progress: Progress, scope: Scope = EVERYTHING) -> Report:
@@ -100,6 +103,7 @@ def plan(settings: Settings, now: float, progress: Progress, scope: Scope = EVER
         planned=job.planned,
         doubt=doubt,
         saving=_saving(settings),
+        hidden=_hidden(scope),
     )
 
 
@@ -121,7 +125,6 @@ def execute(
     begun, kept = time.monotonic(), journal.begin(command)
     with _alone():
         clock = _clock(settings, now)  # before this run changes a file, which would be a sign
-        clock_check.remember(clock)
         job = Job(settings, now, WAIT, progress, dry_run=False, doubt=clock.doubt, scope=scope)
         try:
             for stage in _stages(job, kept):
@@ -131,7 +134,15 @@ def execute(
             if not isinstance(ending, Exception):
                 _log(now, time.monotonic() - begun, INTERRUPTED, stages)
             raise
-        report = Report(dry_run=False, stages=tuple(stages), planned=job.planned, doubt=clock.doubt)
+        finally:
+            clock_check.remember(clock)  # when a full disk has room again
+        report = Report(
+            dry_run=False,
+            stages=tuple(stages),
+            planned=job.planned,
+            doubt=clock.doubt,
+            hidden=_hidden(scope),
+        )
         unlogged = _log(now, time.monotonic() - begun, report.code, stages) or kept.failure
     return replace(report, unlogged=unlogged)
 
@@ -141,6 +152,10 @@ def _saving(settings: Settings) -> str:
     return "" if margin is None else cleanup.in_force().saving(margin)
 
 
+def _hidden(scope: Scope) -> dict[str, str]:
+    return find.hidden() if scope.only is None else {}  # or somebody knows which sessions they are
+
+
 def _clock(settings: Settings, now: float) -> Verdict:
     return clock_check.look(settings.trash.grace, now, run_log.last_at())
 
@@ -148,7 +163,7 @@ def _clock(settings: Settings, now: float) -> Verdict:
 def _alone() -> AbstractContextManager[None]:
     """Hold the lock of runs, unless there is no client's folder to hold it in."""
     ownership.check(user_folders.log_file())
-    there = place.root().parent.is_dir()
+    there = is_folder(place.root().parent)
     return locks.only_run(place.run_lock()) if there else nullcontext()
 
 
@@ -185,10 +200,10 @@ def _outcomes(step: Step, job: Job) -> Iterator[Outcome]:
         yield outcome.failure(None, error)
 
 
-def _log(now: float, seconds: float, code: int, stages: list[Stage]) -> StorageError | None:
+def _log(now: float, seconds: float, code: int, stages: list[Stage]) -> SessrotateError | None:
     try:
         run_log.add(_record(now, seconds, code, stages))
-    except StorageError as error:
+    except (StorageError, WrongUsageError) as error:
         return error
     return None
 

@@ -41,9 +41,10 @@ class LastRun(Struct, frozen=True):
 def add(record: Mapping[str, Any]) -> None:
     """Append a line; if the file gets too long, drop its oldest lines.
 
-    Raises StorageError.
+    Raises StorageError, and WrongUsageError if the user has no home for it.
     """
     path = user_folders.log_file()
+    user_folders.check_home(path)
     line = json.dumps(record).encode() + b"\n"
     with storage("write the log of runs"):
         fs.create_folder(path.parent)

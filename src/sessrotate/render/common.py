@@ -119,6 +119,11 @@ def _reason(entry: Outcome) -> str | None:
     return entry.detail or None if entry.result == "nothing to do" else None
 
 
+def unread(path: str, reason: str) -> str:
+    """Return the sentence about a file or folder that cannot be read."""
+    return f"Cannot read {printable(path)} ({reason.rstrip('.')})."
+
+
 def located(path: str, sentence: str) -> str:
     """Return a sentence behind the path that it is about, which is said once."""
     return sentence if path in sentence else f"{path}: {sentence}"

@@ -90,9 +90,13 @@ def _part(stage: Stage, *, dry_run: bool) -> str:
 
 
 def failures(report: Report) -> list[str]:
-    """Return a sentence for each session that failed or was in use, and for a doubted clock."""
+    """Return a sentence for each session that failed or was in use, and for a doubted clock.
+
+    What may hide sessions is named too.
+    """
     doubt = [f"Nothing was pruned or freed by its age. {report.doubt}"] if report.doubt else []
-    return doubt + [
+    hidden = [common.unread(*each) for each in report.hidden.items()]
+    return [*hidden, *doubt] + [
         f"{stage.step.name} {printable(each.session)}: {each.error}".replace(" :", ":")
         for stage in report.stages
         for each in stage.outcomes

@@ -25,8 +25,9 @@ from sessrotate.system.disk_use import allocated
 
 if TYPE_CHECKING:
     from sessrotate.archive.place import Place
+    from sessrotate.clients.common import Unread
     from sessrotate.model import Segment
-    from sessrotate.reports.file_edges import Edges, Unread
+    from sessrotate.reports.file_edges import Edges
     from sessrotate.segments.manifest import Manifest
 
 

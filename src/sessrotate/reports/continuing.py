@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.claude import continuations, preview
 from sessrotate.clients.claude.continuations import Neighbour
+from sessrotate.clients.common import ignored, real
 from sessrotate.reports import discovery, file_edges, project_folder
-from sessrotate.reports.discovery import ignored
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def links() -> Iterator[tuple[Path, Continues]]:
     """Yield the live files of all sessions that continue another one, with the link to that."""
-    projects = claude.projects_folder().resolve()
+    projects = real(claude.projects_folder())
     for name, folder in project_folder.every(ignored):
         found = _neighbours(folder.places(projects, name), folder)
         for session, link in continuations.parents(found).items():

@@ -1,7 +1,8 @@
 """All sessions of the machine: live ones, and those of which only the archive is left.
 
 Rule: only the first and last bytes of a file are read, and once. What cannot be read is reported
-to the caller and shown with what is known; what disappears meanwhile is passed over. An agent's
+to the caller and shown with what is known; what disappears meanwhile, or has only zeros, is passed
+over. An agent's
 transcript is no session: its size is added to its session's.
 """
 
@@ -17,8 +18,8 @@ from msgspec.structs import replace
 from sessrotate import clients
 from sessrotate.archive import place
 from sessrotate.clients.claude import client as claude
-from sessrotate.clients.common import room_in
-from sessrotate.clients.protocol import Placing
+from sessrotate.clients.common import ignored, real, room_in
+from sessrotate.clients.protocol import Placing, Telling
 from sessrotate.reports import archive_summary, file_edges, project_folder
 from sessrotate.reports.archive_summary import NOTHING
 from sessrotate.reports.in_parallel import mapped
@@ -31,10 +32,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sessrotate.archive.place import Place
+    from sessrotate.clients.common import Unread
     from sessrotate.clients.preview import Sight
     from sessrotate.clients.protocol import Client, Reader
     from sessrotate.reports.archive_summary import ArchiveSummary
-    from sessrotate.reports.file_edges import Edges, Unread
+    from sessrotate.reports.file_edges import Edges
     from sessrotate.reports.project_folder import ProjectFolder
     from sessrotate.segments.live_header import LiveHeader
 
@@ -55,10 +57,6 @@ class FoundSession(Struct, frozen=True):
     place: Place | None
     file: tuple[int, int] | None
     boundaries: frozenset[str]
-
-
-def ignored(_path: str, _reason: str) -> None:
-    """Pass over what cannot be read."""
 
 
 def sessions(*, hidden: bool = False, unread: Unread = ignored) -> Iterator[FoundSession]:
@@ -111,7 +109,7 @@ def running(found: Iterable[FoundSession]) -> set[str]:
 
 def _in_projects(unread: Unread) -> Iterator[FoundSession]:
     """Yield the sessions of Claude Code."""
-    projects = claude.projects_folder().resolve()
+    projects = real(claude.projects_folder())
     places: list[tuple[Place, ProjectFolder]] = []
     for name, folder in project_folder.every(unread):
         places += ((where, folder) for where in folder.places(projects, name))
@@ -124,6 +122,8 @@ def _elsewhere(client: Client, known: Iterable[str], unread: Unread) -> Iterator
     `known` are the folders that other clients ran in.
     """
     paths = [*client.sessions()]
+    if isinstance(client, Telling):
+        client.tell_unread(unread)
     if paths:  # otherwise its reader is not even loaded
         look = partial(_of_file, client, clients.reader(client), (*known,))
         yield from _reported(mapped(look, paths, WORTH_TWO), unread)
@@ -154,7 +154,7 @@ def _of_file(
 ) -> tuple[FoundSession | None, dict[str, str]]:
     troubles: dict[str, str] = {}
     here = file_edges.seen(str(path), troubles.__setitem__)
-    if here is None:
+    if here is None or file_edges.has_only_zeros(here, path):
         return None, troubles
     seen = reader.sight(here.head, here.tail, is_whole=here.is_whole)
     if seen.folder is None and isinstance(reader, Placing):
@@ -175,7 +175,7 @@ def of_place(where: Place, folder: ProjectFolder, unread: Unread) -> FoundSessio
     held = None
     if where.session in folder.archives:
         held = archive_summary.look(where, unread, here)
-    if here is None and held is None:
+    if held is None and (here is None or file_edges.has_only_zeros(here, where.live)):
         return None
     held = held or NOTHING
     newest = here or held.away

@@ -15,21 +15,21 @@ from msgspec import Struct
 
 from sessrotate.clients.claude import preview
 from sessrotate.clients.claude.loading import is_compacted
+from sessrotate.clients.common import passing_over
 from sessrotate.clients.preview import EDGE, edges_of
 from sessrotate.model import Boundary, Span
 from sessrotate.platforms import BINARY, NO_LINK, NO_WAIT
 from sessrotate.system import inside
 from sessrotate.system.disk_use import allocated
+from sessrotate.system.source import is_zeros
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from pathlib import Path
 
+    from sessrotate.clients.common import Unread
     from sessrotate.clients.preview import Sight
     from sessrotate.clients.protocol import Client
     from sessrotate.system.source import Source
-
-    Unread = Callable[[str, str], None]
-    """Is called with the path of what cannot be read, and the reason."""
 
 _FLAGS: Final = os.O_RDONLY | NO_WAIT | NO_LINK | BINARY
 
@@ -68,13 +68,18 @@ def seen(path: str, unread: Unread) -> Edges | None:
     try:
         return of(path)
     except OSError as error:
-        try:
+        with passing_over(path, unread):
             status = os.stat(path)  # noqa: PTH116 - thousands: no objects
-        except OSError:
-            return None
-        is_link = os.path.islink(path)  # noqa: PTH114 - as above
-        unread(path, inside.LINK if is_link else error.strerror or type(error).__name__)
-        return Edges(b"", b"", *_facts(status), is_read=False, disk=allocated(status))
+            is_link = os.path.islink(path)  # noqa: PTH114 - as above
+            unread(path, inside.LINK if is_link else error.strerror or type(error).__name__)
+            return Edges(b"", b"", *_facts(status), is_read=False, disk=allocated(status))
+        return None
+
+
+def has_only_zeros(edges: Edges, path: Path) -> bool:
+    """Tell whether a file with these edges has nothing but zeros: it is no session of anybody."""
+    is_likely = edges.head[:1] == edges.tail[-1:] == b"\0"
+    return is_likely and is_zeros(path)
 
 
 def of(path: str | os.PathLike[str]) -> Edges:

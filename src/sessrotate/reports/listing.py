@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from sessrotate import clients
 from sessrotate.archive import restored
+from sessrotate.clients.common import ignored
 from sessrotate.errors import SessrotateError
 from sessrotate.reports import continuing, discovery
 from sessrotate.reports.session_info import unambiguous
@@ -20,7 +21,7 @@ from sessrotate.system import in_use
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from sessrotate.reports.file_edges import Unread
+    from sessrotate.clients.common import Unread
     from sessrotate.reports.session_info import SessionInfo
 
 
@@ -37,7 +38,7 @@ def sessions(
     `on_unread` is called with the path of each file or folder that cannot be read, and the reason;
     a session whose file cannot be read is listed with what is known. Raises nothing for those.
     """
-    found = _sessions(on_unread or discovery.ignored)
+    found = _sessions(on_unread or ignored)
     if continuations:
         found = [*_linked(found)]
     return [each for each in found if hidden or each.standing == "session"]

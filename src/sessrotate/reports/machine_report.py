@@ -6,6 +6,7 @@ others are counted. A process has one session open at a time.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from functools import partial
 from itertools import accumulate, pairwise
@@ -60,7 +61,7 @@ class Errors:
 
     def failed(self, path: Path, error: SessrotateError) -> None:
         """Report a session that could not be read; if it disappeared, that is not a failure."""
-        if path.exists():
+        if os.path.lexists(path):
             self.failures.append(error)
         self._note(str(path), str(error))
 

@@ -28,8 +28,8 @@ from sessrotate.segments import compressed_session
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
+    from sessrotate.clients.common import Unread
     from sessrotate.reading.search import Query
-    from sessrotate.reports.file_edges import Unread
     from sessrotate.reports.session_info import SessionInfo
 
     Show = Callable[[SessionInfo, Hit], str]

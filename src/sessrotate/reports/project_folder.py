@@ -17,6 +17,7 @@ from sessrotate import names
 from sessrotate.archive import place
 from sessrotate.clients.claude import agents, titles
 from sessrotate.clients.claude import client as claude
+from sessrotate.clients.common import is_link, passing_over, real
 from sessrotate.errors import DamagedError
 from sessrotate.reports import file_edges
 from sessrotate.segments import load, manifest
@@ -27,8 +28,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sessrotate.archive.place import Place
+    from sessrotate.clients.common import Unread
     from sessrotate.clients.preview import Title
-    from sessrotate.reports.file_edges import Edges, Unread
+    from sessrotate.reports.file_edges import Edges
 
 _INDEX: Final = "sessions-index.json"
 
@@ -64,20 +66,20 @@ def archived(unread: Unread) -> dict[str, set[str]]:
     The project is empty where nobody knows it.
     """
     folder = place.root() / place.ARCHIVES
-    if folder.is_symlink():
+    if is_link(folder):
         unread(str(folder), inside.LINK)
         return {}
-    _entries(folder, unread)
     found: dict[str, set[str]] = {}
-    for where in place.archives():
+    for where in place.archives(unread=unread):
         found.setdefault(where.project, set()).add(where.session)
     return dict(sorted(found.items()))
 
 
 def every(unread: Unread) -> Iterator[tuple[str, ProjectFolder]]:
     """Yield the name of each project that has sessions or archives, in order, and what it holds."""
-    folder, archives = claude.projects_folder().resolve(), archived(unread)
-    found = {entry.name for entry in _entries(folder, unread) if entry.is_dir()}
+    projects, archives = claude.projects_folder(), archived(unread)
+    folder = real(projects)
+    found = {entry.name for entry in _entries(projects, unread) if _is_folder(entry, unread)}
     for name in sorted(found | archives.keys()):
         there = archives.get(name, set())
         yield name, read(folder / name, there, unread) if name else ProjectFolder(archives=there)
@@ -89,7 +91,7 @@ def read(folder: Path, archives: set[str], unread: Unread) -> ProjectFolder:
     transcripts: list[tuple[set[str], Edges]] = []
     for entry in () if _is_alias(folder) else _entries(folder, unread):
         name = entry.name
-        with suppress(OSError):
+        with passing_over(entry.path, unread):
             if entry.is_dir():
                 found.folders.add(name)
             elif name == _INDEX:
@@ -113,17 +115,18 @@ def read(folder: Path, archives: set[str], unread: Unread) -> ProjectFolder:
 
 def _is_alias(folder: Path) -> bool:
     """Tell whether a project's folder is a link to one that has another name here."""
-    if not folder.is_symlink():
+    if not is_link(folder):
         return False
-    return place.project_of(folder.parent, folder.resolve()) != folder.name
+    return place.project_of(folder.parent, real(folder)) != folder.name
 
 
 def _entries(folder: Path, unread: Unread) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(folder) as entries:
-            return list(entries)
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    except OSError as error:
-        unread(str(folder), error.strerror or type(error).__name__)
-        return []
+    with passing_over(folder, unread), os.scandir(folder) as entries:
+        return list(entries)
+    return []
+
+
+def _is_folder(entry: os.DirEntry[str], unread: Unread) -> bool:
+    with passing_over(entry.path, unread):
+        return entry.is_dir()
+    return False

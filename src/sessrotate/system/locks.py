@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from sessrotate import fs, platforms
 from sessrotate.errors import DamagedError, InUseError, printable, storage
@@ -18,6 +18,9 @@ from sessrotate.system import inside, ownership
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+_SCARCE: Final = 1024 * 1024
+"""Bytes of a disk that are so few that a session may need each block of them."""
 
 
 class Lockable(Protocol):
@@ -81,8 +84,10 @@ def only_run(file: Path) -> Iterator[None]:
         ownership.check_links([file.parent])
     number = file.with_suffix(".pid")
     with _held(file, 0, lambda: f"Another `sessrotate run` goes on{_whose(number)}."):
-        with suppress(OSError):  # on a full disk nobody knows the number, and that is all
-            fs.create_file_at_once(number, b"%d\n" % os.getpid())
+        free = fs.free_bytes(number.parent)
+        if free is None or free > _SCARCE:  # else nobody knows the number, and that is all
+            with suppress(OSError):
+                fs.create_file_at_once(number, b"%d\n" % os.getpid())
         try:
             yield
         finally:

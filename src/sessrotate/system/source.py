@@ -6,6 +6,7 @@ file that shrinks or is replaced under it is an error and never a wrong result.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from sessrotate.errors import (
     InUseError,
     NotASessionError,
     RefusedError,
+    SessrotateError,
     WrongUsageError,
     printable,
     storage,
@@ -183,6 +185,30 @@ class Source:
                 return offset + newline
             offset, size = offset + wanted, PIECE
         return limit
+
+
+def is_zeros(path: Path) -> bool:
+    """Tell whether a file has bytes, and each of them is zero; not if it cannot be read.
+
+    That is no session: a crash or a full disk leaves such a file where one was to be written.
+    """
+    try:
+        with Source.itself(path) as source:
+            size = source.size()
+            pieces = source.pieces(Span(_first_data(source.fd, size), size))
+            return size > 0 and all(piece.count(0) == len(piece) for piece in pieces)
+    except (SessrotateError, OSError):
+        return False
+
+
+def _first_data(fd: int, size: int) -> int:
+    """Return where the first bytes of a file are that are no hole, `size` if there are none."""
+    if platforms.SEEK_DATA is None:
+        return 0
+    try:
+        return os.lseek(fd, 0, platforms.SEEK_DATA)
+    except OSError as error:
+        return size if error.errno == errno.ENXIO else 0
 
 
 class Pieces:

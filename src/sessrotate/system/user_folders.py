@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from sessrotate import platforms
-from sessrotate.errors import RefusedError
+from sessrotate.errors import RefusedError, WrongUsageError
 
 NAME: Final = "sessrotate"
 
@@ -21,6 +21,44 @@ _ELSEWHERE: Final = {
     "win32": ("LOCALAPPDATA", "AppData/Local"),
 }
 """Systems with one folder for all: the variable that names it, and where it is in the home."""
+
+CLIENTS: Final = (
+    "CLAUDE_CONFIG_DIR",
+    "CLAUDE_PROJECTS_DIR",
+    "CODEX_HOME",
+    "CODEX_SESSIONS_DIR",
+    "GEMINI_CLI_HOME",
+    "GEMINI_SESSIONS_DIR",
+)
+"""Variables that say where clients' folders are."""
+
+_NOWHERE: Final = Path("/nonexistent")
+"""The home of a user who has none, as system accounts of Debian have it: nothing is there."""
+
+
+def home() -> Path:
+    """Return the user's home directory.
+
+    In a container, a user may have none: then it is one in which nothing is, if a variable says
+    where a client's folder is. Raises WrongUsageError if none does.
+    """
+    try:
+        return Path.home()
+    except RuntimeError:
+        if any(map(os.environ.get, CLIENTS)):
+            return _NOWHERE
+    raise WrongUsageError(
+        "This user has no home directory: set HOME, or CLAUDE_CONFIG_DIR to the client's folder."
+    )
+
+
+def check_home(path: Path) -> None:
+    """Raise WrongUsageError if a file is to be in the home of a user who has none."""
+    if path.is_relative_to(_NOWHERE) and home() == _NOWHERE:
+        raise WrongUsageError(
+            "This user has no home directory, and files of sessrotate's own go there: set HOME, or "
+            "XDG_CONFIG_HOME and XDG_STATE_HOME."
+        )
 
 
 def check_here() -> None:
@@ -63,4 +101,4 @@ def _home(variable: str, otherwise: str, platform: str) -> Path:
     if not os.path.isabs(named) and platform in _ELSEWHERE:  # noqa: PTH117 - may be empty
         variable, otherwise = _ELSEWHERE[platform]
         named = os.environ.get(variable, "")
-    return Path(named) if os.path.isabs(named) else Path.home() / otherwise  # noqa: PTH117 - as above
+    return Path(named) if os.path.isabs(named) else home() / otherwise  # noqa: PTH117 - as above

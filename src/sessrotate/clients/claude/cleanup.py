@@ -28,7 +28,7 @@ from sessrotate.clients.claude.client import (
     settings_file,
     state_file,
 )
-from sessrotate.clients.common import listed
+from sessrotate.clients.common import is_file, listed
 from sessrotate.clients.preview import EDGE
 from sessrotate.errors import DamagedError, printable
 from sessrotate.parsing import json_line
@@ -282,7 +282,7 @@ def is_desktop(path: Path) -> bool:
     By the first entry point in its file's first 64 KiB, or by the last in its last. One that the
     app has released counts no more (2.1.330).
     """
-    if path.with_suffix(_RELEASED).is_file():
+    if is_file(path.with_suffix(_RELEASED)):
         return False
     try:
         with os.fdopen(inside.opened_at(path), "rb") as file:  # no link is a session
@@ -294,7 +294,7 @@ def is_desktop(path: Path) -> bool:
 
 
 def _read(path: Path, broken: list[Path], largest: int = _LARGEST) -> dict[str, Any]:
-    if not path.is_file():  # a pipe would wait
+    if not is_file(path, lambda *_: broken.append(path)):  # a pipe would wait
         return {}
     try:
         with path.open("rb") as file:

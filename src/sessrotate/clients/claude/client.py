@@ -9,21 +9,39 @@ from __future__ import annotations
 import os
 import re
 import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from sessrotate import names
 from sessrotate.clients import common
 from sessrotate.clients.claude.rows import dated_of
-from sessrotate.clients.common import BOM, count, has_row, iso_time, listed, names_in, text
+from sessrotate.clients.common import (
+    BOM,
+    count,
+    has_row,
+    ignored,
+    is_file,
+    is_folder,
+    is_link,
+    iso_time,
+    listed,
+    names_in,
+    passing_over,
+    real,
+    text,
+)
+from sessrotate.errors import WrongUsageError
 from sessrotate.model import Boundary
 from sessrotate.parsing import json_line
 from sessrotate.parsing.json_typed import DECLINED
 from sessrotate.parsing.records import records
+from sessrotate.system import user_folders
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from sessrotate.clients.common import Unread
     from sessrotate.model import Span
 
 NAME: Final = "claude"
@@ -159,7 +177,7 @@ def settings_file() -> Path:
 def state_file() -> Path:
     """Return where the client notes for itself, among other things, which projects it knows."""
     named = os.environ.get("CLAUDE_CONFIG_DIR")
-    return (config_folder() if named else Path.home()) / ".claude.json"
+    return (config_folder() if named else user_folders.home()) / ".claude.json"
 
 
 def config_folder() -> Path:
@@ -171,23 +189,26 @@ def config_folder() -> Path:
     if not named:
         return usual_folder()
     path = Path(named).absolute()
-    return path if named[0] != "~" or path.is_dir() else Path(named).expanduser()
+    is_home = named == "~" or named.startswith("~/")
+    return user_folders.home() / named[2:] if is_home and not is_folder(path) else path
 
 
 def usual_folder() -> Path:
     """Return the client's own folder where nobody names another."""
-    return Path.home() / ".claude"
+    return user_folders.home() / ".claude"
 
 
 def other_folders() -> list[Path]:
     """Return the folders of the home that a client seems to have as well, in order.
 
-    People keep several accounts apart by `CLAUDE_CONFIG_DIR`.
+    People keep several accounts apart by `CLAUDE_CONFIG_DIR`. None where there is no home.
     """
-    home, here = usual_folder().parent, config_folder()
-    near = (home / name for name in names_in(home) if name.startswith(usual_folder().name))
-    folders = distinct(path for path in near if (path / _PROJECTS).is_dir())
-    return [path for path in folders if path.resolve() != here.resolve()]
+    with suppress(WrongUsageError):
+        home, here = usual_folder().parent, real(config_folder())
+        near = (home / name for name in names_in(home) if name.startswith(usual_folder().name))
+        folders = distinct(path for path in near if is_folder(path / _PROJECTS))
+        return [path for path in folders if real(path) != here]
+    return []
 
 
 def project_name(folder: Path) -> str:
@@ -206,7 +227,7 @@ def registries(beside: Path) -> tuple[Path, ...]:
     too few.
     """
     configs = (beside, projects_folder().parent, config_folder())
-    return tuple(dict.fromkeys((config / "sessions").resolve() for config in configs))
+    return tuple(dict.fromkeys(real(config / "sessions") for config in configs))
 
 
 def sessions(prefix: str = "") -> Iterator[Path]:
@@ -214,18 +235,24 @@ def sessions(prefix: str = "") -> Iterator[Path]:
     return _named(prefix, "session")
 
 
+def tell_unread(unread: Unread) -> None:
+    """Tell `unread` of each folder and session file that is there and cannot be read."""
+    for _ in _named("", "session", unread):
+        pass
+
+
 def copies(prefix: str = "") -> Iterator[Path]:
     """Yield the copies of session files that file managers made, which no client lists."""
     return _named(prefix, "copy")
 
 
-def _named(prefix: str, wanted: Named) -> Iterator[Path]:
-    for project in distinct(listed(projects_folder())):
-        for name in names_in(project):
+def _named(prefix: str, wanted: Named, unread: Unread = ignored) -> Iterator[Path]:
+    for project in distinct(listed(projects_folder(), unread), unread):
+        for name in names_in(project, unread):
             is_asked = common.begins(name, prefix) or (
                 wanted == "copy" and common.begins(common.copied(name) or "", prefix)
             )
-            if is_asked and named(name) == wanted and (project / name).is_file():
+            if is_asked and named(name) == wanted and is_file(project / name, unread):
                 yield project / name
 
 
@@ -243,20 +270,18 @@ def named(file_name: str) -> Named | None:
     return "session" if common.copied(session_of(file_name)) is None else "copy"
 
 
-def distinct(paths: Iterable[Path]) -> list[Path]:
+def distinct(paths: Iterable[Path], unread: Unread = ignored) -> list[Path]:
     """Return the folders among paths in their order, each once however many links lead to it.
 
     The folder itself counts before any link to it.
     """
     found: dict[tuple[int, int], Path] = {}
     for path in paths:
-        try:
+        with passing_over(path, unread):
             status = path.stat()
-        except OSError:
-            continue
-        if stat.S_ISDIR(status.st_mode):
-            here = status.st_dev, status.st_ino
-            if here not in found or (found[here].is_symlink() and not path.is_symlink()):
-                found.pop(here, None)
-                found[here] = path
+            if stat.S_ISDIR(status.st_mode):
+                here = status.st_dev, status.st_ino
+                if here not in found or (is_link(found[here]) and not is_link(path)):
+                    found.pop(here, None)
+                    found[here] = path
     return [*found.values()]

@@ -13,13 +13,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from sessrotate.clients import common
-from sessrotate.clients.common import count, has_row, iso_time, names_in
+from sessrotate.clients.common import (
+    count,
+    has_row,
+    ignored,
+    is_file,
+    is_folder,
+    iso_time,
+    names_in,
+)
 from sessrotate.model import Boundary
 from sessrotate.parsing import json_line
+from sessrotate.system import user_folders
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Reversible
 
+    from sessrotate.clients.common import Unread
     from sessrotate.model import Span
 
 NAME: Final = "codex"
@@ -195,7 +205,7 @@ def _is_row(line: bytes) -> bool:
 
 def config_folder() -> Path:
     """Return the client's own folder: `CODEX_HOME`, default `~/.codex`."""
-    return Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex")
+    return Path(os.environ.get("CODEX_HOME") or user_folders.home() / ".codex")
 
 
 def sessions_folder() -> Path:
@@ -235,7 +245,7 @@ def sessions(prefix: str = "") -> Iterator[Path]:
     for path in _rollouts(_NAME):
         named = session_of(path.name), root_of(path.name)
         is_wanted = any(common.begins(each, prefix) for each in named)
-        if is_wanted and not (path.suffix == ".zst" and path.with_suffix("").is_file()):
+        if is_wanted and not (path.suffix == ".zst" and is_file(path.with_suffix(""))):
             yield path
 
 
@@ -247,15 +257,21 @@ def copies(prefix: str = "") -> Iterator[Path]:
             yield path
 
 
-def _rollouts(name: re.Pattern[str]) -> Iterator[Path]:
+def tell_unread(unread: Unread) -> None:
+    """Tell `unread` of each folder and session file that is there and cannot be read."""
+    for _ in _rollouts(_NAME, unread):
+        pass
+
+
+def _rollouts(name: re.Pattern[str], unread: Unread = ignored) -> Iterator[Path]:
     for folder in (sessions_folder(), archived_folder()):
-        yield from _below(folder, name, _DEEPEST)
+        yield from _below(folder, name, _DEEPEST, unread)
 
 
-def _below(folder: Path, name: re.Pattern[str], depth: int) -> Iterator[Path]:
-    for entry in names_in(folder):
+def _below(folder: Path, name: re.Pattern[str], depth: int, unread: Unread) -> Iterator[Path]:
+    for entry in names_in(folder, unread):
         if name.fullmatch(entry):
-            if (folder / entry).is_file():
+            if is_file(folder / entry, unread):
                 yield folder / entry
-        elif depth and entry.isdigit() and (folder / entry).is_dir():
-            yield from _below(folder / entry, name, depth - 1)
+        elif depth and entry.isdigit() and is_folder(folder / entry, unread):
+            yield from _below(folder / entry, name, depth - 1, unread)

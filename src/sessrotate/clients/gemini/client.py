@@ -35,6 +35,7 @@ session_of: Final = folders.session_of
 sessions_folder: Final = folders.sessions_folder
 sessions: Final = partial(folders.sessions, suffix=".jsonl")
 copies: Final = partial(folders.copies, suffix=".jsonl")
+tell_unread: Final = folders.tell_unread
 
 _DATED: Final[json_line.Shape] = {
     "timestamp": None,

@@ -22,12 +22,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import units
-from sessrotate.clients.common import begins, bytes_in, listed
+from sessrotate.clients.common import (
+    begins,
+    bytes_in,
+    ignored,
+    is_file,
+    is_folder,
+    is_link,
+    listed,
+)
 from sessrotate.clients.gemini.copied import is_begun, is_copied
+from sessrotate.system import user_folders
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from sessrotate.clients.common import Unread
     from sessrotate.clients.preview import Sight
 
 PREFIX: Final = "session-"
@@ -57,7 +67,7 @@ def sessions_folder() -> Path:
     """
     if folder := os.environ.get("GEMINI_SESSIONS_DIR"):
         return Path(folder)
-    return Path(os.environ.get("GEMINI_CLI_HOME") or Path.home()) / ".gemini" / "tmp"
+    return Path(os.environ.get("GEMINI_CLI_HOME") or user_folders.home()) / ".gemini" / "tmp"
 
 
 def session_of(file_name: str) -> str:
@@ -86,11 +96,18 @@ def copies(prefix: str = "", *, suffix: str) -> Iterator[Path]:
     yield from (path for path in _files(prefix, suffix) if _is_copy(path))
 
 
-def _files(prefix: str, suffix: str) -> Iterator[Path]:
-    for project in listed(sessions_folder()):
-        for path in listed(project / CHATS):
+def tell_unread(unread: Unread) -> None:
+    """Tell `unread` of each folder and session file that is there and cannot be read."""
+    for suffix in SUFFIXES:
+        for _ in _files("", suffix, unread):
+            pass
+
+
+def _files(prefix: str, suffix: str, unread: Unread = ignored) -> Iterator[Path]:
+    for project in listed(sessions_folder(), unread):
+        for path in listed(project / CHATS, unread) if is_folder(project, unread) else ():
             name = path.name
-            if name.startswith(PREFIX) and name.endswith(suffix) and path.is_file():
+            if name.startswith(PREFIX) and name.endswith(suffix) and is_file(path, unread):
                 stem = name.removesuffix(suffix)
                 if begins(name, prefix) or _is_known_as(path, stem, prefix):
                     yield path
@@ -198,8 +215,8 @@ def _around(told: Iterable[str]) -> Iterator[str]:
     above = dict.fromkeys(each for folder in told for each in Path(folder).parents)
     yield from map(str, above)
     parents = dict.fromkeys(Path(folder).parent for folder in told)
-    for parent in (*parents, Path.home()):
-        yield from (str(each) for each in listed(parent) if each.is_dir())
+    for parent in (*parents, user_folders.home()):
+        yield from (str(each) for each in listed(parent) if is_folder(each))
 
 
 def _registered(path: Path) -> list[str]:
@@ -258,6 +275,6 @@ def _is_name(text: str) -> bool:
 def _size(path: Path) -> int:
     """Return how many bytes a file, or all that is in a folder, holds."""
     with suppress(OSError, ValueError):
-        if not path.is_dir() or path.is_symlink():
+        if not is_folder(path) or is_link(path):
             return path.lstat().st_size
     return bytes_in(path)

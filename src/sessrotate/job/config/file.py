@@ -81,6 +81,7 @@ def content(path: Path) -> bytes | None:
 def init() -> Path:
     """Write the commented file and return its path; raise RefusedError if one exists."""
     path = user_folders.config_file()
+    user_folders.check_home(path)
     with storage("write the settings"):
         ownership.check(path)
         fs.create_folder(path.parent)

@@ -36,16 +36,7 @@ PLATFORM: Final = platforms.NAME
 BOOTED: Final = Path("/run/systemd/system")
 """Exists if systemd runs the machine (sd_booted(3))."""
 
-CARRIED: Final = (
-    "CLAUDE_CONFIG_DIR",
-    "CLAUDE_PROJECTS_DIR",
-    "CODEX_HOME",
-    "CODEX_SESSIONS_DIR",
-    "GEMINI_CLI_HOME",
-    "GEMINI_SESSIONS_DIR",
-    "XDG_CONFIG_HOME",
-    "XDG_STATE_HOME",
-)
+CARRIED: Final = (*user_folders.CLIENTS, "XDG_CONFIG_HOME", "XDG_STATE_HOME")
 """Variables that say where things are, and that a service would not inherit."""
 
 _SECONDS: Final = 60.0
@@ -95,8 +86,15 @@ class Plan(Struct, frozen=True):
 
 
 def plan(every: Every) -> Plan:
-    """Return the schedule for this machine; raise RefusedError if it cannot hold a path."""
-    return _SYSTEMS[_system()](_work(every))
+    """Return the schedule for this machine.
+
+    Raises RefusedError if it cannot hold a path, WrongUsageError if it needs a home that there is
+    not.
+    """
+    made = _SYSTEMS[_system()](_work(every))
+    for path, _ in made.files:
+        user_folders.check_home(path)
+    return made
 
 
 def cron_line(every: Every) -> str:
@@ -149,7 +147,7 @@ def units() -> Path:
 
 def agents() -> Path:
     """Return the folder of the user's agents of launchd."""
-    return Path.home() / "Library" / "LaunchAgents"
+    return user_folders.home() / "Library" / "LaunchAgents"
 
 
 def _systemd(work: Work) -> Plan:

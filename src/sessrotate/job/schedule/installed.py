@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from sessrotate.clients.claude import client as claude
+from sessrotate.clients.common import is_file
 from sessrotate.errors import printable
 from sessrotate.job import schedule
 from sessrotate.job.schedule import cron, launchd, systemd
@@ -57,11 +58,11 @@ def installed() -> Installed | None:
     """Return the schedule of the client's folder, None if there is none."""
     name = schedule.name_of(claude.config_folder())
     timer, agent = schedule.units() / systemd.timer(name), schedule.agents() / launchd.file(name)
-    if timer.is_file():
+    if is_file(timer):
         service = _text(timer.with_name(systemd.service(name)))
         program, every = systemd.program(service), systemd.every(_text(timer))
         return Installed(str(timer), program, every, timer.stat().st_mtime)
-    if agent.is_file():
+    if is_file(agent):
         program, every = launchd.told(agent.read_bytes())
         return Installed(str(agent), program, every, agent.stat().st_mtime)
     return next((found for folder, found in _in_crontab() if folder == _here()), None)
