@@ -32,7 +32,7 @@ PACKAGES: Final = {
     "reading": "find archive segments clients parsing system",
     "retention": "in_place find archive segments clients parsing system fs",
     "reports": "retention.left_plain in_place.gain in_place.room "
-    "in_place.rotate reading find archive segments clients parsing system",
+    "in_place.outcome in_place.rotate reading find archive segments clients parsing system",
     "hook": "in_place find archive segments clients parsing system fs",
     "job": "retention in_place find archive segments clients parsing system fs",
     "automation": "hook job clients system",
@@ -159,6 +159,11 @@ def test_modules_import_each_other_in_no_circle() -> None:
     while leaves := {name for name, to in arrows.items() if not to}:
         arrows = {name: to - leaves for name, to in arrows.items() if name not in leaves}
     assert arrows == {}
+
+
+def test_what_is_remembered_is_for_the_status_alone() -> None:
+    used = {name: ours(imported(tree_of(name), at_run_time=False)) for name in MODULES}
+    assert {name for name, found in used.items() if "job.remembered" in found} == {"status"}
 
 
 # ── what a module is ─────────────────────────────────────────────────────────────────────────

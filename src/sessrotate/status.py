@@ -1,7 +1,8 @@
 """Where this machine stands, in a handful of figures: what `sessrotate` alone shows. Only reads.
 
-Promise: the gain is that of `tidy`, to the byte, because it is the same plan; what is on the disk
-is the sum of what `list` says. In come the settings; out comes a `Status`.
+Promise: the gain is that of `tidy`, to the byte, because it is the same plan, or what that was for
+sessions of which nothing changed since; what is on the disk is the sum of what `list` says. In come
+the settings; out comes a `Status`.
 
 Rule: what cannot be read counts nothing here: `doctor` and `tidy` say what is wrong.
 """
@@ -9,37 +10,32 @@ Rule: what cannot be read counts nothing here: `doctor` and `tidy` say what is w
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
-from sessrotate import units
 from sessrotate.archive import place, restored
 from sessrotate.automation import findings
 from sessrotate.clients.claude import cleanup
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import is_file
-from sessrotate.errors import INTERRUPTED, SessrotateError
+from sessrotate.errors import SessrotateError
 from sessrotate.hook import installation
-from sessrotate.job import journal, run, run_log
-from sessrotate.job.run_log import LastRun
+from sessrotate.job import remembered, run, run_log
 from sessrotate.job.schedule.installed import installed
-from sessrotate.reports import on_disk
+from sessrotate.reports import next_steps, on_disk
 from sessrotate.system import locks
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from sessrotate.in_place.operations import Progress
+    from sessrotate.in_place.outcome import Outcome
     from sessrotate.job.config.parse import Settings
+    from sessrotate.job.run_log import LastRun
+    from sessrotate.reports.next_steps import NextStep
     from sessrotate.reports.on_disk import OnDisk
-
-
-_LOGGED: Final = frozenset({"tidy", "run"})
-"""Commands whose runs are in the log."""
-
-_ROUNDED: Final = 1.0
-"""Seconds by which the times of the log and of the journal may be cut."""
 
 
 class Status(Struct, frozen=True):
@@ -50,7 +46,7 @@ class Status(Struct, frozen=True):
     are what runs by itself. `wrong` says what keeps it from running, the worst first. `doomed` is
     how many sessions the client deletes within a week that nothing saves. `others` are folders of
     the client that were not looked at. `last` is the last run, None if there was none.
-    `hidden` is what may hide sessions (`find.hidden`).
+    `hidden` is what may hide sessions (`find.hidden`), and `steps` say what else would free some.
     """
 
     clients: tuple[OnDisk, ...]
@@ -65,21 +61,58 @@ class Status(Struct, frozen=True):
     doomed: int = 0
     others: tuple[Path, ...] = ()
     hidden: dict[str, str] = field(default_factory=dict)
+    steps: tuple[NextStep, ...] = ()
 
 
-def of_machine(settings: Settings, now: float, progress: Progress) -> Status:
-    """Return the status; `now` is in seconds since 1970."""
-    planned = run.plan(settings.for_tidying, now, progress)
-    found = [each for stage in planned.stages for each in stage.outcomes]
+class Look:
+    """A look at this machine: at once what costs little, then what tidying would gain."""
+
+    def __init__(self, settings: Settings, now: float) -> None:
+        """Look at what costs little; `now` is in seconds since 1970."""
+        self._settings, self._now = settings, now
+        self._memory = remembered.Memory()
+        self._first = _without_gain(now)
+
+    @property
+    def so_far(self) -> Status:
+        """The status with the gain of the sessions that were looked at until now."""
+        return _with(self._first, self._memory.outcomes)
+
+    def whole(self, progress: Progress) -> Status:
+        """Return the whole status. Sessions are read of which nothing is remembered."""
+        settings, recall = self._settings.for_tidying, self._memory.recall
+        try:
+            planned = run.plan(settings, self._now, progress, recall=recall)
+        except BaseException:
+            self._memory.keep(forgets=False)  # whoever does not wait asks again
+            raise
+        self._memory.keep()
+        found = [each for stage in planned.stages for each in stage.outcomes]
+        infos = [info for each in self._first.clients for info in each.infos]
+        steps = next_steps.of(infos, self._now, next_steps.by(found, {*restored.marked()}))
+        return replace(_with(self._first, found), hidden=planned.hidden, steps=steps)
+
+
+def _with(first: Status, found: list[Outcome]) -> Status:
+    """Return a status with what these outcomes of a plan gain."""
     outcomes = [each for each in found if each.result == "planned" and each.gained > 0]
     failing = dict.fromkeys(each.session for each in found if each.result == "failed")
+    return replace(
+        first,
+        gain=sum(each.gained for each in outcomes),
+        worth=len({each.where for each in outcomes}),
+        failing=tuple(filter(None, failing)),
+    )
+
+
+def _without_gain(now: float) -> Status:
     wrong = [*findings.not_running()]
     is_saved = findings.is_saved() and all(each.kind != "schedule" for each in wrong)
     return Status(
         clients=tuple(on_disk.of_clients()),
-        gain=sum(each.gained for each in outcomes),
-        worth=len({each.where for each in outcomes}),
-        failing=tuple(filter(None, failing)),
+        gain=0,
+        worth=0,
+        failing=(),
         kept=sum(is_file(place.of_session(each).live) for each in restored.marked()),
         has_hook=_has_hook(),
         has_schedule=installed() is not None,
@@ -87,7 +120,6 @@ def of_machine(settings: Settings, now: float, progress: Progress) -> Status:
         wrong=tuple(each.detail for each in wrong),
         doomed=0 if is_saved else len(cleanup.doomed(cleanup.in_force(), findings.WEEK, now)),
         others=tuple(claude.other_folders()),
-        hidden=planned.hidden,
     )
 
 
@@ -100,14 +132,7 @@ def _has_hook() -> bool:
 
 
 def _last() -> LastRun | None:
-    """Return the last run; one that was killed is in no log, and the journal has what it did."""
-    logged = noted = None
+    """Return the last run, also one that was killed; not one that goes on, and may end well."""
     with suppress(SessrotateError):
-        logged = run_log.last()
-    with suppress(SessrotateError):
-        noted = journal.last()
-    if noted is None or noted.command not in _LOGGED or locks.is_held(place.run_lock()):
-        return logged  # or a run goes on, and may end well
-    at = units.seconds(noted.at) or 0.0
-    ended = 0.0 if logged is None else (units.seconds(logged.at) or 0.0) + logged.seconds
-    return LastRun(noted.at, INTERRUPTED) if at > ended + _ROUNDED else logged
+        return run_log.last(or_killed=not locks.is_held(place.run_lock()))
+    return None

@@ -16,6 +16,11 @@ MOMENTS: Final = "2026-03-01 or 2026-03-01T10:00:05Z"
 """Examples of each, for messages and help."""
 
 _BYTES: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+_MOST: Final = 999.95
+"""From here on a size is told in the next unit: 1.0 MiB is shorter than 1000.0 KiB, and as true."""
+
+_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+
 _SPANS: Final = (
     ("w", 7 * 86400, "week"),
     ("d", 86400, "day"),
@@ -45,6 +50,14 @@ def size(text: str) -> int | None:
     """Return the bytes that a size such as `50M` means; None if `text` is not a size."""
     found = re.fullmatch(r"(\d{1,15}(?:\.\d{1,6})?)([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE)
     return int(float(found[1]) * _BYTES[found[2].upper()]) if found else None
+
+
+def amount(number: int) -> str:
+    """Return a number of bytes as people read it: in powers of 1024, at most three digits."""
+    value, unit = float(number), 0
+    while abs(value) >= (_MOST if unit else 1024) and unit + 1 < len(_UNITS):
+        value, unit = value / 1024, unit + 1
+    return f"{number} B" if unit == 0 else f"{value:.1f} {_UNITS[unit]}"
 
 
 def whole(count: int) -> str:

@@ -265,3 +265,9 @@ def test_without_a_home_one_client_s_folder_is_enough(
 ) -> None:
     monkeypatch.setenv("CODEX_HOME", str(tmp_path))
     assert called("list").code == 0
+
+
+@pytest.mark.parametrize("words", [[], ["list"], ["hook", "install"]])
+def test_help_as_a_word_is_the_help_of_what_follows(words: list[str]) -> None:
+    env = {"COLUMNS": "80"}
+    assert piped("help", *words, env=env) == piped(*words, "--help", env=env)

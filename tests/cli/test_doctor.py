@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import time
@@ -272,3 +273,61 @@ def test_wrong_settings_are_a_finding(home: Home) -> None:
     (finding,) = ended.document()["findings"]
     assert finding["kind"] == "settings"
     assert "Line 2: rotate.min_gain must be a size" in finding["detail"]
+
+
+def test_where_the_folder_of_all_archives_is_gone_that_is_one_finding(home: Home) -> None:
+    others = [f"{number}0000000-0000-4000-a000-00000000000a" for number in range(4)]
+    for other in others:
+        homes.another(home, other, command_line.session(boundaries=2))
+    home.rotate()
+    shutil.rmtree(home.config / "sessrotate" / "archives")
+    (finding,) = called("doctor", "--json").document()["findings"]
+    assert finding["path"] == str(home.config / "sessrotate" / "archives")
+    assert "5 sessions (" in finding["detail"]
+    assert "and 2 more)" in finding["detail"]
+
+
+def test_programs_have_the_numbers(home: Home) -> None:
+    home.rotate()
+    document = called("doctor", "--json").document()
+    assert document["numbers"]["archives"] == 1
+    held = sum(path.stat().st_blocks * 512 for path in home.archive.rglob("*"))
+    assert document["numbers"]["on disk for that, with the trash"] >= held
+    assert document["settings"]["sessions"] == "1"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_session_that_nobody_may_read_is_a_finding(home: Home) -> None:
+    home.live.chmod(0)
+    (finding,) = called("doctor", "--json").document()["findings"]
+    assert "Permission denied" in finding["detail"]
+
+
+def test_a_session_that_cannot_be_opened_is_a_finding_and_so_is_not_to_be_saved(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command_line.write(user_folders.config_file(), b'[archive]\nbefore_cleanup = "3d"\n')
+    then = time.time() - 28 * 86_400
+    os.utime(home.live, (then, then))
+    real = os.open
+
+    def refused(path: Path, *given: int, **how: int) -> int:
+        if str(path).endswith(home.live.name):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return real(path, *given, **how)
+
+    monkeypatch.setattr(os, "open", refused)
+    details = [each["detail"] for each in called("doctor", "--json").document()["findings"]]
+    assert any("cannot be read (Permission denied)" in each for each in details)
+    ended = called("run")
+    assert ended.code == 74
+    assert ID in ended.err
+
+
+@pytest.mark.parametrize(
+    "state", ['{"projects": {"/\\u0000x": {}}}', '{"projects": {"/\\ud800": {}}}']
+)
+def test_a_project_whose_name_no_folder_has_stops_nothing(home: Home, state: str) -> None:
+    (home.config / ".claude.json").write_text(state)
+    for words in (("doctor",), (), ("setup", "-n"), ("run", "-n")):
+        assert called(*words).code in {0, 1}, words

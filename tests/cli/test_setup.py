@@ -13,7 +13,7 @@ from typing import Final
 import pytest
 
 from sessrotate import automation
-from sessrotate.job import schedule
+from sessrotate.job import run_log, schedule
 from sessrotate.render import setup as render_setup
 from sessrotate.system import user_folders
 from support import command_line, homes
@@ -92,6 +92,7 @@ def test_nobody_is_asked_without_a_terminal(home: Home) -> None:
 @pytest.mark.parametrize("answers", ["yyy", "nnn", "ynn", "nyn", "nny", "   "])
 def test_a_person_has_what_the_answers_say(home: Home, answers: str) -> None:
     typed = "".join(f"{each.strip()}\n" for each in answers)  # Enter alone is yes
+    typed += "\n"  # and no age
     env = {**home.env, "PATH": os.environ["PATH"]}
     code, said = asked(typed, "setup", env=env, program=SYSTEMD)
     assert code == 0
@@ -103,6 +104,21 @@ def test_a_person_has_what_the_answers_say(home: Home, answers: str) -> None:
     assert user_folders.config_file().exists() == saving
     assert ("Nothing to change." in said) == (answers == "nnn")
     assert ("setup --remove" in said) == (answers != "nnn")
+
+
+@pytest.mark.parametrize(("typed", "told"), [("14d\n", "14d"), ("soon\n2w\n", "2w"), ("\n", None)])
+def test_a_person_may_have_old_sessions_put_away_sooner(
+    home: Home, typed: str, told: str | None
+) -> None:
+    env = {**home.env, "PATH": os.environ["PATH"]}
+    code, said = asked(f"n\nn\ny\n{typed}", "setup", env=env, program=SYSTEMD)
+    assert code == 0
+    assert ("Not soon:" in said) == typed.startswith("soon")
+    text = user_folders.config_file().read_text()
+    assert (f'\nolder_than = "{told}"' in text) == (told is not None)
+    assert '\nbefore_cleanup = "3d"' in text
+    assert called("setup", "--remove").code == 0
+    assert not user_folders.config_file().exists()
 
 
 def test_where_the_scheduler_cannot_be_told_the_rest_is_done_and_cron_has_a_line(
@@ -364,3 +380,115 @@ def test_however_the_folder_is_named_the_schedule_has_its_absolute_path(
         assert schedule.plan("daily").files[1][0].name == "sessrotate.timer"
     else:
         assert told.format(home=top) in called().out
+
+
+def test_a_margin_of_ours_follows_the_clients_period_and_one_of_somebody_elses_is_named(
+    home: Home,
+) -> None:
+    config = user_folders.config_file()
+    write(settings(home), b'{"cleanupPeriodDays": 1}')
+    assert called("setup", "--yes").code == 0
+    assert 'before_cleanup = "8h"' in config.read_text()
+    path = settings(home)
+    path.write_bytes(
+        path.read_bytes().replace(b'"cleanupPeriodDays": 1', b'"cleanupPeriodDays": 30')
+    )
+    assert called("setup", "--yes").code == 0
+    assert 'before_cleanup = "3d"' in config.read_text()
+    assert called("doctor").code == 0
+    write(config, b'[archive]\nbefore_cleanup = "1h"\n')
+    (finding,) = called("doctor", "--json").document()["findings"]
+    assert "Raise `before_cleanup`" in finding["detail"]
+
+
+def test_a_weekly_run_is_said_to_be_too_late_to_save_and_stays_weekly(home: Home) -> None:
+    assert called("setup", "--yes").code == 0
+    said = called("schedule", "install", "--every", "weekly")
+    assert "Have one each night" in said.err
+    assert called("doctor").code == 1
+    assert "Have one each night" in called("setup", "--yes").err
+    planned = schedule.plan("weekly")
+    assert planned.is_installed
+    assert home.live.exists()
+
+
+def test_a_session_that_was_restored_is_saved_again_before_its_client_deletes_it(
+    home: Home,
+) -> None:
+    assert called("setup", "--yes").code == 0
+    assert called("archive", command_line.ID).code == 0
+    assert called("restore", command_line.ID).code == 0
+    then = time.time() - 26 * 86_400
+    os.utime(home.live, (then, then))
+    assert called("run").code == 0
+    assert home.live.exists()
+    then -= 2 * 86_400
+    os.utime(home.live, (then, then))
+    assert called("run").code == 0
+    assert not home.live.exists()
+
+
+def test_a_run_that_failed_is_a_finding(home: Home) -> None:
+    assert called("setup", "--yes").code == 0
+    run_log.add({"at": "2026-03-01T03:17:00+00:00", "code": 74, "by_hand": False})
+    found = [each["detail"] for each in called("doctor", "--json").document()["findings"]]
+    assert any("ended with 74" in each for each in found)
+    assert home.live.exists()
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize(
+    ("file", "left", "word"),
+    [
+        ("sessrotate.service", None, "gone"),
+        ("sessrotate.timer", b"", "damaged"),
+        ("timers.target.wants/sessrotate.timer", None, "does not start"),
+    ],
+)
+def test_units_that_are_not_whole_or_that_nothing_starts_are_said_and_mended(
+    file: str, left: bytes | None, word: str
+) -> None:
+    assert called("setup", "--yes").code == 0
+    assert called("doctor").code == 0
+    path = schedule.units() / file
+    path.unlink()
+    if left is not None:
+        path.write_bytes(left)
+    (finding,) = called("doctor", "--json").document()["findings"]
+    assert word in finding["detail"]
+    assert "Nothing to change" not in called("setup", "-n").out
+    moved = path.with_name("moved")
+    if left is not None:
+        path.rename(moved)  # what is not ours is left alone
+    assert called("setup", "--yes").code == 0
+    assert called("doctor").code == 0
+
+
+def test_after_a_removal_a_line_of_cron_that_still_runs_is_named(
+    home: Home, tmp_path: Path
+) -> None:
+    crontab(tmp_path / "bin", schedule.cron_line("daily"))
+    said = called("setup", "--remove")
+    assert schedule.cron_line("daily") in said.err
+    assert home.live.exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "is_well"),
+    [
+        ("17 3 * * * sessrotate run", True),
+        ("17 3 * * * $HOME/tool/sessrotate run", True),
+        ("17 3 * * * ~/tool/sessrotate run", True),
+        ("17 3 * * * CLAUDE_CONFIG_DIR=$HOME/.claude /gone/sessrotate run", False),
+    ],
+)
+def test_a_line_of_cron_is_read_as_cron_and_its_shell_read_it(
+    home: Home, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, line: str, is_well: bool
+) -> None:
+    without_a_scheduler(monkeypatch, tmp_path)
+    write(home.config.parent / "tool" / "sessrotate", b"#!/bin/sh\n").chmod(0o755)
+    crontab(tmp_path / "bin", line)
+    write(user_folders.config_file(), b'[archive]\nbefore_cleanup = "3d"\n')
+    found = called("doctor", "--json").document()["findings"]
+    assert (found == []) == is_well
+    assert is_well or "/gone/sessrotate, which cannot be started" in found[0]["detail"]

@@ -198,3 +198,20 @@ def test_wrong_options_are_wrong_usage(arguments: list[str]) -> None:
     ended = piped("verify", *arguments)
     assert (ended.code, ended.out) == (2, "")
     assert "Traceback" not in ended.err
+
+
+def test_of_a_restored_session_the_archive_that_is_kept_is_verified(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = homes.home(tmp_path, monkeypatch, session(boundaries=3))
+    home.rotate()
+    home.restore()
+    ended = called("verify", ID)
+    assert (ended.code, ended.err) == (0, "")
+    assert "the archive from before, which goes when its grace time is over: 3 segm" in ended.out
+    with home.segments()[1].open("r+b") as segment:
+        segment.seek(-20, os.SEEK_END)
+        segment.write(b"#")
+    ended = called("verify", ID)
+    assert ended.code == 1
+    assert home.segments()[1].name in ended.out

@@ -66,7 +66,7 @@ def asked(
     with at_its_own([*program, *arguments], env) as (process, master):
         while piece := seen(master):
             said += piece
-            if said.endswith((b"[y/N]\r\n", b"[Y/n]\r\n")):
+            if said.endswith((b"[y/N]\r\n", b"[Y/n]\r\n", b"[Enter: no]\r\n")):
                 os.write(master, next(answers).encode())
         code = process.wait(command_line.SECONDS)
     return code, said.decode()

@@ -29,15 +29,18 @@ from sessrotate.system import user_folders
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from sessrotate.job.config.keys import Key
     from sessrotate.job.schedule import Plan
+    from sessrotate.job.schedule.work import Every
 
 _MARGIN: Final = 3 * cleanup.DAY
 """How many seconds before the client would delete a session it is put away, at most."""
 
-SAVING: Final = next(
-    key for key in keys.KEYS if (key.table, key.name) == ("archive", "before_cleanup")
+SAVING, OLDER_THAN = (
+    next(key for key in keys.KEYS if (key.table, key.name) == ("archive", name))
+    for name in ("before_cleanup", "older_than")
 )
-"""The setting that saves sessions."""
+"""The settings that put sessions away: before the client deletes them, and by their age."""
 
 
 _T = TypeVar("_T")
@@ -50,6 +53,11 @@ class Part(Struct, frozen=True):
     question: str
     explained: str
 
+
+AGE_QUESTION: Final = (
+    "Put old sessions away sooner, to save room? Type after how long without use, such as 14d. "
+    "[Enter: no]"
+)
 
 NAMES: Final = ("hook", "schedule", "saving")
 """The parts, in the order of the questions."""
@@ -130,18 +138,28 @@ class Automation(Struct, frozen=True):
         return not self.changes and self.is_scheduled
 
 
-def plan(wanted: frozenset[str]) -> Automation:
-    """Return what has the parts with these names done by themselves; nothing is changed."""
+def plan(wanted: frozenset[str], older_than: str = "") -> Automation:
+    """Return what has the parts with these names done by themselves; nothing is changed.
+
+    `older_than` is the age at which sessions are put away even if no client would delete them, as
+    it is written in the settings; empty for none.
+    """
     wanted = completed(wanted)
     tried = _Tried(wanted)
     return Automation(
         removes=False,
         hook=tried.to("hook", lambda: installation.plan_install(call.LEAST)),
-        schedule=tried.to("schedule", lambda: schedule.plan("daily")),
-        settings=tried.to("saving", _saving),
+        schedule=tried.to("schedule", lambda: schedule.plan(_every())),
+        settings=tried.to("saving", lambda: _saving(older_than)),
         problems=tuple(tried.problems),
         saving=saving() if "saving" in wanted else "",
     )
+
+
+def _every() -> Every:
+    """Return how often a run starts: as somebody has installed it, or else each night."""
+    found = installed()
+    return (found and found.every) or "daily"
 
 
 def plan_removal() -> Automation:
@@ -191,22 +209,31 @@ def execute(planned: Automation) -> Iterator[tuple[str, SessrotateError]]:
             yield "schedule", error
 
 
-def _saving() -> Change:
+def _saving(older_than: str) -> Change:
+    """Return the settings with those that put sessions away, where nobody has set them."""
     path, target, data = _settings()
-    text = keys.commented() if data is None else _text(data)
+    after = keys.commented() if data is None else _text(data)
     try:
-        is_set = edit.is_set(text, SAVING)
-        after = text if is_set else edit.with_setting(text, SAVING, _margin())
+        for key, given in _wanted(older_than):
+            after = edit.without(after, key)  # of ours, so that it fits the client's period now
+            if given and not edit.is_set(after, key):
+                after = edit.with_setting(after, key, given)
     except (RefusedError, WrongUsageError) as error:
         raise type(error)(f"{printable(str(path))} was left alone. {error}") from None
     return Change(path, target, data, after.encode(), None)
 
 
+def _wanted(older_than: str) -> Iterator[tuple[Key, str]]:
+    yield SAVING, _margin()
+    if older_than:
+        yield OLDER_THAN, older_than
+
+
 def _margin() -> str:
     """Return the setting that saves sessions in time: in days if that is a whole number."""
     third = cleanup.in_force().period / 3
-    hours = int((min(_MARGIN, third) or _MARGIN) // 3600)
-    return f"{hours}h" if hours % 24 else f"{hours // 24}d"
+    hours = max(1, int((min(_MARGIN, third) or _MARGIN) // 3600))
+    return f"{hours}h" if hours % 24 or not hours else f"{hours // 24}d"
 
 
 def _unsaving() -> Change:

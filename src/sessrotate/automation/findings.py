@@ -19,7 +19,7 @@ from sessrotate import units
 from sessrotate.clients.claude import cleanup
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import is_folder
-from sessrotate.errors import SessrotateError, printable
+from sessrotate.errors import INTERRUPTED, InUseError, SessrotateError, printable
 from sessrotate.hook import installation, notes
 from sessrotate.job import run_log, schedule
 from sessrotate.job.config import file as config_file
@@ -33,6 +33,10 @@ WEEK: Final = 7 * cleanup.DAY
 
 _RECENT: Final = 2 * cleanup.DAY
 """Seconds since the last run, up to which something that is not seen here may start it."""
+
+
+_WELL: Final = {0, 1, InUseError.exit_code, INTERRUPTED}
+"""Exit codes of a run after which the next one goes on; of 1, `doctor` says the reason itself."""
 
 
 class Finding(Struct, frozen=True):
@@ -106,13 +110,21 @@ def _schedule() -> Iterator[Finding]:
     """Yield why nothing runs, where something should."""
     found, now, last = installed.installed(), time.time(), None
     with suppress(SessrotateError):
-        run = run_log.last(by_itself=True)
+        newest, run = run_log.last(), run_log.last(by_itself=True)
         last = None if run is None else units.seconds(run.at)
+        if newest is not None and newest.code not in _WELL:
+            yield Finding(
+                "",
+                str(user_folders.log_file()),
+                "schedule",
+                f"The last run ({printable(newest.at)}) ended with {newest.code}: `sessrotate run` "
+                "says what failed.",
+            )
     if found is not None:
         said = installed.problem(found, last, now)
         if said is not None:
             yield Finding("", found.where, "schedule", said)
-    elif is_saved() and now - (last or 0.0) > _RECENT:
+    elif is_saved() and now - (last or 0.0) > _RECENT and not installed.others():
         yield Finding(
             "",
             str(user_folders.config_file()),
@@ -128,10 +140,13 @@ def _saving() -> Iterator[Finding]:
     margin = None
     with suppress(SessrotateError):  # said of the settings already
         margin = config_file.read(None).settings.archive.before_cleanup
-    rule = cleanup.in_force()
-    if margin is not None and not rule.leaves_time(margin):
+    rule, found = cleanup.in_force(), installed.installed()
+    every = cleanup.DAY
+    if found is not None and found.every is not None:
+        every = max(found.period, cleanup.DAY)
+    if margin is not None and not rule.leaves_time(margin, every):
         path = rule.origin or claude.settings_file()
-        yield Finding("", str(path), "settings", rule.saving(margin))
+        yield Finding("", str(path), "settings", rule.saving(margin, every))
 
 
 def _hook() -> Iterator[Finding]:

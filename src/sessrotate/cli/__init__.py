@@ -19,6 +19,8 @@ _PARTS_OF_HOOK: Final = (["install"], ["remove"], ["-h"], ["--help"])
 def main() -> None:
     """Run the command line and leave the process with its exit code."""
     arguments = sys.argv[1:]
+    if arguments[:1] == ["help"]:  # as people know it from git and cargo
+        arguments = [*arguments[1:], "--help"]
     try:
         sys.exit(_run(arguments))
     except KeyboardInterrupt:  # while the program was still being loaded

@@ -22,11 +22,12 @@ def command(*, as_json: Json = False) -> None:
         document = {
             "ok": not found,
             "settings": {setting.name: setting.value for setting in settings},
+            "numbers": {each.name: each.number for each in settings if each.number is not None},
             "findings": [asdict(finding) for finding in found],
         }
         streams.write(common.as_json(document))
     else:
-        lines = [f"{setting.name}: {printable(setting.value)}" for setting in settings]
+        lines = [f"{setting.name}: {printable(setting.value, 1000)}" for setting in settings]
         lines += [common.located(printable(each.path), each.detail) for each in found]
         streams.write_lines(lines if found else [*lines, "No problems found."])
     if found:

@@ -6,11 +6,12 @@ from typing import Annotated
 
 import typer
 
+from sessrotate.automation import findings
 from sessrotate.cli import streams
 from sessrotate.errors import printable
 from sessrotate.job import schedule
 from sessrotate.job.schedule import Plan
-from sessrotate.job.schedule.installed import installed
+from sessrotate.job.schedule.installed import in_crontab
 from sessrotate.job.schedule.work import Every
 
 group = typer.Typer(help="Have systemd, launchd or cron start `run`.", no_args_is_help=True)
@@ -47,6 +48,8 @@ def install(*, every: HowOften = "daily") -> None:
     schedule.install(planned)
     what = "Already installed: `sessrotate run`" if was_there else "`sessrotate run` now"
     streams.write(f"{what} starts {planned.starts} ({_files(planned)}).\n")
+    for finding in findings.not_running():
+        streams.message(finding.detail)
 
 
 @group.command()
@@ -56,11 +59,11 @@ def remove() -> None:
     was_absent = planned.is_absent
     schedule.remove(planned)
     streams.write("Nothing to remove.\n" if was_absent else f"Removed {_files(planned)}.\n")
-    left = installed()
-    if left is not None and left.line is not None:
+    left = in_crontab()
+    if left is not None:
         streams.message(
             "Your crontab starts `sessrotate run` too: remove this line with `crontab -e`:\n"
-            f"  {printable(left.line, 1000)}"
+            f"  {printable(left.line or '', 1000)}"
         )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sessrotate import automation
+from sessrotate import automation, units
 from sessrotate.automation import findings
 from sessrotate.cli import streams
 from sessrotate.cli.options import DryRun, Yes, flag
@@ -15,7 +15,7 @@ from sessrotate.clients.claude import client as claude
 from sessrotate.errors import WrongUsageError, exit_code, printable
 from sessrotate.job import schedule
 from sessrotate.job.config import keys
-from sessrotate.job.schedule.installed import installed
+from sessrotate.job.schedule import installed
 from sessrotate.render import common
 from sessrotate.render import setup as render_setup
 from sessrotate.system import in_use
@@ -35,11 +35,14 @@ def command(
     """Have sessrotate do its work by itself.
 
     It asks three questions and explains each in a line: rotate sessions when they are compacted and
-    when they end; tidy once a night; save old sessions before Claude Code deletes them. Nothing
-    else on this machine is changed, and `setup --remove` undoes it.
+    when they end; tidy once a night; save old sessions before Claude Code deletes them, and at
+    which age sooner than that. Nothing else on this machine is changed, and `setup --remove` undoes
+    it.
     """
     chosen = frozenset[str]() if remove else _chosen(yes=yes or dry_run)
-    planned = automation.plan_removal() if remove else automation.plan(chosen)
+    asks = "saving" in chosen and not (yes or dry_run)
+    age = streams.given(automation.AGE_QUESTION, units.age) if asks else ""
+    planned = automation.plan_removal() if remove else automation.plan(chosen, age)
     if dry_run:
         streams.write_lines(_difference(planned))
         streams.write_lines(render_setup.summary(planned))
@@ -48,21 +51,41 @@ def command(
         raise typer.Exit(exit_code(error for _, error in planned.problems))
     was_scheduled = planned.is_scheduled
     failed = dict(automation.execute(planned))
-    has_line = installed() is not None and not remove
-    by_hand = planned.schedule is not None and not planned.schedule.files and not has_line
-    line = schedule.cron_line("daily") if by_hand or "schedule" in failed else ""
+    planned_line = planned.schedule is not None and not planned.schedule.files
+    by_hand = planned_line and (remove or installed.installed() is None)
+    # Where the system cannot be told, cron can start it; whatever else failed is said.
+    is_untold = "crontab -e" in str(failed.get("schedule", ""))
+    line = schedule.cron_line("daily") if by_hand or is_untold else ""
     is_changed = not (was_scheduled or "schedule" in failed)
     streams.write_lines(render_setup.done(planned, failed, line, is_rescheduled=is_changed))
     if planned.is_wanted and not remove:
-        streams.write_lines(render_setup.afterwards(planned, _running()))
-    if not remove:
+        streams.write_lines(render_setup.afterwards(planned, _running(), failed))
+    if remove:
+        _tell_what_stays(planned, line)
+    else:
         for finding in findings.not_running():
             if finding.detail != planned.saving and not (line and finding.kind == "schedule"):
                 streams.message(finding.detail)
-    errors = [error for name, error in failed.items() if name != "schedule"]
-    for error in errors:
-        streams.warn(error)
+    errors = [each for name, each in failed.items() if name != "schedule" or not is_untold]
+    for each in errors:
+        streams.warn(each)
     raise typer.Exit(exit_code(errors))
+
+
+def _tell_what_stays(planned: Automation, line: str) -> None:
+    """Say what still does something by itself after a removal."""
+    left = None if line else installed.in_crontab()
+    if left is not None:
+        streams.message(
+            "Your crontab starts `sessrotate run`, too: remove this line with `crontab -e`:\n"
+            f"  {printable(left.line or '', 1000)}"
+        )
+    change = planned.settings
+    if change is not None and change.is_nothing and (others := installed.others()):
+        streams.message(
+            f"{printable(str(change.path), 1000)} stays as it is: another folder of Claude Code "
+            f"has a schedule that runs by it ({printable(others[0], 1000)})."
+        )
 
 
 def _chosen(*, yes: bool) -> frozenset[str]:

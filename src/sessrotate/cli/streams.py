@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, Final, Never
 
-from sessrotate import fs
+from sessrotate import fs, units
 from sessrotate.errors import SessrotateError, StorageError, WrongUsageError, printable, storage
 from sessrotate.system import user_folders
 
@@ -200,16 +200,18 @@ def drop_output() -> None:
 
 
 @contextmanager
-def progress(what: str, total: int, *, quiet: bool) -> Iterator[Callable[[int], None]]:
+def progress(
+    what: str, total: int, *, quiet: bool, since: float | None = None
+) -> Iterator[Callable[[int], None]]:
     """Yield a function that is called with the number of bytes done, to draw a progress bar.
 
     The bar (bytes, rate, time left) appears after `PATIENCE` seconds, on standard error, and only
-    if that is a terminal.
+    if that is a terminal. `since` is when the work began (monotonic), if that was before.
     """
     if quiet or not sys.stderr.isatty():
         yield lambda _done: None
         return
-    begun = time.monotonic()
+    begun = time.monotonic() if since is None else since
     with ExitStack() as stack:
         show: Callable[[int], None] | None = None
 
@@ -254,6 +256,16 @@ def answered(question: str, *, otherwise: bool) -> bool:
         if not word:
             return otherwise
         message("Answer y or n.")
+
+
+def given(question: str, parse: Callable[[str], object]) -> str:
+    """Ask a person, who is there, for a value that `parse` takes; empty if they give none."""
+    while True:
+        message(question)
+        word = _typed().strip()
+        if not word or parse(word):
+            return word
+        message(f"Not {printable(word)}: give one such as {units.AGES}.")
 
 
 _ANSWERS: Final = {"y": True, "yes": True, "n": False, "no": False}

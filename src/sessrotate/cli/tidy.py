@@ -9,7 +9,7 @@ import typer
 from msgspec.structs import replace
 
 from sessrotate import find, fs
-from sessrotate.archive import place
+from sessrotate.archive import place, restored
 from sessrotate.cli import streams
 from sessrotate.cli.in_place import progress
 from sessrotate.cli.options import Config, DryRun, Json, ManySessions, Quiet, Yes, sized
@@ -21,6 +21,7 @@ from sessrotate.job.job import Scope
 from sessrotate.render import run as render_run
 from sessrotate.render import tidy as render_tidy
 from sessrotate.render.tidy import Tidied
+from sessrotate.reports import next_steps, on_disk
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,7 +62,9 @@ def command(
     shown = progress(quiet=quiet)
     before = gain.measured_all()
     plan = run.plan(settings, time.time(), shown, scope)
-    planned = Tidied(plan, before, before, _free(), need, is_named=named is not None)
+    planned = _with_the_rest(
+        Tidied(plan, before, before, _free(), need, is_named=named is not None), plan
+    )
     if dry_run or not planned.changes:
         _tell(planned, as_json=as_json)
         raise typer.Exit(planned.code)
@@ -75,6 +78,7 @@ def command(
     tidied = Tidied(
         done, before, gain.measured_all(), planned.free, need, _free(), planned.is_named
     )
+    tidied = _with_the_rest(tidied, plan)
     _tell(tidied, as_json=as_json)
     if done.unlogged is not None:
         streams.warn(done.unlogged)
@@ -127,6 +131,15 @@ def _tell(tidied: Tidied, *, as_json: bool) -> None:
         streams.write_lines(render_tidy.done(tidied))
     for sentence in render_run.failures(tidied.report):
         streams.warn(sentence)
+
+
+def _with_the_rest(tidied: Tidied, planned: Report) -> Tidied:
+    """Return the same with what all clients' sessions take, and what else would free some."""
+    clients = tuple(on_disk.of_clients())
+    infos = [info for each in clients for info in each.infos]
+    outcomes = [each for stage in planned.stages for each in stage.outcomes]
+    known = next_steps.by(outcomes, {*restored.marked()})
+    return replace(tidied, clients=clients, steps=next_steps.of(infos, time.time(), known))
 
 
 def _free() -> int | None:

@@ -14,6 +14,7 @@ from sessrotate.cli.options import Every, Json, ManySegments, Quiet, one_of
 from sessrotate.errors import DamagedError, SessrotateError, StorageError, printable
 from sessrotate.reading import holders, stitch
 from sessrotate.render import common
+from sessrotate.segments import load
 from sessrotate.segments.segment_set import Problem, SegmentSet
 
 if TYPE_CHECKING:
@@ -100,9 +101,16 @@ def _check(
     try:
         with holders.opened(path) as holder:
             size = stitch.size(holder)
-            with streams.progress("Verifying", size, quiet=quiet) as progress:
-                problems = stitch.verify(holder, progress)
-            return problems, _summary(holder, size)
+            kept = _kept(path) if isinstance(holder, holders.WholeFile) else None
+            read = holder if kept is None else kept
+            with streams.progress("Verifying", stitch.size(read), quiet=quiet) as progress:
+                problems = stitch.verify(read, progress)
+            if kept is None:
+                return problems, _summary(holder, size)
+            return problems, (
+                "all of it is in this one file; the archive from before, which goes when its "
+                f"grace time is over: {_summary(kept, stitch.size(kept))}"
+            )
     except DamagedError as error:
         return [Problem("manifest", str(error))], ""
     except SessrotateError as error:
@@ -111,6 +119,15 @@ def _check(
         if isinstance(error, StorageError):
             failures.append(error)
         return [Problem("unread", str(error))], ""
+
+
+def _kept(path: Path) -> SegmentSet | None:
+    """Return the archive of a session that was restored, as long as it is there."""
+    where = place.of(path)
+    found = None if where is None else restored.of(where)
+    if where is None or found is None or not found.has_segments:
+        return None
+    return load.find(where.archive)
 
 
 def _summary(holder: Holder, size: int) -> str:

@@ -118,6 +118,8 @@ def passing_over(path: str | Path, unread: Unread = ignored) -> Iterator[None]:
         yield
     except FileNotFoundError:
         pass  # it went away, or is a link to what did
+    except ValueError:
+        pass  # a name that no file has: with a NUL, or half a character
     except OSError as error:
         unread(str(path), error.strerror or type(error).__name__)
 

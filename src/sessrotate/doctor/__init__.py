@@ -31,7 +31,7 @@ from sessrotate.retention import transaction, trash
 from sessrotate.system import locks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
     from pathlib import Path
 
     from sessrotate.archive.place import Place
@@ -55,9 +55,13 @@ def findings() -> Iterator[Finding]:
         for kind, detail in _look(where):
             yield Finding(where.session, str(where.archive), kind, detail)
         yield from _edited(where)
+    lost = {where.session: where for where in owner.every_without_archive()}
+    is_all = len(lost) > 1 and not is_folder(place.root() / place.ARCHIVES)
+    if is_all:
+        yield _all_lost(lost)
     for path in claude.sessions():
         found = _headed(path) if continued.begins_so(path) else _headless(path)
-        if found is not None:
+        if found is not None and not (is_all and found.session in lost):
             yield found
     yield from (Finding("", str(path), "stranger", told) for path, told in strangers.copies())
 
@@ -75,9 +79,23 @@ def _headed(path: Path) -> Finding | None:
     return Finding(where.session, str(path), "rewound", lacking)
 
 
+def _all_lost(sessions: Collection[str]) -> Finding:
+    """Return that the folder of all archives is gone: the same to do for each of its sessions."""
+    named = ", ".join(printable(each) for each in [*sessions][:3])
+    more = f" and {len(sessions) - 3:,} more" if len(sessions) > 3 else ""  # noqa: PLR2004 - words
+    return Finding(
+        "",
+        str(place.root() / place.ARCHIVES),
+        "damaged",
+        f"This folder is gone, and with it what {len(sessions):,} sessions ({named}{more}) had "
+        "before their live tails: put it back, from the trash, a backup, or where you moved it.",
+    )
+
+
 def _headless(path: Path) -> Finding | None:
-    told = strangers.no_session(path)
-    if told is not None:
+    if (told := strangers.unreadable(path)) is not None:
+        return Finding("", str(path), "unread", told)
+    if (told := strangers.no_session(path)) is not None:
         return Finding("", str(path), "stranger", told)
     if (told := owner.not_own(path)) is not None:
         return Finding(names.session_of(path.name), str(path), "copy", told)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from sessrotate import units
 from sessrotate.archive import place, restored
 from sessrotate.automation.findings import WEEK
 from sessrotate.clients.claude import cleanup
@@ -31,29 +32,33 @@ _NAMED: Final = 5
 
 
 class Setting(Struct, frozen=True):
-    """One fact about where things are, for a person who wonders why nothing is found."""
+    """One fact about where things are, for a person who wonders why nothing is found.
+
+    `number` is the same for programs, in bytes or a count; None if it is not a number.
+    """
 
     name: str
     value: str
+    number: int | None = None
 
 
 def settings() -> Iterator[Setting]:
     """Yield which folders are used, and how many sessions and archives they have."""
     projects = claude.projects_folder()
     yield Setting("Claude Code projects", str(projects))
-    yield Setting("sessions", str(sum(1 for _ in claude.sessions())))
+    yield _counted("sessions", sum(1 for _ in claude.sessions()))
     yield Setting("archive", str(place.root()))
-    yield Setting("archives", str(sum(1 for _ in place.archives())))
-    yield Setting("archives put aside", str(len(place.aside())))
+    yield _counted("archives", sum(1 for _ in place.archives()))
+    yield _counted("archives put aside", len(place.aside()))
     taken = on_disk.of_clients()
     history, archived = sum(each.history for each in taken), sum(each.archived for each in taken)
-    yield Setting(
-        "archived", f"{history:,} bytes of history, {archived:,} on disk with what is in the trash"
-    )
+    yield Setting("archived", f"{units.amount(history)} of history", history)
+    yield Setting("on disk for that, with the trash", units.amount(archived), archived)
     left = [*restored.every()]
     held = sum(entry.allocated for entry in left)
-    yield Setting("archives of restored sessions", f"{len(left)}, {held:,} on disk")
-    yield Setting("restored sessions, rotated by name only", str(sum(1 for _ in restored.marked())))
+    yield _counted("archives of restored sessions", len(left))
+    yield Setting("on disk for those", units.amount(held), held)
+    yield _counted("restored sessions, rotated by name only", sum(1 for _ in restored.marked()))
     found = cleanup.settings()
     yield Setting("hook", _installed(cleanup.silenced(found)))
     timer = installed()
@@ -65,8 +70,12 @@ def settings() -> Iterator[Setting]:
     yield Setting("last run", _last_run())
     rule = cleanup.cleanup(cleanup.with_projects(found))
     yield Setting("Claude Code deletes sessions", _rule(rule))
-    yield Setting("of those, within a week", _doomed(rule, time.time()))
+    yield _doomed(rule, time.time())
     yield Setting("saved before that", _saved(rule))
+
+
+def _counted(name: str, number: int) -> Setting:
+    return Setting(name, f"{number:,}", number)
 
 
 def _last_run() -> str:
@@ -92,13 +101,13 @@ def _rule(rule: cleanup.Cleanup) -> str:
     return f"{days}; new versions do not, as {rule.paused}" if rule.paused else days
 
 
-def _doomed(rule: cleanup.Cleanup, now: float) -> str:
+def _doomed(rule: cleanup.Cleanup, now: float) -> Setting:
     """Say which sessions the client will delete soon."""
     found = cleanup.doomed(rule, WEEK, now)
     more = f" and {len(found) - _NAMED:,} more" if len(found) > _NAMED else ""
     named = f"{', '.join(found[:_NAMED])}{more}"
     what = f": {named}; `sessrotate archive SESSION` saves one" if found else ""
-    return f"{len(found):,}{what}"
+    return Setting("of those, within a week", f"{len(found):,}{what}", len(found))
 
 
 def _saved(rule: cleanup.Cleanup) -> str:
@@ -109,6 +118,8 @@ def _saved(rule: cleanup.Cleanup) -> str:
         return "unknown"
     if margin is None:
         return "no: `sessrotate setup` changes that"
+    if math.isinf(rule.period):
+        return "by each run; the client deletes nothing now"
     return f"by each run, once unused for {cleanup.days(rule.saved_after(margin))}"
 
 

@@ -119,10 +119,26 @@ def copies() -> Iterator[tuple[Path, str]]:
         yield path, told
 
 
+def unreadable(path: Path) -> str | None:
+    """Return what to say of a session's file that is there and cannot be read; None of others."""
+    try:
+        if is_file(path) and not path.is_symlink():
+            os.close(inside.opened_at(path))
+    except FileNotFoundError:
+        return None
+    except (DamagedError, OSError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        return (
+            f"{printable(str(path))} cannot be read ({reason}), so it is neither shown nor saved "
+            "from the client's clean-up: make it readable for you."
+        )
+    return None
+
+
 def no_session(path: Path) -> str | None:
     """Return what to say of a file that is called like a session and is none; None of others.
 
-    Clients leave empty files. What cannot be read is said by those who read it.
+    Clients leave empty files.
     """
     try:
         if names.is_hidden(path.name) or not is_file(path):  # opening a pipe would wait
@@ -139,7 +155,7 @@ def no_session(path: Path) -> str | None:
             if not os.fstat(file.fileno()).st_size or claude.may_have_row(pieces):
                 return None
     except (DamagedError, OSError):
-        return None
+        return None  # said by `unreadable`
     return (
         f"{printable(str(path))} is called like a session and has no row of one, so no client "
         "shows anything of it. Look at what it has, and move it away."

@@ -125,7 +125,7 @@ def execute(change: Change) -> None:
     """
     if change.is_nothing:
         return
-    with storage("change the settings"):
+    with storage(f"change {printable(str(change.path))}"):
         ownership.check(change.target)
         if change.path != change.target and not os.access(change.target.parent, os.W_OK):
             raise RefusedError(

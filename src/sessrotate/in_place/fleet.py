@@ -17,7 +17,7 @@ from sessrotate.clients.claude.dangling import dangles
 from sessrotate.errors import NotASessionError, SessrotateError, printable
 from sessrotate.in_place import operations, put_together, room
 from sessrotate.in_place.operations import RestoredError
-from sessrotate.in_place.outcome import Outcome, each, failure
+from sessrotate.in_place.outcome import Outcome, Usual, each, failure
 from sessrotate.segments import live_header
 from sessrotate.system import in_use
 from sessrotate.system.source import Source, is_zeros
@@ -173,13 +173,14 @@ def _left(where: Place, done: operations.Rotated, size: int) -> Outcome | None:
     if done.plan.live is None and lacks is not None:
         gone = f"A resume lacks rows that may have been in segment {lacks:,}, which is gone."
         return Outcome(where, "nothing to do", size=size, detail=gone)
+    usual: Usual
     if done.plan.live is None:
-        why = f"it was not compacted {done.plan.since}"
+        why, usual = f"it was not compacted {done.plan.since}", "not compacted"
     elif done.gains_too_little:
-        why = "rotating it would free too little to be worth it"
+        why, usual = "rotating it would free too little to be worth it", "too little"
     else:
         return None
-    return Outcome(where, "nothing to do", size=size, detail=why, is_usual=True)
+    return Outcome(where, "nothing to do", size=size, detail=why, usual=usual)
 
 
 def live_size(where: Place, otherwise: int = 0) -> int:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from sessrotate.archive.place import Place
 
+Usual = Literal["", "not compacted", "too little"]
+
 Result = Literal["done", "planned", "nothing to do", "in use", "failed"]
 
 
@@ -28,9 +30,9 @@ class Outcome(Struct, frozen=True):
     `freed` is how many bytes left the place that the command clears (the client's folder, the
     archive, the trash), and `size` how many the session's files have afterwards. `gained` is how
     many bytes the disk has more afterwards, and `disk` how many the session took of it before,
-    where that was measured. `detail` is for a person; with `is_usual` it is the reason of most
-    sessions, and not worth a line where many are shown. `segments` are the numbers of those that
-    were archived or pruned, where a command does that.
+    where that was measured. `detail` is for a person; where `usual` names it, it is the reason of
+    most sessions, and not worth a line where many are shown. `segments` are the numbers of those
+    that were archived or pruned, where a command does that.
     """
 
     where: Place | None
@@ -42,7 +44,7 @@ class Outcome(Struct, frozen=True):
     error: SessrotateError | None = None
     disk: int = 0
     segments: tuple[int, ...] = ()
-    is_usual: bool = False
+    usual: Usual = ""
 
     @property
     def before(self) -> int:

@@ -6,7 +6,7 @@ Rule: a plan counts what each step leaves to the next: less to move, and more of
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec import Struct, field
 
@@ -15,13 +15,36 @@ from sessrotate.in_place import room
 from sessrotate.in_place.outcome import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterator
 
     from sessrotate.archive.place import Place
     from sessrotate.in_place.gain import Forecast
     from sessrotate.in_place.operations import Progress
     from sessrotate.job.config.parse import Settings
     from sessrotate.retention.prune import PrunePlan
+
+    Wanted = list[tuple[Place, int]]
+    """Sessions, and how many bytes their live files have."""
+
+    Act = Callable[[Wanted], Iterator[Outcome]]
+    """Does something to sessions, or plans it, and yields what became of each."""
+
+
+class Recall(Protocol):
+    """Acts on sessions as `act` does, or knows what that came to."""
+
+    def __call__(
+        self, asked: str, wanted: Wanted, act: Act, *, live: bool = True
+    ) -> Iterator[Outcome]:
+        """Yield an outcome for each session; `asked` tells what `act` does from what others do.
+
+        Unless `live`, it passes over sessions that somebody uses.
+        """
+
+
+def anew(asked: str, wanted: Wanted, act: Act, *, live: bool = True) -> Iterator[Outcome]:  # noqa: ARG001 - as `Recall` says
+    """Act on all of these sessions: nothing is remembered."""
+    return act(wanted)
 
 
 class Scope(Struct, frozen=True):
@@ -44,6 +67,7 @@ class Job(Struct):
     The steps fill in `left`, the sessions that later steps leave alone, `rotating`, what a dry
     run would rotate, of which later steps find less, `planned`, the plan of the pruning, and
     `gained`, how many bytes the disk has more, or will have; `copied` looks once for all of them.
+    `recall` stands before what reads sessions: of what is only shown, it may be remembered.
     """
 
     settings: Settings
@@ -57,6 +81,7 @@ class Job(Struct):
     rotating: dict[Place, Outcome] = field(default_factory=dict)
     planned: PrunePlan | None = None
     gained: int = 0
+    recall: Recall = anew
     copied: Callable[[], Collection[str]] = field(default_factory=lambda: cache(restored.copied))
 
     @property

@@ -21,10 +21,10 @@ from sessrotate.archive import place
 from sessrotate.clients.claude import cleanup
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import is_folder
-from sessrotate.errors import INTERRUPTED, SessrotateError, StorageError, WrongUsageError, storage
+from sessrotate.errors import INTERRUPTED, SessrotateError, storage
 from sessrotate.in_place import clock_check, outcome, room
 from sessrotate.job import journal, run_log
-from sessrotate.job.job import EVERYTHING, Job, Scope
+from sessrotate.job.job import EVERYTHING, Job, Scope, anew
 from sessrotate.job.steps import STEPS, Step, recovered
 from sessrotate.system import locks, ownership, user_folders
 
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from sessrotate.in_place.operations import Progress
     from sessrotate.in_place.outcome import Outcome, Result
     from sessrotate.job.config.parse import Settings
+    from sessrotate.job.job import Recall
     from sessrotate.job.journal import Journal
     from sessrotate.retention.prune import PrunePlan
 
@@ -72,8 +73,8 @@ class Report(Struct, frozen=True):
     """What a run did, or would do.
 
     `doubt` is why nothing goes by age in it: the clock is not believed. `saving` says in a plan
-    which sessions are saved from the client's clean-up, if any. `unlogged` is why its line in the
-    log, or one in the journal, could not be written. `hidden` is what may hide sessions from it,
+    which sessions are saved from the client's clean-up, if any. `unlogged` is why a line of it in
+    the log could not be written. `hidden` is what may hide sessions from it,
     as `find.hidden` returns it.
     """
 
@@ -92,10 +93,21 @@ class Report(Struct, frozen=True):
         return outcome.exit_code(found, in_use_counts=False) or int(bool(self.hidden))
 
 
-def plan(settings: Settings, now: float, progress: Progress, scope: Scope = EVERYTHING) -> Report:
-    """Return what a run would do now; change nothing. `now` is in seconds since 1970."""
-    doubt = _clock(settings, now).doubt
-    job = Job(settings, now, WAIT, progress, dry_run=True, doubt=doubt, scope=scope)
+def plan(
+    settings: Settings,
+    now: float,
+    progress: Progress,
+    scope: Scope = EVERYTHING,
+    recall: Recall = anew,
+) -> Report:
+    """Return what a run would do now; change nothing. `now` is in seconds since 1970.
+
+    Whoever only shows its figures may `recall` those of before.
+    """
+    # Its evidence is looked for in all archives: only where something goes by it.
+    is_asked = not settings.prune.is_empty or settings.trash.grace is not None
+    doubt = _clock(settings, now).doubt if is_asked else ""
+    job = Job(settings, now, WAIT, progress, dry_run=True, doubt=doubt, scope=scope, recall=recall)
     unkept = journal.begin("run", is_kept=False)
     return Report(
         dry_run=True,
@@ -117,7 +129,7 @@ def execute(
 ) -> Report:
     """Do all steps and log the run; `now` is in seconds since 1970.
 
-    The journal names it by its `command`.
+    The log names it by its `command`.
 
     Raises InUseError, and logs nothing, if another run is in progress.
     """
@@ -203,7 +215,7 @@ def _outcomes(step: Step, job: Job) -> Iterator[Outcome]:
 def _log(now: float, seconds: float, code: int, stages: list[Stage]) -> SessrotateError | None:
     try:
         run_log.add(_record(now, seconds, code, stages))
-    except (StorageError, WrongUsageError) as error:
+    except SessrotateError as error:
         return error
     return None
 

@@ -24,9 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sessrotate.in_place.outcome import Outcome
-
-_MOST: Final = 999.95
-"""From here on a size is told in the next unit: 1.0 MiB is shorter than 1000.0 KiB, and as true."""
+    from sessrotate.reports.next_steps import NextStep
 
 _LONGEST: Final = 1000
 """Characters of a line of somebody's file."""
@@ -34,21 +32,17 @@ _LONGEST: Final = 1000
 _ESCAPE: Final = re.compile(r"\\(?:[^u]|ud[89ab]..\\ud[c-f]..|u(d[89a-f]..))")
 """An escape in JSON that is all ASCII; the group is half of a character."""
 
+CLIENTS: Final = {"claude": "Claude Code", "codex": "Codex", "gemini": "Gemini"}
+"""What the clients are called."""
+
 PUT_AWAY: Final = (
     "A session that is put away leaves the client's list, and `sessrotate restore SESSION` brings "
     "it back."
 )
 """What a plan says that puts sessions away: nobody should look for one in vain."""
 
-_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
-
-def size(number: int) -> str:
-    """Return a number of bytes as people read it: in powers of 1024, at most three digits."""
-    value, unit = float(number), 0
-    while abs(value) >= (_MOST if unit else 1024) and unit + 1 < len(_UNITS):
-        value, unit = value / 1024, unit + 1
-    return f"{number} B" if unit == 0 else f"{value:.1f} {_UNITS[unit]}"
+size: Final = units.amount
 
 
 def time(text: str | None) -> str:
@@ -145,6 +139,22 @@ def plain_table(
     return "".join(
         f"{line}\n" for line in table(shape, [Row(tuple(row)) for row in rows], Canvas())
     )
+
+
+def freed(step: NextStep) -> str:
+    """Return about how much a step frees, and of which sessions."""
+    about = ("up to" if step.is_most else "about") if step.command else "all"
+    return f"{about} {size(step.bytes)} of {count(step.sessions, 'session')} {step.what}"
+
+
+def further(steps: Iterable[NextStep]) -> Iterator[str]:
+    """Yield what else would free something, each with its command; nothing if nothing would."""
+    for number, step in enumerate(steps):
+        if not number:
+            yield "What else takes room, and what would free it:"
+        yield f"  {CLIENTS.get(step.client, step.client)}: {freed(step)}."
+        if step.command:
+            yield f"      {step.command}"
 
 
 def difference(path: Path, before: bytes | None, after: bytes | None) -> Iterator[str]:

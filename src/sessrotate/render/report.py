@@ -58,9 +58,14 @@ _LARGEST: Final = Columns(
     expendable=("session",),
 )
 _GROWTH: Final = Columns(("written", "size"), left=frozenset({"written"}))
-_TOTALS: Final = Columns(
-    ("", "sessions", "size", "archived", "could go"),
-    left=frozenset({""}),
+_CLIENTS: Final = Columns(
+    ("client", "sessions", "size", "archived", "could go"),
+    left=frozenset({"client"}),
+    expendable=("archived", "sessions"),
+)
+_PROJECTS: Final = Columns(
+    ("project", *_CLIENTS.titles),
+    left=frozenset({"project", "client"}),
     expendable=("archived", "sessions"),
 )
 _WORTH: Final = Columns(
@@ -100,11 +105,12 @@ def machine(report: MachineReport, canvas: Canvas) -> Iterator[str]:
     yield f"{sessions}: {whole}{archived}{disk}{trash}{beside}"
     if not report.sessions:
         return
-    yield from _totals("client", report.clients, canvas)
-    yield from _totals("project", report.projects, canvas)
+    yield from _totals(_CLIENTS, report.clients, canvas, lambda each: each.client)
+    yield from _totals(_PROJECTS, report.projects, canvas, _folder, lambda each: each.client)
     yield from _contents(report.contents, report.bytes, canvas, many=True)
     yield from _growth(report.growth, canvas)
     yield from _worth(report, canvas)
+    yield from common.further(report.next_steps)
 
 
 def _heading(report: SessionReport) -> str:
@@ -263,18 +269,21 @@ def _growth(days: Sequence[Day], canvas: Canvas) -> Iterator[str]:
         yield from table(_GROWTH, rows[-_SEGMENTS:], canvas)
 
 
-def _totals(title: str, totals: Sequence[Total], canvas: Canvas) -> Iterator[str]:
+def _totals(
+    columns: Columns, totals: Sequence[Total], canvas: Canvas, *names: Callable[[Total], str]
+) -> Iterator[str]:
     def cells(total: Total) -> tuple[str, ...]:
         parts = (total.archived_bytes, total.would_free)
         shown = (size(part) if part else "-" for part in parts)
-        return _folder(total.name), f"{total.sessions:,}", size(total.bytes), *shown
+        called = (name(total) for name in names)
+        return *called, f"{total.sessions:,}", size(total.bytes), *shown
 
-    return _largest(_titled(title, _TOTALS), totals, cells, lambda total: total.bytes, canvas)
+    return _largest(columns, totals, cells, lambda total: total.bytes, canvas)
 
 
-def _folder(path: str) -> str:
-    """Return a folder, cut in its middle where it is too long."""
-    return cut_middle(safe_text.line(path) or "(not known)", _TITLE)
+def _folder(total: Total) -> str:
+    """Return a project's folder, cut in its middle where it is too long."""
+    return cut_middle(safe_text.line(total.name) or "(not known)", _TITLE)
 
 
 def _worth(report: MachineReport, canvas: Canvas) -> Iterator[str]:

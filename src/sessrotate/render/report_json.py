@@ -63,6 +63,7 @@ def machine(report: MachineReport) -> dict[str, Any]:
         "projects": [_renamed(total) for total in report.projects],
         "growth": [asdict(day) for day in report.growth],
         "worth_rotating": [_worth(each) for each in report.worth],
+        "next_steps": [asdict(each) for each in report.next_steps],
         "unreadable": [asdict(each) for each in report.unread],
         **_contents(report.contents),
     }

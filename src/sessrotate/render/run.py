@@ -75,7 +75,7 @@ def kept(report: Report) -> list[Outcome]:
     """Return the outcomes of sessions that stay as they are for a reason of their own."""
     outcomes = [each for stage in report.stages for each in stage.outcomes]
     left = [each for each in outcomes if each.result == "nothing to do" and each.detail]
-    return [each for each in left if not each.is_usual]
+    return [each for each in left if not each.usual]
 
 
 def _part(stage: Stage, *, dry_run: bool) -> str:

@@ -69,11 +69,11 @@ def done(
     elif line:
         yield "No scheduler can be reached. For the nightly run, add this line with `crontab -e`:"
         yield f"  {printable(line, 2000)}"
-        if planned.settings is not None:
+        if planned.settings is not None and "saving" not in failed:
             yield "Until that line is there, nothing is saved from the client's clean-up."
 
 
-def afterwards(planned: Automation, running: int) -> Iterator[str]:
+def afterwards(planned: Automation, running: int, failed: Collection[str]) -> Iterator[str]:
     """Yield what is left to a person; `running` is how many clients run now."""
     if planned.hook is not None and not planned.hook.is_nothing and running:
         verb = "runs" if running == 1 else "run"
@@ -81,7 +81,7 @@ def afterwards(planned: Automation, running: int) -> Iterator[str]:
             f"{count(running, 'client')} {verb} now. Those older than 2.1.200 see the hook when "
             "they are started again."
         )
-    if planned.saving:
+    if planned.saving and "saving" not in failed:
         yield planned.saving
     yield "For the agent itself, this line in CLAUDE.md says where its history is:"
     yield f"  {FOR_AGENTS}"

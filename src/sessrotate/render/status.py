@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from sessrotate.errors import INTERRUPTED, printable
-from sessrotate.render.common import count, size, time
+from sessrotate.render import common
+from sessrotate.render.common import CLIENTS, count, size, time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from sessrotate.job.run_log import LastRun
     from sessrotate.reports.on_disk import OnDisk
     from sessrotate.status import Status
-
-_CALLED: Final = {"claude": "Claude Code", "codex": "Codex", "gemini": "Gemini"}
 
 _NAMED: Final = 3
 """Sessions that are named of those whose archive is missing."""
@@ -40,19 +39,8 @@ Automate  setup
 def lines(status: Status) -> Iterator[str]:
     """Yield the status, a line a fact, and the commands that are most useful."""
     missing = [session for each in status.clients for session in each.missing]
-    found = [each for each in status.clients if each.bytes or each.aside or each.others >= _MUCH]
-    on_disk = "; ".join(map(_on_disk, found)) or "no sessions found"
-    yield f"On disk    {on_disk}{_others(status.others)}"
-    if status.gain:
-        gain = f"about {size(status.gain)} from {count(status.worth, 'session')}, nothing is lost"
-        yield f"To gain    {gain}"
-        yield "Command    sessrotate tidy"
-    else:
-        verb = "stays" if status.kept == 1 else "stay"
-        kept = f"; {count(status.kept, 'session')} that you restored {verb} whole"
-        tidy = "" if missing or status.failing else ": all is tidy"
-        yield f"To gain    nothing{kept if status.kept else tidy}"
-        yield "Command    sessrotate report --all   shows what is large"
+    yield _all_on_disk(status)
+    yield from _to_gain(status, is_wrong=bool(missing))
     yield f"By itself  {_by_itself(status)}"
     yield f"Last run   {_last(status.last)}"
     wrong = [*_wrong(status, missing)]
@@ -61,6 +49,42 @@ def lines(status: Status) -> Iterator[str]:
         yield f"           and {len(wrong) - _MOST:,} more: `sessrotate doctor` has all"
     yield ""
     yield _NEXT
+
+
+def _to_gain(status: Status, *, is_wrong: bool) -> Iterator[str]:
+    """Yield what would free how much, and the command: what loses nothing first."""
+    usable = () if status.failing else status.steps  # what fails comes first
+    first = next((step for step in usable if step.command), None)
+    if status.gain:
+        then = "" if first is None else f"; then {common.freed(first)}"
+        gain = f"about {size(status.gain)} from {count(status.worth, 'session')}, nothing is lost"
+        yield f"To gain    {gain}{then}"
+        yield "Command    sessrotate tidy"
+        return
+    verb = "stays" if status.kept == 1 else "stay"
+    kept = f"; {count(status.kept, 'session')} that you restored {verb} whole"
+    if first is not None:
+        yield f"To gain    {common.freed(first)}{kept if status.kept else ''}"
+        yield f"Command    {first.command}"
+        return
+    tidy = "" if is_wrong or status.failing or status.steps else ": all is tidy"
+    yield f"To gain    nothing{kept if status.kept else tidy}"
+    yield "Command    sessrotate report --all   shows what is large"
+
+
+def so_far(status: Status) -> Iterator[str]:
+    """Yield what is known while sessions are still read; `lines` begins with the first of it."""
+    yield _all_on_disk(status)
+    known = "not known yet"
+    if status.gain:
+        known = f"at least {size(status.gain)} from {count(status.worth, 'session')}"
+    yield f"To gain    {known}: sessions are being read"
+
+
+def _all_on_disk(status: Status) -> str:
+    found = [each for each in status.clients if each.bytes or each.aside or each.others >= _MUCH]
+    on_disk = "; ".join(map(_on_disk, found)) or "no sessions found"
+    return f"On disk    {on_disk}{_others(status.others)}"
 
 
 def _wrong(status: Status, missing: Sequence[str]) -> Iterator[str]:
@@ -84,7 +108,7 @@ def _others(folders: Sequence[Path]) -> str:
 
 
 def _on_disk(found: OnDisk) -> str:
-    name = _CALLED.get(found.client, found.client)
+    name = CLIENTS.get(found.client, found.client)
     archived = f", {size(found.archived)} of it archives" if found.archived else ""
     aside = f", {size(found.aside)} put aside" if found.aside else ""
     others = f", and {size(found.others)} of no session" if found.others >= _MUCH else ""

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from sessrotate.in_place.outcome import Outcome, Result
     from sessrotate.job.run import Report, Stage
+    from sessrotate.reports.next_steps import NextStep
+    from sessrotate.reports.on_disk import OnDisk
 
 _MOST: Final = 10
 """Sessions that a plan names: all of it fits on a screen."""
@@ -49,7 +51,8 @@ class Tidied(Struct, frozen=True):
 
     `before` and `after` are what all sessions and archives take; `free` and `free_after` is what
     the disk has left, None if nobody knows. `need` is what somebody asked for; `is_named` says that
-    the sessions were.
+    the sessions were. `clients` are what each client's sessions take now,
+    and `steps` say what else would free some.
     """
 
     report: Report
@@ -59,6 +62,13 @@ class Tidied(Struct, frozen=True):
     need: int | None
     free_after: int | None = None
     is_named: bool = False
+    clients: tuple[OnDisk, ...] = ()
+    steps: tuple[NextStep, ...] = ()
+
+    @property
+    def others(self) -> list[OnDisk]:
+        """What the clients take whose sessions are not made smaller."""
+        return [each for each in self.clients if each.client != "claude" and each.bytes]
 
     @property
     def outcomes(self) -> list[tuple[Stage, Outcome]]:
@@ -92,13 +102,14 @@ def plan(tidied: Tidied) -> Iterator[str]:
     """Yield what would be done: what, how much the disk gains, what stays, how to undo it."""
     if not tidied.changes:
         if any(each.result == "failed" for _, each in tidied.outcomes):
-            yield f"Nothing can be tidied now: {_used(tidied.before)}."
+            yield f"Nothing can be tidied now: {_used(tidied)}."
         elif kept(tidied.report) or any(each.result == "in use" for _, each in tidied.outcomes):
-            yield f"Nothing to tidy now: {_used(tidied.before)}."
+            yield f"Nothing to tidy now: {_used(tidied)}."
         else:
-            used = _used(tidied.before)
+            used = _used(tidied)
             yield f"Nothing to tidy: {used}, and no rotation of one would be worth it."
         yield from _left(tidied)
+        yield from common.further(tidied.steps)
         return
     yield f"Tidying frees about {size(max(0, tidied.gained))} of the disk."
     yield _now(tidied)
@@ -129,7 +140,9 @@ def done(tidied: Tidied) -> Iterator[str]:
     """Yield what was done."""
     gained = tidied.gained
     freed = f"Freed {size(gained)} of the disk" if gained >= 0 else f"It takes {size(-gained)} more"
-    yield f"{freed}: sessions and archives took {size(tidied.before)}, now {size(tidied.after)}."
+    others = sum(each.bytes for each in tidied.others)
+    before, after = size(tidied.before + others), size(tidied.after + others)
+    yield f"{freed}: sessions and archives took {before}, now {after}."
     if tidied.free is not None and tidied.free_after is not None:
         yield f"Free space: {size(tidied.free)} before, {size(tidied.free_after)} now."
     parts = [
@@ -147,19 +160,24 @@ def done(tidied: Tidied) -> Iterator[str]:
         yield f"{text[0].upper()}{text[1:]}.{undo}"
     yield from _short(tidied)
     yield from _left(tidied)
+    yield from common.further(tidied.steps)
 
 
 def _recovers(tidied: Tidied) -> bool:
     return any(stage.step.name == "recover" for stage, _ in tidied.changes)
 
 
-def _used(taken: int) -> str:
-    return f"sessions and archives take {size(taken)} of the disk"
+def _used(tidied: Tidied) -> str:
+    others = {each.client: each.bytes for each in tidied.others}
+    taken = {"claude": tidied.before, **others}
+    parts = (f"{common.CLIENTS.get(name, name)} {size(each)}" for name, each in taken.items())
+    of_all = f" ({', '.join(parts)})" if others else ""
+    return f"sessions and archives take {size(sum(taken.values()))} of the disk{of_all}"
 
 
 def _now(tidied: Tidied) -> str:
     free = "" if tidied.free is None else f", and {size(tidied.free)} are free"
-    used = _used(tidied.before)
+    used = _used(tidied)
     return f"{used[0].upper()}{used[1:]}{free}."
 
 

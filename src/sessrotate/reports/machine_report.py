@@ -7,6 +7,7 @@ others are counted. A process has one session open at a time.
 from __future__ import annotations
 
 import os
+import time
 from collections import Counter
 from functools import partial
 from itertools import accumulate, pairwise
@@ -17,7 +18,7 @@ from msgspec import Struct
 from sessrotate.archive import restored
 from sessrotate.errors import SessrotateError, StorageError
 from sessrotate.in_place import gain
-from sessrotate.reports import discovery, growth, session_report
+from sessrotate.reports import discovery, growth, next_steps, session_report
 from sessrotate.reports.counting import Counts
 from sessrotate.reports.in_parallel import mapped, taken
 from sessrotate.reports.model import MachineReport, Total, UnreadSession
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
     from sessrotate.reports.discovery import FoundSession
     from sessrotate.reports.model import SessionReport
+    from sessrotate.reports.next_steps import NextStep
+    from sessrotate.reports.session_info import SessionInfo
 
 WORTH_TWO: Final = 1_000
 """Sessions, of more than 1 ms each, that are worth a second process."""
@@ -93,6 +96,7 @@ def of_machine(
     sessions: list[SessionReport] = []
     disk_bytes = sum(each.info.disk_bytes for each in listed)
     side_bytes = sum(each.info.side_bytes for each in listed)
+    infos = [each.info for each in listed]
     for report, done in _reports(listed, progress, counts):
         if isinstance(report, _Failure):
             errors.failed(report.path, report.error)
@@ -113,7 +117,18 @@ def of_machine(
         trash_bytes=restored.trash_bytes(),
         disk_bytes=disk_bytes,
         side_bytes=side_bytes,
+        next_steps=_steps(infos, sessions),
     )
+
+
+def _steps(infos: Iterable[SessionInfo], reports: Iterable[SessionReport]) -> tuple[NextStep, ...]:
+    worth = [each for each in reports if each.would_free >= gain.WORTH]
+    planned = next_steps.Planned(
+        after={each.id: each.live_tail for each in worth},
+        uncut={each.id for each in reports if each.compactions == 0},
+        left={*restored.marked()},
+    )
+    return next_steps.of(infos, time.time(), planned)
 
 
 def _reports(

@@ -14,6 +14,7 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from sessrotate.clients.kinds import Kind
     from sessrotate.model import Boundary
+    from sessrotate.reports.next_steps import NextStep
 
 SegmentState = Literal["live", "sealed", "absent"]
 
@@ -182,7 +183,8 @@ class MachineReport(Struct, frozen=True):
     session; lines copied from another session (by a resumed clone) are not counted. `trash_bytes`
     is what every trash takes of the disk: pruned segments, and archives of restored sessions.
     `disk_bytes` is what live files, archives, trash and what lies beside sessions take of it, as
-    `list` says, and `side_bytes` how many bytes of files lie beside.
+    `list` says, and `side_bytes` how many bytes of files lie beside. `next_steps` are what else
+    than rotating would free some.
     """
 
     sessions: tuple[SessionReport, ...]
@@ -195,6 +197,7 @@ class MachineReport(Struct, frozen=True):
     trash_bytes: int = 0
     disk_bytes: int = 0
     side_bytes: int = 0
+    next_steps: tuple[NextStep, ...] = ()
 
     @property
     def bytes(self) -> int:

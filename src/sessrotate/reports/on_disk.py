@@ -27,7 +27,7 @@ class OnDisk(Struct, frozen=True):
     `sessions` counts those that somebody used. `history` are the bytes of history in archives, as
     the client wrote them. `aside` is what archives that were put aside take, and `others` what else
     of the client's folder of projects, and of ours, is on the disk and of no session. `missing` are
-    the ids of the sessions whose archive is not there.
+    the ids of the sessions whose archive is not there. `infos` are its sessions.
     """
 
     client: str
@@ -38,12 +38,13 @@ class OnDisk(Struct, frozen=True):
     others: int = 0
     aside: int = 0
     missing: tuple[str, ...] = ()
+    infos: tuple[SessionInfo, ...] = ()
 
 
 def of_clients() -> list[OnDisk]:
     """Return what each client that has sessions takes, in the order of `list`."""
     found: dict[str, list[SessionInfo]] = {claude.NAME: []}
-    for session in discovery.sessions(hidden=True):
+    for session in discovery.sessions(hidden=True, brief=True):
         found.setdefault(session.info.client, []).append(session.info)
     summed = [_summed(client, infos) for client, infos in found.items()]
     return [each for each in summed if found[each.client] or each.others or each.aside]
@@ -61,4 +62,5 @@ def _summed(client: str, infos: list[SessionInfo]) -> OnDisk:
         others=max(0, gain.measured_all() - taken - aside) if client == claude.NAME else 0,
         aside=aside,
         missing=tuple(each.id for each in infos if each.archive_missing),
+        infos=tuple(infos),
     )

@@ -289,7 +289,8 @@ def wanted(older_than: float | None, before_cleanup: float | None, now: float) -
 
     These are sessions that a list shows as unused for `older_than` seconds at `now` (in seconds
     since 1970), and those to be saved `before_cleanup` seconds before their client deletes them.
-    Sessions that a client runs, those that their owner restored, and empty files are left out.
+    Sessions that a client runs and empty files are left out, and so are those that their owner
+    restored, unless their client would delete them.
     """
     begun = [where for where in place.archives() if _is_begun(where)]
     rule = cleanup.in_force()
@@ -297,11 +298,12 @@ def wanted(older_than: float | None, before_cleanup: float | None, now: float) -
     due = []
     for path in claude.sessions():
         where = owner.of(path)
-        if where is None or where.session in marked or archived_file.away(where) is not None:
+        if where is None or archived_file.away(where) is not None:
             continue
         if where not in begun and not any(in_use.clients(where)):
+            age = None if where.session in marked else older_than
             with suppress(SessrotateError, OSError):
-                if _is_due(where, older_than, before_cleanup, now, rule):
+                if _is_swept(where, before_cleanup, now, rule) or _is_older(where, age, now):
                     due.append(where)
     return begun + due
 
@@ -315,26 +317,23 @@ def _is_begun(where: Place) -> bool:
     return False
 
 
-def _is_due(
-    where: Place,
-    older_than: float | None,
-    before_cleanup: float | None,
-    now: float,
-    rule: Cleanup,
-) -> bool:
+def _is_swept(where: Place, before_cleanup: float | None, now: float, rule: Cleanup) -> bool:
+    """Tell whether it is time to save a session, also one that cannot be read: that is said."""
+    status = where.live.lstat()
+    if before_cleanup is None or not status.st_size:  # 2.0.x leaves an empty one for each agent
+        return False
+    is_desktop = rule.ceiling != rule.period and cleanup.is_desktop(where.live)
+    at = rule.saved_at(status, before_cleanup, is_desktop=is_desktop)
+    return at is not None and at <= now
+
+
+def _is_older(where: Place, older_than: float | None, now: float) -> bool:
+    """Tell whether a list shows a session as unused for so long."""
+    if older_than is None:
+        return False
     with Source.itself(where.live) as source:
-        identity = source.identity()
-        if not identity.size:
-            return False  # 2.0.x leaves an empty one for each agent
-        is_swept = False
-        if before_cleanup is not None:
-            is_desktop = rule.ceiling != rule.period and cleanup.is_desktop(where.live)
-            at = rule.saved_at(os.fstat(source.fd), before_cleanup, is_desktop=is_desktop)
-            is_swept = at is not None and at <= now
-        if is_swept or older_than is None:
-            return is_swept
         seen = _seen(where, source)  # what a list does not show, nobody saw go
-        last_used = seen.last_used(identity.modified_ns / 1e9)
+        last_used = seen.last_used(source.identity().modified_ns / 1e9)
         return seen.standing == "session" and last_used < now - older_than
 
 

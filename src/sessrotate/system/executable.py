@@ -52,4 +52,6 @@ def can_start(program: str) -> bool:
     words = head[2:].split(b"\n")[0].split()
     named = _EXEC.search(head)
     needed = [*words[:1], *((named[1] or named[2],) if named else ())]
+    if words[1:] and words[0].endswith(b"/env") and shutil.which(os.fsdecode(words[1])) is None:
+        return False
     return bool(needed) and all(Path(os.fsdecode(name)).exists() for name in needed)

@@ -108,29 +108,39 @@ class Cleanup(Struct, frozen=True):
         period = self.period if period is None else period
         return max(period - min(margin, period / 3), DAY)
 
-    def leaves_time(self, margin: float) -> bool:
-        """Tell whether a run each night comes in time to save every session."""
+    def leaves_time(self, margin: float, every: float = DAY) -> bool:
+        """Tell whether a run comes in time to save every session, one each `every` seconds."""
         is_endless = math.isinf(self.period)
-        return is_endless or self.period - self.saved_after(margin) >= DAY
+        return is_endless or self.period - self.saved_after(margin) >= every
 
-    def saving(self, margin: float) -> str:
-        """Say which sessions are put away `margin` seconds before the client deletes them."""
+    def saving(self, margin: float, every: float = DAY) -> str:
+        """Say which sessions are put away `margin` seconds before the client deletes them.
+
+        A run comes each `every` seconds. Where that may be too late, it says what to change.
+        """
         where = "its default" if self.origin is None else printable(str(self.origin), 1000)
         if math.isinf(self.period):
             return f"Claude Code deletes no session now: {self.paused} ({where})."
         after = self.saved_after(margin)
         said = f"Claude Code deletes sessions unused for {days(self.period)} ({where})."
-        if not self.leaves_time(margin):
-            file = where if self.origin is not None else printable(str(settings_file()), 1000)
+        if self.leaves_time(margin, every):
             return (
-                f"{said} A nightly run cannot save all of them in time, and puts away what it "
-                f"finds unused for {days(after)}. To keep them, raise the period to 3 days or "
-                f'more, for example with `"{_PERIOD}": {CLEANUP_DAYS}` in {file}.'
+                f"{said} The nightly run puts a session away, compressed, once it is unused for "
+                f"{days(after)}: it leaves the client's list, and `sessrotate restore SESSION` "
+                "brings it back."
             )
+        late = (
+            f"{said} A run every {days(every)} puts away what it finds unused for {days(after)}, "
+            "and cannot save all of them in time."
+        )
+        if every > DAY:
+            return f"{late} Have one each night: `sessrotate schedule install --every daily`."
+        if self.period / 3 >= every:
+            return f"{late} Raise `before_cleanup` in the settings of `run`, to 3d for example."
+        file = where if self.origin is not None else printable(str(settings_file()), 1000)
         return (
-            f"{said} The nightly run puts a session away, compressed, once it is unused for "
-            f"{days(after)}: it leaves the client's list, and `sessrotate restore SESSION` brings "
-            "it back."
+            f"{late} Raise the period to 3 days or more, for example with "
+            f'`"{_PERIOD}": {CLEANUP_DAYS}` in {file}.'
         )
 
 

@@ -50,6 +50,13 @@ def with_setting(text: str, key: Key, given: Given) -> str:
     return made
 
 
+def without(text: str, key: Key) -> str:
+    """Return the text without the line for this key that `setup` has written, if it has."""
+    begun = re.compile(rf"\s*{key.name}\s*=")
+    lines = text.split("\n")
+    return "\n".join(line for line in lines if not (_is_ours(line) and begun.match(line)))
+
+
 def without_ours(text: str) -> str:
     """Return the text without the lines that `setup` has written.
 

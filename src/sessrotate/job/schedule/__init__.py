@@ -21,6 +21,7 @@ from msgspec import Struct
 
 from sessrotate import fs, platforms
 from sessrotate.clients.claude import client as claude
+from sessrotate.clients.common import real
 from sessrotate.errors import RefusedError, StorageError, printable, storage
 from sessrotate.job.schedule import cron, launchd, systemd
 from sessrotate.job.schedule.work import MARK, NAME, TIMES, Work
@@ -56,8 +57,8 @@ class Command(Struct, frozen=True):
 class Plan(Struct, frozen=True):
     """A schedule: its files, and the commands that tell the system of them.
 
-    `starts` says when, and `debris` is what the system makes of the files. Without files there is
-    only the `line` for cron.
+    `starts` says when, and `debris` is what the system makes of the files, first what tells that it
+    starts them. Without files there is only the `line` for cron.
     """
 
     system: str
@@ -76,8 +77,9 @@ class Plan(Struct, frozen=True):
 
     @property
     def is_installed(self) -> bool:
-        """Whether all files exist as planned."""
-        return all(_content(path) == data for path, data in self.files)
+        """Whether all files exist as planned, and the system starts what they say."""
+        is_started = all(os.path.lexists(path) for path in self.debris[:1])
+        return is_started and all(_content(path) == data for path, data in self.files)
 
     @property
     def is_absent(self) -> bool:
@@ -127,7 +129,8 @@ def absolute(named: str) -> Path:
 
 def name_of(config: Path) -> str:
     """Return what the schedule is called that tidies this folder of the client."""
-    if config == claude.usual_folder():
+    config = real(config)
+    if config == real(claude.usual_folder()):
         return NAME
     word = re.sub(r"[^A-Za-z0-9_]+", "-", config.name).strip("-")
     digest = hashlib.sha256(os.fsencode(config)).hexdigest()[:6]  # two may have the same name

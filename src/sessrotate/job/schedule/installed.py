@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from sessrotate.clients.claude import client as claude
-from sessrotate.clients.common import is_file
+from sessrotate.clients.common import is_file, real
 from sessrotate.errors import printable
 from sessrotate.job import schedule
 from sessrotate.job.schedule import cron, launchd, systemd
 from sessrotate.job.schedule.work import MARK, NAME, PERIODS
-from sessrotate.system import executable
+from sessrotate.system import executable, user_folders
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,6 +65,11 @@ def installed() -> Installed | None:
     if is_file(agent):
         program, every = launchd.told(agent.read_bytes())
         return Installed(str(agent), program, every, agent.stat().st_mtime)
+    return in_crontab()
+
+
+def in_crontab() -> Installed | None:
+    """Return the line of the user's crontab for the client's folder, None if there is none."""
     return next((found for folder, found in _in_crontab() if folder == _here()), None)
 
 
@@ -87,11 +92,13 @@ def problem(found: Installed, last: float | None, now: float) -> str | None:
         return said
     name = printable(found.where, 1000)
     if found.program is not None and not executable.can_start(found.program):
-        return (
-            f"{name} starts {printable(found.program, 1000)}, which cannot be started any more: "
-            f"{'replace that line' if found.line else 'install the schedule again'} with "
-            f"`sessrotate schedule {'show' if found.line else 'install'}`."
+        how = (
+            "`sessrotate schedule show` prints the line to put in its place"
+            if found.line
+            else "`sessrotate schedule install` writes it anew"
         )
+        program = printable(found.program, 1000)
+        return f"{name} starts {program}, which cannot be started any more: {how}."
     newest = max(last or 0.0, found.since or 0.0)
     late = now - newest
     if newest and late > 2 * found.period:
@@ -121,6 +128,10 @@ def _unfinished(timer: Path) -> str | None:
     if timer.suffix != ".timer":
         return None
     name = printable(str(timer), 1000)
+    service = timer.with_suffix(".service")
+    if "[Timer]" not in _text(timer) or not _text(service):
+        lacks = name if is_file(service) else printable(str(service), 1000)
+        return f"{lacks} is gone or damaged: `sessrotate schedule install` writes it anew."
     if not schedule.BOOTED.is_dir():
         return (
             f"{name} was written, but systemd does not run on this machine, so nothing starts it: "
@@ -148,14 +159,22 @@ def _in_crontab() -> Iterator[tuple[Path, Installed]]:
             above = cron.variable(line, _FOLDER)
         elif _CALL.search(line):
             named = cron.variable(line, _FOLDER) or above
-            folder = claude.usual_folder() if named is None else Path(named).expanduser()
+            folder = claude.usual_folder() if named is None else Path(_expanded(named))
             where = f"crontab: {printable(line, 1000)}"
-            found = Installed(where, cron.program(line), cron.every(line), line=line)
-            yield folder, found
+            program = cron.program(line)
+            if program is not None:  # a name alone is looked for by the variables of cron
+                program = _expanded(program) if "/" in program else None
+            yield real(folder), Installed(where, program, cron.every(line), line=line)
+
+
+def _expanded(word: str) -> str:
+    """Return a word as a shell has it, where it names the user's home."""
+    home = str(user_folders.home())
+    return re.sub(r"^(?:~(?=/|$)|\$HOME\b|\$\{HOME\})", lambda _: home, word)
 
 
 def _here() -> Path:
-    return claude.config_folder()
+    return real(claude.config_folder())
 
 
 def _text(path: Path) -> str:

@@ -56,6 +56,14 @@ const worthRotating = (report) => {
     note: `${many(rows.length, "session")} would free about ${size(rows.reduce((sum, row) => sum + row.would_free_bytes, 0))} on disk; nothing is lost, the history goes to the archive.` }, list, further(rows.slice(5), add), ...how);
 };
 
+const whatElse = (report) => {
+  const item = (step) => make("li", {},
+    make("div", { class: "what" }, make("b", {}, `${clipped(step.client, 40)}: ${many(step.sessions, "session")}`), make("small", {}, clipped(step.what, 200))),
+    make("div", { class: "frees" }, make("b", {}, size(step.bytes)), make("small", {}, step.is_most ? " at most" : " about")),
+    step.command ? command(step.command) : null);
+  return report.next_steps.length ? card("What else takes room", { name: "else", wide: true }, make("ol", { class: "worth" }, ...report.next_steps.map(item))) : null;
+};
+
 const allSessions = (report) => {
   const rows = report.sessions.map((session) => ({
     ...session, name: titled(session),
@@ -144,6 +152,7 @@ const ofAll = (report, made) => {
     ]),
     growthOfAll(report, made),
     worthRotating(report),
+    whatElse(report),
     report.sessions.length ? card("Largest projects", { name: "projects" }, parts(),
       bars("Largest projects", projects.map((each) => total(each, () => all.only(each.name), each.name ? tail(each.name) : "(no project)")), { columns: [sessions], most: 10, isTall: true })) : null,
     report.sessions.length ? card("Largest sessions", { name: "largest-sessions" }, parts(),

@@ -1,0 +1,141 @@
+"""What else would give the disk its space back, by client, with the command that does it. Pure.
+
+Promise: no figure is more than the disk has. In come what a list says of a client's sessions, and
+the time; out come steps, the one that costs a user least first.
+
+Rule: steps are rows of a table. A figure is an estimate: the command's own plan is exact.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping
+
+    from sessrotate.in_place.outcome import Outcome
+    from sessrotate.reports.session_info import SessionInfo
+
+DAY: Final = 86_400.0
+
+OLD: Final = 30
+"""Days without use after which a session counts as old."""
+
+_COMPRESSED: Final = 0.2
+"""What a session takes once it is compressed, of what it took: 0.14 to 0.3 were measured."""
+
+_WORTH: Final = 1 << 20
+"""Bytes that are worth a line."""
+
+
+class NextStep(Struct, frozen=True):
+    """A step: which client's sessions, how many and which, and about how many bytes it frees.
+
+    `is_most`: it frees that much at most. `command` is empty where sessrotate can do nothing.
+    """
+
+    client: str
+    what: str
+    sessions: int
+    bytes: int
+    command: str
+    is_most: bool = False
+
+
+class Planned(Struct, frozen=True):
+    """What is known of sessions by the plan of a rotation, by their ids.
+
+    `after` are the bytes of live files that tidying makes smaller, `uncut` are the sessions that
+    were never compacted, and `left` are those that no rule takes.
+    """
+
+    after: Mapping[str, int] = {}
+    uncut: Collection[str] = ()
+    left: Collection[str] = ()
+
+
+class _Rule(Struct, frozen=True):
+    """A row: which sessions a step is about, and how many bytes it frees of each."""
+
+    takes: Callable[[SessionInfo, float, Planned], bool]
+    frees: Callable[[SessionInfo, Planned], float]
+    what: str
+    command: str
+    is_most: bool = False
+
+
+def by(outcomes: Iterable[Outcome], left: Collection[str]) -> Planned:
+    """Return what the outcomes of a run, or of its plan, say; `left` as in `Planned`."""
+    found = [*outcomes]
+    return Planned(
+        after={each.session: each.size for each in found if each.result == "planned"},
+        uncut={each.session for each in found if each.usual == "not compacted"},
+        left=left,
+    )
+
+
+def _is_old(each: SessionInfo, now: float, planned: Planned) -> bool:
+    is_there = each.is_live and each.standing == "session" and each.id not in planned.left
+    return is_there and each.last_used < now - OLD * DAY
+
+
+def _is_uncut(each: SessionInfo, now: float, planned: Planned) -> bool:
+    is_never = each.id in planned.uncut and not each.segments
+    return is_never and each.bytes >= _WORTH and not _is_old(each, now, planned)
+
+
+def _live(each: SessionInfo, planned: Planned) -> float:
+    """Return what compressing a live file frees, as large as tidying leaves it."""
+    taken = max(0, each.disk_bytes - each.archived_disk_bytes)
+    return min(taken, planned.after.get(each.id, taken)) * (1 - _COMPRESSED)
+
+
+_CLAUDE: Final = (
+    _Rule(
+        _is_old,
+        _live,
+        f"unused for {OLD} days (put away, they leave the client's list)",
+        f"sessrotate archive --older-than {OLD}d",
+    ),
+    _Rule(
+        _is_uncut,
+        _live,
+        "never compacted, so that a resume needs all of it",
+        "/compact in the client, then: sessrotate tidy",
+        is_most=True,
+    ),
+    _Rule(
+        lambda each, _now, _planned: each.archived_disk_bytes > 0,
+        lambda each, _planned: each.archived_disk_bytes,
+        "in archives; a rule deletes old history for good",
+        "sessrotate prune --all --max-age 90d --dry-run",
+        is_most=True,
+    ),
+)
+_OTHERS: Final = (
+    _Rule(
+        lambda _each, _now, _planned: True,
+        lambda each, _planned: each.disk_bytes,
+        "that sessrotate reads, and cannot make smaller",
+        "",
+        is_most=True,
+    ),
+)
+
+
+def of(sessions: Iterable[SessionInfo], now: float, planned: Planned) -> tuple[NextStep, ...]:
+    """Return the steps for these sessions, by client; `now` is in seconds since 1970."""
+    clients: dict[str, list[SessionInfo]] = {}
+    for each in sessions:
+        clients.setdefault(each.client, []).append(each)
+    steps = []
+    for client, found in clients.items():
+        for rule in _CLAUDE if client == "claude" else _OTHERS:
+            taken = [each for each in found if rule.takes(each, now, planned)]
+            freed = round(sum(rule.frees(each, planned) for each in taken))
+            if freed >= _WORTH:
+                step = NextStep(client, rule.what, len(taken), freed, rule.command, rule.is_most)
+                steps.append(step)
+    return tuple(steps)
