@@ -103,6 +103,15 @@ def test_what_else_would_free_something_is_named_with_its_command_and_what_that_
     assert "all is tidy" in called().out
 
 
+def test_what_the_next_step_frees_is_of_what_tidying_leaves(home: Home) -> None:
+    """Of an old session of 4 MiB that tidying makes smaller, the rest is all that can be had."""
+    then = time.time() - 40 * 86_400
+    os.utime(home.live, (then, then))
+    assert "then" not in called().out.splitlines()[1]
+    assert called("tidy", "--yes").code == 0
+    assert "archive --older-than" not in called().out
+
+
 def render_units(found: re.Match[str] | None) -> int:
     assert found is not None
     return units.size(found[1].replace(" ", "")) or 0

@@ -248,3 +248,15 @@ def test_what_nobody_used_is_called_so() -> None:
 
 def test_no_session_is_an_empty_list() -> None:
     assert "".join(list_json.as_json([])) == "[]\n"
+
+
+@pytest.mark.parametrize(("by", "title"), [("gain", "gain"), ("disk", "on disk")])
+@given(st.lists(ENTRIES, min_size=1, max_size=6))
+def test_what_sessions_are_sorted_by_comes_first_and_is_never_left_out(
+    by: str, title: str, entries: list[SessionInfo]
+) -> None:
+    telling = any(each.gain_bytes for each in entries)
+    if by == "disk":
+        telling = any(each.archived_disk_bytes or each.side_bytes for each in entries)
+    head = shown(entries, width=60, by=by)[0].split("  ")
+    assert ([each.strip() for each in head if each.strip()][1] == title) == telling

@@ -119,7 +119,7 @@ def command(
     if as_json:
         streams.write_all(list_json.as_json(shown))
     else:
-        _show(shown, known, now)
+        _show(shown, known, now, by)
         if others := claude.other_folders():
             named = " and ".join(printable(str(path)) for path in others)
             streams.message(f"Not listed: {named}. CLAUDE_CONFIG_DIR=FOLDER lists one of them.")
@@ -142,7 +142,7 @@ def _nothing_collected() -> Iterator[None]:
             gc.enable()
 
 
-def _show(shown: list[SessionInfo], known: list[SessionInfo], now: float) -> None:
+def _show(shown: list[SessionInfo], known: list[SessionInfo], now: float, by: str) -> None:
     listed = {each.path for each in shown}
     hidden = [each for each in known if each.standing != "session" and each.path not in listed]
     if not shown:
@@ -153,6 +153,7 @@ def _show(shown: list[SessionInfo], known: list[SessionInfo], now: float) -> Non
         width=streams.terminal_width(),
         colour=streams.colours(),
         home=str(user_folders.home()),
+        by=by,
     )
     # What nobody used, and a copy, is in nobody's way when a session is looked for by its id.
     usual = (each for each in known if each.standing == "session" or each.path in listed)

@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from sessrotate import safe_text
 from sessrotate.render import widths
@@ -65,11 +66,12 @@ class Look(Canvas, frozen=True, kw_only=True):
     """How to draw the list: in how many columns, None for as many as it takes.
 
     `home` is the folder that is shown as `~`; `now` is in seconds since 1970. A terminal shows
-    ages, everything else shows times.
+    ages, everything else shows times. `by` is what sessions are sorted by.
     """
 
     now: float
     home: str = ""
+    by: str = ""
 
 
 class _Shown(Struct, frozen=True):
@@ -185,6 +187,16 @@ _COLUMNS: Final = (
 )
 """In the order in which they are shown."""
 
+_SORTED: Final = {"disk": "on disk", "gain": "gain"}
+"""Columns by what sessions are sorted by, where a narrow terminal would leave them out."""
+
+
+def _in_order(by: str) -> list[_Column]:
+    """Return the columns; that which sessions are sorted by comes behind their ids, and stays."""
+    first = _SORTED.get(by)
+    ranked = (replace(each, rank=1) if each.name == first else each for each in _COLUMNS)
+    return sorted(ranked, key=lambda each: (each.rank > 0, each.name != first))
+
 
 def table(entries: Sequence[SessionInfo], names: Iterable[str], look: Look) -> Iterator[str]:
     """Yield the lines of the table, each with its newline.
@@ -197,8 +209,9 @@ def table(entries: Sequence[SessionInfo], names: Iterable[str], look: Look) -> I
         len({entry.client for entry in entries}),
         any(map(_is_more, entries)),
     )
-    cells = {column.name: [column.cell(each, shown) for each in entries] for column in _COLUMNS}
-    told = [column for column in _COLUMNS if set(cells[column.name]) != {column.empty}]
+    columns = _in_order(look.by)
+    cells = {column.name: [column.cell(each, shown) for each in entries] for column in columns}
+    told = [column for column in columns if set(cells[column.name]) != {column.empty}]
     taken = {column.name: [*map(widths.width, cells[column.name])] for column in told}
     needs = {name: max((widths.width(name), *each)) for name, each in taken.items()}
     room = _room(told, needs, look.width)
