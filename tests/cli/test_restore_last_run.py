@@ -6,6 +6,7 @@ import json
 import os
 import random
 import re
+import shutil
 import time
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -13,7 +14,7 @@ import pytest
 
 from sessrotate.archive import restored
 from sessrotate.in_place import operations
-from sessrotate.system import in_use
+from sessrotate.system import in_use, user_folders
 from support import command_line, homes
 from support.command_line import ID, called, write
 from support.homes import Home, snapshot
@@ -255,9 +256,13 @@ def test_what_need_not_or_cannot_be_undone_is_named() -> None:
     called("rotate", ID, OTHER, "--yes")
     called("prune", "--all", "--keep-last", "1", "--yes")
     called("prune", "--all", "--empty-trash", "--grace", "0", "--yes")
-    ended = called(*UNDO)
+    ended = called("restore", "--run", "3", "--yes")
     assert ended.code == 0
     assert ended.out.count("what was freed from the trash cannot come back") == 2
+    ended = called("restore", "--run", "2", "--yes")
+    assert ended.out.count("segments 0, 1 left the trash for good") == 2
+    assert open_runs() == [1, 2]
+    assert called(*UNDO, "--dry-run").out.startswith(("Undoing run 1,", "Undoing run 2,"))
 
 
 def test_what_that_run_freed_keeps_the_session_rotated_and_is_named(
@@ -469,14 +474,11 @@ def test_ten_runs_of_five_kinds_undone_in_any_order_give_every_byte_back(
         assert called(*kind).code == 0
         drawn.meddle()
         drawn.check_nothing_is_lost()
-    left = open_runs()
-    while left:
-        drawn.random.shuffle(left)
-        for number in left:
-            drawn.undo(number)
-        still = open_runs()
-        assert len(still) < len(left)
+    left: list[int] = []
+    while len(still := open_runs()) != len(left):  # what is left alone stays on record
         left = still
+        for number in drawn.random.sample(left, len(left)):
+            drawn.undo(number)
     drawn.check_whole()
 
 
@@ -579,3 +581,51 @@ def test_a_run_that_is_not_there_is_wrong_usage(home: Home, arguments: tuple[str
     called(*ALL)
     command_line.assert_one_sentence(called("restore", *arguments, "--yes"), 2)
     assert not is_whole(home)
+
+
+@pytest.mark.parametrize("how", ["kept short", "replaced", "away for a while"])
+def test_only_what_came_back_is_said_to_be_undone(home: Home, how: str) -> None:
+    called(*ALL)
+    whole = ["--keep-rotated"] if how == "kept short" else []
+    moved = home.live.with_name("moved")
+    if how == "replaced":
+        for path in (home.live, other(home)):
+            shutil.copy(path, moved)
+            moved.rename(path)
+    elif how == "away for a while":
+        home.live.rename(moved)
+    assert called(*UNDO, *whole).code == 0
+    if how == "away for a while":
+        moved.rename(home.live)
+    assert open_runs() == [1]
+    if how == "replaced":
+        assert "replaced since: left alone" in called(*UNDO).out
+    else:
+        assert called(*UNDO).code == 0
+        assert open_runs() == []
+        assert is_whole(home)
+
+
+def test_a_number_that_is_none_of_ours_keeps_no_later_run_from_being_undone(home: Home) -> None:
+    called("rotate", OTHER, ID, "--yes")
+    called("restore", ID)
+    path = user_folders.log_file()
+    path.write_bytes(path.read_bytes().replace(b'"run": 1,', b'"run": %d,' % (2**63 - 1)))
+    assert called("rotate", ID, OTHER, "--yes").code == 0
+    assert called(*UNDO).code == 0
+    assert home.live.read_bytes() == DATA
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_a_log_that_is_no_file_is_a_finding_and_waits_for_nobody(
+    home: Home, make: Callable[[Path], None]
+) -> None:
+    path = user_folders.log_file()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    make(path)
+    assert called("restore", "--runs").code == 74
+    assert called().code == 0
+    assert called("tidy", "--yes").code == 0
+    (finding,) = called("doctor", "--json").document()["findings"]
+    assert str(path) in finding["detail"]
+    assert home.live.exists()

@@ -117,6 +117,7 @@ def test_a_person_may_have_old_sessions_put_away_sooner(
     text = user_folders.config_file().read_text()
     assert (f'\nolder_than = "{told}"' in text) == (told is not None)
     assert '\nbefore_cleanup = "3d"' in text
+    assert f"once it is unused for {'14 days' if told else '27 days'}" in said
     assert called("setup", "--remove").code == 0
     assert not user_folders.config_file().exists()
 

@@ -337,3 +337,13 @@ def test_three_problems_are_shown_the_worst_first(
     assert "Line 2" in lines[6]
     assert "disableAllHooks" in lines[7]
     assert lines[8].split() == ["and", "2", "more:", "`sessrotate", "doctor`", "has", "all"]
+
+
+def test_a_session_of_which_only_the_archive_is_left_is_named_and_not_to_be_pruned(
+    home: Home,
+) -> None:
+    assert called("tidy", "--yes").code == 0
+    home.live.unlink()
+    said = called().out
+    assert f"\nGone       of 1 session ({command_line.ID}) only the archive is left: " in said
+    assert "prune" not in said

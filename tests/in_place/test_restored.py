@@ -97,8 +97,9 @@ def test_its_bytes_count_on_the_disk(home: Home) -> None:
         f" on disk, {shown(size - note)} of it until a grace time is over"
         in called("report", "--all").out
     )
-    told = {setting.name: setting.value for setting in doctor.settings()}
-    assert told["archives of restored sessions"] == f"1, {size - note:,} on disk"
+    told = {setting.name: setting.number for setting in doctor.settings()}
+    assert told["archives of restored sessions"] == 1
+    assert told["on disk for those"] == size - note
 
 
 # ── rotated again by name ────────────────────────────────────────────────────────────────────

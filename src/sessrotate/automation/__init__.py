@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from msgspec import Struct
 
+from sessrotate import units
 from sessrotate.clients.claude import cleanup
 from sessrotate.errors import RefusedError, SessrotateError, WrongUsageError, printable, storage
 from sessrotate.hook import call, installation
@@ -85,12 +86,17 @@ def parts() -> tuple[Part, ...]:
     )
 
 
-def saving() -> str:
-    """Say which sessions the nightly run saves, or would with what `setup` sets."""
-    margin = None
+def saving(older_than: str = "") -> str:
+    """Say which sessions the nightly run saves, or would with what `setup` sets.
+
+    `older_than` is as in `plan`.
+    """
+    margin, age = None, units.age(older_than) if older_than else None
     with suppress(SessrotateError):
-        margin = file.read(None).settings.archive.before_cleanup
-    return cleanup.in_force().saving(_MARGIN if margin is None else margin)
+        found = file.read(None).settings.archive
+        margin, age = found.before_cleanup, age if found.older_than is None else found.older_than
+    margin = _MARGIN if margin is None else margin
+    return cleanup.in_force().saving(margin, older_than=age)
 
 
 def completed(wanted: frozenset[str]) -> frozenset[str]:
@@ -152,7 +158,7 @@ def plan(wanted: frozenset[str], older_than: str = "") -> Automation:
         schedule=tried.to("schedule", lambda: schedule.plan(_every())),
         settings=tried.to("saving", lambda: _saving(older_than)),
         problems=tuple(tried.problems),
-        saving=saving() if "saving" in wanted else "",
+        saving=saving(older_than) if "saving" in wanted else "",
     )
 
 

@@ -109,7 +109,7 @@ def _settings() -> Iterator[Finding]:
 def _schedule() -> Iterator[Finding]:
     """Yield why nothing runs, where something should."""
     found, now, last = installed.installed(), time.time(), None
-    with suppress(SessrotateError):
+    try:
         newest, run = run_log.last(), run_log.last(by_itself=True)
         last = None if run is None else units.seconds(run.at)
         if newest is not None and newest.code not in _WELL:
@@ -120,6 +120,9 @@ def _schedule() -> Iterator[Finding]:
                 f"The last run ({printable(newest.at)}) ended with {newest.code}: `sessrotate run` "
                 "says what failed.",
             )
+    except SessrotateError as error:
+        detail = f"{error} Until then, no run is on record, and none can be undone."
+        yield Finding("", str(user_folders.log_file()), "schedule", detail)
     if found is not None:
         said = installed.problem(found, last, now)
         if said is not None:

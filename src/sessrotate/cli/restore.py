@@ -217,11 +217,7 @@ def _period(live: Path, status: os.stat_result) -> float:
 def _list_runs(how: _How) -> None:
     """List the runs, and what undoing each would give now."""
     noted = run_log.changes()
-    told = []
-    for run in journal.runs(noted):
-        plans: dict[Place, WayBack] = {}
-        undone = _undone(run, noted, how) if run.is_open else ()
-        told.append((run, [_planned(each, how, plans, is_named=False) for each in undone]))
+    told = [(run, _became(run, noted, how) if run.is_open else []) for run in journal.runs(noted)]
     if how.as_json:
         streams.write(render_restore.runs_json(told))
     else:
@@ -232,21 +228,30 @@ def _undo(number: int | None, how: _How) -> None:
     """Undo a run, the last that is not undone for None."""
     noted = run_log.changes()
     runs = journal.runs(noted)
-    wanted = (each for each in reversed(runs) if each.number == number or not number)
-    run = next((each for each in wanted if number or each.is_open), None)
+    run = next((each for each in runs if each.number == number), None)
+    if number is None:
+        still = [each for each in reversed(runs) if each.is_open]
+        # Whatever cannot be undone any more must not be the last run for ever.
+        outcomes = ((each, _became(each, noted, how)) for each in still)
+        can = (each for each, found in outcomes if any(one.result == "planned" for one in found))
+        run = next(can, still[0] if still else None)
     if run is None and number is not None:
         raise WrongUsageError(
             f"No run {number} is on record: `sessrotate restore --runs` lists those that are."
         )
     if run is None:
-        if how.as_json:
-            streams.write(render_restore.as_json([], {}, dry_run=how.dry_run))
-        else:
-            streams.write(render_restore.no_run(is_any=bool(runs)))
+        none = render_restore.as_json([], {}, dry_run=how.dry_run)
+        streams.write(none if how.as_json else render_restore.no_run(is_any=bool(runs)))
         return
     if not how.as_json:
         streams.write(render_restore.heading(run))
     _many(_undone(run, noted, how), how, run, is_named=False)
+
+
+def _became(run: Run, noted: Sequence[Change], how: _How) -> list[Outcome]:
+    """Return what undoing a run would come to now."""
+    plans: dict[Place, WayBack] = {}
+    return [_planned(each, how, plans, is_named=False) for each in _undone(run, noted, how)]
 
 
 def _undone(run: Run, noted: Sequence[Change], how: _How) -> list[Undo]:
@@ -270,17 +275,14 @@ def _many(
     found = [_planned(each, how, plans, is_named=is_named) for each in undone]
     chosen = [each.result == "planned" for each in found]
     is_going = any(chosen) and not how.dry_run and _agreed(found, plans, how)
-    number, many = itertools.count(1), sum(chosen)
-    failure: SessrotateError | None = None
-    # Where nothing is to be done, that is noted too, or it would be the last run for ever.
-    is_noted = is_going or not (any(chosen) or how.dry_run)
-    for at, each in enumerate(undone if is_noted else ()):
+    number, many, failure = itertools.count(1), sum(chosen), None
+    for at, each in enumerate(undone if is_going else ()):
         if chosen[at]:
             if not how.quiet and not how.as_json:
                 name = printable(found[at].session)
                 streams.message(f"{next(number)} of {many}: {name}")
             found[at] = _done(each, found[at], how, plans)
-        failure = _note(each, found[at]) or failure
+            failure = _note(each, found[at], how) or failure
     streams.complain_of(failure)
     if how.as_json:
         dry_run = not is_going
@@ -290,12 +292,15 @@ def _many(
     raise typer.Exit(outcome.exit_code(found, in_use_counts=True))
 
 
-def _note(wanted: Undo, became: Outcome) -> SessrotateError | None:
-    """Note that a session's part of a run was undone; return why that could not be written."""
-    if wanted.noted is None or became.error is not None:
+def _note(wanted: Undo, became: Outcome, how: _How) -> SessrotateError | None:
+    """Note that a session's part of a run was undone; return why that could not be written.
+
+    A session that stays rotated, as somebody wants it, is not as it was.
+    """
+    if wanted.noted is None or became.where is None or became.result != "done" or how.is_short:
         return None
     try:
-        journal.undone(wanted.noted, became.where if became.result == "done" else None)
+        journal.undone(wanted.noted, became.where)
     except SessrotateError as error:
         return error
     return None

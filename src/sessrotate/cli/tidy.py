@@ -103,8 +103,18 @@ def _done(settings: Settings, scope: Scope, planned: Report, *, quiet: bool) -> 
         for outcome in stage.outcomes
         if outcome.where is not None and outcome.result in {"planned", "failed"}
     }
-    scope = replace(scope, only=frozenset(chosen))
+    moved = _planned(planned, "rotate") | _planned(planned, "archive")
+    pruned = _planned(planned, "prune")
+    # Of what goes to an archive or to the trash only now, nobody saw that it would be deleted.
+    shown = {"prune": pruned - moved, "trash": _planned(planned, "trash") - pruned}
+    scope = replace(scope, only=frozenset(chosen), shown=shown)
     return run.execute(settings, time.time(), progress(quiet=quiet), scope, command="tidy")
+
+
+def _planned(report: Report, step: str) -> frozenset[Place]:
+    """Return the sessions for which a plan has something to do in a step."""
+    found = (each for stage in report.stages if stage.step.name == step for each in stage.outcomes)
+    return frozenset(each.where for each in found if each.where and each.result == "planned")
 
 
 def _with_those_in_use(done: Report, planned: Report) -> Report:

@@ -113,14 +113,15 @@ def _doomed(rule: cleanup.Cleanup, now: float) -> Setting:
 def _saved(rule: cleanup.Cleanup) -> str:
     """Say whether the nightly run puts sessions away before the client deletes them."""
     try:
-        margin = config_file.read(None).settings.archive.before_cleanup
+        rules = config_file.read(None).settings.archive
     except SessrotateError:
         return "unknown"
-    if margin is None:
+    if (margin := rules.before_cleanup) is None:
         return "no: `sessrotate setup` changes that"
     if math.isinf(rule.period):
         return "by each run; the client deletes nothing now"
-    return f"by each run, once unused for {cleanup.days(rule.saved_after(margin))}"
+    after = min(rule.saved_after(margin), max(rules.older_than or math.inf, cleanup.DAY))
+    return f"by each run, once unused for {cleanup.days(after)}"
 
 
 def _installed(silenced: tuple[Path, str] | None) -> str:

@@ -15,7 +15,7 @@ from sessrotate.in_place import room
 from sessrotate.in_place.outcome import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from sessrotate.archive.place import Place
     from sessrotate.in_place.gain import Forecast
@@ -50,11 +50,14 @@ def anew(asked: str, wanted: Wanted, act: Act, *, live: bool = True) -> Iterator
 class Scope(Struct, frozen=True):
     """What somebody wants of a run: `only` these sessions, None for all; `need` bytes of the disk.
 
-    Once that much is gained nothing more is done. None is as much as can be had.
+    Once that much is gained nothing more is done. None is as much as can be had. `shown` are the
+    sessions of which each deleting step may delete something, by its name: what nobody was shown
+    stays. None for all.
     """
 
     only: frozenset[Place] | None = None
     need: int | None = None
+    shown: Mapping[str, frozenset[Place]] | None = None
 
 
 EVERYTHING: Final = Scope()
@@ -93,6 +96,11 @@ class Job(Struct):
         """Tell whether a session is one of those that are wanted and did not fail."""
         only = self.scope.only
         return where not in self.left and (only is None or where in only)
+
+    def deletable(self, step: str) -> list[Place]:
+        """Return the archives of which this step may delete something."""
+        shown = self.scope.shown
+        return [each for each in self.archives() if shown is None or each in shown[step]]
 
     def archives(self) -> list[Place]:
         """Return the archives of sessions that are wanted and did not fail."""

@@ -20,7 +20,7 @@ from sessrotate.archive import archived_file, state
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import SessrotateError
 from sessrotate.job import run_log
-from sessrotate.job.run_log import ACTIONS, UNDONE, Change, Standing
+from sessrotate.job.run_log import ACTIONS, CAN_BE_UNDONE, UNDONE, Change, Standing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -33,7 +33,7 @@ class Run(Struct, frozen=True):
     """A run that changed something: its number, which command, when (ISO 8601, UTC).
 
     `sessions` are the ids of those that it changed, in their order. It is open until each of them
-    was undone, or named as one that cannot be.
+    was undone of which that can be said.
     """
 
     number: int
@@ -112,12 +112,9 @@ def begin(command: str, *, is_kept: bool = True) -> Journal:
     return Journal(command, is_kept=is_kept)
 
 
-def undone(change: Change, where: Place | None) -> None:
-    """Note that a session's part of a run was undone; None for `where` if it stays as it was.
-
-    Raises as `run_log.note` does.
-    """
-    run_log.note(change if where is None else replace(change, then=_seen(where)))
+def undone(change: Change, where: Place) -> None:
+    """Note that a session's part of a run was undone. Raises as `run_log.note` does."""
+    run_log.note(replace(change, then=_seen(where)))
 
 
 def _seen(where: Place) -> Standing | None:
@@ -135,7 +132,7 @@ def runs(noted: Iterable[Change]) -> list[Run]:
     lines: dict[int, list[Change]] = {}
     for each in noted:
         lines.setdefault(each.run, []).append(each)
-    return [found for number in sorted(lines) if (found := _run(lines[number])) is not None]
+    return [found for each in lines.values() if (found := _run(each)) is not None]
 
 
 def _run(lines: Sequence[Change]) -> Run | None:
@@ -144,7 +141,6 @@ def _run(lines: Sequence[Change]) -> Run | None:
         return None
     sessions = dict.fromkeys(each.session for each in done)
     undone = {each.session for each in lines if each.action == UNDONE}
+    to_undo = {each.session for each in done if each.action in CAN_BE_UNDONE}
     first = done[0]
-    return Run(
-        first.run, first.command, first.at, tuple(sessions), is_open=not undone >= sessions.keys()
-    )
+    return Run(first.run, first.command, first.at, tuple(sessions), is_open=not undone >= to_undo)

@@ -1,8 +1,8 @@
 """What plans came to, remembered for the figures that `sessrotate` alone shows.
 
 Promise: a session of which nothing changed is not read again, and its figures are those of its
-plan. Nothing that is carried out goes by them. Whoever deletes the file, or writes another one in
-its place, costs the next status time.
+plan. Nothing that is carried out goes by them. Whoever deletes the file costs the next status time,
+and whoever changes a figure in it changes what is shown, and no more.
 
 Rule: figures are found by a digest of all that they follow from: our version, what was asked for,
 and the path, size, times, device and inode of the live file, and of all in the archive. So nothing

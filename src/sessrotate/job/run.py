@@ -160,8 +160,8 @@ def execute(
 
 
 def _saving(settings: Settings) -> str:
-    margin = settings.archive.before_cleanup
-    return "" if margin is None else cleanup.in_force().saving(margin)
+    margin, age = settings.archive.before_cleanup, settings.archive.older_than
+    return "" if margin is None else cleanup.in_force().saving(margin, older_than=age)
 
 
 def _hidden(scope: Scope) -> dict[str, str]:

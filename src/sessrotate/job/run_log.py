@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -34,11 +35,17 @@ MOST_LINES: Final = 1000
 MOST_BYTES: Final = 1 << 20
 MOST_RUNS: Final = 20
 
+_MOST_NUMBER: Final = 1 << 31
+"""A run's number from here on is not ours: the next ones would soon be too large to be read."""
+
 _MOST_READ: Final = 64 << 20
 """Bytes of a log that may be ours: 200,000 changed sessions."""
 
 ACTIONS: Final = ("heal", "rotate", "archive", "prune", "trash")
 """What is noted, by the names of the steps of a run; what others did needs no undoing."""
+
+CAN_BE_UNDONE: Final = frozenset({"rotate", "archive", "prune"})
+"""Those of them that `restore` takes back."""
 
 UNDONE: Final = "undone"
 """The action of a line that says that a session's part of a run was undone."""
@@ -117,7 +124,8 @@ def note(change: Change) -> Change:
     """
     with _alone() as path:
         if is_first := not change.run:
-            number = 1 + max((each.run for each in _changes(_lines(path))), default=0)
+            taken = (each.run for each in _changes(_lines(path)) if each.run < _MOST_NUMBER)
+            number = 1 + max(taken, default=0)
             change = replace(change, run=number)
         _append(path, one_line.dump(change))
         if is_first:
@@ -139,6 +147,7 @@ def _append(path: Path, line: bytes) -> None:
     if not path.exists():
         fs.create_file_at_once(path, line)
         return
+    _check(path)
     with path.open("rb") as file:
         file.seek(-min(1, os.fstat(file.fileno()).st_size), os.SEEK_END)
         is_part = file.read() not in {b"", b"\n"}
@@ -148,7 +157,7 @@ def _append(path: Path, line: bytes) -> None:
 
 def _drop_oldest(path: Path) -> None:
     lines = _lines(path)
-    runs = sorted({each.run for each in _changes(lines)})[-MOST_RUNS:]
+    runs = [*dict.fromkeys(each.run for each in _changes(lines))][-MOST_RUNS:]
     kept: list[bytes] = []
     many = size = 0
     for line in reversed(lines):
@@ -190,6 +199,7 @@ def _lines(path: Path) -> list[bytes]:
     """Return the lines of the log, none if there is no log."""
     with storage("read the log of runs"):
         try:
+            _check(path)
             with path.open("rb") as file:
                 data = file.read(_MOST_READ + 1)
         except (FileNotFoundError, NotADirectoryError):
@@ -197,6 +207,12 @@ def _lines(path: Path) -> list[bytes]:
     if len(data) > _MOST_READ:
         raise DamagedError(f"{printable(str(path))} is too large to be ours: move it away.")
     return data.splitlines(keepends=True)
+
+
+def _check(path: Path) -> None:
+    """Raise DamagedError if the log is no file: a pipe would wait."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise DamagedError(f"{printable(str(path))} is not a regular file: move it away.")
 
 
 def last_at() -> str | None:

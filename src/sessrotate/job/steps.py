@@ -250,7 +250,7 @@ def _prune(job: Job) -> Iterator[Outcome]:
     if job.doubt:
         return
     with storage("look at the archives"), job.progress("Verifying", 0) as verifying:
-        planned = prune.prepare(job.archives(), job.settings.prune, job.now, verifying)
+        planned = prune.prepare(job.deletable("prune"), job.settings.prune, job.now, verifying)
     job.planned = planned
     yield from planned.failures
     yield from planned.expected() if job.dry_run else prune.execute(planned, job.wait)
@@ -259,7 +259,7 @@ def _prune(job: Job) -> Iterator[Outcome]:
 def _trashes(job: Job) -> list[Place]:
     if job.doubt and job.settings.trash.grace:
         return []
-    return job.archives()
+    return job.deletable("trash")
 
 
 def _due(job: Job, where: Place) -> Forecast:

@@ -43,8 +43,7 @@ _PAST: Final = {"rotate": "rotated", "archive": "archived", "prune": "pruned"}
 class Undo(Struct, frozen=True):
     """What is wanted of one session, and what is said besides; or that it is `left` alone.
 
-    `noted` is the line that says so in the log, None if the session waits for a later run's undoing
-    or no run is undone.
+    `noted` is the line that says in the log that a run was undone, None if none is.
     """
 
     where: Place | None
@@ -83,8 +82,7 @@ def _undo(run: Run, where: Place | None, lines: Sequence[Change]) -> Undo:
     if len(own) > len(done):
         return _left(where, "undone already")
     if where is None:
-        said = f"{printable(noted.session)} is not there any more"
-        return replace(_left(None, said), noted=noted)
+        return _left(None, f"{printable(noted.session)} is not there any more")
     try:
         return _judged(where, done, lines, noted)
     except SessrotateError as error:
@@ -95,7 +93,7 @@ def _judged(where: Place, done: Sequence[Change], lines: Sequence[Change], noted
     actions = {each.action for each in done}
     stays = [said for action, said in STAYS.items() if action in actions]
     if not actions - STAYS.keys():
-        return replace(_left(where, *stays), noted=noted)
+        return _left(where, *stays)
     now = journal.standing(where)
     changed = _changed(_expected(done[-1].then, noted.then), now)
     later = _later(done[-1], lines)
@@ -109,8 +107,7 @@ def _judged(where: Place, done: Sequence[Change], lines: Sequence[Change], noted
     if changed:
         by_name = f", `sessrotate restore {printable(where.session)}` by its name"
         is_any = now.is_away or now.segments
-        left = _left(where, f"{changed} since: left alone{by_name if is_any else ''}")
-        return replace(left, noted=noted)
+        return _left(where, f"{changed} since: left alone{by_name if is_any else ''}")
     pruned = (each.segments for each in done if each.action == "prune")
     wanted = Wanted(
         away="archive" in actions,

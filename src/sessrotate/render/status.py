@@ -91,11 +91,17 @@ def _wrong(status: Status, missing: Sequence[str]) -> Iterator[str]:
     """Yield what is wrong, a line each, the worst first."""
     if missing:
         yield f"Missing    {_missing(missing)}"
+    gone = [session for each in status.clients for session in each.gone]
+    if gone:
+        them = "it" if len(gone) == 1 else "each"
+        what = f"of {_named(gone)} only the archive is left: `sessrotate restore SESSION` brings"
+        yield f"Gone       {what} {them} back"
     if status.failing:
         yield f"Failing    {_named(status.failing)}: `sessrotate tidy -n` says why"
     if status.doomed:
         sessions = count(status.doomed, "session")
-        saves = "" if status.wrong else ": `sessrotate setup` has them saved before that"
+        one = "`sessrotate archive SESSION` saves one now"
+        saves = "" if status.wrong else f": `sessrotate setup` has them saved in time, {one}"
         yield f"Deleted    Claude Code deletes {sessions} within a week{saves}"
     yield from (f"Problem    {printable(each, 1000)}" for each in status.wrong)
 

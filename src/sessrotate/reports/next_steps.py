@@ -26,6 +26,9 @@ OLD: Final = 30
 _COMPRESSED: Final = 0.2
 """What a session takes once it is compressed, of what it took: 0.14 to 0.3 were measured."""
 
+_BESIDE: Final = 4 * 4096
+"""Bytes of the disk that an archive takes besides: a folder, a record, blocks that are not full."""
+
 _WORTH: Final = 1 << 20
 """Bytes that are worth a line."""
 
@@ -89,7 +92,8 @@ def _is_uncut(each: SessionInfo, now: float, planned: Planned) -> bool:
 def _live(each: SessionInfo, planned: Planned) -> float:
     """Return what compressing a live file frees, as large as tidying leaves it."""
     taken = max(0, each.disk_bytes - each.archived_disk_bytes)
-    return min(taken, planned.after.get(each.id, taken)) * (1 - _COMPRESSED)
+    left = min(taken, planned.after.get(each.id, taken))
+    return max(0.0, left * (1 - _COMPRESSED) - _BESIDE)
 
 
 _CLAUDE: Final = (
@@ -107,7 +111,9 @@ _CLAUDE: Final = (
         is_most=True,
     ),
     _Rule(
-        lambda each, _now, _planned: each.archived_disk_bytes > 0,
+        lambda each, _now, planned: (
+            each.is_live and each.segments > 0 and each.id not in planned.left
+        ),
         lambda each, _planned: each.archived_disk_bytes,
         "in archives; a rule deletes old history for good",
         "sessrotate prune --all --max-age 90d --dry-run",

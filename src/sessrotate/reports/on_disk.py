@@ -40,6 +40,11 @@ class OnDisk(Struct, frozen=True):
     missing: tuple[str, ...] = ()
     infos: tuple[SessionInfo, ...] = ()
 
+    @property
+    def gone(self) -> tuple[str, ...]:
+        """The ids of the sessions of which only the archive is left, and nobody put them away."""
+        return tuple(each.id for each in self.infos if not (each.is_live or each.is_away))
+
 
 def of_clients() -> list[OnDisk]:
     """Return what each client that has sessions takes, in the order of `list`."""

@@ -113,10 +113,11 @@ class Cleanup(Struct, frozen=True):
         is_endless = math.isinf(self.period)
         return is_endless or self.period - self.saved_after(margin) >= every
 
-    def saving(self, margin: float, every: float = DAY) -> str:
+    def saving(self, margin: float, every: float = DAY, older_than: float | None = None) -> str:
         """Say which sessions are put away `margin` seconds before the client deletes them.
 
-        A run comes each `every` seconds. Where that may be too late, it says what to change.
+        Those unused for `older_than` seconds are in any case. A run comes each `every` seconds.
+        Where that may be too late, it says what to change.
         """
         where = "its default" if self.origin is None else printable(str(self.origin), 1000)
         if math.isinf(self.period):
@@ -124,6 +125,8 @@ class Cleanup(Struct, frozen=True):
         after = self.saved_after(margin)
         said = f"Claude Code deletes sessions unused for {days(self.period)} ({where})."
         if self.leaves_time(margin, every):
+            if older_than is not None:
+                after = min(after, max(older_than, DAY))
             return (
                 f"{said} The nightly run puts a session away, compressed, once it is unused for "
                 f"{days(after)}: it leaves the client's list, and `sessrotate restore SESSION` "
