@@ -13,6 +13,7 @@ from sessrotate.clients.claude import client as claude
 from sessrotate.clients.gemini import client as gemini
 from sessrotate.clients.gemini import json_client as gemini_json
 from sessrotate.model import Boundary, Span
+from support.conformance.specimens import gemini as gemini_specimen
 from support.examples import examples
 from support.gemini_sessions import (
     APPENDED,
@@ -173,6 +174,15 @@ def test_of_what_a_client_writes_the_two_ends_tell_what_all_of_it_does(
 ) -> None:
     data = line(row)
     assert isinstance(verdict(data, piece), Boundary) == (by_parsing(data) is True)
+
+
+def test_an_update_with_what_is_no_message_at_its_end_is_a_boundary_all_the_same() -> None:
+    """It ends as no client writes it, so it is parsed."""
+    data = json.dumps(update(message("user-0"), None), separators=(",", ":")).encode()
+    assert by_parsing(data)
+    assert isinstance(verdict(data), Boundary)
+    # And what is right is told alike elsewhere.
+    assert gemini_specimen.SPECIMEN.boundaries(b"{}\n" + data) == [3]
 
 
 @given(_ROWS, st.integers(0, 300), _ROWS | st.none(), st.integers(1, 200))

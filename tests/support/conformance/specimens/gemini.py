@@ -30,8 +30,9 @@ def _row(line: bytes) -> dict[str, Any]:
 def _is_boundary(line: bytes) -> bool:
     # What stands between the two ends of such a line is not looked at, and may be torn.
     head, tail = b'{"$set":{"messages":[{"id":"', b'],"lastUpdated":"'
-    if line.startswith(head) and line[-44:-27] == tail and line.endswith(b'Z"}}'):
-        return line[-45:-44] in b"}["
+    is_ended = line[-44:-27] == tail and line.endswith(b'Z"}}')
+    if line.startswith(head) and is_ended and line[-45:-44] in b"}[":
+        return True
     row = _row(line)
     changed = row.get("$set")
     is_other = isinstance(row.get("$rewindTo"), str) or isinstance(row.get("id"), str)
