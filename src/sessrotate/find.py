@@ -93,7 +93,7 @@ def _exact(matches: Iterable[_Match], session: str) -> list[_Match]:
 def _beside(folder: Path) -> Path | None:
     """Return the session that a client keeps this folder of; None of a folder of segments."""
     live = folder.with_name(f"{folder.name}{names.SUFFIX}")
-    if not live.is_file() or any(name.endswith(names.SUFFIXES) for name in names_in(folder)):
+    if not common.is_file(live) or any(name.endswith(names.SUFFIXES) for name in names_in(folder)):
         return None
     return live
 

@@ -88,8 +88,7 @@ class Look:
             raise
         self._memory.keep()
         found = [each for stage in planned.stages for each in stage.outcomes]
-        infos = [info for each in self._first.clients for info in each.infos]
-        steps = next_steps.of(infos, self._now, next_steps.by(found, {*restored.marked()}))
+        steps = next_steps.after(found, self._first.clients, self._now, {*restored.marked()})
         return replace(_with(self._first, found), hidden=planned.hidden, steps=steps)
 
 
@@ -106,8 +105,10 @@ def _with(first: Status, found: list[Outcome]) -> Status:
 
 
 def _without_gain(now: float) -> Status:
-    wrong = [*findings.not_running()]
-    is_saved = findings.is_saved() and all(each.kind != "schedule" for each in wrong)
+    found = installed()
+    wrong = [*findings.not_running(found)]
+    has_margin = findings.saving_margin() is not None
+    is_saved = has_margin and all(each.kind != "schedule" for each in wrong)
     return Status(
         clients=tuple(on_disk.of_clients()),
         gain=0,
@@ -115,7 +116,7 @@ def _without_gain(now: float) -> Status:
         failing=(),
         kept=sum(is_file(place.of_session(each).live) for each in restored.marked()),
         has_hook=_has_hook(),
-        has_schedule=installed() is not None,
+        has_schedule=found is not None,
         last=_last(),
         wrong=tuple(each.detail for each in wrong),
         doomed=0 if is_saved else len(cleanup.doomed(cleanup.in_force(), findings.WEEK, now)),

@@ -29,6 +29,8 @@ from sessrotate.system import user_folders
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from sessrotate.job.schedule.installed import Installed
+
 WEEK: Final = 7 * cleanup.DAY
 
 _RECENT: Final = 2 * cleanup.DAY
@@ -62,20 +64,28 @@ class Finding(Struct, frozen=True):
     detail: str
 
 
-def not_running() -> Iterator[Finding]:
-    """Yield what keeps things from happening by themselves, the worst first."""
+def not_running(found: Installed | None) -> Iterator[Finding]:
+    """Yield what keeps things from happening by themselves, the worst first.
+
+    `found` is the schedule of the client's folder: who asks cron for it asks once.
+    """
+    margin = saving_margin()
     yield from _folders()
     yield from _settings()
-    yield from _schedule()
-    yield from _saving()
+    yield from _schedule(found, is_saved=margin is not None)
+    if margin is not None:
+        yield from _saving(found, margin)
     yield from _hook()
 
 
-def is_saved() -> bool:
-    """Tell whether sessions are put away before the client deletes them, by what somebody set."""
+def saving_margin() -> float | None:
+    """Return how many seconds before the client deletes sessions they are put away.
+
+    None if nobody has set that, or the settings are wrong, which is a finding of its own.
+    """
     with suppress(SessrotateError):
-        return config_file.read(None).settings.archive.before_cleanup is not None
-    return False
+        return config_file.read(None).settings.archive.before_cleanup
+    return None
 
 
 def _folders() -> Iterator[Finding]:
@@ -106,9 +116,9 @@ def _settings() -> Iterator[Finding]:
         yield Finding("", str(user_folders.config_file()), "settings", str(error))
 
 
-def _schedule() -> Iterator[Finding]:
+def _schedule(found: Installed | None, *, is_saved: bool) -> Iterator[Finding]:
     """Yield why nothing runs, where something should."""
-    found, now, last = installed.installed(), time.time(), None
+    now, last = time.time(), None
     try:
         newest, run = run_log.last(), run_log.last(by_itself=True)
         last = None if run is None else units.seconds(run.at)
@@ -127,7 +137,7 @@ def _schedule() -> Iterator[Finding]:
         said = installed.problem(found, last, now)
         if said is not None:
             yield Finding("", found.where, "schedule", said)
-    elif is_saved() and now - (last or 0.0) > _RECENT and not installed.others():
+    elif is_saved and now - (last or 0.0) > _RECENT and not installed.others():
         yield Finding(
             "",
             str(user_folders.config_file()),
@@ -138,16 +148,12 @@ def _schedule() -> Iterator[Finding]:
         )
 
 
-def _saving() -> Iterator[Finding]:
+def _saving(found: Installed | None, margin: float) -> Iterator[Finding]:
     """Yield that the client deletes sessions too soon for a nightly run to save them."""
-    margin = None
-    with suppress(SessrotateError):  # said of the settings already
-        margin = config_file.read(None).settings.archive.before_cleanup
-    rule, found = cleanup.in_force(), installed.installed()
-    every = cleanup.DAY
+    rule, every = cleanup.in_force(), cleanup.DAY
     if found is not None and found.every is not None:
         every = max(found.period, cleanup.DAY)
-    if margin is not None and not rule.leaves_time(margin, every):
+    if not rule.leaves_time(margin, every):
         path = rule.origin or claude.settings_file()
         yield Finding("", str(path), "settings", rule.saving(margin, every))
 

@@ -10,8 +10,7 @@ from sessrotate.automation import findings
 from sessrotate.cli import streams
 from sessrotate.errors import printable
 from sessrotate.job import schedule
-from sessrotate.job.schedule import Plan
-from sessrotate.job.schedule.installed import in_crontab
+from sessrotate.job.schedule import Plan, installed
 from sessrotate.job.schedule.work import Every
 
 group = typer.Typer(help="Have systemd, launchd or cron start `run`.", no_args_is_help=True)
@@ -48,7 +47,7 @@ def install(*, every: HowOften = "daily") -> None:
     schedule.install(planned)
     what = "Already installed: `sessrotate run`" if was_there else "`sessrotate run` now"
     streams.write(f"{what} starts {planned.starts} ({_files(planned)}).\n")
-    for finding in findings.not_running():
+    for finding in findings.not_running(installed.installed()):
         streams.message(finding.detail)
 
 
@@ -59,7 +58,12 @@ def remove() -> None:
     was_absent = planned.is_absent
     schedule.remove(planned)
     streams.write("Nothing to remove.\n" if was_absent else f"Removed {_files(planned)}.\n")
-    left = in_crontab()
+    tell_of_crontab()
+
+
+def tell_of_crontab() -> None:
+    """Say which line of the user's crontab starts `run` all the same, if one does."""
+    left = installed.in_crontab()
     if left is not None:
         streams.message(
             "Your crontab starts `sessrotate run` too: remove this line with `crontab -e`:\n"

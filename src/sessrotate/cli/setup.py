@@ -11,6 +11,7 @@ from sessrotate import automation, units
 from sessrotate.automation import findings
 from sessrotate.cli import streams
 from sessrotate.cli.options import DryRun, Yes, flag
+from sessrotate.cli.schedule import tell_of_crontab
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import WrongUsageError, exit_code, printable
 from sessrotate.job import schedule
@@ -63,7 +64,7 @@ def command(
     if remove:
         _tell_what_stays(planned, line)
     else:
-        for finding in findings.not_running():
+        for finding in findings.not_running(installed.installed()):
             if finding.detail != planned.saving and not (line and finding.kind == "schedule"):
                 streams.message(finding.detail)
     errors = [each for name, each in failed.items() if name != "schedule" or not is_untold]
@@ -74,12 +75,8 @@ def command(
 
 def _tell_what_stays(planned: Automation, line: str) -> None:
     """Say what still does something by itself after a removal."""
-    left = None if line else installed.in_crontab()
-    if left is not None:
-        streams.message(
-            "Your crontab starts `sessrotate run`, too: remove this line with `crontab -e`:\n"
-            f"  {printable(left.line or '', 1000)}"
-        )
+    if not line:
+        tell_of_crontab()
     change = planned.settings
     if change is not None and change.is_nothing and (others := installed.others()):
         streams.message(

@@ -62,9 +62,9 @@ def command(
     shown = progress(quiet=quiet)
     before = gain.measured_all()
     plan = run.plan(settings, time.time(), shown, scope)
-    planned = _with_the_rest(
-        Tidied(plan, before, before, _free(), need, is_named=named is not None), plan
-    )
+    planned = Tidied(plan, before, before, _free(), need, is_named=named is not None)
+    if dry_run or not (yes and planned.changes):  # or nobody sees it
+        planned = _with_the_rest(planned, plan)
     if dry_run or not planned.changes:
         _tell(planned, as_json=as_json)
         raise typer.Exit(planned.code)
@@ -146,10 +146,9 @@ def _tell(tidied: Tidied, *, as_json: bool) -> None:
 def _with_the_rest(tidied: Tidied, planned: Report) -> Tidied:
     """Return the same with what all clients' sessions take, and what else would free some."""
     clients = tuple(on_disk.of_clients())
-    infos = [info for each in clients for info in each.infos]
     outcomes = [each for stage in planned.stages for each in stage.outcomes]
-    known = next_steps.by(outcomes, {*restored.marked()})
-    return replace(tidied, clients=clients, steps=next_steps.of(infos, time.time(), known))
+    steps = next_steps.after(outcomes, clients, time.time(), {*restored.marked()})
+    return replace(tidied, clients=clients, steps=steps)
 
 
 def _free() -> int | None:

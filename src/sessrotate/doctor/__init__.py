@@ -27,6 +27,7 @@ from sessrotate.in_place import aside, clock_check, fleet, recover, waiting
 from sessrotate.in_place.obstacles import disk
 from sessrotate.job import run_log
 from sessrotate.job.config import file as config_file
+from sessrotate.job.schedule.installed import installed
 from sessrotate.retention import transaction, trash
 from sessrotate.system import locks
 
@@ -45,7 +46,7 @@ __all__ = ["Finding", "Setting", "findings", "settings"]
 def findings() -> Iterator[Finding]:
     """Yield everything to deal with: the machine first, then archive by archive."""
     yield from _obstacles()
-    yield from not_running()
+    yield from not_running(installed())
     yield from _kept()
     yield from _clock()
     yield from (Finding("", str(path), "unread", told) for path, told in strangers.hidden())
@@ -93,10 +94,8 @@ def _all_lost(sessions: Collection[str]) -> Finding:
 
 
 def _headless(path: Path) -> Finding | None:
-    if (told := strangers.unreadable(path)) is not None:
-        return Finding("", str(path), "unread", told)
-    if (told := strangers.no_session(path)) is not None:
-        return Finding("", str(path), "stranger", told)
+    if (strange := strangers.no_session(path)) is not None:
+        return Finding("", str(path), *strange)
     if (told := owner.not_own(path)) is not None:
         return Finding(names.session_of(path.name), str(path), "copy", told)
     where = place.of(path)

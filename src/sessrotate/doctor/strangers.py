@@ -119,43 +119,38 @@ def copies() -> Iterator[tuple[Path, str]]:
         yield path, told
 
 
-def unreadable(path: Path) -> str | None:
-    """Return what to say of a session's file that is there and cannot be read; None of others."""
+def no_session(path: Path) -> tuple[str, str] | None:
+    """Return the kind of finding and its sentence of a file that is only called like a session.
+
+    Or that cannot be read. None of others; clients leave empty files.
+    """
     try:
-        if is_file(path) and not path.is_symlink():
-            os.close(inside.opened_at(path))
+        told = _no_session(path)
     except FileNotFoundError:
         return None
     except (DamagedError, OSError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        return (
+        return "unread", (
             f"{printable(str(path))} cannot be read ({reason}), so it is neither shown nor saved "
             "from the client's clean-up: make it readable for you."
         )
-    return None
+    return None if told is None else ("stranger", told)
 
 
-def no_session(path: Path) -> str | None:
-    """Return what to say of a file that is called like a session and is none; None of others.
-
-    Clients leave empty files.
-    """
-    try:
-        if names.is_hidden(path.name) or not is_file(path):  # opening a pipe would wait
+def _no_session(path: Path) -> str | None:
+    if names.is_hidden(path.name) or not is_file(path):  # opening a pipe would wait
+        return None
+    if path.is_symlink():
+        return (
+            f"{printable(str(path))} is a symbolic link, and is not read: put the file itself "
+            "in its place, or remove the link."
+        )
+    if is_zeros(path):
+        return f"{printable(str(path))} is no session. {ZEROS}"
+    with FileIO(inside.opened_at(path), "rb") as file:
+        pieces = iter(partial(file.read, PIECE), b"")
+        if not os.fstat(file.fileno()).st_size or claude.may_have_row(pieces):
             return None
-        if path.is_symlink():
-            return (
-                f"{printable(str(path))} is a symbolic link, and is not read: put the file itself "
-                "in its place, or remove the link."
-            )
-        if is_zeros(path):
-            return f"{printable(str(path))} is no session. {ZEROS}"
-        with FileIO(inside.opened_at(path), "rb") as file:
-            pieces = iter(partial(file.read, PIECE), b"")
-            if not os.fstat(file.fileno()).st_size or claude.may_have_row(pieces):
-                return None
-    except (DamagedError, OSError):
-        return None  # said by `unreadable`
     return (
         f"{printable(str(path))} is called like a session and has no row of one, so no client "
         "shows anything of it. Look at what it has, and move it away."

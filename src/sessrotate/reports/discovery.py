@@ -2,8 +2,7 @@
 
 Rule: only the first and last bytes of a file are read, and once. What cannot be read is reported
 to the caller and shown with what is known; what disappears meanwhile, or has only zeros, is passed
-over. An agent's
-transcript is no session: its size is added to its session's.
+over. An agent's transcript is no session: its size is added to its session's.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
     from sessrotate.in_place.outcome import Outcome
+    from sessrotate.reports.on_disk import OnDisk
     from sessrotate.reports.session_info import SessionInfo
 
 DAY: Final = 86_400.0
@@ -67,16 +68,6 @@ class _Rule(Struct, frozen=True):
     what: str
     command: str
     is_most: bool = False
-
-
-def by(outcomes: Iterable[Outcome], left: Collection[str]) -> Planned:
-    """Return what the outcomes of a run, or of its plan, say; `left` as in `Planned`."""
-    found = [*outcomes]
-    return Planned(
-        after={each.session: each.size for each in found if each.result == "planned"},
-        uncut={each.session for each in found if each.usual == "not compacted"},
-        left=left,
-    )
 
 
 def _is_old(each: SessionInfo, now: float, planned: Planned) -> bool:
@@ -145,3 +136,19 @@ def of(sessions: Iterable[SessionInfo], now: float, planned: Planned) -> tuple[N
                 step = NextStep(client, rule.what, len(taken), freed, rule.command, rule.is_most)
                 steps.append(step)
     return tuple(steps)
+
+
+def after(
+    outcomes: Iterable[Outcome], clients: Iterable[OnDisk], now: float, left: Collection[str]
+) -> tuple[NextStep, ...]:
+    """Return the steps behind a run, or its plan, that came to these outcomes.
+
+    `now` is in seconds since 1970, `left` as in `Planned`.
+    """
+    found = [*outcomes]
+    planned = Planned(
+        after={each.session: each.size for each in found if each.result == "planned"},
+        uncut={each.session for each in found if each.usual == "not compacted"},
+        left=left,
+    )
+    return of((info for each in clients for info in each.infos), now, planned)
