@@ -1,7 +1,8 @@
 """Where this machine stands, in a handful of figures: what `sessrotate` alone shows. Only reads.
 
-Promise: the gain is that of `tidy`, to the byte, because it is the same plan; what is on the disk
-is the sum of what `list` says. In come the settings; out comes a `Status`.
+Promise: the gain is that of `tidy`, to the byte, because it is the same plan, or what that was for
+sessions of which nothing changed since; what is on the disk is the sum of what `list` says. In come
+the settings; out comes a `Status`.
 
 Rule: what cannot be read counts nothing here: `doctor` and `tidy` say what is wrong.
 """
@@ -12,6 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from sessrotate import units
 from sessrotate.archive import place, restored
@@ -21,7 +23,7 @@ from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import is_file
 from sessrotate.errors import INTERRUPTED, SessrotateError
 from sessrotate.hook import installation
-from sessrotate.job import journal, run, run_log
+from sessrotate.job import journal, remembered, run, run_log
 from sessrotate.job.run_log import LastRun
 from sessrotate.job.schedule.installed import installed
 from sessrotate.reports import on_disk
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sessrotate.in_place.operations import Progress
+    from sessrotate.in_place.outcome import Outcome
     from sessrotate.job.config.parse import Settings
     from sessrotate.reports.on_disk import OnDisk
 
@@ -67,19 +70,50 @@ class Status(Struct, frozen=True):
     hidden: dict[str, str] = field(default_factory=dict)
 
 
-def of_machine(settings: Settings, now: float, progress: Progress) -> Status:
-    """Return the status; `now` is in seconds since 1970."""
-    planned = run.plan(settings.for_tidying, now, progress)
-    found = [each for stage in planned.stages for each in stage.outcomes]
+class Look:
+    """A look at this machine: at once what costs little, then what tidying would gain."""
+
+    def __init__(self, settings: Settings, now: float) -> None:
+        """Look at what costs little; `now` is in seconds since 1970."""
+        self._settings, self._now = settings, now
+        self._memory = remembered.Memory()
+        self._first = _without_gain(now)
+
+    @property
+    def so_far(self) -> Status:
+        """The status with the gain of the sessions that were looked at until now."""
+        return _with(self._first, self._memory.outcomes)
+
+    def whole(self, progress: Progress) -> Status:
+        """Return the whole status. Sessions are read of which nothing is remembered."""
+        planned = run.plan(
+            self._settings.for_tidying, self._now, progress, recall=self._memory.recall
+        )
+        self._memory.keep()
+        found = [each for stage in planned.stages for each in stage.outcomes]
+        return replace(_with(self._first, found), hidden=planned.hidden)
+
+
+def _with(first: Status, found: list[Outcome]) -> Status:
+    """Return a status with what these outcomes of a plan gain."""
     outcomes = [each for each in found if each.result == "planned" and each.gained > 0]
     failing = dict.fromkeys(each.session for each in found if each.result == "failed")
+    return replace(
+        first,
+        gain=sum(each.gained for each in outcomes),
+        worth=len({each.where for each in outcomes}),
+        failing=tuple(filter(None, failing)),
+    )
+
+
+def _without_gain(now: float) -> Status:
     wrong = [*findings.not_running()]
     is_saved = findings.is_saved() and all(each.kind != "schedule" for each in wrong)
     return Status(
         clients=tuple(on_disk.of_clients()),
-        gain=sum(each.gained for each in outcomes),
-        worth=len({each.where for each in outcomes}),
-        failing=tuple(filter(None, failing)),
+        gain=0,
+        worth=0,
+        failing=(),
         kept=sum(is_file(place.of_session(each).live) for each in restored.marked()),
         has_hook=_has_hook(),
         has_schedule=installed() is not None,
@@ -87,7 +121,6 @@ def of_machine(settings: Settings, now: float, progress: Progress) -> Status:
         wrong=tuple(each.detail for each in wrong),
         doomed=0 if is_saved else len(cleanup.doomed(cleanup.in_force(), findings.WEEK, now)),
         others=tuple(claude.other_folders()),
-        hidden=planned.hidden,
     )
 
 

@@ -195,20 +195,20 @@ def test_the_line_of_a_setting_is_where_it_stands(data: st.DataObject) -> None:
 # ── where it is ──────────────────────────────────────────────────────────────────────────────
 
 
-XDG: Final = {"XDG_CONFIG_HOME": "/c", "XDG_STATE_HOME": "/s"}
+XDG: Final = {"XDG_CONFIG_HOME": "/c", "XDG_STATE_HOME": "/s", "XDG_CACHE_HOME": "/k"}
 LIBRARY: Final = "/h/Library/Application Support"
 
 
 @pytest.mark.parametrize(
-    ("platform", "variables", "config_home", "state_home"),
+    ("platform", "variables", "config_home", "state_home", "cache_home"),
     [
-        ("linux", {}, "/h/.config", "/h/.local/state"),
-        ("linux", XDG, "/c", "/s"),
-        ("linux", {"XDG_CONFIG_HOME": "c"}, "/h/.config", "/h/.local/state"),
-        ("darwin", {}, LIBRARY, LIBRARY),
-        ("darwin", XDG, "/c", "/s"),
-        ("win32", {"LOCALAPPDATA": "/l"}, "/l", "/l"),
-        ("win32", {}, "/h/AppData/Local", "/h/AppData/Local"),
+        ("linux", {}, "/h/.config", "/h/.local/state", "/h/.cache"),
+        ("linux", XDG, "/c", "/s", "/k"),
+        ("linux", {"XDG_CONFIG_HOME": "c"}, "/h/.config", "/h/.local/state", "/h/.cache"),
+        ("darwin", {}, LIBRARY, LIBRARY, "/h/Library/Caches"),
+        ("darwin", XDG, "/c", "/s", "/k"),
+        ("win32", {"LOCALAPPDATA": "/l"}, "/l", "/l", "/l"),
+        ("win32", {}, *["/h/AppData/Local"] * 3),
     ],
 )
 def test_files_are_where_the_platform_wants_them(
@@ -216,12 +216,14 @@ def test_files_are_where_the_platform_wants_them(
     variables: dict[str, str],
     config_home: str,
     state_home: str,
+    cache_home: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "LOCALAPPDATA"):
+    for name in (*XDG, "LOCALAPPDATA"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", "/h")
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     assert user_folders.config_file(platform) == Path(config_home) / "sessrotate" / "config.toml"
     assert user_folders.log_file(platform) == Path(state_home) / "sessrotate" / "runs.jsonl"
+    assert user_folders.cache_file(platform) == Path(cache_home) / "sessrotate" / "status.json"

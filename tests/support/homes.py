@@ -48,6 +48,7 @@ PROJECT: Final = "-home-somebody-project"
 OWN_FOLDERS: Final = {
     "XDG_CONFIG_HOME": "xdg-config",
     "XDG_STATE_HOME": "xdg-state",
+    "XDG_CACHE_HOME": "xdg-cache",
     "XDG_DATA_HOME": "xdg-data",
 }
 """Where the user's own settings and logs are looked for, beside the client's folder."""

@@ -3,27 +3,52 @@
 from __future__ import annotations
 
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from itertools import islice
+from typing import TYPE_CHECKING
 
 import typer
 
 from sessrotate import status
 from sessrotate.cli import streams
-from sessrotate.cli.in_place import progress
 from sessrotate.errors import SessrotateError
 from sessrotate.job.config import file as config_file
 from sessrotate.job.config import parse
 from sessrotate.render import common
 from sessrotate.render import status as render_status
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
 
 def show() -> None:
-    """Print the status of this machine; settings that are wrong are one of its problems."""
+    """Print the status of this machine; settings that are wrong are one of its problems.
+
+    On a terminal, what is known so far is shown when that takes a while.
+    """
+    begun, is_told = time.monotonic(), False
     settings = parse.parsed("")
     with suppress(SessrotateError):
         settings = config_file.read(None).settings
-    found = status.of_machine(settings, time.time(), progress(quiet=False))
-    streams.write_lines(render_status.lines(found))
+    look = status.Look(settings, time.time())
+
+    @contextmanager
+    def shown(what: str, total: int) -> Iterator[Callable[[int], None]]:
+        with streams.progress(what, total, quiet=False, since=begun) as drawn:
+
+            def update(done: int) -> None:
+                nonlocal is_told
+                if not is_told and time.monotonic() - begun > streams.PATIENCE:
+                    is_told = True
+                    if streams.terminal_width() is not None:
+                        streams.write_lines(render_status.so_far(look.so_far))
+                drawn(done)
+
+            yield update
+
+    found = look.whole(shown)
+    is_first = is_told and streams.terminal_width() is not None
+    streams.write_lines(islice(render_status.lines(found), int(is_first), None))
     for path, reason in found.hidden.items():
         streams.warn(common.unread(path, reason))
     if found.hidden:

@@ -15,13 +15,27 @@ from sessrotate.in_place import room
 from sessrotate.in_place.outcome import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterator
 
     from sessrotate.archive.place import Place
     from sessrotate.in_place.gain import Forecast
     from sessrotate.in_place.operations import Progress
     from sessrotate.job.config.parse import Settings
     from sessrotate.retention.prune import PrunePlan
+
+    Wanted = list[tuple[Place, int]]
+    """Sessions to be rotated, and how many bytes their live files have."""
+
+    Rotating = Callable[[Wanted], Iterator[Outcome]]
+    """Rotates sessions, or plans it, and yields what became of each."""
+
+    Recall = Callable[[int, bool, Wanted, Rotating], Iterator[Outcome]]
+    """Given the least gain in bytes, and whether running ones too, does so as `anew` does."""
+
+
+def anew(_least: int, _live: bool, wanted: Wanted, rotating: Rotating) -> Iterator[Outcome]:  # noqa: FBT001 - as `Recall` says
+    """Rotate all of these sessions, or plan it: nothing is remembered."""
+    return rotating(wanted)
 
 
 class Scope(Struct, frozen=True):
@@ -44,6 +58,7 @@ class Job(Struct):
     The steps fill in `left`, the sessions that later steps leave alone, `rotating`, what a dry
     run would rotate, of which later steps find less, `planned`, the plan of the pruning, and
     `gained`, how many bytes the disk has more, or will have; `copied` looks once for all of them.
+    `recall` stands before the rotations: what is only shown may be remembered.
     """
 
     settings: Settings
@@ -57,6 +72,7 @@ class Job(Struct):
     rotating: dict[Place, Outcome] = field(default_factory=dict)
     planned: PrunePlan | None = None
     gained: int = 0
+    recall: Recall = anew
     copied: Callable[[], Collection[str]] = field(default_factory=lambda: cache(restored.copied))
 
     @property

@@ -24,7 +24,7 @@ from sessrotate.clients.common import is_folder
 from sessrotate.errors import INTERRUPTED, SessrotateError, StorageError, WrongUsageError, storage
 from sessrotate.in_place import clock_check, outcome, room
 from sessrotate.job import journal, run_log
-from sessrotate.job.job import EVERYTHING, Job, Scope
+from sessrotate.job.job import EVERYTHING, Job, Scope, anew
 from sessrotate.job.steps import STEPS, Step, recovered
 from sessrotate.system import locks, ownership, user_folders
 
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from sessrotate.in_place.operations import Progress
     from sessrotate.in_place.outcome import Outcome, Result
     from sessrotate.job.config.parse import Settings
+    from sessrotate.job.job import Recall
     from sessrotate.job.journal import Journal
     from sessrotate.retention.prune import PrunePlan
 
@@ -92,10 +93,19 @@ class Report(Struct, frozen=True):
         return outcome.exit_code(found, in_use_counts=False) or int(bool(self.hidden))
 
 
-def plan(settings: Settings, now: float, progress: Progress, scope: Scope = EVERYTHING) -> Report:
-    """Return what a run would do now; change nothing. `now` is in seconds since 1970."""
+def plan(
+    settings: Settings,
+    now: float,
+    progress: Progress,
+    scope: Scope = EVERYTHING,
+    recall: Recall = anew,
+) -> Report:
+    """Return what a run would do now; change nothing. `now` is in seconds since 1970.
+
+    Whoever only shows its figures may `recall` those of before.
+    """
     doubt = _clock(settings, now).doubt
-    job = Job(settings, now, WAIT, progress, dry_run=True, doubt=doubt, scope=scope)
+    job = Job(settings, now, WAIT, progress, dry_run=True, doubt=doubt, scope=scope, recall=recall)
     unkept = journal.begin("run", is_kept=False)
     return Report(
         dry_run=True,

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from sessrotate.archive.place import Place
     from sessrotate.job.config.parse import Settings
-    from sessrotate.job.job import Job
+    from sessrotate.job.job import Job, Wanted
 
     Deed = Callable[[Job], Iterator[Outcome]]
 
@@ -192,10 +192,9 @@ def _rotate(job: Job) -> Iterator[Outcome]:
     return _rotated(job, fleet.sessions(least), least)  # no session gains more than it has
 
 
-def _rotated(job: Job, found: list[tuple[Place, int]], least: int = 0) -> Iterator[Outcome]:
+def _rotated(job: Job, found: Wanted, least: int = 0) -> Iterator[Outcome]:
     live = job.settings.rotate.live
-    wanted = [(where, size) for where, size in found if job.wants(where)]
-    leads = fleet.leads(wanted)
+    leads: dict[Place, str] = {}
 
     def action(where: Place) -> operations.Rotated:
         def shown(what: str, total: int) -> AbstractContextManager[Callable[[int], None]]:
@@ -207,7 +206,12 @@ def _rotated(job: Job, found: list[tuple[Place, int]], least: int = 0) -> Iterat
             where, job.wait, shown, live=live, by_itself=True, least=least
         )
 
-    for outcome in fleet.rotate(wanted, action, live=live, to_come=job.gained):
+    def rotating(wanted: Wanted) -> Iterator[Outcome]:
+        leads.update(fleet.leads(wanted))
+        return fleet.rotate(wanted, action, live=live, to_come=job.gained)
+
+    wanted = [(where, size) for where, size in found if job.wants(where)]
+    for outcome in job.recall(least, live, wanted, rotating):
         if outcome.result == "planned" and outcome.where is not None:
             job.rotating[outcome.where] = outcome
         yield outcome

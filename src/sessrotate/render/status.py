@@ -40,9 +40,7 @@ Automate  setup
 def lines(status: Status) -> Iterator[str]:
     """Yield the status, a line a fact, and the commands that are most useful."""
     missing = [session for each in status.clients for session in each.missing]
-    found = [each for each in status.clients if each.bytes or each.aside or each.others >= _MUCH]
-    on_disk = "; ".join(map(_on_disk, found)) or "no sessions found"
-    yield f"On disk    {on_disk}{_others(status.others)}"
+    yield _all_on_disk(status)
     if status.gain:
         gain = f"about {size(status.gain)} from {count(status.worth, 'session')}, nothing is lost"
         yield f"To gain    {gain}"
@@ -61,6 +59,21 @@ def lines(status: Status) -> Iterator[str]:
         yield f"           and {len(wrong) - _MOST:,} more: `sessrotate doctor` has all"
     yield ""
     yield _NEXT
+
+
+def so_far(status: Status) -> Iterator[str]:
+    """Yield what is known while sessions are still read; `lines` begins with the first of it."""
+    yield _all_on_disk(status)
+    known = "not known yet"
+    if status.gain:
+        known = f"at least {size(status.gain)} from {count(status.worth, 'session')}"
+    yield f"To gain    {known}: sessions that changed are being read"
+
+
+def _all_on_disk(status: Status) -> str:
+    found = [each for each in status.clients if each.bytes or each.aside or each.others >= _MUCH]
+    on_disk = "; ".join(map(_on_disk, found)) or "no sessions found"
+    return f"On disk    {on_disk}{_others(status.others)}"
 
 
 def _wrong(status: Status, missing: Sequence[str]) -> Iterator[str]:

@@ -21,8 +21,17 @@ _BLOCK: Final = 512
 
 def of(*paths: Path) -> int:
     """Return how many bytes of the disk these files and folders, and all below them, take."""
-    found = {(status.st_dev, status.st_ino): status for path in paths for status in _below(path)}
+    found = {(status.st_dev, status.st_ino): status for status in seen(*paths)}
     return sum(map(allocated, found.values()))
+
+
+def seen(*paths: Path) -> Iterator[os.stat_result]:
+    """Yield the status of these files and folders, and of all below them, as far as they are there.
+
+    In the order of the paths, and each before what is in it.
+    """
+    for path in paths:
+        yield from _below(path)
 
 
 def allocated(status: os.stat_result) -> int:

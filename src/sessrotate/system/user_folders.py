@@ -1,18 +1,22 @@
 """Where the user's own files of sessrotate are: its settings, and what it remembers.
 
-Rule: as the platform wants it. `XDG_CONFIG_HOME` and `XDG_STATE_HOME` count everywhere if they
-are absolute, as their specification demands; without them it is `~/.config` and `~/.local/state`,
-on macOS `~/Library/Application Support`, on Windows `%LOCALAPPDATA%`.
+Rule: as the platform wants it. `XDG_CONFIG_HOME`, `XDG_STATE_HOME` and `XDG_CACHE_HOME` count
+everywhere if they are absolute, as their specification demands; without them it is `~/.config`,
+`~/.local/state` and `~/.cache`, on macOS `~/Library/Application Support` (and `~/Library/Caches`),
+on Windows `%LOCALAPPDATA%`.
 """
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from sessrotate import platforms
 from sessrotate.errors import RefusedError, WrongUsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 NAME: Final = "sessrotate"
 
@@ -21,6 +25,8 @@ _ELSEWHERE: Final = {
     "win32": ("LOCALAPPDATA", "AppData/Local"),
 }
 """Systems with one folder for all: the variable that names it, and where it is in the home."""
+
+_CACHES: Final = {**_ELSEWHERE, "darwin": ("", "Library/Caches")}
 
 CLIENTS: Final = (
     "CLAUDE_CONFIG_DIR",
@@ -86,6 +92,11 @@ def journal_folder(platform: str = platforms.NAME) -> Path:
     return log_file(platform).with_name("journal")
 
 
+def cache_file(platform: str = platforms.NAME) -> Path:
+    """Return where the figures of `sessrotate` alone are remembered; anything may delete it."""
+    return _home("XDG_CACHE_HOME", ".cache", platform, _CACHES) / NAME / "status.json"
+
+
 def config_home(platform: str = platforms.NAME) -> Path:
     """Return the folder of all programs' settings."""
     return _home("XDG_CONFIG_HOME", ".config", platform)
@@ -96,9 +107,14 @@ def data_home(platform: str = platforms.NAME) -> Path:
     return _home("XDG_DATA_HOME", ".local/share", platform)
 
 
-def _home(variable: str, otherwise: str, platform: str) -> Path:
+def _home(
+    variable: str,
+    otherwise: str,
+    platform: str,
+    elsewhere: Mapping[str, tuple[str, str]] = _ELSEWHERE,
+) -> Path:
     named = os.environ.get(variable, "")
-    if not os.path.isabs(named) and platform in _ELSEWHERE:  # noqa: PTH117 - may be empty
-        variable, otherwise = _ELSEWHERE[platform]
+    if not os.path.isabs(named) and platform in elsewhere:  # noqa: PTH117 - may be empty
+        variable, otherwise = elsewhere[platform]
         named = os.environ.get(variable, "")
     return Path(named) if os.path.isabs(named) else home() / otherwise  # noqa: PTH117 - as above
