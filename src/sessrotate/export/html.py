@@ -24,8 +24,7 @@ from sessrotate.reading import deduplicate
 from sessrotate.reading.deduplicate import Copies, Seen
 from sessrotate.reading.pair_tools import BranchEdge
 from sessrotate.render import common, html_text, phrases
-from sessrotate.render.html_head import asset, head
-from sessrotate.render.html_text import short
+from sessrotate.render.html_text import asset, head, short
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Sequence

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sessrotate import units
 from sessrotate.render import report_json
 from sessrotate.render.common import size
-from sessrotate.render.html_head import asset, head
-from sessrotate.render.html_text import short
+from sessrotate.render.html_text import asset, head, short
 from sessrotate.reports.model import MachineReport
 
 if TYPE_CHECKING:
