@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 WORTH_TWO: Final = 5_000
 """Sessions, of 0.2 ms each, that are worth a second process."""
 
+_BRIEF: Final = 3
+"""How many times as quick a session is in brief."""
+
 
 class FoundSession(Struct, frozen=True):
     """A session with what its first and last bytes say, and where its files are.
@@ -59,19 +62,26 @@ class FoundSession(Struct, frozen=True):
     boundaries: frozenset[str]
 
 
-def sessions(*, hidden: bool = False, unread: Unread = ignored) -> Iterator[FoundSession]:
+def sessions(
+    *, hidden: bool = False, unread: Unread = ignored, brief: bool = False
+) -> Iterator[FoundSession]:
     """Yield the sessions of all clients, one client after the other, and copies last.
 
     Claude Code's come in the order of projects and ids, others' in the order of their files. With
     `hidden`, also those that nobody used: empty ones, warm-ups, files with agents' rows only; and
-    the copies of session files that no client goes on with.
+    the copies of session files that no client goes on with. In `brief`, what Claude Code's say is
+    left out, but for whether somebody used them: all is there that takes room.
     """
     folders: dict[str, None] = {}
     files: set[tuple[int, int]] = set()
     ids: set[str] = set()
     copies: list[FoundSession] = []
     for client in clients.clients():
-        found = _in_projects(unread) if client is claude else _elsewhere(client, folders, unread)
+        found = (
+            _in_projects(unread, brief=brief)
+            if client is claude
+            else _elsewhere(client, folders, unread)
+        )
         for session in found:
             ids.add(session.info.id)
             if session.sight.folder is not None:
@@ -107,13 +117,14 @@ def running(found: Iterable[FoundSession]) -> set[str]:
     return {session for each in places.values() for session in in_use.running(each.registries)}
 
 
-def _in_projects(unread: Unread) -> Iterator[FoundSession]:
+def _in_projects(unread: Unread, *, brief: bool) -> Iterator[FoundSession]:
     """Yield the sessions of Claude Code."""
     projects = real(claude.projects_folder())
     places: list[tuple[Place, ProjectFolder]] = []
     for name, folder in project_folder.every(unread):
         places += ((where, folder) for where in folder.places(projects, name))
-    yield from _reported(mapped(_in_project, places, WORTH_TWO), unread)
+    look = partial(_in_project, brief=brief)
+    yield from _reported(mapped(look, places, WORTH_TWO * (_BRIEF if brief else 1)), unread)
 
 
 def _elsewhere(client: Client, known: Iterable[str], unread: Unread) -> Iterator[FoundSession]:
@@ -164,13 +175,20 @@ def _of_file(
     return _found(client, path, seen, here, told), troubles
 
 
-def _in_project(item: tuple[Place, ProjectFolder]) -> tuple[FoundSession | None, dict[str, str]]:
+def _in_project(
+    item: tuple[Place, ProjectFolder], *, brief: bool
+) -> tuple[FoundSession | None, dict[str, str]]:
     troubles: dict[str, str] = {}
-    return of_place(*item, troubles.__setitem__), troubles
+    return of_place(*item, troubles.__setitem__, brief=brief), troubles
 
 
-def of_place(where: Place, folder: ProjectFolder, unread: Unread) -> FoundSession | None:
-    """Return what is known of a session of Claude Code, None if nothing of it is there any more."""
+def of_place(
+    where: Place, folder: ProjectFolder, unread: Unread, *, brief: bool = False
+) -> FoundSession | None:
+    """Return what is known of a session of Claude Code, None if nothing of it is there any more.
+
+    `brief` is as in `sessions`.
+    """
     here = file_edges.seen(str(where.live), unread) if where.session in folder.live else None
     held = None
     if where.session in folder.archives:
@@ -192,7 +210,7 @@ def of_place(where: Place, folder: ProjectFolder, unread: Unread) -> FoundSessio
         else:
             gone = f"{header.start:,} bytes of history that are not here"
             unread(str(where.archive), f"{gone}: `sessrotate doctor` says more")
-    seen = _preview(where.session, newest, held)
+    seen = _preview(where.session, newest, held, brief=brief)
     if is_copy:  # of the session's own live file, in another project
         seen = replace(seen, standing="copy")
     if seen.title.source == "none" and where.session in folder.titles:
@@ -207,7 +225,7 @@ def of_place(where: Place, folder: ProjectFolder, unread: Unread) -> FoundSessio
         where.live,
         seen,
         here,
-        _compactions(newest, header, held),
+        (None, None) if brief else _compactions(newest, header, held),
         where=where,
         held=held,
         side=(side, side_disk),
@@ -269,10 +287,12 @@ def _found(
     return FoundSession(info, sight, where, file, held.boundaries)
 
 
-def _preview(session: str, newest: Edges | None, held: ArchiveSummary) -> Sight:
+def _preview(session: str, newest: Edges | None, held: ArchiveSummary, *, brief: bool) -> Sight:
     """Return what is in sight; where a session was rotated, it begins with its archive."""
     if newest is None:
         newest = file_edges.NOTHING
+    if brief:
+        return file_edges.brief(newest, held.head)
     return file_edges.sight(session, newest, held.head)
 
 

@@ -16,7 +16,7 @@ from msgspec import Struct
 from sessrotate.clients.claude import preview
 from sessrotate.clients.claude.loading import is_compacted
 from sessrotate.clients.common import passing_over
-from sessrotate.clients.preview import EDGE, edges_of
+from sessrotate.clients.preview import EDGE, Sight, Title, edges_of
 from sessrotate.model import Boundary, Span
 from sessrotate.platforms import BINARY, NO_LINK, NO_WAIT
 from sessrotate.system import inside
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sessrotate.clients.common import Unread
-    from sessrotate.clients.preview import Sight
     from sessrotate.clients.protocol import Client
     from sessrotate.system.source import Source
 
@@ -117,6 +116,13 @@ def sight(session: str, newest: Edges, older: bytes) -> Sight:
     That is empty where it was never rotated.
     """
     return preview.of_live(session, newest.head, newest.tail, older, is_whole=newest.is_whole)
+
+
+def brief(newest: Edges, older: bytes) -> Sight:
+    """Return of the same only whether somebody used the session."""
+    is_whole = newest.is_whole and not older
+    standing = preview.standing(older or newest.head, newest.tail, is_whole=is_whole)
+    return Sight(Title(), standing, None, None, None, None, None)
 
 
 def _facts(status: os.stat_result) -> tuple[int, int, tuple[int, int]]:

@@ -43,7 +43,7 @@ class OnDisk(Struct, frozen=True):
 def of_clients() -> list[OnDisk]:
     """Return what each client that has sessions takes, in the order of `list`."""
     found: dict[str, list[SessionInfo]] = {claude.NAME: []}
-    for session in discovery.sessions(hidden=True):
+    for session in discovery.sessions(hidden=True, brief=True):
         found.setdefault(session.info.client, []).append(session.info)
     summed = [_summed(client, infos) for client, infos in found.items()]
     return [each for each in summed if found[each.client] or each.others or each.aside]

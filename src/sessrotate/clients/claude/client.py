@@ -252,8 +252,8 @@ def _named(prefix: str, wanted: Named, unread: Unread = ignored) -> Iterator[Pat
             is_asked = common.begins(name, prefix) or (
                 wanted == "copy" and common.begins(common.copied(name) or "", prefix)
             )
-            if is_asked and named(name) == wanted and is_file(project / name, unread):
-                yield project / name
+            if is_asked and named(name) == wanted and is_file(path := project / name, unread):
+                yield path
 
 
 def named(file_name: str) -> Named | None:

@@ -14,6 +14,7 @@ import os
 import re
 import time
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import names
@@ -35,7 +36,6 @@ from sessrotate.parsing.lines import WINDOW
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     from sessrotate.clients.claude.rows import Compaction, Link
     from sessrotate.system.source import Source
@@ -55,10 +55,12 @@ def replaced(live: Path, session: str) -> list[Path]:
     A second name of the live file itself is none yet. The client's own clean-up deletes all of
     them with the session.
     """
-    with suppress(OSError):
-        itself = live.lstat()
-        return [path for path in _kept(live, session) if not _is(path, itself)]
-    return _kept(live, session)
+    kept = _kept(live, session)
+    if kept:  # mostly nothing is: asked of thousands
+        with suppress(OSError):
+            itself = live.lstat()
+            return [path for path in kept if not _is(path, itself)]
+    return kept
 
 
 def may_be_trimmed(live: Path, session: str) -> bool:
@@ -86,7 +88,7 @@ def new_name(live: Path, session: str, at_ns: int | None = None) -> Path:
 
 
 def _kept(live: Path, session: str) -> list[Path]:
-    folder = live.parent / session / names.KEPT
+    folder = Path(f"{live.parent}/{session}/{names.KEPT}")  # joined once, of thousands
     found = ((_KEPT.fullmatch(name), name) for name in names_in(folder))
     return [
         folder / name for _, name in sorted((int(match[1]), name) for match, name in found if match)
