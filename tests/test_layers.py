@@ -161,6 +161,11 @@ def test_modules_import_each_other_in_no_circle() -> None:
     assert arrows == {}
 
 
+def test_what_is_remembered_is_for_the_status_alone() -> None:
+    used = {name: ours(imported(tree_of(name), at_run_time=False)) for name in MODULES}
+    assert {name for name, found in used.items() if "job.remembered" in found} == {"status"}
+
+
 # ── what a module is ─────────────────────────────────────────────────────────────────────────
 
 

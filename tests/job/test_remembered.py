@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from sessrotate import status
-from sessrotate.in_place import operations, seal
+from sessrotate.in_place import operations, recover, seal
 from sessrotate.job import remembered, run
 from sessrotate.job.config import file as config_file
 from sessrotate.system import in_use, user_folders
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sessrotate.archive.place import Place
+    from sessrotate.archive.state import State
     from sessrotate.status import Status
 
 DATA: Final = command_line.session(boundaries=6, rows=20, padding=30_000)
@@ -147,6 +148,27 @@ def test_only_what_changed_is_read_again(home: Home, read: list[str]) -> None:
     _append(home)
     looked()
     assert read == [ID]
+
+
+def test_what_a_run_has_to_finish_is_only_looked_for_where_something_changed(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home.rotate()
+    real, opened = recover.plan, list[str]()
+
+    def plan(found: State) -> recover.Recovery:
+        opened.append(found.place.session)
+        return real(found)
+
+    monkeypatch.setattr(recover, "plan", plan)
+    looked()
+    assert {*opened} == {ID, OTHER}
+    opened.clear()
+    looked()
+    assert opened == []
+    (home.archive / "live.partial").write_bytes(b"left")
+    assert figures() == to_tidy()
+    assert ID in opened
 
 
 def test_what_another_version_found_is_not_known(

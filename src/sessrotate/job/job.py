@@ -6,7 +6,7 @@ Rule: a plan counts what each step leaves to the next: less to move, and more of
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec import Struct, field
 
@@ -24,18 +24,27 @@ if TYPE_CHECKING:
     from sessrotate.retention.prune import PrunePlan
 
     Wanted = list[tuple[Place, int]]
-    """Sessions to be rotated, and how many bytes their live files have."""
+    """Sessions, and how many bytes their live files have."""
 
-    Rotating = Callable[[Wanted], Iterator[Outcome]]
-    """Rotates sessions, or plans it, and yields what became of each."""
-
-    Recall = Callable[[int, bool, Wanted, Rotating], Iterator[Outcome]]
-    """Given the least gain in bytes, and whether running ones too, does so as `anew` does."""
+    Act = Callable[[Wanted], Iterator[Outcome]]
+    """Does something to sessions, or plans it, and yields what became of each."""
 
 
-def anew(_least: int, _live: bool, wanted: Wanted, rotating: Rotating) -> Iterator[Outcome]:  # noqa: FBT001 - as `Recall` says
-    """Rotate all of these sessions, or plan it: nothing is remembered."""
-    return rotating(wanted)
+class Recall(Protocol):
+    """Acts on sessions as `act` does, or knows what that came to."""
+
+    def __call__(
+        self, asked: str, wanted: Wanted, act: Act, *, live: bool = True
+    ) -> Iterator[Outcome]:
+        """Yield an outcome for each session; `asked` tells what `act` does from what others do.
+
+        Unless `live`, it passes over sessions that somebody uses.
+        """
+
+
+def anew(asked: str, wanted: Wanted, act: Act, *, live: bool = True) -> Iterator[Outcome]:  # noqa: ARG001 - as `Recall` says
+    """Act on all of these sessions: nothing is remembered."""
+    return act(wanted)
 
 
 class Scope(Struct, frozen=True):
@@ -58,7 +67,7 @@ class Job(Struct):
     The steps fill in `left`, the sessions that later steps leave alone, `rotating`, what a dry
     run would rotate, of which later steps find less, `planned`, the plan of the pruning, and
     `gained`, how many bytes the disk has more, or will have; `copied` looks once for all of them.
-    `recall` stands before the rotations: what is only shown may be remembered.
+    `recall` stands before what reads sessions: of what is only shown, it may be remembered.
     """
 
     settings: Settings

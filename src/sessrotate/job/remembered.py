@@ -1,4 +1,4 @@
-"""What plans of rotations came to, remembered for the figures that `sessrotate` alone shows.
+"""What plans came to, remembered for the figures that `sessrotate` alone shows.
 
 Promise: a session of which nothing changed is not read again, and its figures are those of its
 plan. Nothing that is carried out goes by them. Whoever deletes the file, or writes another one in
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from sessrotate.archive.place import Place
-    from sessrotate.job.job import Rotating, Wanted
+    from sessrotate.job.job import Act, Wanted
 
 _MOST_BYTES: Final = 16 << 20
 """Bytes of the file that are read: 80,000 sessions."""
@@ -72,13 +72,14 @@ class Memory:
 
     def recall(
         self,
-        least: int,
-        live: bool,  # noqa: FBT001 - as `Recall` says
+        asked: str,
         wanted: Wanted,
-        rotating: Rotating,
+        act: Act,
+        *,
+        live: bool = True,
     ) -> Iterator[Outcome]:
         """Yield what is known of sessions first, then what planning all others comes to."""
-        asked = f"{least} {live}"
+        asked = f"{asked} {live}"
         keys = {where: _key(asked, where) for where, _ in wanted}
         known = {
             where: self._before[key]
@@ -92,7 +93,7 @@ class Memory:
             outcome = Outcome(where, found.result, found.freed, found.size, found.gained)
             self.outcomes.append(outcome)
             yield outcome
-        for outcome in rotating([each for each in wanted if each[0] not in known]):
+        for outcome in act([each for each in wanted if each[0] not in known]):
             self.outcomes.append(outcome)
             if outcome.where is not None:
                 self._learn(asked, outcome.where, keys[outcome.where], outcome)
@@ -137,10 +138,13 @@ def _key(asked: str, where: Place) -> str:
 
 
 def _figures(where: Place, outcome: Outcome) -> _Figures | None:
-    """Return what to remember of an outcome; None if more than the session's files decided it."""
-    if where.pack.exists():
-        return None
-    if outcome.result == "planned":
+    """Return what to remember of an outcome; None if more than the session's files decided it.
+
+    Of what is planned, that is only what goes to the archive: the rest is rare, or must be seen.
+    """
+    if where.pack.exists() or where.waiting.exists():
+        return None  # these go by time
+    if outcome.result == "planned" and outcome.segments:
         # More than the new live file and its segments take at once, with what is beside them.
         room = outcome.size + outcome.before + 2 * gain.BLOCK * (len(outcome.segments) + 16)
     elif outcome.result == "nothing to do":

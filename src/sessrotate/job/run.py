@@ -104,7 +104,9 @@ def plan(
 
     Whoever only shows its figures may `recall` those of before.
     """
-    doubt = _clock(settings, now).doubt
+    # Its evidence is looked for in all archives: only where something goes by it.
+    is_asked = not settings.prune.is_empty or settings.trash.grace is not None
+    doubt = _clock(settings, now).doubt if is_asked else ""
     job = Job(settings, now, WAIT, progress, dry_run=True, doubt=doubt, scope=scope, recall=recall)
     unkept = journal.begin("run", is_kept=False)
     return Report(

@@ -101,7 +101,11 @@ def recovered(job: Job, places: Iterable[Place]) -> Iterator[Outcome]:
 
     Later steps leave those alone for which that failed.
     """
-    for outcome in each(places, partial(_recovered, job), "look at the archive"):
+
+    def act(wanted: Wanted) -> Iterator[Outcome]:
+        return each((where for where, _ in wanted), partial(_recovered, job), "look at the archive")
+
+    for outcome in job.recall("recover", [(where, 0) for where in places], act):
         if outcome.where is not None and outcome.error is not None:
             job.left.add(outcome.where)
         if outcome.result != "nothing to do":
@@ -211,7 +215,7 @@ def _rotated(job: Job, found: Wanted, least: int = 0) -> Iterator[Outcome]:
         return fleet.rotate(wanted, action, live=live, to_come=job.gained)
 
     wanted = [(where, size) for where, size in found if job.wants(where)]
-    for outcome in job.recall(least, live, wanted, rotating):
+    for outcome in job.recall(f"rotate for {least}", wanted, rotating, live=live):
         if outcome.result == "planned" and outcome.where is not None:
             job.rotating[outcome.where] = outcome
         yield outcome
