@@ -86,9 +86,12 @@ class Look:
 
     def whole(self, progress: Progress) -> Status:
         """Return the whole status. Sessions are read of which nothing is remembered."""
-        planned = run.plan(
-            self._settings.for_tidying, self._now, progress, recall=self._memory.recall
-        )
+        settings, recall = self._settings.for_tidying, self._memory.recall
+        try:
+            planned = run.plan(settings, self._now, progress, recall=recall)
+        except BaseException:
+            self._memory.keep(forgets=False)  # whoever does not wait asks again
+            raise
         self._memory.keep()
         found = [each for stage in planned.stages for each in stage.outcomes]
         return replace(_with(self._first, found), hidden=planned.hidden)

@@ -268,6 +268,24 @@ def test_the_file_is_its_owners_and_has_neither_names_nor_content() -> None:
         assert all(isinstance(value, int) for value in each.values())
 
 
+@pytest.mark.usefixtures("home")
+def test_what_was_found_before_an_interrupt_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = operations.plan_session
+
+    def plan(where: Place, *given: Any, **how: Any) -> operations.Rotated:
+        if where.session == OTHER:
+            raise KeyboardInterrupt
+        return real(where, *given, **how)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(operations, "plan_session", plan)
+        for _ in range(2):
+            with pytest.raises(KeyboardInterrupt):
+                looked()
+            assert len(known()) == 1
+    assert figures() == to_tidy()
+
+
 def test_what_is_no_longer_there_is_forgotten(home: Home) -> None:
     looked()
     beside(home).unlink()
@@ -390,7 +408,7 @@ def test_on_a_terminal_what_is_known_is_shown_while_the_rest_is_read(
         shown = command_line.without_ansi(on_terminal(env=home.env).out).replace("\r", "")
         return shown.splitlines()
 
-    being_read = "sessions that changed are being read"
+    being_read = "sessions are being read"
     cold = told()
     assert cold[0].startswith("On disk    Claude Code ")
     assert cold[1] == f"To gain    not known yet: {being_read}"

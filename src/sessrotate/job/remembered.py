@@ -105,16 +105,20 @@ class Memory:
         if figures is not None and _key(asked, where) == key:
             self._now[key] = figures
 
-    def keep(self) -> None:
-        """Write down what was found out, where that can be done, and nothing else."""
-        if self._now == self._before:
+    def keep(self, *, forgets: bool = True) -> None:
+        """Write down what was found out, where that can be done, and no failure is told.
+
+        It `forgets` what nobody asked for: all was asked for.
+        """
+        found = self._now if forgets else {**self._before, **self._now}
+        if found == self._before:
             return
         with suppress(SessrotateError, OSError):
             path = user_folders.cache_file()
             user_folders.check_home(path)
             ownership.check(path)
             fs.create_folder(path.parent)
-            fs.create_file_at_once(path, one_line.dump(_Known(self._now)))
+            fs.create_file_at_once(path, one_line.dump(_Known(found)))
 
 
 def _read() -> dict[str, _Figures]:

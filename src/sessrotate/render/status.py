@@ -67,7 +67,7 @@ def so_far(status: Status) -> Iterator[str]:
     known = "not known yet"
     if status.gain:
         known = f"at least {size(status.gain)} from {count(status.worth, 'session')}"
-    yield f"To gain    {known}: sessions that changed are being read"
+    yield f"To gain    {known}: sessions are being read"
 
 
 def _all_on_disk(status: Status) -> str:
