@@ -9,20 +9,18 @@ Rule: what cannot be read counts nothing here: `doctor` and `tidy` say what is w
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from sessrotate import units
 from sessrotate.archive import place, restored
 from sessrotate.automation import findings
 from sessrotate.clients.claude import cleanup
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import is_file
-from sessrotate.errors import INTERRUPTED, SessrotateError
+from sessrotate.errors import SessrotateError
 from sessrotate.hook import installation
-from sessrotate.job import journal, run, run_log
-from sessrotate.job.run_log import LastRun
+from sessrotate.job import run, run_log
 from sessrotate.job.schedule.installed import installed
 from sessrotate.reports import on_disk
 from sessrotate.system import locks
@@ -32,14 +30,8 @@ if TYPE_CHECKING:
 
     from sessrotate.in_place.operations import Progress
     from sessrotate.job.config.parse import Settings
+    from sessrotate.job.run_log import LastRun
     from sessrotate.reports.on_disk import OnDisk
-
-
-_LOGGED: Final = frozenset({"tidy", "run"})
-"""Commands whose runs are in the log."""
-
-_ROUNDED: Final = 1.0
-"""Seconds by which the times of the log and of the journal may be cut."""
 
 
 class Status(Struct, frozen=True):
@@ -100,14 +92,7 @@ def _has_hook() -> bool:
 
 
 def _last() -> LastRun | None:
-    """Return the last run; one that was killed is in no log, and the journal has what it did."""
-    logged = noted = None
+    """Return the last run, also one that was killed; not one that goes on, and may end well."""
     with suppress(SessrotateError):
-        logged = run_log.last()
-    with suppress(SessrotateError):
-        noted = journal.last()
-    if noted is None or noted.command not in _LOGGED or locks.is_held(place.run_lock()):
-        return logged  # or a run goes on, and may end well
-    at = units.seconds(noted.at) or 0.0
-    ended = 0.0 if logged is None else (units.seconds(logged.at) or 0.0) + logged.seconds
-    return LastRun(noted.at, INTERRUPTED) if at > ended + _ROUNDED else logged
+        return run_log.last(or_killed=not locks.is_held(place.run_lock()))
+    return None

@@ -151,6 +151,10 @@ def test_what_was_restored_since_the_last_run_is_named_without_a_command_that_do
     write(other, DATA.replace(ID.encode(), LARGE.encode()))
     assert called("tidy", "--yes").code == 0
     assert called("restore", "--last-run", "--yes").code == 0
+    again = called("restore", "--run", "1", "--yes").out
+    assert again.count("nothing to do: undone already\n") == 2
+    assert called("rotate", ID, LARGE, "--yes").code == 0
+    assert called("restore", ID, LARGE, "--yes").code == 0
     again = called("restore", "--last-run", "--yes").out
     assert "restored since: left alone\n" in again
     assert "by its name" not in again

@@ -157,15 +157,17 @@ def test_a_rotation_of_all_is_undone_and_asks_first(home: Home) -> None:
     before = snapshot(home.config)
     assert called("restore", "--last-run").code == 2
     dry = called("restore", "--last-run", "--dry-run")
-    assert dry.out.startswith("Undoing `rotate --all` of 20")
+    assert dry.out.startswith("Undoing run 1, `rotate --all` of 20")
     assert snapshot(home.config) == before
     ended = called(*UNDO)
     assert ended.code == 0, ended
     assert is_whole(home)
-    again = called(*UNDO, "--json")
+    again = called(*UNDO)
+    assert (again.code, again.out) == (0, "Nothing to restore: every run on record was undone.\n")
+    again = called("restore", "--run", "1", "--json")
     assert again.code == 0
     assert results(again) == {ID: "nothing to do", OTHER: "nothing to do"}
-    assert "restored since" in again.out
+    assert "undone already" in again.out
 
 
 def test_a_whole_run_is_undone(home: Home, tmp_path: Path) -> None:
@@ -199,7 +201,7 @@ def test_what_was_tidied_is_undone(home: Home, named: tuple[str, ...]) -> None:
     assert home.live.stat().st_size < len(_large(ID)), done
     ended = called(*UNDO)
     assert ended.code == 0
-    assert ended.out.startswith("Undoing `tidy` of ")
+    assert ended.out.startswith("Undoing run 1, `tidy` of ")
     assert ended.out.count("done: whole") == len(named)
     assert home.live.read_bytes() == _large(ID)
     assert other(home).read_bytes() == _large(OTHER)

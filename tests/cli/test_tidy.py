@@ -226,8 +226,8 @@ def test_a_session_that_its_owner_restored_is_named_with_what_to_do() -> None:
 
 
 @pytest.mark.usefixtures("home")
-def test_what_the_journal_does_not_have_is_not_said_to_be_undone() -> None:
-    write(user_folders.journal_folder(), b"no folder")
+def test_what_the_log_does_not_have_is_not_said_to_be_undone() -> None:
+    user_folders.log_file().mkdir(parents=True)
     ended = called("tidy", "--yes")
     assert "Rotated 2 sessions." in ended.out
     assert "--last-run" not in ended.out

@@ -1,20 +1,23 @@
-"""The journal: what a run changed, readable after any crash, and never believed."""
+"""The log of what runs changed: readable after any crash, and never believed."""
 
 from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from sessrotate.errors import DamagedError, InUseError
+from sessrotate.clients.claude import client as claude
+from sessrotate.errors import InUseError
 from sessrotate.in_place.outcome import Outcome, failure
-from sessrotate.job import journal
+from sessrotate.job import journal, run_log
 from sessrotate.system import user_folders
 from support import command_line, homes
-from support.command_line import ID, called, modes, names_in, piped
+from support.command_line import ID, called, modes, piped
 from support.limits import limited
 
 if TYPE_CHECKING:
@@ -35,11 +38,19 @@ def done(home: Home, freed: int = 5, *segments: int) -> Outcome:
     return Outcome(home.where, "done", freed, segments=segments)
 
 
-def written() -> list[list[dict[str, Any]]]:
-    """Return every file's lines, in another way than the code's, the oldest file first."""
-    folder = user_folders.journal_folder()
-    files = sorted(folder.iterdir()) if folder.is_dir() else []
-    return [[json.loads(line) for line in file.read_text().splitlines()] for file in files]
+def written() -> list[dict[str, Any]]:
+    """Return the lines of sessions, in another way than the code's, the oldest first."""
+    path = user_folders.log_file()
+    lines = path.read_text().splitlines() if path.is_file() else []
+    return [each for each in map(json.loads, lines) if "session" in each]
+
+
+def runs() -> list[journal.Run]:
+    return journal.runs(run_log.changes())
+
+
+def actions() -> list[str]:
+    return [each.action for each in run_log.changes()]
 
 
 def test_a_run_that_changed_nothing_leaves_nothing(home: Home) -> None:
@@ -54,59 +65,101 @@ def test_a_run_that_changed_nothing_leaves_nothing(home: Home) -> None:
         kept.note(outcome, "rotate")
     kept.note(done(home), "recover")
     assert written() == []
-    assert journal.last() is None
+    assert runs() == []
 
 
 def test_each_session_is_written_down_before_the_next_is_begun(home: Home) -> None:
     outcomes = journal.begin("run").noting("rotate", iter([done(home, 5, 0, 1), done(home, 7, 2)]))
     for number in (1, 2):
         next(outcomes)
-        (lines,) = written()
-        assert len(lines) == 1 + number
+        assert len(written()) == number
     live = home.live.stat()
     then = {"segments": 3, "pruned": 0, "is_away": False}
-    then |= {"inode": live.st_ino, "size": live.st_size, "archive": home.archive.stat().st_ino}
-    told = {"format": 1, "session": ID, "action": "rotate", "segments": [0, 1]}
-    assert lines[1] == told | {"then": then}
+    then |= {"inode": live.st_ino, "size": live.st_size}
+    first = written()[0]
+    at = first.pop("at")
+    assert at.startswith("20")
+    told = {"format": 1, "run": 1, "command": "run", "folder": str(home.config), "session": ID}
+    assert first == told | {"action": "rotate", "segments": [0, 1], "then": then}
 
 
 def test_only_its_owner_can_read_it_and_no_content_is_in_it(home: Home) -> None:
     assert called(*PRUNE).code == 0
     home.append(command_line.boundary(90) + command_line.row(91))
     assert called("rotate", "--all", "--yes", "--min-size", "1").code == 0
-    folder = user_folders.journal_folder()
-    assert dict(modes(folder)) == {"journal": 0o700, "000001.jsonl": 0o600, "000002.jsonl": 0o600}
-    assert "row" not in "".join(file.read_text() for file in folder.iterdir())
+    path = user_folders.log_file()
+    assert dict(modes(path.parent)) | {"runs.jsonl": 0o600} == dict(modes(path.parent))
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+    assert b"row" not in path.read_bytes()
 
 
-def test_the_newest_twenty_are_kept_whatever_the_clock_says(home: Home) -> None:
+def test_the_newest_twenty_are_kept_whole_whatever_the_clock_says(home: Home) -> None:
     for number in range(23):
-        journal.begin(f"run {number}").note(done(home), "rotate")
-    assert len(written()) == journal.MOST
-    assert [lines[0]["command"] for lines in written()] == [f"run {n}" for n in range(3, 23)]
-    run = journal.last()
-    assert run is not None
-    assert run.command == "run 22"
+        kept = journal.begin(f"run {number}")
+        kept.note(done(home), "rotate")
+        kept.note(done(home), "archive")
+    found = runs()
+    assert [run.number for run in found] == [*range(4, 24)]
+    assert [run.command for run in found] == [f"run {number}" for number in range(3, 23)]
+    assert len(written()) == 2 * run_log.MOST_RUNS
 
 
-def test_two_runs_at_once_have_a_file_each(home: Home) -> None:
+def test_lines_of_other_kinds_drop_no_run_and_runs_drop_none_of_them(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_log, "MOST_LINES", 3)
+    journal.begin("prune --all").note(done(home), "prune")
+    for number in range(9):
+        run_log.add({"at": str(number), "code": 0})
+    assert [run.number for run in runs()] == [1]
+    assert run_log.last() == run_log.LastRun("8", 0)
+    for _ in range(30):
+        journal.begin("prune --all").note(done(home), "prune")
+    assert len(user_folders.log_file().read_bytes().splitlines()) == 3 + run_log.MOST_RUNS
+
+
+def test_two_runs_at_once_have_a_number_each(home: Home) -> None:
     one, other = journal.begin("one"), journal.begin("other")
     one.note(done(home), "rotate")
     other.note(done(home), "rotate")
     one.note(done(home), "archive")
-    assert [len(lines) for lines in written()] == [3, 2]
+    assert [(line["run"], line["command"]) for line in written()] == [
+        (1, "one"), (2, "other"), (1, "one"),
+    ]  # fmt: skip
+
+
+def test_two_processes_at_once_lose_no_line_and_take_no_number_twice(home: Home) -> None:
+    script = (
+        "from sessrotate.job import run_log\n"
+        "for number in range(12):\n"
+        "    first = run_log.note(run_log.Change(0, 'x', 'x', 'x', 'x', 'heal'))\n"
+        "    run_log.note(first)\n"
+    )
+    many = [subprocess.Popen([sys.executable, "-c", script], env=home.env) for _ in range(3)]
+    assert [each.wait(60) for each in many] == [0, 0, 0]
+    numbers = [line["run"] for line in written()]
+    assert sorted(numbers) == sorted([*range(17, 37)] * 2)
+
+
+def test_of_another_folder_of_the_client_nothing_is_undone(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert called(*PRUNE).code == 0
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home.config.with_name("other")))
+    assert called("restore", "--last-run").out.startswith("Nothing to restore: no run")
+    assert called("restore", "--run", "1").code == 2
 
 
 def test_what_failed_after_its_swap_counts_as_done(home: Home) -> None:
     ended = failure(home.where, InUseError("busy"))
     journal.begin("run").note(Outcome(home.where, ended.result, 100, error=ended.error), "rotate")
-    assert [lines[1]["action"] for lines in written()] == ["rotate"]
+    assert actions() == ["rotate"]
 
 
 def test_rows_that_came_back_are_a_healing(home: Home) -> None:
     journal.begin("rotate --all").note(done(home, -5), "rotate")
     journal.begin("run").note(done(home, 5, 0), "heal")
-    assert [lines[1]["action"] for lines in written()] == ["heal", "rotate"]
+    assert actions() == ["heal", "rotate"]
 
 
 @pytest.mark.parametrize("cut", range(1, 40, 7))
@@ -114,11 +167,11 @@ def test_half_a_line_at_the_end_hides_no_other(home: Home, cut: int) -> None:
     kept = journal.begin("run")
     kept.note(done(home, 5, 0), "rotate")
     kept.note(done(home, 5, 0), "archive")
-    (path,) = user_folders.journal_folder().iterdir()
+    path = user_folders.log_file()
     path.write_bytes(path.read_bytes()[:-cut])
-    run = journal.last()
-    assert run is not None
-    assert [entry.action for entry in run.entries] == ["rotate", "archive"][: 1 + (cut == 1)]
+    assert actions() == ["rotate"]
+    kept.note(done(home, 5, 0), "prune")
+    assert actions() == ["rotate", "archive", "prune"][:: 1 if cut == 1 else 2]
 
 
 def test_a_line_after_one_that_failed_is_whole(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,19 +188,17 @@ def test_a_line_after_one_that_failed_is_whole(home: Home, monkeypatch: pytest.M
         kept.note(done(home, 5, 1), "archive")
     assert kept.failure is not None
     kept.note(done(home, 5, 2), "prune")
-    run = journal.last()
-    assert run is not None
-    assert [entry.action for entry in run.entries] == ["rotate", "prune"]
+    assert actions() == ["rotate", "prune"]
 
 
-def test_a_journal_that_cannot_be_written_stops_no_run_and_is_said(home: Home) -> None:
+def test_a_log_that_cannot_be_written_stops_no_run_and_is_said(home: Home) -> None:
     home.append(command_line.boundary(90) + command_line.row(91))
-    folder = user_folders.journal_folder()
+    folder = user_folders.log_file().parent
     folder.parent.mkdir(parents=True)
     folder.write_bytes(b"a file in its place")
     ended = called("rotate", "--all", "--yes", "--min-size", "1")
     assert ended.code == 0
-    assert "Cannot write the journal" in ended.err
+    assert "Cannot write the log of runs" in ended.err
     assert "1 done" in ended.out
     assert called("prune", "--all", "--keep-last", "1", "--yes").code == 0
     ended = called("restore", "--last-run")
@@ -170,37 +221,41 @@ HOSTILE: Final[tuple[object, ...]] = (
 )  # fmt: skip
 
 
-def forged(*lines: object, head: object = None) -> None:
-    folder = user_folders.journal_folder()
-    folder.mkdir(parents=True, exist_ok=True)
-    first = {"format": 1, "command": "run", "at": "2026-01-01T00:00:00Z"} if head is None else head
-    whole = [
-        {"format": 1, **line, "then": None} if isinstance(line, dict) else line for line in lines
-    ]
-    text = "".join(f"{json.dumps(line)}\n" for line in (first, *whole))
-    (folder / "000900.jsonl").write_text(text)
+def forged(*lines: object) -> None:
+    path = user_folders.log_file()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    first = {"format": 1, "run": 900, "command": "run", "at": "2026-01-01T00:00:00Z"}
+    first["folder"] = str(claude.config_folder())
+    whole = [{**first, **line, "then": None} if isinstance(line, dict) else line for line in lines]
+    with path.open("a") as file:
+        file.writelines(f"{json.dumps(line)}\n" for line in whole)
 
 
 @pytest.mark.parametrize("line", HOSTILE, ids=repr)
 @pytest.mark.usefixtures("home")
 def test_a_line_that_is_not_ours_is_passed_over(line: object) -> None:
     forged(line)
-    with pytest.raises(DamagedError, match="name the sessions"):
-        journal.last()
-    forged(line, {"session": ID, "action": "heal", "segments": []})
-    run = journal.last()
-    assert run is not None
-    assert [entry.action for entry in run.entries] == ["heal"]
+    found = runs()
+    assert called("restore", "--runs").code == 0
+    assert called("restore", "--last-run", "--yes").code == 0
+    assert called("doctor").code in {0, 1}
+    assert found == [] or found[0].sessions == ("/etc/passwd",)
+    forged({"session": ID, "action": "heal", "segments": []})
+    assert runs()[0].sessions[-1] == ID
 
 
-@pytest.mark.parametrize("head", ["x", [], {"format": 2, "command": "run", "at": "x"}], ids=repr)
 @pytest.mark.usefixtures("home")
-def test_an_earlier_run_is_never_taken_for_one_that_cannot_be_read(head: object) -> None:
+def test_an_earlier_run_is_not_undone_over_one_that_cannot_be_read(home: Home) -> None:
     assert called(*PRUNE).code == 0
-    assert len(written()) == 1
-    forged({"session": ID, "action": "rotate", "segments": []}, head=head)
+    home.append(command_line.boundary(90) + command_line.row(91))
+    assert called("rotate", "--all", "--yes", "--min-size", "1").code == 0
+    path = user_folders.log_file()
+    path.write_bytes(path.read_bytes().replace(b'"rotate"', b'"twist"'))
+    before = homes.snapshot(home.config / "projects")
     ended = called("restore", "--last-run", "--yes")
-    command_line.assert_one_sentence(ended, 74)
+    assert ended.code == 0
+    assert "rotated since: left alone" in ended.out
+    assert homes.snapshot(home.config / "projects") == before
 
 
 @pytest.mark.parametrize(
@@ -209,12 +264,12 @@ def test_an_earlier_run_is_never_taken_for_one_that_cannot_be_read(head: object)
 )
 def test_ids_that_name_no_session_lead_nowhere(home: Home, session: str) -> None:
     forged({"session": session, "action": "rotate", "segments": [0]})
-    before = homes.snapshot(home.config.parent)
+    before = homes.snapshot(home.config)
     ended = called("restore", "--last-run", "--yes")
     assert ended.code == 0
     assert "is not there any more" in ended.out
     assert not command_line.raw_controls(ended.out)
-    assert homes.snapshot(home.config.parent) == before
+    assert homes.snapshot(home.config) == before
 
 
 def test_a_full_disk_costs_the_line_and_not_the_run(home: Home) -> None:
@@ -234,8 +289,7 @@ def test_one_that_was_named_is_not_written_down(home: Home) -> None:
     for command in (("rotate", ID), ("prune", ID, "--keep-last", "1", "--yes"), ("archive", ID)):
         assert called(*command).code == 0
     assert called("restore", ID).code == 0
-    assert not user_folders.journal_folder().exists()
-    assert "journal" not in names_in(home.config)
+    assert not user_folders.log_file().exists()
 
 
 def test_what_is_only_shown_is_not_written_down(home: Home) -> None:

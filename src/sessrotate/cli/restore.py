@@ -17,23 +17,24 @@ from sessrotate import find
 from sessrotate.archive import owner, place, restored
 from sessrotate.cli import streams
 from sessrotate.cli.in_place import progress
-from sessrotate.cli.options import DryRun, Json, ManySessions, Quiet, Wait, Yes, flag, one_of
+from sessrotate.cli.options import DryRun, Json, ManySessions, Quiet, Wait, Yes, flag, one_of, whole
 from sessrotate.clients.claude import cleanup
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import real
-from sessrotate.errors import RefusedError, WrongUsageError, printable
+from sessrotate.errors import RefusedError, SessrotateError, WrongUsageError, printable
 from sessrotate.in_place import gain, operations, outcome
-from sessrotate.job import journal, last_run
+from sessrotate.job import journal, run_log, undo
+from sessrotate.job.undo import Undo
 from sessrotate.render import restore as render_restore
 from sessrotate.retention import restore
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from sessrotate.archive.place import Place
     from sessrotate.in_place.outcome import Outcome
     from sessrotate.job.journal import Run
-    from sessrotate.job.last_run import Undo
+    from sessrotate.job.run_log import Change
     from sessrotate.retention.restore import Wanted
     from sessrotate.retention.way_back import WayBack
 
@@ -43,7 +44,17 @@ def command(
     *,
     last: Annotated[
         bool,
-        flag("--last-run", "What the last `tidy`, `run`, `--all`, or several that you named, did."),
+        flag("--last-run", "What the last run that is not undone did: `tidy`, `run`, `--all` …"),
+    ] = False,
+    number: Annotated[
+        int | None,
+        typer.Option("--run", parser=whole(1), metavar="N", help="What run N did."),
+    ] = None,
+    every: Annotated[
+        bool, flag("--all", "Every session that is rotated, pruned or put away.")
+    ] = False,
+    shows_runs: Annotated[
+        bool, flag("--runs", "Only list the runs, and what undoing each would give.")
     ] = False,
     keep_rotated: Annotated[
         bool,
@@ -80,24 +91,34 @@ def command(
     client looks. It counts as used now if it was put away, or its client would delete it. Nothing
     rotates it or puts it away again by itself until you rotate it by name.
 
-    One session that you name is restored at once. Several, or --last-run, are shown first, and you
-    are asked. What was changed since the last run is left alone, and named.
+    One session that you name is restored at once. Everything else is shown first, and you are
+    asked. --run N undoes what a run did to many sessions (`tidy`, `run`, `--all`, several that you
+    named). What was changed since is left alone, and named.
     """
-    one_of(sessions, last, "a SESSION or pass --last-run")
-    if project is not None and last:
+    others = [last, number is not None, every, shows_runs]
+    one_of(sessions, any(others), "a SESSION or pass --last-run, --run N, --runs or --all")
+    if sum(others) > 1:
+        raise WrongUsageError("Pass one of --last-run, --run N, --runs and --all.")
+    if project is not None and any(others):
         raise WrongUsageError("--project needs a SESSION.")
     now = None if keep_times else time.time()
     how = _How(wait, now, dry_run, yes, as_json, quiet, keep_rotated)
-    if last:
-        _last_run(how)
+    if shows_runs:
+        _list_runs(how)
         return
-    places = [*dict.fromkeys(_place(session, project) for session in sessions or ())]
+    if last or number is not None:
+        _undo(number, how)
+        return
+    named = (_place(session, project) for session in sessions or ())
+    places = [*dict.fromkeys(place.archives() if every else named)]
     wanted = restore.SHORT if keep_rotated else restore.ALL
     wanted = replace(wanted, is_placed=project is not None)
-    if len(places) == 1:
+    if every:
+        _many([Undo(where, wanted) for where in places], how, is_named=False)
+    elif len(places) == 1:
         _one(places[0], wanted, how)
     else:
-        _many([last_run.Undo(where, wanted) for where in places], how)
+        _many([Undo(where, wanted) for where in places], how)
 
 
 class _How(Struct, frozen=True):
@@ -193,49 +214,91 @@ def _period(live: Path, status: os.stat_result) -> float:
 # ── several ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _last_run(how: _How) -> None:
-    """Undo the last run that changed something."""
-    run = journal.last()
+def _list_runs(how: _How) -> None:
+    """List the runs, and what undoing each would give now."""
+    noted = run_log.changes()
+    told = []
+    for run in journal.runs(noted):
+        plans: dict[Place, WayBack] = {}
+        undone = _undone(run, noted, how)
+        told.append((run, [_planned(each, how, plans, is_named=False) for each in undone]))
+    if how.as_json:
+        streams.write(render_restore.runs_json(told))
+    else:
+        streams.write(render_restore.runs(told))
+
+
+def _undo(number: int | None, how: _How) -> None:
+    """Undo a run, the last that is not undone for None."""
+    noted = run_log.changes()
+    runs = journal.runs(noted)
+    wanted = (each for each in reversed(runs) if each.number == number or not number)
+    run = next((each for each in wanted if number or each.is_open), None)
+    if run is None and number is not None:
+        raise WrongUsageError(
+            f"No run {number} is on record: `sessrotate restore --runs` lists those that are."
+        )
     if run is None:
         if how.as_json:
             streams.write(render_restore.as_json([], {}, dry_run=how.dry_run))
         else:
-            streams.write("Nothing to restore: no run over many sessions is on record.\n")
+            streams.write(render_restore.no_run(is_any=bool(runs)))
         return
     if not how.as_json:
         streams.write(render_restore.heading(run))
-    undone = last_run.plan(run)
-    if how.is_short:
-        undone = [
-            replace(undo, wanted=undo.wanted and replace(undo.wanted, whole=False))
-            for undo in undone
-        ]
-    _many(undone, how, run)
+    _many(_undone(run, noted, how), how, run, is_named=False)
 
 
-def _many(undone: Sequence[Undo], how: _How, run: Run | None = None) -> None:
-    """Plan all restorations, ask, and carry them out."""
+def _undone(run: Run, noted: Sequence[Change], how: _How) -> list[Undo]:
+    """Return what undoes a run, in which every session stays rotated where that is wanted."""
+    planned = undo.plan(run, noted)
+    if not how.is_short:
+        return planned
+    return [
+        replace(each, wanted=each.wanted and replace(each.wanted, whole=False)) for each in planned
+    ]
+
+
+def _many(
+    undone: Sequence[Undo], how: _How, run: Run | None = None, *, is_named: bool = True
+) -> None:
+    """Plan all restorations, ask, and carry them out; `is_named`: of each its owner said its id."""
     plans: dict[Place, WayBack] = {}
     if not how.dry_run:
-        left = (undo.where for undo in undone if undo.where is not None)
+        left = (each.where for each in undone if each.where is not None)
         operations.finish_interrupted(left, how.wait, progress(quiet=how.quiet))
-    found = [_planned(undo, how, plans, is_named=run is None) for undo in undone]
+    found = [_planned(each, how, plans, is_named=is_named) for each in undone]
     chosen = [each.result == "planned" for each in found]
-    is_going = any(chosen) and not how.dry_run and _agreed(found, how)
-    if is_going:
-        number, many = itertools.count(1), sum(chosen)
-        for at, undo in enumerate(undone):
-            if chosen[at]:
-                if not how.quiet and not how.as_json:
-                    name = printable(found[at].session)
-                    streams.message(f"{next(number)} of {many}: {name}")
-                found[at] = _done(undo, found[at], how, plans)
+    is_going = any(chosen) and not how.dry_run and _agreed(found, plans, how)
+    number, many = itertools.count(1), sum(chosen)
+    failure: SessrotateError | None = None
+    # Where nothing is to be done, that is noted too, or it would be the last run for ever.
+    is_noted = is_going or not (any(chosen) or how.dry_run)
+    for at, each in enumerate(undone if is_noted else ()):
+        if chosen[at]:
+            if not how.quiet and not how.as_json:
+                name = printable(found[at].session)
+                streams.message(f"{next(number)} of {many}: {name}")
+            found[at] = _done(each, found[at], how, plans)
+        failure = _note(each, found[at]) or failure
+    streams.complain_of(failure)
     if how.as_json:
         dry_run = not is_going
         streams.write(render_restore.as_json(found, plans, dry_run=dry_run, run=run))
     elif is_going or how.dry_run or not any(chosen):
-        streams.write(render_restore.outcomes(found))
+        streams.write(render_restore.outcomes(found, plans))
     raise typer.Exit(outcome.exit_code(found, in_use_counts=True))
+
+
+def _note(wanted: Undo, became: Outcome) -> SessrotateError | None:
+    """Note that a session's part of a run was undone; return why that could not be written."""
+    if wanted.noted is None or became.error is not None:
+        return None
+    try:
+        journal.undone(wanted.noted, became.where if became.result == "done" else None)
+    except SessrotateError as error:
+        return error
+    return None
 
 
 def _planned(undo: Undo, how: _How, plans: dict[Place, WayBack], *, is_named: bool) -> Outcome:
@@ -272,11 +335,11 @@ def _with(became: Outcome, said: str) -> Outcome:
     return replace(became, detail="; ".join(filter(None, (became.detail, said))))
 
 
-def _agreed(found: Sequence[Outcome], how: _How) -> bool:
+def _agreed(found: Sequence[Outcome], plans: Mapping[Place, WayBack], how: _How) -> bool:
     """Tell whether to go on: with `--yes`, or if a person who has seen the plan says so."""
     if how.yes:
         return True
     if streams.terminal_width() is not None and not how.as_json:
-        streams.write(render_restore.outcomes(found))
+        streams.write(render_restore.outcomes(found, plans))
         return streams.confirmed()
     return streams.confirmed(render_restore.total(found))

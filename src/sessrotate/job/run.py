@@ -21,7 +21,7 @@ from sessrotate.archive import place
 from sessrotate.clients.claude import cleanup
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import is_folder
-from sessrotate.errors import INTERRUPTED, SessrotateError, StorageError, WrongUsageError, storage
+from sessrotate.errors import INTERRUPTED, SessrotateError, storage
 from sessrotate.in_place import clock_check, outcome, room
 from sessrotate.job import journal, run_log
 from sessrotate.job.job import EVERYTHING, Job, Scope
@@ -72,8 +72,8 @@ class Report(Struct, frozen=True):
     """What a run did, or would do.
 
     `doubt` is why nothing goes by age in it: the clock is not believed. `saving` says in a plan
-    which sessions are saved from the client's clean-up, if any. `unlogged` is why its line in the
-    log, or one in the journal, could not be written. `hidden` is what may hide sessions from it,
+    which sessions are saved from the client's clean-up, if any. `unlogged` is why a line of it in
+    the log could not be written. `hidden` is what may hide sessions from it,
     as `find.hidden` returns it.
     """
 
@@ -117,7 +117,7 @@ def execute(
 ) -> Report:
     """Do all steps and log the run; `now` is in seconds since 1970.
 
-    The journal names it by its `command`.
+    The log names it by its `command`.
 
     Raises InUseError, and logs nothing, if another run is in progress.
     """
@@ -203,7 +203,7 @@ def _outcomes(step: Step, job: Job) -> Iterator[Outcome]:
 def _log(now: float, seconds: float, code: int, stages: list[Stage]) -> SessrotateError | None:
     try:
         run_log.add(_record(now, seconds, code, stages))
-    except (StorageError, WrongUsageError) as error:
+    except SessrotateError as error:
         return error
     return None
 

@@ -1,28 +1,52 @@
-"""The log of `sessrotate run`: a line of JSON for each run, for monitors and for `doctor`.
+"""The log of runs, a line of JSON for each thing that happened: for monitors, `doctor`, `restore`.
+
+Each `run` and `tidy` ends with a line of its own; each run over many sessions has a line for every
+session that it changed, by which `restore` undoes it.
 
 Rule: numbers and ids, never the content of a session. Only its owner can read the file, and it
-stays small: the newest lines are kept, up to `MOST_LINES` and `MOST_BYTES`.
+stays small: the newest lines are kept, up to `MOST_LINES` and `MOST_BYTES`, and of what was changed
+the newest `MOST_RUNS` runs, each whole. What a line says is not believed: an id is only compared
+with those of sessions that are there.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING, Any, Final
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from msgspec import Struct
+from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from sessrotate import fs
 from sessrotate.clients.claude import client as claude
-from sessrotate.errors import StorageError, storage
-from sessrotate.system import user_folders
+from sessrotate.errors import INTERRUPTED, InputError, storage
+from sessrotate.model import Count  # noqa: TC001 - msgspec reads the annotations
+from sessrotate.segments import load, one_line
+from sessrotate.system import locks, ownership, user_folders
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
 MOST_LINES: Final = 1000
 MOST_BYTES: Final = 1 << 20
+MOST_RUNS: Final = 20
+
+_MOST_READ: Final = 64 << 20
+"""Bytes of a log that may be ours: 200,000 changed sessions."""
+
+ACTIONS: Final = ("heal", "rotate", "archive", "prune", "trash")
+"""What is noted, by the names of the steps of a run; what others did needs no undoing."""
+
+UNDONE: Final = "undone"
+"""The action of a line that says that a session's part of a run was undone."""
+
+_ACTION: Final = rf"\A({'|'.join((*ACTIONS, UNDONE))})\Z"
+
+_ENDING: Final = frozenset({"tidy", "run"})
+"""Commands whose runs have a line when they end."""
 
 
 class LastRun(Struct, frozen=True):
@@ -38,71 +62,166 @@ class LastRun(Struct, frozen=True):
     by_hand: bool = False
 
 
-def add(record: Mapping[str, Any]) -> None:
-    """Append a line; if the file gets too long, drop its oldest lines.
+class Standing(Struct, frozen=True):
+    """Where a session stands, in numbers: if they differ, somebody changed it since.
 
-    Raises StorageError, and WrongUsageError if the user has no home for it.
+    `segments` are those of its archive, and `pruned` how many of them have a tombstone; `inode` and
+    `size` (bytes) are the live file's, 0 if there is none.
     """
+
+    segments: Count
+    pruned: Count
+    is_away: bool
+    inode: Count
+    size: Count
+
+
+class Change(Struct, frozen=True):
+    """The line of what a run did to one session, or of its being undone.
+
+    `run` is the run's number, `at` when it changed the first session (ISO 8601, UTC), `folder` the
+    client's. `action` is the name of the step. `segments` are the numbers of those that were
+    archived or pruned; `then` is how the session was left, None if that could not be seen.
+    """
+
+    run: Count
+    command: str
+    at: str
+    folder: str
+    session: Annotated[str, Meta(max_length=255)]
+    action: Annotated[str, Meta(pattern=_ACTION)]
+    segments: tuple[Count, ...] = ()
+    then: Standing | None = None
+
+
+# ── writing ──────────────────────────────────────────────────────────────────────────────────
+
+
+def add(record: Mapping[str, Any]) -> None:
+    """Append the line of a run that ended, and drop what is too old.
+
+    Raises StorageError; DamagedError if the file is too large to be ours; InUseError if another
+    process holds it; RefusedError where root would write it for a user; and WrongUsageError if the
+    user has no home for it.
+    """
+    with _alone() as path:
+        _renew(path, _lines(path), json.dumps(record).encode() + b"\n")
+
+
+def note(change: Change) -> Change:
+    """Append a change, which is on the disk when this returns, and return it.
+
+    The first of a run, whose `run` is 0, gets its number, and what is too old is dropped. Raises as
+    `add` does.
+    """
+    with _alone() as path:
+        if change.run and path.exists():
+            _append(path, one_line.dump(change))
+            return change
+        lines = _lines(path)
+        number = change.run or 1 + max((each.run for each in _changes(lines)), default=0)
+        change = replace(change, run=number)
+        _renew(path, lines, one_line.dump(change))
+    return change
+
+
+@contextmanager
+def _alone() -> Iterator[Path]:
+    """Hold the log, so that no line is lost and no number is taken twice."""
     path = user_folders.log_file()
     user_folders.check_home(path)
-    line = json.dumps(record).encode() + b"\n"
-    with storage("write the log of runs"):
-        fs.create_folder(path.parent)
-        before = _tail(path)
-        if before is None:
-            fs.create_file_at_once(path, line)
-            return
-        lines = [*before.splitlines(keepends=True), line]
-        kept = _newest(lines)
-        if len(kept) == len(lines) and path.stat().st_size == len(before):
-            fs.append(path, line)
-        else:
-            fs.create_file_at_once(path, b"".join(kept))
+    ownership.check(path)
+    with storage("write the log of runs"), locks.log(path):
+        yield path
+
+
+def _append(path: Path, line: bytes) -> None:
+    with path.open("rb") as file:
+        file.seek(-min(1, os.fstat(file.fileno()).st_size), os.SEEK_END)
+        is_part = file.read() not in {b"", b"\n"}
+    # Behind a line that was written in part, one of its own.
+    fs.append(path, b"\n" + line if is_part else line)
+
+
+def _renew(path: Path, lines: list[bytes], line: bytes) -> None:
+    """Append a line, and drop the oldest if there are too many."""
+    kept = _newest([*lines, line])
+    if len(kept) > len(lines) and path.exists():
+        fs.append(path, line)
+    else:
+        fs.create_file_at_once(path, b"".join(kept))
 
 
 def _newest(lines: list[bytes]) -> list[bytes]:
-    """Return the last lines that fit; partial lines are left out."""
+    """Return the lines that are kept; partial ones are left out."""
+    changes = [_change(line) for line in lines]
+    runs = sorted({each.run for each in changes if each is not None})[-MOST_RUNS:]
     kept: list[bytes] = []
-    size = 0
-    for line in reversed(lines):
-        size += len(line)
-        if len(kept) == MOST_LINES or size > MOST_BYTES:
-            break
-        if line.endswith(b"\n"):
+    many = size = 0
+    for line, change in zip(reversed(lines), reversed(changes), strict=True):
+        if change is None:
+            many, size = many + 1, size + len(line)
+            is_kept = many <= MOST_LINES and size <= MOST_BYTES
+        else:
+            is_kept = change.run in runs
+        if is_kept and line.endswith(b"\n"):
             kept.append(line)
     return kept[::-1]
 
 
-def _tail(path: Path) -> bytes | None:
-    """Return the last `MOST_BYTES` of the file; None if there is none."""
-    try:
-        with path.open("rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - MOST_BYTES))
-            return file.read(MOST_BYTES)
-    except FileNotFoundError:
-        return None
+# ── reading ──────────────────────────────────────────────────────────────────────────────────
+
+
+def changes() -> list[Change]:
+    """Return what runs did to sessions of the client's folder, in the order in which it was done.
+
+    A line that is not ours, or not whole, is passed over: what it tells of, if it is true, is a
+    change that no other line knows, so nothing is undone over it. Raises StorageError, and
+    DamagedError if the log is too large to be ours.
+    """
+    here = str(claude.config_folder())
+    return [each for each in _changes(_lines(user_folders.log_file())) if each.folder == here]
+
+
+def _changes(lines: Iterable[bytes]) -> Iterator[Change]:
+    return (each for each in map(_change, lines) if each is not None)
+
+
+def _change(line: bytes) -> Change | None:
+    return one_line.parse(line, Change)
+
+
+def _lines(path: Path) -> list[bytes]:
+    """Return the lines of the log, none if there is no log."""
+    with storage("read the log of runs"):
+        try:
+            path.lstat()
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+    return load.read_small(path.parent, path.name, _MOST_READ).splitlines(keepends=True)
 
 
 def last_at() -> str | None:
     """Return when the newest run began (ISO 8601, UTC), None if there is none to be read."""
     try:
         found = last()
-    except StorageError:
+    except InputError:
         return None
     return None if found is None else found.at
 
 
-def last(*, by_itself: bool = False) -> LastRun | None:
-    """Return the newest run in the client's folder, None if there is none. Raises StorageError.
+def last(*, by_itself: bool = False, or_killed: bool = False) -> LastRun | None:
+    """Return the newest run in the client's folder, None if there is none.
 
-    With `by_itself`, the newest that no person started.
+    With `by_itself`, the newest that no person started; `or_killed` counts one that changed a
+    session and did not end. Raises StorageError and DamagedError as `changes` does.
     """
     here = str(claude.config_folder())
-    with storage("read the log of runs"):
-        lines = (_tail(user_folders.log_file()) or b"").splitlines()
-    for line in reversed(lines):
+    for line in reversed(_lines(user_folders.log_file())):
         try:
             found: Any = json.loads(line)
+            if or_killed and "session" in found and (killed := _killed(line, here)) is not None:
+                return killed
             at, code, failures = found["at"], found["code"], found.get("failures", [])
             failed = dict.fromkeys(str(each["session"]) for each in failures)
             seconds, by_hand = float(found.get("seconds", 0.0)), found.get("by_hand") is True
@@ -112,3 +231,11 @@ def last(*, by_itself: bool = False) -> LastRun | None:
         if is_wanted and isinstance(at, str) and isinstance(code, int):
             return LastRun(at, code, tuple(filter(None, failed)), seconds, by_hand)
     return None
+
+
+def _killed(line: bytes, here: str) -> LastRun | None:
+    """Return the run whose newest line is a session's, None if such runs have no other."""
+    change = _change(line)
+    if change is None or change.folder != here or change.action == UNDONE:
+        return None
+    return LastRun(change.at, INTERRUPTED) if change.command in _ENDING else None

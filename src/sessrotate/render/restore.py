@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sessrotate.retention.way_back import WayBack
 
 _COLUMNS: Final = ("session", "live file", "then", "result")
+_RUNS: Final = ("run", "when (UTC)", "command", "sessions", "undoing it")
 _DAY: Final = 86_400.0
 
 
@@ -82,11 +83,53 @@ def old(age: float, period: float) -> str | None:
 
 def heading(run: Run) -> str:
     """Return the line that says which run is undone."""
-    return f"Undoing `{printable(run.command)}` of {common.time(printable(run.at))} (UTC).\n"
+    at = common.time(printable(run.at))
+    return f"Undoing run {run.number}, `{printable(run.command)}` of {at} (UTC).\n"
 
 
-def outcomes(found: Sequence[Outcome]) -> str:
-    """Return the table of what became of each session, and the sum below it."""
+def no_run(*, is_any: bool) -> str:
+    """Say that no run is left to be undone; `is_any` is whether one is on record."""
+    why = "every run on record was undone" if is_any else "no run over many sessions is on record"
+    return f"Nothing to restore: {why}.\n"
+
+
+def runs(told: Sequence[tuple[Run, Sequence[Outcome]]]) -> str:
+    """Return the table of runs, each with the plan of undoing it."""
+    if not told:
+        return no_run(is_any=False)
+    rows = [
+        (
+            f"{run.number}",
+            common.time(printable(run.at)),
+            printable(run.command, 40),
+            f"{len(run.sessions):,}",
+            total(found) if run.is_open else "undone",
+        )
+        for run, found in told
+    ]
+    table = common.plain_table(_RUNS, rows, left={"when (UTC)", "command", "undoing it"})
+    return f"{table}`sessrotate restore --run N` shows each session of run N first, and asks.\n"
+
+
+def runs_json(told: Sequence[tuple[Run, Sequence[Outcome]]]) -> str:
+    """Return the same for programs."""
+    rows = [
+        {
+            "number": run.number,
+            "command": run.command,
+            "at": run.at,
+            "sessions": len(run.sessions),
+            "undone": not run.is_open,
+            "come_back": sum(each.result == "planned" for each in found),
+            "bytes": _grown(found),
+        }
+        for run, found in told
+    ]
+    return common.as_json({"runs": rows})
+
+
+def outcomes(found: Sequence[Outcome], plans: Mapping[Place, WayBack]) -> str:
+    """Return the table of what became of each session, the sum, and how all go on from there."""
     rows = [
         (
             printable(entry.session, 40) or "-",
@@ -96,7 +139,27 @@ def outcomes(found: Sequence[Outcome]) -> str:
         for entry in found
     ]
     table = common.plain_table(_COLUMNS, rows, left={"session", "result"})
-    return f"{table}{total(found)}\n"
+    return f"{table}{total(found)}\n{_under_rules(found, plans)}"
+
+
+def _under_rules(found: Sequence[Outcome], plans: Mapping[Place, WayBack]) -> str:
+    """Say that what is back stays so, and what brings all of it back under the rules at once."""
+    back = [
+        printable(entry.session)
+        for entry in found
+        if entry.result in {"planned", "done"}
+        and entry.where is not None
+        and (plan := plans.get(entry.where)) is not None
+        and (plan.whole is not None or plan.away is not None)
+    ]
+    if not back:
+        return ""
+    again = f"`sessrotate rotate {' '.join(back)}`"
+    many = "them" if back[1:] else "it"
+    return (
+        f"Nothing rotates {many} or puts {many} away by itself from then on: {again} brings "
+        f"{f'all {len(back):,}' if back[1:] else 'it'} back under the rules.\n"
+    )
 
 
 def _sizes(entry: Outcome) -> tuple[str, str]:
@@ -109,11 +172,15 @@ def _sizes(entry: Outcome) -> tuple[str, str]:
 def total(found: Sequence[Outcome]) -> str:
     """Return the sum: how many sessions come back, or came, and how much that is."""
     changed = [entry for entry in found if entry.result in {"planned", "done"}]
-    grown = size(max(0, -sum(entry.freed for entry in changed)))
     now = "comes" if len(changed) == 1 else "come"
     verb = "came" if any(entry.result == "done" for entry in changed) else now
     many = f"{len(changed):,} of {count(len(found), 'session')}"
-    return f"{many} {verb} back: {grown} into the client's folder."
+    return f"{many} {verb} back: {size(_grown(found))} into the client's folder."
+
+
+def _grown(found: Sequence[Outcome]) -> int:
+    changed = (entry.freed for entry in found if entry.result in {"planned", "done"})
+    return max(0, -sum(changed))
 
 
 def as_json(
@@ -126,7 +193,9 @@ def as_json(
     """Return the same for programs, of one session or of many."""
     document = {
         "dry_run": dry_run,
-        "run": None if run is None else {"command": run.command, "at": run.at},
+        "run": None
+        if run is None
+        else {"number": run.number, "command": run.command, "at": run.at},
         "sessions": [
             common.outcome(entry, bytes_before=entry.before, bytes_after=entry.size)
             | {"detail": entry.detail}

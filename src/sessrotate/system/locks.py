@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 _SCARCE: Final = 1024 * 1024
 """Bytes of a disk that are so few that a session may need each block of them."""
 
+_PATIENCE: Final = 10.0
+"""Seconds to wait for the log of runs, which a process holds as long as it writes a line."""
+
 
 class Lockable(Protocol):
     """What only one process at a time may change."""
@@ -95,6 +98,14 @@ def only_run(file: Path) -> Iterator[None]:
                 fs.remove_files(number.parent, [number.name])
 
 
+@contextmanager
+def log(file: Path) -> Iterator[None]:
+    """Hold the log of runs in the block; raise InUseError if it is not ours in 10 seconds."""
+    said = f"Another sessrotate is writing {printable(str(file))}: wait for it to finish."
+    with _held(file.with_suffix(".lock"), _PATIENCE, lambda: said, "write the log of runs"):
+        yield
+
+
 def _whose(number: Path) -> str:
     try:
         fd = inside.opened(number.parent, number.name)
@@ -107,11 +118,13 @@ def _whose(number: Path) -> str:
 
 
 @contextmanager
-def _held(path: Path, wait: float, taken: Callable[[], str]) -> Iterator[None]:
+def _held(
+    path: Path, wait: float, taken: Callable[[], str], doing: str = "lock the session"
+) -> Iterator[None]:
     import filelock  # noqa: PLC0415 - 40 ms at start-up, wanted only by what changes a session
 
     lock = filelock.FileLock(path, mode=0o600, timeout=wait, fallback_to_soft=False)
-    with storage("lock the session"):
+    with storage(doing):
         fs.create_folder(path.parent)
         try:
             lock.acquire()

@@ -77,13 +77,8 @@ def config_file(platform: str = platforms.NAME) -> Path:
 
 
 def log_file(platform: str = platforms.NAME) -> Path:
-    """Return where `run` writes a line each time."""
+    """Return where each run writes what it did."""
     return _home("XDG_STATE_HOME", ".local/state", platform) / NAME / "runs.jsonl"
-
-
-def journal_folder(platform: str = platforms.NAME) -> Path:
-    """Return where each run over many sessions leaves what it did."""
-    return log_file(platform).with_name("journal")
 
 
 def config_home(platform: str = platforms.NAME) -> Path:

@@ -1,0 +1,170 @@
+"""Which sessions `restore --run` brings back, and which it leaves alone.
+
+Promise: what the log says of a run, and how its sessions stand now → what is wanted of each.
+
+Rule: only what that run did, and only where nothing was done since, by a later run or anybody. A
+log may say anything: its ids are compared with those of sessions that are there, and never become a
+path.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from sessrotate.archive import owner, place
+from sessrotate.clients.claude import client as claude
+from sessrotate.errors import DamagedError, SessrotateError, printable
+from sessrotate.in_place import fleet
+from sessrotate.in_place.outcome import Outcome, failure
+from sessrotate.job import journal
+from sessrotate.job.run_log import UNDONE
+from sessrotate.retention.restore import Wanted
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Sequence
+
+    from sessrotate.archive.place import Place
+    from sessrotate.job.journal import Run
+    from sessrotate.job.run_log import Change, Standing
+
+STAYS: Final = {
+    "heal": "the rows that came back stay, nothing is lost by that",
+    "trash": "what was freed from the trash cannot come back",
+}
+"""What cannot, or need not, be undone, and what is said of it."""
+
+_PAST: Final = {"rotate": "rotated", "archive": "archived", "prune": "pruned"}
+"""What can be undone, and what is said of it where it has to be undone first."""
+
+
+class Undo(Struct, frozen=True):
+    """What is wanted of one session, and what is said besides; or that it is `left` alone.
+
+    `noted` is the line that says so in the log, None if the session waits for a later run's undoing
+    or no run is undone.
+    """
+
+    where: Place | None
+    wanted: Wanted | None = None
+    said: str = ""
+    left: Outcome | None = None
+    noted: Change | None = None
+
+
+def plan(run: Run, noted: Iterable[Change]) -> list[Undo]:
+    """Return what undoes a run, a row for each of its sessions in their order; change nothing.
+
+    `noted` is all that the log has of any run.
+    """
+    lines: dict[str, list[Change]] = {session: [] for session in run.sessions}
+    for each in noted:
+        if each.session in lines:
+            lines[each.session].append(each)
+    there = _places(lines.keys())
+    return [_undo(run, there.get(session), each) for session, each in lines.items()]
+
+
+def _places(sessions: Collection[str]) -> dict[str, Place]:
+    """Return the places of those of these sessions that are there, by their ids."""
+    lives = (
+        owner.of(path) for path in claude.sessions() if claude.session_of(path.name) in sessions
+    )
+    found = (*place.archives(), *lives)
+    return {where.session: where for where in found if where and where.session in sessions}
+
+
+def _undo(run: Run, where: Place | None, lines: Sequence[Change]) -> Undo:
+    own = [each for each in lines if each.run == run.number]
+    done = [each for each in own if each.action != UNDONE]
+    noted = replace(done[-1], action=UNDONE, segments=(), then=lines[-1].then)
+    if len(own) > len(done):
+        return _left(where, "undone already")
+    if where is None:
+        said = f"{printable(noted.session)} is not there any more"
+        return replace(_left(None, said), noted=noted)
+    try:
+        return _judged(where, done, lines, noted)
+    except SessrotateError as error:
+        return Undo(where, left=failure(where, error))
+
+
+def _judged(where: Place, done: Sequence[Change], lines: Sequence[Change], noted: Change) -> Undo:
+    actions = {each.action for each in done}
+    stays = [said for action, said in STAYS.items() if action in actions]
+    if not actions - STAYS.keys():
+        return replace(_left(where, *stays), noted=noted)
+    now = journal.standing(where)
+    changed = _changed(_expected(done[-1].then, noted.then), now)
+    later = _later(done[-1], lines)
+    if later is not None and changed != "restored":
+        first = f"undo that first, `sessrotate restore --run {later.run}`"
+        return _left(where, f"{_PAST[later.action]} since by run {later.run}: {first}")
+    if changed and owner.without_archive(where.live) is not None:
+        raise DamagedError(
+            f"Its archive {printable(str(where.archive))} is missing: put it back, then try again."
+        )
+    if changed:
+        by_name = f", `sessrotate restore {printable(where.session)}` by its name"
+        is_any = now.is_away or now.segments
+        left = _left(where, f"{changed} since: left alone{by_name if is_any else ''}")
+        return replace(left, noted=noted)
+    pruned = (each.segments for each in done if each.action == "prune")
+    wanted = Wanted(
+        away="archive" in actions,
+        pruned=frozenset(number for numbers in pruned for number in numbers),
+        whole="rotate" in actions,
+    )
+    return Undo(where, wanted, "; ".join((*_earlier(done), *stays)), noted=noted)
+
+
+def _later(done: Change, lines: Sequence[Change]) -> Change | None:
+    """Return the last that another run did to a session since, and that can still be undone."""
+    undone = {each.run for each in lines if each.action == UNDONE}
+    since = lines[lines.index(done) + 1 :]
+    found = (each for each in since if each.run not in {done.run, *undone})
+    return next((each for each in reversed([*found]) if each.action in _PAST), None)
+
+
+def _expected(then: Standing | None, newest: Standing | None) -> Standing | None:
+    """Return how a session stands if nobody but runs changed it, and each later one was undone.
+
+    The archive is as the run left it `then`; the live file, which each undoing writes anew, is as
+    the `newest` line says. None if that could not be seen.
+    """
+    if then is None or newest is None:
+        return None
+    return replace(newest, segments=then.segments, pruned=then.pruned)
+
+
+def _left(where: Place | None, *said: str) -> Undo:
+    size = 0 if where is None else fleet.live_size(where)
+    return Undo(where, left=Outcome(where, "nothing to do", size=size, detail="; ".join(said)))
+
+
+def _earlier(done: Iterable[Change]) -> Iterator[str]:
+    """Say how much of a session was archived before the run: that is undone with it."""
+    first = next(
+        (entry.segments[0] for entry in done if entry.action == "rotate" and entry.segments), 0
+    )
+    if first:
+        yield f"{first:,} of them were archived before that run"
+
+
+def _changed(then: Standing | None, now: Standing) -> str:
+    """Say what became of a session since, empty if nothing did; a client may have gone on in it."""
+    if then is None:
+        return ""
+    signs = (
+        (now.is_away and not then.is_away, "archived"),
+        (then.is_away and not now.is_away, "brought back"),
+        (now.segments < then.segments, "restored"),
+        (now.segments > then.segments, "rotated"),
+        (now.pruned > then.pruned, "pruned"),
+        (now.pruned < then.pruned, "brought back from the trash"),
+        (then.inode and not now.inode, "deleted"),
+        (then.inode != now.inode or now.size < then.size, "replaced"),
+    )
+    return next((became for is_it, became in signs if is_it), "")
