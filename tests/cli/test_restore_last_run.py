@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import random
+import re
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import pytest
 
+from sessrotate.archive import restored
 from sessrotate.in_place import operations
 from sessrotate.system import in_use
 from support import command_line, homes
@@ -384,3 +387,192 @@ def test_several_sessions_are_taken_up_where_an_interrupted_one_left_off(
     assert "unsafe-adopt" not in ended.out
     assert home.stitched() == whole
     assert called("doctor").code == 0
+
+
+# ── any run ──────────────────────────────────────────────────────────────────────────────────
+
+THIRD: Final = "71ird000-0000-4000-a000-000000000003"
+KINDS: Final[tuple[tuple[str, ...], ...]] = (
+    ("tidy", "--yes"),
+    ("rotate", "--all", "--min-size", "1", "--yes"),
+    ("archive", "--older-than", "1m", "--yes"),
+    ("prune", "--all", "--keep-last", "1", "--yes"),
+    ("run",),
+)
+
+
+def listed() -> list[dict[str, Any]]:
+    document = called("restore", "--runs", "--json").document()
+    return cast("list[dict[str, Any]]", document["runs"])
+
+
+def open_runs() -> list[int]:
+    return [each["number"] for each in listed() if not each["undone"]]
+
+
+class Drawn:
+    """Three sessions that grow and age, while runs and persons change them in a drawn order."""
+
+    def __init__(self, home: Home, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.whole = {each: DATA.replace(ID.encode(), each.encode()) for each in (ID, OTHER, THIRD)}
+        self.lives = {each: home.live.with_name(f"{each}.jsonl") for each in self.whole}
+        for session, path in self.lives.items():
+            write(path, self.whole[session])
+        self.by_name: set[str] = set()
+        self.said = ""
+
+    def go_on(self, number: int) -> None:
+        for session, path in self.lives.items():
+            if path.exists():
+                more = command_line.boundary(200 + number) + command_line.row(300 + number)
+                self.whole[session] += more
+                with path.open("ab") as file:
+                    file.write(more)
+                if self.random.random() < 0.3:
+                    os.utime(path, (time.time() - 300, time.time() - 300))
+
+    def meddle(self) -> None:
+        if self.random.random() < 0.2:
+            self.undo(self.random.choice(open_runs() or [1]))
+        if self.random.random() < 0.2:
+            session = self.random.choice([*self.whole])
+            self.by_name.add(session)
+            called("rotate", session)
+
+    def undo(self, number: int) -> None:
+        self.said += called("restore", "--run", str(number), "--yes").out
+
+    def check_nothing_is_lost(self) -> None:
+        for session, data in self.whole.items():
+            assert called("stitch", session).out.encode() in {data, b""}  # or some of it is pruned
+
+    def check_whole(self) -> None:
+        for session, data in self.whole.items():
+            is_left = f"left alone, `sessrotate restore {session}`" in self.said
+            if is_left or session in self.by_name:
+                called("restore", session)
+            assert self.lives[session].read_bytes() == data
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_ten_runs_of_five_kinds_undone_in_any_order_give_every_byte_back(
+    home: Home, seed: int
+) -> None:
+    settings = SETTINGS.replace(b'archive.older_than = "30d"', b"")
+    write(home.config.parent / "xdg-config" / "sessrotate" / "config.toml", settings)
+    homes.believe(time.time())
+    drawn = Drawn(home, seed)
+    for number, kind in enumerate(drawn.random.sample(KINDS * 2, 10)):
+        drawn.go_on(number)
+        assert called(*kind).code == 0
+        drawn.meddle()
+        drawn.check_nothing_is_lost()
+    left = open_runs()
+    while left:
+        drawn.random.shuffle(left)
+        for number in left:
+            drawn.undo(number)
+        still = open_runs()
+        assert len(still) < len(left)
+        left = still
+    drawn.check_whole()
+
+
+def test_what_a_later_run_changed_again_waits_until_that_is_undone(home: Home) -> None:
+    called(*ALL)
+    assert called("archive", ID, OTHER, "--yes").code == 0
+    first = called("restore", "--run", "1", "--yes")
+    assert first.code == 0
+    told = "archived since by run 2: undo that first, `sessrotate restore --run 2`\n"
+    assert first.out.count(told) == 2
+    assert open_runs() == [1, 2]
+    assert called(*UNDO).out.startswith("Undoing run 2, `archive`")
+    assert called(*UNDO).out.startswith("Undoing run 1, `rotate --all`")
+    assert is_whole(home)
+
+
+def test_a_run_that_was_undone_says_nothing_of_what_came_later(home: Home) -> None:
+    called(*ALL)
+    called(*UNDO)
+    assert called("rotate", ID, OTHER, "--yes").code == 0
+    again = called("restore", "--run", "1", "--yes")
+    assert again.out.count("nothing to do: undone already") == 2
+    assert not is_whole(home)
+    assert called(*UNDO).out.startswith("Undoing run 2, `rotate`")
+    assert is_whole(home)
+
+
+def test_what_anybody_changed_between_two_runs_is_left_when_both_are_undone(home: Home) -> None:
+    called(*ALL)
+    rotated_again(home)
+    assert called("archive", ID, OTHER, "--yes").code == 0
+    called(*UNDO)
+    ended = called(*UNDO)
+    assert f"rotated since: left alone, `sessrotate restore {ID}` by its name\n" in ended.out
+    assert other(home).read_bytes() == THEIRS
+
+
+def test_the_runs_are_listed_with_what_undoing_each_gives(home: Home) -> None:
+    assert called("restore", "--runs").out == (
+        "Nothing to restore: no run over many sessions is on record.\n"
+    )
+    called(*ALL)
+    before = snapshot(home.config)
+    (line,) = (
+        each for each in called("restore", "--runs").out.splitlines() if "rotate --all" in each
+    )
+    gain = 2 * len(DATA) - home.live.stat().st_size - other(home).stat().st_size
+    assert line.split()[0] == "1"
+    assert "2 of 2 sessions come back: " in line
+    (told,) = listed()
+    assert told.pop("at").startswith("20")
+    assert told == {
+        "number": 1, "command": "rotate --all", "sessions": 2, "undone": False,
+        "come_back": 2, "bytes": gain,
+    }  # fmt: skip
+    assert snapshot(home.config) == before
+    called(*UNDO)
+    assert called("restore", "--runs").out.splitlines()[1].endswith("undone")
+
+
+def test_everything_comes_back_at_once_and_goes_back_under_the_rules_at_once(home: Home) -> None:
+    home.rotate()
+    short = home.live.stat().st_size
+    assert called("prune", ID, "--keep-last", "1", "--yes").code == 0
+    assert called("archive", OTHER).code == 0
+    assert called("restore", "--all").code == 2
+    dry = called("restore", "--all", "--dry-run")
+    assert "2 of 2 sessions come back" in dry.out
+    ended = called("restore", "--all", "--yes")
+    assert ended.code == 0
+    assert is_whole(home)
+    (again,) = re.findall(r"`sessrotate (rotate .*)` brings all 2 back under", ended.out)
+    assert f"`sessrotate {again}`" in dry.out
+    called(*ALL)
+    assert is_whole(home)
+    assert called(*again.split(), "--yes").code == 0
+    assert home.live.stat().st_size == short
+    assert list(restored.marked()) == []
+    called(*UNDO)
+    assert is_whole(home)
+
+
+@pytest.mark.parametrize("data", [DATA, command_line.row(1)])
+def test_one_that_is_as_short_as_can_be_goes_back_under_the_rules_too(
+    home: Home, data: bytes
+) -> None:
+    other(home).write_bytes(data.replace(ID.encode(), OTHER.encode()))
+    called(*ALL)
+    assert called("archive", "--older-than", "0d", "--yes").code == 0
+    called(*UNDO)
+    assert set(restored.marked()) == {ID, OTHER}
+    assert called("rotate", ID, OTHER, "--yes").code == 0
+    assert list(restored.marked()) == []
+
+
+@pytest.mark.parametrize("arguments", [("--run", "9"), ("--run", "1", "--all"), ("--runs", ID)])
+def test_a_run_that_is_not_there_is_wrong_usage(home: Home, arguments: tuple[str, ...]) -> None:
+    called(*ALL)
+    command_line.assert_one_sentence(called("restore", *arguments, "--yes"), 2)
+    assert not is_whole(home)

@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sessrotate import find, fs
+from sessrotate.archive import restored
 from sessrotate.cli import archives, streams
 from sessrotate.errors import printable
 from sessrotate.in_place import fleet, gain, operations, outcome, room
@@ -126,6 +127,8 @@ def run_many(
     chosen = {entry.where for entry in planned if entry.result == "planned"}
     is_going = bool(chosen) and not options.dry_run and _agreed(planned, options)
     found = planned
+    if (is_going or not chosen) and not (options.is_every or options.dry_run):
+        _unmark(planned, wanted, options)
     if is_going:
         kept = journal.begin("rotate --all" if options.is_every else "rotate")
         going = [each for each in wanted if each[0] in chosen]
@@ -138,6 +141,13 @@ def run_many(
         streams.write(render_in_place.outcomes(found))
     is_hidden = options.is_every and bool(archives.told_hidden())
     raise typer.Exit(outcome.exit_code(found, in_use_counts=options.live) or int(is_hidden))
+
+
+def _unmark(planned: list[Outcome], wanted: list[tuple[Place, int]], options: Options) -> None:
+    """Let the rules have those again that somebody names and that are as short as can be."""
+    short = {each.where for each in planned if each.result == "nothing to do"}
+    marked = [each for each in wanted if each[0] in short and restored.is_marked(each[0])]
+    [*_each(marked, replace(options, quiet=True), dry_run=False)]
 
 
 def _each(

@@ -183,7 +183,8 @@ def rotate_session(
             with progress("Reading", size) as reading:
                 planned = rotate.prepare(found, reading, adopt=adopt)
             if planned.live is None and not planned.refusals:
-                if not by_itself and found.header is not None:  # it is short, as its owner wants it
+                is_short = found.header is not None or not restored.is_left(found)
+                if not by_itself and is_short and restored.is_marked(where):  # as its owner wants
                     with storage("rotate the session"):
                         swap.change_record(where, restored=None)
                 return Rotated(planned, recovered, together=together)
