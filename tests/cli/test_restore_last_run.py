@@ -1,4 +1,4 @@
-"""`restore --last-run`, and of several: shown, asked for, and no more than that run did."""
+"""`restore --last-run`, `--run`, `--all`, of several: shown, asked for, and no more than that."""
 
 from __future__ import annotations
 
@@ -448,6 +448,7 @@ class Drawn:
             assert called("stitch", session).out.encode() in {data, b""}  # or some of it is pruned
 
     def check_whole(self) -> None:
+        assert self.by_name or "left alone, `" not in self.said
         for session, data in self.whole.items():
             is_left = f"left alone, `sessrotate restore {session}`" in self.said
             if is_left or session in self.by_name:

@@ -118,6 +118,31 @@ def test_lines_of_other_kinds_drop_no_run_and_runs_drop_none_of_them(
     assert len(user_folders.log_file().read_bytes().splitlines()) == 3 + run_log.MOST_RUNS
 
 
+@pytest.mark.usefixtures("home")
+def test_a_log_that_is_too_large_to_be_ours_is_named_and_stops_no_run() -> None:
+    path = command_line.write(user_folders.log_file(), b"")
+    os.truncate(path, (64 << 20) + 1)
+    command_line.assert_one_sentence(called("restore", "--runs"), 74)
+    ended = called(*PRUNE)
+    assert ended.code == 0
+    assert "runs.jsonl is too large to be ours: move it away" in ended.err
+
+
+def test_a_full_disk_lets_the_log_grow_and_loses_no_line(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    for number in range(25):
+        if number == 21:
+            monkeypatch.setattr("sessrotate.fs.create_file_at_once", full)
+        kept = journal.begin("run")
+        kept.note(done(home), "rotate")
+        assert kept.failure is None
+    assert [run.number for run in runs()] == [*range(2, 26)]
+
+
 def test_two_runs_at_once_have_a_number_each(home: Home) -> None:
     one, other = journal.begin("one"), journal.begin("other")
     one.note(done(home), "rotate")

@@ -418,7 +418,7 @@ def test_a_log_that_others_wrote_into_is_cut_and_used() -> None:
     write(user_folders.log_file(), b"x" * (3 << 20) + b"\n" + b'{"at": 1}\n{"torn"')
     assert run_log.last() is None
     run_log.add({"at": "2", "code": 3})
-    assert user_folders.log_file().read_bytes() == b'{"at": 1}\n{"at": "2", "code": 3}\n'
+    assert user_folders.log_file().read_bytes() == b'{"at": 1}\n{"torn"\n{"at": "2", "code": 3}\n'
     assert run_log.last() == run_log.LastRun("2", 3)
 
 

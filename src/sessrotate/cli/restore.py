@@ -44,7 +44,7 @@ def command(
     *,
     last: Annotated[
         bool,
-        flag("--last-run", "What the last run that is not undone did: `tidy`, `run`, `--all` …"),
+        flag("--last-run", "What the last run did that is not undone: `tidy`, `run`, `--all`."),
     ] = False,
     number: Annotated[
         int | None,

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import os
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from msgspec import Meta, Struct
@@ -21,9 +21,9 @@ from msgspec.structs import replace
 
 from sessrotate import fs
 from sessrotate.clients.claude import client as claude
-from sessrotate.errors import INTERRUPTED, InputError, storage
+from sessrotate.errors import INTERRUPTED, DamagedError, InputError, printable, storage
 from sessrotate.model import Count  # noqa: TC001 - msgspec reads the annotations
-from sessrotate.segments import load, one_line
+from sessrotate.segments import one_line
 from sessrotate.system import locks, ownership, user_folders
 
 if TYPE_CHECKING:
@@ -105,7 +105,8 @@ def add(record: Mapping[str, Any]) -> None:
     user has no home for it.
     """
     with _alone() as path:
-        _renew(path, _lines(path), json.dumps(record).encode() + b"\n")
+        _append(path, json.dumps(record).encode() + b"\n")
+        _drop_oldest(path)
 
 
 def note(change: Change) -> Change:
@@ -115,13 +116,12 @@ def note(change: Change) -> Change:
     `add` does.
     """
     with _alone() as path:
-        if change.run and path.exists():
-            _append(path, one_line.dump(change))
-            return change
-        lines = _lines(path)
-        number = change.run or 1 + max((each.run for each in _changes(lines)), default=0)
-        change = replace(change, run=number)
-        _renew(path, lines, one_line.dump(change))
+        if is_first := not change.run:
+            number = 1 + max((each.run for each in _changes(_lines(path))), default=0)
+            change = replace(change, run=number)
+        _append(path, one_line.dump(change))
+        if is_first:
+            _drop_oldest(path)
     return change
 
 
@@ -136,6 +136,9 @@ def _alone() -> Iterator[Path]:
 
 
 def _append(path: Path, line: bytes) -> None:
+    if not path.exists():
+        fs.create_file_at_once(path, line)
+        return
     with path.open("rb") as file:
         file.seek(-min(1, os.fstat(file.fileno()).st_size), os.SEEK_END)
         is_part = file.read() not in {b"", b"\n"}
@@ -143,30 +146,22 @@ def _append(path: Path, line: bytes) -> None:
     fs.append(path, b"\n" + line if is_part else line)
 
 
-def _renew(path: Path, lines: list[bytes], line: bytes) -> None:
-    """Append a line, and drop the oldest if there are too many."""
-    kept = _newest([*lines, line])
-    if len(kept) > len(lines) and path.exists():
-        fs.append(path, line)
-    else:
-        fs.create_file_at_once(path, b"".join(kept))
-
-
-def _newest(lines: list[bytes]) -> list[bytes]:
-    """Return the lines that are kept; partial ones are left out."""
-    changes = [_change(line) for line in lines]
-    runs = sorted({each.run for each in changes if each is not None})[-MOST_RUNS:]
+def _drop_oldest(path: Path) -> None:
+    lines = _lines(path)
+    runs = sorted({each.run for each in _changes(lines)})[-MOST_RUNS:]
     kept: list[bytes] = []
     many = size = 0
-    for line, change in zip(reversed(lines), reversed(changes), strict=True):
-        if change is None:
+    for line in reversed(lines):
+        if (change := _change(line)) is None:
             many, size = many + 1, size + len(line)
             is_kept = many <= MOST_LINES and size <= MOST_BYTES
         else:
             is_kept = change.run in runs
-        if is_kept and line.endswith(b"\n"):
+        if is_kept:
             kept.append(line)
-    return kept[::-1]
+    if len(kept) < len(lines):
+        with suppress(OSError):  # a full disk has no room for that: a later run does it
+            fs.create_file_at_once(path, b"".join(reversed(kept)))
 
 
 # ── reading ──────────────────────────────────────────────────────────────────────────────────
@@ -195,10 +190,13 @@ def _lines(path: Path) -> list[bytes]:
     """Return the lines of the log, none if there is no log."""
     with storage("read the log of runs"):
         try:
-            path.lstat()
+            with path.open("rb") as file:
+                data = file.read(_MOST_READ + 1)
         except (FileNotFoundError, NotADirectoryError):
             return []
-    return load.read_small(path.parent, path.name, _MOST_READ).splitlines(keepends=True)
+    if len(data) > _MOST_READ:
+        raise DamagedError(f"{printable(str(path))} is too large to be ours: move it away.")
+    return data.splitlines(keepends=True)
 
 
 def last_at() -> str | None:
@@ -218,10 +216,13 @@ def last(*, by_itself: bool = False, or_killed: bool = False) -> LastRun | None:
     """
     here = str(claude.config_folder())
     for line in reversed(_lines(user_folders.log_file())):
+        if (change := _change(line)) is not None:
+            is_here = change.folder == here and change.action != UNDONE
+            if or_killed and is_here and change.command in _ENDING:
+                return LastRun(change.at, INTERRUPTED)
+            continue
         try:
             found: Any = json.loads(line)
-            if or_killed and "session" in found and (killed := _killed(line, here)) is not None:
-                return killed
             at, code, failures = found["at"], found["code"], found.get("failures", [])
             failed = dict.fromkeys(str(each["session"]) for each in failures)
             seconds, by_hand = float(found.get("seconds", 0.0)), found.get("by_hand") is True
@@ -231,11 +232,3 @@ def last(*, by_itself: bool = False, or_killed: bool = False) -> LastRun | None:
         if is_wanted and isinstance(at, str) and isinstance(code, int):
             return LastRun(at, code, tuple(filter(None, failed)), seconds, by_hand)
     return None
-
-
-def _killed(line: bytes, here: str) -> LastRun | None:
-    """Return the run whose newest line is a session's, None if such runs have no other."""
-    change = _change(line)
-    if change is None or change.folder != here or change.action == UNDONE:
-        return None
-    return LastRun(change.at, INTERRUPTED) if change.command in _ENDING else None
