@@ -220,7 +220,7 @@ def _list_runs(how: _How) -> None:
     told = []
     for run in journal.runs(noted):
         plans: dict[Place, WayBack] = {}
-        undone = _undone(run, noted, how)
+        undone = _undone(run, noted, how) if run.is_open else ()
         told.append((run, [_planned(each, how, plans, is_named=False) for each in undone]))
     if how.as_json:
         streams.write(render_restore.runs_json(told))
