@@ -538,6 +538,8 @@ def test_the_runs_are_listed_with_what_undoing_each_gives(home: Home) -> None:
 
 
 def test_everything_comes_back_at_once_and_goes_back_under_the_rules_at_once(home: Home) -> None:
+    nothing = called("restore", "--all")
+    assert nothing.out == "Nothing to restore: no session is rotated, pruned or put away.\n"
     home.rotate()
     short = home.live.stat().st_size
     assert called("prune", ID, "--keep-last", "1", "--yes").code == 0

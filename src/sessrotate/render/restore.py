@@ -130,6 +130,8 @@ def runs_json(told: Sequence[tuple[Run, Sequence[Outcome]]]) -> str:
 
 def outcomes(found: Sequence[Outcome], plans: Mapping[Place, WayBack]) -> str:
     """Return the table of what became of each session, the sum, and how all go on from there."""
+    if not found:
+        return "Nothing to restore: no session is rotated, pruned or put away.\n"
     rows = [
         (
             printable(entry.session, 40) or "-",
