@@ -171,7 +171,7 @@ def test_the_plan_fits_on_a_screen_however_many_sessions_there_are(home: Home) -
     ended = called("tidy", "--dry-run")
     assert ended.code == 0
     assert len(ended.out.splitlines()) <= 24
-    assert max(map(len, ended.out.splitlines())) <= 100
+    assert max(map(len, ended.out.splitlines())) <= 120
     assert "and 22 more" in ended.out
 
 

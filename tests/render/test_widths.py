@@ -63,13 +63,6 @@ def test_a_text_cut_in_its_middle_has_both_ends(text: str, columns: int) -> None
         assert widths.width(end) + 2 >= widths.width(start)
 
 
-@given(TEXTS, MOST)
-def test_a_padded_text_has_its_width(text: str, columns: int) -> None:
-    cut = widths.cut(text, columns)
-    assert widths.width(widths.padded(cut, columns)) == columns
-    assert widths.padded(cut, columns, right=True).endswith(cut)
-
-
 def test_what_is_known_of_terminals() -> None:
     told = {"abc": 3, "日本": 4, "e\u0301": 1, "⚠\ufe0f": 2, "한": 2, "\ue0b0": 2, "": 0}
     assert {text: widths.width(text) for text in told} == told

@@ -10,14 +10,14 @@ import typer
 from msgspec.structs import replace
 
 from sessrotate import find
-from sessrotate.cli import streams
+from sessrotate.cli import archives, streams
 from sessrotate.cli.options import DryRun, Json, ManySessions, Quiet, Wait, Yes, aged, one_of
 from sessrotate.errors import WrongUsageError, printable
 from sessrotate.in_place import outcome, room
 from sessrotate.in_place.outcome import Outcome, each
 from sessrotate.in_place.room import NoRoomError
 from sessrotate.job import journal
-from sessrotate.render import archive as render_archive
+from sessrotate.render import outcomes as render_outcomes
 from sessrotate.retention import archive
 
 if TYPE_CHECKING:
@@ -68,9 +68,9 @@ def command(
     outcomes = [*kept.noting("archive", became)]
     streams.complain_of(kept.failure)
     if as_json:
-        streams.write(render_archive.as_json(outcomes, dry_run=dry_run))
+        streams.write(render_outcomes.put_away_json(outcomes, dry_run=dry_run))
     elif not sessions or len(wanted) != 1 or outcomes[0].error is None:
-        streams.write(render_archive.outcomes(outcomes, dry_run=dry_run))
+        _show(outcomes, dry_run=dry_run)
     if sessions and len(wanted) == 1 and outcomes[0].error is not None:
         raise outcomes[0].error
     raise typer.Exit(outcome.exit_code(outcomes, in_use_counts=bool(sessions)))
@@ -114,9 +114,14 @@ def _nothing(where: Place) -> Outcome:
     return Outcome(where, "nothing to do", size=size, detail="it is archived already")
 
 
+def _show(found: Sequence[Outcome], *, dry_run: bool) -> None:
+    shown = render_outcomes.put_away(found, archives.changed(found), dry_run=dry_run)
+    streams.write_lines(shown)
+
+
 def _is_agreed(wanted: Sequence[Place], *, as_json: bool) -> bool:
     """Show a person what would be done, and ask."""
     if as_json:
         raise WrongUsageError("Cannot ask with --json: pass --yes, or preview with --dry-run.")
-    streams.write(render_archive.outcomes([*_plans(wanted)], dry_run=True))
+    _show([*_plans(wanted)], dry_run=True)
     return streams.confirmed()

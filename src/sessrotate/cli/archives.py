@@ -1,7 +1,8 @@
-"""What the commands over several archives share: which ones, and how failures end the command."""
+"""What the commands over several sessions share: which, how they are shown, how failures end."""
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import typer
@@ -12,12 +13,45 @@ from sessrotate.cli import streams
 from sessrotate.cli.options import one_of
 from sessrotate.errors import worst
 from sessrotate.render import common
+from sessrotate.render.outcomes import CHANGED, Seen
+from sessrotate.reports import listing
+from sessrotate.system import user_folders
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from sessrotate.archive.place import Place
     from sessrotate.errors import SessrotateError
+    from sessrotate.in_place.outcome import Outcome
+
+
+def seen(places: Iterable[Place]) -> Seen:
+    """Return what tables of sessions are drawn on, and what the list says of these."""
+    return Seen(
+        now=time.time(),
+        width=streams.terminal_width(),
+        colour=streams.colours(),
+        home=str(user_folders.home()),
+        known=listing.of(places),
+    )
+
+
+def changed(found: Iterable[Outcome]) -> Seen:
+    """Return the same of those that are changed."""
+    return seen(each.where for each in found if each.where and each.result in CHANGED)
+
+
+def agreed(plan: Iterable[str], in_short: str, *, yes: bool, as_json: bool) -> bool:
+    """Tell whether to go on: with `--yes`, or if a person who has seen the plan says so.
+
+    Who has no terminal at standard output is asked with the plan `in_short`.
+    """
+    if yes:
+        return True
+    if streams.terminal_width() is not None and not as_json:
+        streams.write_lines(plan)
+        return streams.confirmed()
+    return streams.confirmed(in_short)
 
 
 def named(sessions: Sequence[str] | None, *, every: bool) -> list[Place]:

@@ -125,7 +125,17 @@ def run_many(
         operations.finish_interrupted((where for where, _ in wanted), options.wait, shown)
     planned = [*_each(wanted, options, dry_run=True, least=least or 0)]
     chosen = {entry.where for entry in planned if entry.result == "planned"}
-    is_going = bool(chosen) and not options.dry_run and _agreed(planned, options)
+    seen = archives.changed(() if options.as_json else planned)
+    is_going = (
+        bool(chosen)
+        and not options.dry_run
+        and archives.agreed(
+            render_in_place.outcomes(planned, seen),
+            f"Rotate: {render_in_place.moved_and_gained(planned)}.",
+            yes=options.yes,
+            as_json=options.as_json,
+        )
+    )
     found = planned
     if (is_going or not chosen) and not (options.is_every or options.dry_run):
         _unmark(planned, wanted, options)
@@ -138,7 +148,7 @@ def run_many(
     if options.as_json:
         streams.write(render_in_place.outcomes_json(found))
     elif is_going or options.dry_run or not chosen:
-        streams.write(render_in_place.outcomes(found))
+        streams.write_lines(render_in_place.outcomes(found, seen))
     is_hidden = options.is_every and bool(archives.told_hidden())
     raise typer.Exit(outcome.exit_code(found, in_use_counts=options.live) or int(is_hidden))
 
@@ -163,13 +173,3 @@ def _each(
         return _rotated(where, how, by_itself=options.is_every, least=least, lead=f"{lead} · ")
 
     return fleet.rotate(wanted, action, live=options.live)
-
-
-def _agreed(planned: list[Outcome], options: Options) -> bool:
-    """Tell whether to go on: with `--yes`, or if a person who has seen the plan says so."""
-    if options.yes:
-        return True
-    if streams.terminal_width() is not None and not options.as_json:
-        streams.write(render_in_place.outcomes(planned))
-        return streams.confirmed()
-    return streams.confirmed(f"Rotate: {render_in_place.moved_and_gained(planned)}.")

@@ -126,7 +126,8 @@ def command(
     by_age = bool((due_after and shown.is_due) or (max_age is not None and shown.trashed))
     found += _check_clock(due_after, now, by_age=by_age, dry_run=dry_run)
     if not as_json:
-        streams.write(render_prune.plan(shown, is_verbose=is_verbose))
+        places = (each.where for each in planned.holdings) if planned is not None else ()
+        streams.write(render_prune.plan(shown, archives.seen(places), is_verbose=is_verbose))
     _tell(render_prune.strangers(dues))
     trashed, freed = shown.trashed, shown.due
     disk = trash.measured(wanted) if shown.is_due else 0

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from sessrotate import find
 from sessrotate.archive import owner, place, restored
-from sessrotate.cli import streams
+from sessrotate.cli import archives, streams
 from sessrotate.cli.in_place import progress
 from sessrotate.cli.options import DryRun, Json, ManySessions, Quiet, Wait, Yes, flag, one_of, whole
 from sessrotate.clients.claude import cleanup
@@ -29,7 +29,7 @@ from sessrotate.render import restore as render_restore
 from sessrotate.retention import restore
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from sessrotate.archive.place import Place
     from sessrotate.in_place.outcome import Outcome
@@ -274,7 +274,17 @@ def _many(
         operations.finish_interrupted(left, how.wait, progress(quiet=how.quiet))
     found = [_planned(each, how, plans, is_named=is_named) for each in undone]
     chosen = [each.result == "planned" for each in found]
-    is_going = any(chosen) and not how.dry_run and _agreed(found, plans, how)
+    seen = archives.changed(() if how.as_json else found)
+    is_going = (
+        any(chosen)
+        and not how.dry_run
+        and archives.agreed(
+            render_restore.outcomes(found, plans, seen),
+            render_restore.total(found),
+            yes=how.yes,
+            as_json=how.as_json,
+        )
+    )
     number, many, failure = itertools.count(1), sum(chosen), None
     for at, each in enumerate(undone if is_going else ()):
         if chosen[at]:
@@ -288,7 +298,7 @@ def _many(
         dry_run = not is_going
         streams.write(render_restore.as_json(found, plans, dry_run=dry_run, run=run))
     elif is_going or how.dry_run or not any(chosen):
-        streams.write(render_restore.outcomes(found, plans))
+        streams.write_lines(render_restore.outcomes(found, plans, seen))
     raise typer.Exit(outcome.exit_code(found, in_use_counts=True))
 
 
@@ -338,13 +348,3 @@ def _done(undo: Undo, planned: Outcome, how: _How, plans: dict[Place, WayBack]) 
 
 def _with(became: Outcome, said: str) -> Outcome:
     return replace(became, detail="; ".join(filter(None, (became.detail, said))))
-
-
-def _agreed(found: Sequence[Outcome], plans: Mapping[Place, WayBack], how: _How) -> bool:
-    """Tell whether to go on: with `--yes`, or if a person who has seen the plan says so."""
-    if how.yes:
-        return True
-    if streams.terminal_width() is not None and not how.as_json:
-        streams.write(render_restore.outcomes(found, plans))
-        return streams.confirmed()
-    return streams.confirmed(render_restore.total(found))

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 import typer
 
-from sessrotate.cli import streams
+from sessrotate.cli import archives, streams
 from sessrotate.cli.in_place import progress
 from sessrotate.cli.options import Config, DryRun, Json, Quiet
 from sessrotate.job import run
 from sessrotate.job.config import file as config_file
 from sessrotate.render import run as render_run
+
+if TYPE_CHECKING:
+    from sessrotate.job.config.file import Loaded
+    from sessrotate.job.run import Report
 
 
 def command(
@@ -36,11 +41,14 @@ def command(
     if as_json:
         streams.write(render_run.as_json(report, loaded))
     else:
-        streams.write(
-            render_run.plan(report, loaded) if dry_run else f"{render_run.summary(report)}\n"
-        )
+        streams.write(_plan(report, loaded) if dry_run else f"{render_run.summary(report)}\n")
     for sentence in render_run.failures(report):
         streams.warn(sentence)
     if report.unlogged is not None:
         streams.warn(report.unlogged)
     raise typer.Exit(report.code)
+
+
+def _plan(report: Report, loaded: Loaded) -> str:
+    holdings = report.planned.holdings if report.planned is not None else ()
+    return render_run.plan(report, loaded, archives.seen(each.where for each in holdings))

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from sessrotate import find, fs
 from sessrotate.archive import place, restored
-from sessrotate.cli import streams
+from sessrotate.cli import archives, streams
 from sessrotate.cli.in_place import progress
 from sessrotate.cli.options import Config, DryRun, Json, ManySessions, Quiet, Yes, sized
 from sessrotate.errors import WrongUsageError
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from sessrotate.in_place.outcome import Outcome
     from sessrotate.job.config.parse import Settings
     from sessrotate.job.run import Report
+    from sessrotate.render.outcomes import Seen
 
 
 def command(
@@ -71,7 +72,7 @@ def command(
     if not yes:
         if as_json:
             raise WrongUsageError("Cannot ask with --json: pass --yes, or preview with --dry-run.")
-        streams.write_lines(render_tidy.plan(planned))
+        streams.write_lines(render_tidy.plan(planned, _seen(planned)))
         if not streams.confirmed():
             return
     done = _with_those_in_use(_done(settings, scope, plan, quiet=quiet), plan)
@@ -136,11 +137,15 @@ def _tell(tidied: Tidied, *, as_json: bool) -> None:
     if as_json:
         streams.write(render_tidy.as_json(tidied))
     elif tidied.report.dry_run:
-        streams.write_lines(render_tidy.plan(tidied))
+        streams.write_lines(render_tidy.plan(tidied, _seen(tidied)))
     else:
         streams.write_lines(render_tidy.done(tidied))
     for sentence in render_run.failures(tidied.report):
         streams.warn(sentence)
+
+
+def _seen(tidied: Tidied) -> Seen:
+    return archives.changed(tidied.giving[: render_tidy.MOST])
 
 
 def _with_the_rest(tidied: Tidied, planned: Report) -> Tidied:

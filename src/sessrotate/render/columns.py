@@ -1,7 +1,8 @@
-"""Tables with a bar in each row, as wide as the terminal, or as plain text. Pure.
+"""Tables as wide as the terminal, with a bar in each row where it has one, or as plain text. Pure.
 
 Rule: text in, lines out; what came out of a session was made printable before. A narrow terminal
-loses whole columns, in a given order. Without a width, every column is there and no bar is drawn.
+loses whole columns, in a given order; only those that may be cut are. Without a width, every column
+is there whole, and no bar is drawn.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
 
-from sessrotate.render.widths import padded, width
+from sessrotate.render.widths import cut, cut_middle, width
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 STYLES: Final = {
     "": "",
@@ -32,6 +33,9 @@ _GAP: Final = "  "
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉"
 _NARROWEST_BAR, _WIDEST_BAR = 8, 40
 
+_SHARE: Final = 0.4
+"""What a column that may be cut gets of the room to spare, if those behind it need the rest."""
+
 
 class Canvas(Struct, frozen=True):
     """What to draw on: a terminal's width (None for a pipe or file), with colours or without."""
@@ -46,60 +50,105 @@ class Canvas(Struct, frozen=True):
 
 
 class Row(Struct, frozen=True):
-    """The cells of a row, the length of its bar (`share`, from 0 to 1), and its `style`."""
+    """The cells of a row, the length of its bar (`share`, from 0 to 1), and its `style`.
+
+    `styles` are those of single cells, by their columns.
+    """
 
     cells: tuple[str, ...]
     share: float = 0.0
     style: str = ""
+    styles: Mapping[str, str] = field(default_factory=dict)
 
 
 class Columns(Struct, frozen=True):
     """The columns of a table, by their titles.
 
     Those in `left` are text, the others numbers. Those in `expendable` are left out, in this order,
-    if there is no room.
+    if there is no room. Those in `least` may be cut to so many columns of the terminal, paths in
+    their middle. `styles` are the columns' own.
     """
 
     titles: tuple[str, ...]
     left: frozenset[str] = field(default_factory=frozenset)
     expendable: tuple[str, ...] = ()
+    least: Mapping[str, int] = field(default_factory=dict)
+    paths: frozenset[str] = field(default_factory=frozenset)
+    styles: Mapping[str, str] = field(default_factory=dict)
 
 
 def table(columns: Columns, rows: Sequence[Row], canvas: Canvas) -> Iterator[str]:
     """Yield the lines of a table, its titles first; nothing if there are no rows."""
     if not rows:
         return
-    cells = dict(zip(columns.titles, zip(*(row.cells for row in rows), strict=True), strict=True))
-    widths = {title: max(map(width, (title, *cells[title]))) for title in columns.titles}
-    room = _fit(columns, widths, canvas)
-    yield canvas.paint("bold", _line(columns, {title: title for title in widths}, widths).rstrip())
-    for row in rows:
-        told = dict(zip(columns.titles, row.cells, strict=True))
-        line = _line(columns, told, widths)
-        if room and row.share > 0:
-            drawn = canvas.paint("bar", bar(row.share, room))
-            yield f"{canvas.paint(row.style, line)}{_GAP}{drawn}"
+    head = Row(columns.titles, styles=dict.fromkeys(columns.titles, "bold"))
+    cells = zip(*(row.cells for row in (head, *rows)), strict=True)
+    whole = dict(zip(columns.titles, cells, strict=True))
+    taken = {title: [*map(width, column)] for title, column in whole.items()}
+    needs = {title: max(each) for title, each in taken.items()}
+    room, bars = _room(columns, needs, canvas.width, is_barred=any(row.share for row in rows))
+    fitted = [
+        _fitted(columns, title, zip(whole[title], taken[title], strict=True), wide)
+        for title, wide in room.items()
+    ]
+    for row, *parts in zip((head, *rows), *fitted, strict=True):
+        drawn = bar(row.share, bars) if bars and row.share > 0 else ""
+        if not drawn:
+            parts[-1] = parts[-1].rstrip()
+        if row.style or not canvas.colour:
+            line = canvas.paint(row.style, _GAP.join(parts))
         else:
-            yield canvas.paint(row.style, line.rstrip())
+            painted = zip(
+                (row.styles.get(each, columns.styles.get(each, "")) for each in room),
+                parts,
+                strict=True,
+            )
+            line = _GAP.join(canvas.paint(*part) for part in painted)
+        yield f"{line}{_GAP}{canvas.paint('bar', drawn)}" if drawn else line.rstrip()
 
 
-def _fit(columns: Columns, widths: dict[str, int], canvas: Canvas) -> int:
-    """Remove the columns that do not fit; return how wide a bar may be, or 0."""
-    if canvas.width is None:
-        return 0
-    for title in (*columns.expendable, ""):
-        left = canvas.width - sum(widths.values()) - len(_GAP) * len(widths)
-        if left >= _NARROWEST_BAR:
-            return min(left, _WIDEST_BAR)
-        widths.pop(title, None)
-    return 0
+def _fitted(
+    columns: Columns, title: str, cells: Iterable[tuple[str, int]], room: int
+) -> Iterator[str]:
+    """Yield the cells of a column as wide as its room; a cell is a text and its width."""
+    shorten = cut_middle if title in columns.paths else cut
+    is_right = title not in columns.left
+    for text, taken in cells:
+        shown = text if taken <= room else shorten(text, room)
+        spaces = " " * (room - (taken if shown is text else width(shown)))
+        yield spaces + shown if is_right else shown + spaces
 
 
-def _line(columns: Columns, cells: Mapping[str, str], widths: Mapping[str, int]) -> str:
-    return _GAP.join(
-        padded(cells[title], room, right=title not in columns.left)
-        for title, room in widths.items()
-    )
+def _room(
+    columns: Columns, needs: Mapping[str, int], whole: int | None, *, is_barred: bool
+) -> tuple[dict[str, int], int]:
+    """Return how wide each column is that fits, and how wide a bar may be, or 0."""
+    if whole is None:
+        return dict(needs), 0
+    room = {title: min(need, columns.least.get(title, need)) for title, need in needs.items()}
+    narrowest = _NARROWEST_BAR + len(_GAP) if is_barred else 0
+    for title in columns.expendable:
+        if _sum(room) + narrowest <= whole:
+            break
+        room.pop(title, None)
+    spare = whole - _sum(room)
+    if spare < 0 and len(room) == 1:
+        return dict.fromkeys(room, whole), 0
+    if is_barred:
+        bars = spare - len(_GAP)
+        return room, min(bars, _WIDEST_BAR) if bars >= _NARROWEST_BAR else 0
+    wanted = {title: needs[title] - room[title] for title in columns.least if title in room}
+    for title in [*wanted]:
+        more = wanted.pop(title)
+        most = max(int(spare * _SHARE) if wanted else spare, spare - sum(wanted.values()))
+        room[title] += max(0, min(more, most))
+        spare = whole - _sum(room)
+    return room, 0
+
+
+def _sum(room: Mapping[str, int]) -> int:
+    """Return how wide a line is, the gaps between its columns included."""
+    return sum(room.values()) + len(_GAP) * (len(room) - 1)
 
 
 def bar(share: float, room: int) -> str:

@@ -12,10 +12,11 @@ from sessrotate import names
 from sessrotate.errors import printable
 from sessrotate.in_place.gain import BLOCK
 from sessrotate.render import common, segment_table
+from sessrotate.render import outcomes as shown_outcomes
 from sessrotate.render.common import count, size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from sessrotate.in_place.operations import Rotated
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from sessrotate.in_place.recover import Recovery
     from sessrotate.in_place.restore import RestorePlan
     from sessrotate.in_place.rotate import RotationPlan
+    from sessrotate.render.outcomes import Seen
 
 _COPIED_PER_SECOND: Final = 300e6
 """Bytes that a usual disk takes in a second, for the estimate of how long a rotation takes."""
@@ -245,26 +247,20 @@ def _together(rotated: Rotated) -> Iterator[str]:
         yield f"Put {size(rotated.together)} together that Claude Code had trimmed, and kept."
 
 
-_OUTCOMES: Final = ("session", "live file", "then", "freed on disk", "result")
+FIGURES: Final[Mapping[str, Callable[[Outcome], str]]] = {
+    "live file": lambda entry: size(entry.before),
+    "freed": lambda entry: size(max(0, entry.gained)),
+    "then": lambda entry: size(entry.size),
+}
 
 
-def outcomes(found: Sequence[Outcome]) -> str:
-    """Return the table of what became of all sessions, and the sums below it."""
-    rows = [
-        (
-            printable(entry.session, 40),
-            size(entry.before),
-            size(entry.size),
-            size(max(0, entry.gained)),
-            entry.text,
-        )
-        for entry in found
-    ]
+def outcomes(found: Sequence[Outcome], seen: Seen) -> Iterator[str]:
+    """Yield the table of what became of all sessions, and the sums below it."""
+    yield from shown_outcomes.table(found, FIGURES, seen)
     results = Counter(entry.result for entry in found)
     parts = ", ".join(f"{number:,} {result}" for result, number in results.most_common())
-    told = moved_and_gained(found)
-    table = common.plain_table(_OUTCOMES, rows, left={"session", "result"})
-    return f"{table}{count(len(found), 'session')}{': ' if parts else ''}{parts}; {told}.\n"
+    sums = moved_and_gained(found)
+    yield f"{count(len(found), 'session')}{': ' if parts else ''}{parts}; {sums}."
 
 
 def moved_and_gained(found: Sequence[Outcome]) -> str:

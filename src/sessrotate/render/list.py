@@ -17,8 +17,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sessrotate import safe_text
-from sessrotate.render import widths
-from sessrotate.render.columns import Canvas
+from sessrotate.render import columns
+from sessrotate.render.columns import Canvas, Columns, Row
 from sessrotate.render.common import count, size
 from sessrotate.reports.session_info import short_names
 
@@ -43,15 +43,12 @@ _NOW: Final = 60.0
 _WRITABLE: Final = (-62_135_596_800.0, 253_402_300_799.0)
 """The times that can be written, in seconds since 1970: the years 1 to 9999."""
 
-_GAP: Final = "  "
-_SMALLEST: Final = {"project": 12, "title": 16}
-"""Columns that a project or a title needs; other columns are left out to get them."""
+LEAST: Final = {"session": 40, "project": 12, "title": 16}
+"""Columns that a long id, a project or a title needs; others are left out to get them."""
 
-_LONGEST: Final = 40
-"""Columns that an id may take: more than any client's does."""
+PATHS: Final = frozenset({"project"})
 
-_PROJECT_SHARE: Final = 0.4
-"""The project's share of the room for it and the title, if both need more."""
+_RUNNING: Final = {"last used": "running"}
 
 _NOT_USED: Final = {
     "empty": "(empty)",
@@ -129,12 +126,13 @@ def _compactions(entry: SessionInfo, _shown: _Shown) -> str:
     return f"{entry.segments:,}+" if entry.segments else "-"
 
 
-def _used(entry: SessionInfo, shown: _Shown) -> str:
+def used(entry: SessionInfo, look: Look) -> str:
+    """Return when a session was used last."""
     if entry.is_running:
         return "running"
-    if shown.look.width is None:
+    if look.width is None:
         return moment(entry.last_used).isoformat(" ")[:19]
-    return ago(entry.last_used, shown.look.now)
+    return ago(entry.last_used, look.now)
 
 
 def _continues(entry: SessionInfo, shown: _Shown) -> str:
@@ -144,11 +142,17 @@ def _continues(entry: SessionInfo, shown: _Shown) -> str:
     return f"{told}?" if entry.continues.reason == "same title" else told
 
 
-def _project(entry: SessionInfo, shown: _Shown) -> str:
-    folder, home = entry.project, shown.look.home
+def project(folder: str, look: Look) -> str:
+    """Return the folder that a session ran in, as people write it."""
+    home = look.home
     if home and (folder == home or folder.startswith(home + "/")):
         folder = "~" + folder[len(home) :]
     return safe_text.line(folder) or "-"
+
+
+def title(entry: SessionInfo) -> str:
+    """Return what a session is called, or what it is instead of one."""
+    return safe_text.line(entry.title.text) or _NOT_USED[entry.standing] or "-"
 
 
 _detail: Final = partial(_Column, style="dim", empty="-")
@@ -177,13 +181,9 @@ _COLUMNS: Final = (
         is_right=True,
     ),
     _detail("continues", 10, _continues),
-    _Column("last used", 3, _used, style="dim"),
-    _Column("project", 5, _project),
-    _Column(
-        "title",
-        2,
-        lambda each, _: safe_text.line(each.title.text) or _NOT_USED[each.standing] or "-",
-    ),
+    _Column("last used", 3, lambda each, shown: used(each, shown.look), style="dim"),
+    _Column("project", 5, lambda each, shown: project(each.project, shown.look)),
+    _Column("title", 2, lambda each, _: title(each)),
 )
 """In the order in which they are shown."""
 
@@ -209,61 +209,22 @@ def table(entries: Sequence[SessionInfo], names: Iterable[str], look: Look) -> I
         len({entry.client for entry in entries}),
         any(map(_is_more, entries)),
     )
-    columns = _in_order(look.by)
-    cells = {column.name: [column.cell(each, shown) for each in entries] for column in columns}
-    told = [column for column in columns if set(cells[column.name]) != {column.empty}]
-    taken = {column.name: [*map(widths.width, cells[column.name])] for column in told}
-    needs = {name: max((widths.width(name), *each)) for name, each in taken.items()}
-    room = _room(told, needs, look.width)
-    kept = [column for column in told if column.name in room]
-    yield _line([(each, each.name, widths.width(each.name), "bold") for each in kept], room, look)
-    for number, entry in enumerate(entries):
-        row = [
-            (each, cells[each.name][number], taken[each.name][number], each.style) for each in kept
-        ]
-        if entry.is_running:
-            row = [(*cell[:3], "running") if cell[0].cell is _used else cell for cell in row]
-        yield _line(row, room, look)
-
-
-def _line(row: Sequence[tuple[_Column, str, int, str]], room: dict[str, int], look: Look) -> str:
-    """Return a line of the table; each cell is a column, a text, its width, and a style."""
-    parts = []
-    for column, text, taken, style in row:
-        spaces = " " * (room[column.name] - taken)
-        fitted = spaces + text if column.is_right else text + spaces
-        if taken > room[column.name]:
-            cut = widths.cut_middle if column.cell is _project else widths.cut
-            fitted = cut(text, room[column.name])
-            fitted = widths.padded(fitted, room[column.name], right=column.is_right)
-        parts.append(look.paint(style, fitted.rstrip() if column is row[-1][0] else fitted))
-    return _GAP.join(parts).rstrip() + "\n"
-
-
-def _room(told: Sequence[_Column], needs: dict[str, int], width: int | None) -> dict[str, int]:
-    """Return the width of each column of the table that fits."""
-    if width is None:
-        return needs
-    room = {name: min(need, _SMALLEST.get(name, need)) for name, need in needs.items()}
-    room["session"] = min(room["session"], _LONGEST)
-    for column in sorted(told, key=lambda column: -column.rank):
-        if _sum(room) > width and column.rank:
-            del room[column.name]
-    spare = width - _sum(room)
-    if spare < 0:
-        return dict.fromkeys(room, width)
-    wanted = {name: needs[name] - room[name] for name in _SMALLEST if name in room}
-    if "project" in wanted:
-        most = max(int(spare * _PROJECT_SHARE), spare - wanted.get("title", 0))
-        room["project"] += min(wanted["project"], most)
-    if "title" in wanted:
-        room["title"] += min(wanted["title"], width - _sum(room))
-    return room
-
-
-def _sum(room: dict[str, int]) -> int:
-    """Return how wide a line is, the gaps between its columns included."""
-    return sum(room.values()) + len(_GAP) * (len(room) - 1)
+    ordered = _in_order(look.by)
+    cells = {column.name: [column.cell(each, shown) for each in entries] for column in ordered}
+    kept = [column for column in ordered if set(cells[column.name]) != {column.empty}]
+    shape = Columns(
+        tuple(column.name for column in kept),
+        frozenset(column.name for column in kept if not column.is_right),
+        tuple(column.name for column in sorted(kept, key=lambda each: -each.rank) if column.rank),
+        LEAST,
+        PATHS,
+        {column.name: column.style for column in kept},
+    )
+    rows = [
+        Row(tuple(told), styles=_RUNNING if entry.is_running else {})
+        for entry, *told in zip(entries, *(cells[each.name] for each in kept), strict=True)
+    ]
+    yield from (f"{line}\n" for line in columns.table(shape, rows, look))
 
 
 def namesakes(entries: Sequence[SessionInfo]) -> Iterator[str]:

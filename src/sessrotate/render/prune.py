@@ -12,18 +12,20 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from sessrotate.errors import printable
-from sessrotate.render import common
+from sessrotate.render import common, outcomes
 from sessrotate.render.common import count, size
 from sessrotate.retention import policy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from sessrotate.render.outcomes import Seen
     from sessrotate.retention.policy import Decision
     from sessrotate.retention.prune import PrunePlan
     from sessrotate.retention.trash import Due
 
-_COLUMNS: Final = ("session", "remove", "size", "last record", "why")
+_FIGURES: Final = ("remove", "size")
+_TEXTS: Final = ("last record", "why")
 _MANY: Final = 40
 """Above so many sessions, only those that lose something have a row; the others are counted."""
 
@@ -52,15 +54,15 @@ class Shown(Struct, frozen=True):
         return bool(self.is_due or (self.planned is not None and self.planned.count))
 
 
-def plan(shown: Shown, *, is_verbose: bool = False) -> str:
+def plan(shown: Shown, seen: Seen, *, is_verbose: bool = False) -> str:
     """Return the table of a plan, the policy in words, and what there is nothing to do about.
 
     The table has a row for each session; with `is_verbose`, for each segment.
     """
     planned, text = shown.planned, ""
     if planned is not None:
-        table = _segments if is_verbose else _sessions
-        text = f"{table(planned.decisions)}{policy.in_words(planned.policy)}\n"
+        table = _segments(planned.decisions) if is_verbose else _sessions(planned, seen)
+        text = f"{table}{policy.in_words(planned.policy)}\n"
     return text + "".join(f"{sentence}\n" for sentence in _idle(shown))
 
 
@@ -75,24 +77,25 @@ def _idle(shown: Shown) -> Iterator[str]:
         )
 
 
-def _sessions(decisions: Iterable[Decision]) -> str:
-    grouped = groupby(decisions, key=lambda entry: entry.segment.session)
-    found = [(session, [*group]) for session, group in grouped]
+def _sessions(planned: PrunePlan, seen: Seen) -> str:
+    places = {each.key: each.where for each in planned.holdings}
+    grouped = groupby(planned.decisions, key=lambda entry: entry.segment.session)
+    found = [(places[session], [*group]) for session, group in grouped]
     losing = [each for each in found if not all(entry.keep for entry in each[1])]
     shown = found if len(found) <= _MANY else losing
-    rows = [_session(session, segments) for session, segments in shown]
-    table = common.plain_table(_COLUMNS, rows, left={"session", "last record", "why"})
+    rows = [(where, _cells(segments)) for where, segments in shown]
+    lines = outcomes.of_places(rows, _FIGURES, _TEXTS, seen)
+    table = "".join(f"{line}\n" for line in lines)
     others = len(found) - len(shown)
     return f"{table}{count(others, 'session')} more lose nothing.\n" if others else table
 
 
-def _session(session: str, segments: Sequence[Decision]) -> tuple[str, ...]:
-    """Return the row of a session: what goes and why, or else why all of it stays."""
+def _cells(segments: Sequence[Decision]) -> tuple[str, ...]:
+    """Return what goes of a session and why, or else why all of it stays."""
     gone = [entry for entry in segments if not entry.keep]
     times = [entry.segment.time for entry in gone if entry.segment.time is not None]
     reasons = dict.fromkeys(reason for entry in gone or segments for reason in entry.reasons)
     return (
-        printable(session.rpartition("/")[2], 40),
         f"{len(gone):,} of {len(segments):,}",
         size(sum(entry.segment.bytes for entry in gone)),
         _day(max(times, default=None)),

@@ -10,17 +10,22 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate.errors import printable
 from sessrotate.render import common, in_place
+from sessrotate.render import outcomes as shown_outcomes
 from sessrotate.render.common import count, size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from sessrotate.archive.place import Place
     from sessrotate.in_place.outcome import Outcome
     from sessrotate.job.journal import Run
+    from sessrotate.render.outcomes import Seen
     from sessrotate.retention.way_back import WayBack
 
-_COLUMNS: Final = ("session", "live file", "then", "result")
+FIGURES: Final[Mapping[str, Callable[[Outcome], str]]] = {
+    "live file": lambda entry: size(entry.before),
+    "then": lambda entry: size(entry.size),
+}
 _RUNS: Final = ("run", "when (UTC)", "command", "sessions", "undoing it")
 _DAY: Final = 86_400.0
 
@@ -128,23 +133,17 @@ def runs_json(told: Sequence[tuple[Run, Sequence[Outcome]]]) -> str:
     return common.as_json({"runs": rows})
 
 
-def outcomes(found: Sequence[Outcome], plans: Mapping[Place, WayBack]) -> str:
-    """Return the table of what became of each session, the sum, and how all go on from there."""
+def outcomes(found: Sequence[Outcome], plans: Mapping[Place, WayBack], seen: Seen) -> Iterator[str]:
+    """Yield the table of what became of each session, the sum, and how all go on from there."""
     if not found:
-        return "Nothing to restore: no session is rotated, pruned or put away.\n"
-    rows = [
-        (
-            printable(entry.session, 40) or "-",
-            *_sizes(entry),
-            printable(entry.text, 1000),
-        )
-        for entry in found
-    ]
-    table = common.plain_table(_COLUMNS, rows, left={"session", "result"})
-    return f"{table}{total(found)}\n{_under_rules(found, plans)}"
+        yield "Nothing to restore: no session is rotated, pruned or put away."
+        return
+    yield from shown_outcomes.table(found, FIGURES, seen)
+    yield total(found)
+    yield from _under_rules(found, plans)
 
 
-def _under_rules(found: Sequence[Outcome], plans: Mapping[Place, WayBack]) -> str:
+def _under_rules(found: Sequence[Outcome], plans: Mapping[Place, WayBack]) -> Iterator[str]:
     """Say that what is back stays so, and what brings all of it back under the rules at once."""
     back = [
         printable(entry.session)
@@ -155,20 +154,13 @@ def _under_rules(found: Sequence[Outcome], plans: Mapping[Place, WayBack]) -> st
         and (plan.whole is not None or plan.away is not None)
     ]
     if not back:
-        return ""
+        return
     again = f"`sessrotate rotate {' '.join(back)}`"
     many = "them" if back[1:] else "it"
-    return (
+    yield (
         f"Nothing rotates {many} or puts {many} away by itself from then on: {again} brings "
-        f"{f'all {len(back):,}' if back[1:] else 'it'} back under the rules.\n"
+        f"{f'all {len(back):,}' if back[1:] else 'it'} back under the rules."
     )
-
-
-def _sizes(entry: Outcome) -> tuple[str, str]:
-    """Return how large the live file is and will be; of one that failed, nobody has measured it."""
-    if entry.error is not None:
-        return "-", "-"
-    return size(entry.before), size(entry.size)
 
 
 def total(found: Sequence[Outcome]) -> str:

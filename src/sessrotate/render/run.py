@@ -19,12 +19,13 @@ if TYPE_CHECKING:
     from sessrotate.job.config.file import Loaded
     from sessrotate.job.config.parse import Entry
     from sessrotate.job.run import Report, Stage
+    from sessrotate.render.outcomes import Seen
 
 _ITEMS: Final = ("step", "session", "size", "what")
 _SETTINGS: Final = ("setting", "value", "from")
 
 
-def plan(report: Report, loaded: Loaded) -> str:
+def plan(report: Report, loaded: Loaded, seen: Seen) -> str:
     """Return what a run would do to each session, the plan of the pruning, and the sum."""
     rows = [
         (
@@ -40,7 +41,7 @@ def plan(report: Report, loaded: Loaded) -> str:
     ]
     table = common.plain_table(_ITEMS, rows, left={*_ITEMS} - {"size"})
     shown = report.planned and render_prune.Shown(report.planned)
-    pruning = render_prune.plan(shown) if shown else ""
+    pruning = render_prune.plan(shown, seen) if shown else ""
     off = [stage.step.name for stage in report.stages if not stage.is_on]
     unset = f"Not configured: {', '.join(off)}.\n" if off else ""
     # Whoever looks for a session that was put away should not be surprised.

@@ -12,19 +12,26 @@ from msgspec import Struct
 
 from sessrotate.errors import InUseError, printable
 from sessrotate.render import common
+from sessrotate.render import outcomes as shown_outcomes
 from sessrotate.render.common import count, size
 from sessrotate.render.run import kept
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from sessrotate.in_place.outcome import Outcome, Result
     from sessrotate.job.run import Report, Stage
+    from sessrotate.render.outcomes import Seen
     from sessrotate.reports.next_steps import NextStep
     from sessrotate.reports.on_disk import OnDisk
 
-_MOST: Final = 10
+MOST: Final = 10
 """Sessions that a plan names: all of it fits on a screen."""
+
+FIGURES: Final[Mapping[str, Callable[[Outcome], str]]] = {
+    "takes": lambda entry: size(entry.disk),
+    "frees": lambda entry: size(entry.gained),
+}
 
 _KEPT: Final = 5
 """Sessions of which it says why they stay as they are, at most."""
@@ -81,6 +88,12 @@ class Tidied(Struct, frozen=True):
         return [(stage, each) for stage, each in self.outcomes if each.result in _CHANGED]
 
     @property
+    def giving(self) -> list[Outcome]:
+        """Those that give the disk something, the most first."""
+        found = (each for _, each in self.changes if each.gained > 0)
+        return sorted(found, key=lambda each: -each.gained)
+
+    @property
     def code(self) -> int:
         """The exit code: a session that somebody named, and that is in use, was not tidied."""
         is_used = any(each.result == "in use" for _, each in self.outcomes)
@@ -98,7 +111,7 @@ class Tidied(Struct, frozen=True):
 _CHANGED: Final[tuple[Result, ...]] = ("planned", "done")
 
 
-def plan(tidied: Tidied) -> Iterator[str]:
+def plan(tidied: Tidied, seen: Seen) -> Iterator[str]:
     """Yield what would be done: what, how much the disk gains, what stays, how to undo it."""
     if not tidied.changes:
         if any(each.result == "failed" for _, each in tidied.outcomes):
@@ -122,7 +135,7 @@ def plan(tidied: Tidied) -> Iterator[str]:
                 f"{'about ' + size(gain) if gain > 0 else '':>17}  {_MEANS[stage.step.name]}"
             )
     yield ""
-    yield from _largest(tidied)
+    yield from _largest(tidied, seen)
     steps = {stage.step.name for stage, _ in tidied.changes}
     if "archive" in steps:
         yield common.PUT_AWAY
@@ -181,19 +194,15 @@ def _now(tidied: Tidied) -> str:
     return f"{used[0].upper()}{used[1:]}{free}."
 
 
-def _largest(tidied: Tidied) -> Iterator[str]:
+def _largest(tidied: Tidied, seen: Seen) -> Iterator[str]:
     """Yield the sessions that give the most."""
-    giving = sorted(
-        (each for _, each in tidied.changes if each.gained > 0), key=lambda each: -each.gained
-    )
+    giving = tidied.giving
     if not giving:
         return
-    for each in giving[:_MOST]:
-        name, taken = printable(each.session, 40), size(each.disk)
-        yield f"  {name:<36}  takes {taken:>10}, frees about {size(each.gained)}"
-    if len(giving) > _MOST:
-        rest = sum(each.gained for each in giving[_MOST:])
-        yield f"  … and {len(giving) - _MOST:,} more, which free about {size(rest)}"
+    yield from shown_outcomes.table(giving[:MOST], FIGURES, seen)
+    if len(giving) > MOST:
+        rest = sum(each.gained for each in giving[MOST:])
+        yield f"… and {len(giving) - MOST:,} more, which free about {size(rest)}"
     yield ""
 
 

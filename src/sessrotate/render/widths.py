@@ -57,12 +57,6 @@ def cut_middle(text: str, columns: int) -> str:
     return start + ELLIPSIS + _end(text, columns - 1 - width(start))
 
 
-def padded(text: str, columns: int, *, right: bool = False) -> str:
-    """Return a text with spaces behind it, or before it, up to so many columns."""
-    spaces = " " * (columns - width(text))
-    return spaces + text if right else text + spaces
-
-
 def _beginning(text: str, columns: int) -> str:
     used = 0
     for number, character in enumerate(text):

@@ -6,21 +6,23 @@ session that cannot be scanned stays as it is, and the reason is reported.
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from sessrotate import clients
 from sessrotate.archive import restored
-from sessrotate.clients.common import ignored
+from sessrotate.clients.common import ignored, is_folder
 from sessrotate.errors import SessrotateError
-from sessrotate.reports import continuing, discovery
+from sessrotate.reports import continuing, discovery, project_folder
 from sessrotate.reports.session_info import unambiguous
 from sessrotate.system import in_use
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from sessrotate.archive.place import Place
     from sessrotate.clients.common import Unread
     from sessrotate.reports.session_info import SessionInfo
 
@@ -60,6 +62,24 @@ def _sessions(unread: Unread) -> list[SessionInfo]:
             entry = replace(entry, is_running=is_running, is_restored=is_restored)
         listed.append(entry)
     return unambiguous(listed)
+
+
+def of(places: Iterable[Place]) -> dict[Place, SessionInfo]:
+    """Return what the list says of these sessions, those of which nothing is there left out.
+
+    Which of them run is not asked.
+    """
+    found: dict[Place, SessionInfo] = {}
+    ordered = sorted(places, key=lambda each: each.live)
+    for parent, group in groupby(ordered, key=lambda each: each.live.parent):
+        wanted = [*group]
+        archives = {each.session for each in wanted if is_folder(each.archive)}
+        folder = project_folder.read(parent, archives, ignored)
+        for where in wanted:
+            entry = discovery.of_place(where, folder, ignored)
+            if entry is not None:
+                found[where] = entry.info
+    return found
 
 
 def deepened(
