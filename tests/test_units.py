@@ -76,3 +76,10 @@ def test_what_is_not_a_size_is_not_taken_for_one(text: str) -> None:
 )
 def test_a_length_of_time_is_told_in_the_unit_that_fits(seconds: float, words: str) -> None:
     assert units.span(seconds) == words
+
+
+@given(st.integers(0, 1 << 49))
+def test_room_that_is_needed_is_never_said_to_be_less(number: int) -> None:
+    told = units.size(units.amount(number, up=True).replace(" ", ""))
+    assert told is not None
+    assert number <= told <= max(number * 1.1, number + 1)

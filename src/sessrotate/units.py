@@ -5,6 +5,7 @@ Rule: a text means the same in every option, setting and filter. A size is in po
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -52,11 +53,16 @@ def size(text: str) -> int | None:
     return int(float(found[1]) * _BYTES[found[2].upper()]) if found else None
 
 
-def amount(number: int) -> str:
-    """Return a number of bytes as people read it: in powers of 1024, at most three digits."""
+def amount(number: int, *, up: bool = False) -> str:
+    """Return a number of bytes as people read it: in powers of 1024, at most three digits.
+
+    Of room that is needed, it is rounded `up`: whoever makes that much has enough.
+    """
     value, unit = float(number), 0
     while abs(value) >= (_MOST if unit else 1024) and unit + 1 < len(_UNITS):
         value, unit = value / 1024, unit + 1
+    if unit and up:
+        value = math.ceil(value * 10) / 10
     return f"{number} B" if unit == 0 else f"{value:.1f} {_UNITS[unit]}"
 
 

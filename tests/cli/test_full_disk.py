@@ -95,7 +95,7 @@ def test_a_plan_of_one_rotation_fails_where_the_rotation_would(
     planned = called("rotate", "-n", ID)
     assert planned.code == 74
     assert "Would cut" in planned.out
-    assert "for the new live file, or the next segment compressed, and 1,000 are" in planned.err
+    assert "for the new live file, or the next segment compressed, and 1000 B are" in planned.err
 
 
 def test_a_rotation_that_failed_leaves_a_restored_session_as_its_owner_wants_it(
@@ -158,7 +158,7 @@ def test_a_plan_of_pruning_fails_on_a_full_disk(
     only(monkeypatch, 0)
     before = snapshot(home.config)
     ended = called(*words)
-    assert (ended.code, "8,192 bytes for the list of segments" in ended.err) == (74, True)
+    assert (ended.code, "8.0 KiB for the list of segments" in ended.err) == (74, True)
     assert snapshot(home.config) == before
 
 

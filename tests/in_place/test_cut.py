@@ -44,7 +44,7 @@ AND_UNTIL: Final = "between 2026-03-01T10:00:06 and 2026-03-01T10:01:33"
 
 GAP: Final = (
     f"What was said {AND_UNTIL} (UTC) is not whole: the client cut segment 2 out of its own file, "
-    f"and kept the {len(PRESERVED)} bytes of it that a resume needs."
+    f"and kept the {len(PRESERVED)} B of it that a resume needs."
 )
 
 

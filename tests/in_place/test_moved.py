@@ -19,6 +19,7 @@ from sessrotate.archive import place
 from sessrotate.errors import InUseError, RefusedError
 from sessrotate.hook import notes
 from sessrotate.in_place import operations, recover
+from sessrotate.units import amount
 from support import command_line, homes
 from support.command_line import ID, boundary, called, row, write
 from support.examples import examples
@@ -294,7 +295,7 @@ def test_a_list_says_of_a_live_tail_alone_how_much_is_missing(home: Home) -> Non
     missing = len(b"".join(command_line.segments_of(DATA)[:-1]))
     ended = called("list")
     assert ended.code == 1
-    assert f"{missing:,} bytes of history that are not here" in ended.err
+    assert f"{amount(missing)} of history that are not here" in ended.err
     assert "sessrotate doctor" in ended.err
 
 

@@ -22,6 +22,7 @@ from sessrotate.in_place import overtaken, seal
 from sessrotate.retention import archive
 from sessrotate.segments import scan
 from sessrotate.system.source import Source
+from sessrotate.units import amount
 from support import command_line, homes
 from support.command_line import ID, boundary, called, row
 from support.homes import Home, snapshot
@@ -421,7 +422,7 @@ def test_a_full_disk_leaves_everything_as_it_was(
     with monkeypatch.context() as patch:
         patch.setattr(fs.Draft, "append", full)
         patch.setattr(fs, "free_bytes", lambda _path: 10)
-        with pytest.raises(StorageError, match=f"It needs about {len(DATA):,} bytes for the whole"):
+        with pytest.raises(StorageError, match=f"about {amount(len(DATA), up=True)} for the whole"):
             home.rotate()
     assert snapshot(home.config) == before
     home.rotate()

@@ -21,6 +21,7 @@ from sessrotate.reports import listing
 from sessrotate.retention import trash
 from sessrotate.retention.policy import DAY
 from sessrotate.segments import manifest
+from sessrotate.units import amount
 from support import homes, trimming
 from support.command_line import ID, assert_one_sentence, called, write
 from support.homes import Home, crashed, silent, snapshot
@@ -194,7 +195,7 @@ def test_the_room_is_named_before_anything_is_written(
     shown = called("restore", ID, "--dry-run")
     assert shown.code == 74
     assert "its archive would stay" in shown.out
-    assert f"no room for it: {len(DATA) + gain.ASIDE:,} bytes for the whole history" in shown.err
+    assert f"for it: {amount(len(DATA) + gain.ASIDE, up=True)} for the whole history" in shown.err
     assert_one_sentence(called("restore", ID), 74)
     assert snapshot(home.config) == before
 

@@ -25,6 +25,7 @@ from sessrotate.errors import SessrotateError, printable
 from sessrotate.model import Span
 from sessrotate.segments import live_header, load
 from sessrotate.system.source import Source
+from sessrotate.units import amount
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -70,22 +71,22 @@ _RESTORE: Final = "Move it away, then `sessrotate restore {id}` brings back all 
 
 MISFITS: Final[dict[Kind, Misfit]] = {
     "no archive": Misfit(
-        "{name} is only the live tail of {id}, {size} bytes: the {start} bytes of history before "
+        "{name} is only the live tail of {id}, {size}: the {start} of history before "
         "it were in {archive}, which is gone.",
         "Put that folder back, from the trash, a backup, or where the session was rotated.",
     ),
     "half done": Misfit(
-        "{name} is only the live tail of {id}, {size} bytes. What it had before is in {pack}, "
+        "{name} is only the live tail of {id}, {size}. What it had before is in {pack}, "
         "from a rotation that was interrupted; nothing tells how far that came.",
         "Keep that file. {back}",
     ),
     "earlier form": Misfit(
-        "{name} is only the live tail of {id}, {size} bytes: the archive with the {start} bytes of "
+        "{name} is only the live tail of {id}, {size}: the archive with the {start} of "
         "history before it, {earlier}, has the form of an earlier sessrotate.",
         "The version that made it can `restore` the session.",
     ),
     "put aside": Misfit(
-        "{name} is only the live tail of {id}, {size} bytes: the archive with the {start} bytes of "
+        "{name} is only the live tail of {id}, {size}: the archive with the {start} of "
         "history before it was put aside.",
         "Put it back with `mv {aside} {folder}`.",
     ),
@@ -99,7 +100,7 @@ MISFITS: Final[dict[Kind, Misfit]] = {
         "again. `sessrotate stitch --allow-gaps {id} -o FILE` writes what is there.",
     ),
     "emptied": Misfit(
-        "{name} was emptied: its live tail is lost, and the {end} bytes that are archived are not.",
+        "{name} was emptied: its live tail is lost, and the {end} that are archived are not.",
         "Remove the empty file, then `sessrotate restore {id}` brings them back.",
     ),
     "whole": Misfit(
@@ -110,7 +111,7 @@ MISFITS: Final[dict[Kind, Misfit]] = {
         _RESTORE,
     ),
     "newer": Misfit(
-        "{archive} is an older copy: it ends after {end} bytes of history, and {name} begins after "
+        "{archive} is an older copy: it ends after {end} of history, and {name} begins after "
         "{start}.",
         "Put the newer archive back.",
     ),
@@ -178,14 +179,14 @@ def problem(
     )
     return text.format(
         name=name,
-        size=f"{found.live.size():,}",
-        start=f"{header.start if header is not None else 0:,}",
+        size=amount(found.live.size()),
+        start=amount(header.start if header is not None else 0),
         archive=printable(str(found.place.archive)),
         pack=printable(str(found.place.pack)),
         folder=_quoted(found.place.archive),
         aside=_quoted(*_aside(found.place)[-1:]),
         earlier=_quoted(*_earlier(found.place)[-1:]),
-        end=f"{listed.source_bytes if listed is not None else 0:,}",
+        end=amount(listed.source_bytes if listed is not None else 0),
         id=printable(found.place.session),
         lost="damaged" if names.MANIFEST in found.listing else "gone",
         reason=reason,

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from sessrotate.archive.place import Place
+    from sessrotate.render.outcomes import Seen
 
 
 def command(
@@ -51,6 +52,8 @@ def command(
         wanted = [find.live_of(find.path_of(name)) for name in sessions or []]
     else:
         wanted = archive.wanted(older_than, None, time.time())
+    # What was put away says less of itself.
+    seen = archives.seen(() if as_json else wanted)
     number = itertools.count(1)
 
     def act(where: Place) -> Outcome:
@@ -60,7 +63,7 @@ def command(
             return _archived(where, wait, progress)
 
     is_bulk = older_than is not None or len(wanted) > 1
-    if is_bulk and wanted and not (dry_run or yes or _is_agreed(wanted, as_json=as_json)):
+    if is_bulk and wanted and not (dry_run or yes or _is_agreed(wanted, seen, as_json=as_json)):
         return
     name = "archive" if older_than is None else "archive --older-than"
     kept = journal.begin(name, is_kept=is_bulk and not dry_run)
@@ -70,7 +73,7 @@ def command(
     if as_json:
         streams.write(render_outcomes.put_away_json(outcomes, dry_run=dry_run))
     elif not sessions or len(wanted) != 1 or outcomes[0].error is None:
-        _show(outcomes, dry_run=dry_run)
+        streams.write_lines(render_outcomes.put_away(outcomes, seen, dry_run=dry_run))
     if sessions and len(wanted) == 1 and outcomes[0].error is not None:
         raise outcomes[0].error
     raise typer.Exit(outcome.exit_code(outcomes, in_use_counts=bool(sessions)))
@@ -114,14 +117,9 @@ def _nothing(where: Place) -> Outcome:
     return Outcome(where, "nothing to do", size=size, detail="it is archived already")
 
 
-def _show(found: Sequence[Outcome], *, dry_run: bool) -> None:
-    shown = render_outcomes.put_away(found, archives.changed(found), dry_run=dry_run)
-    streams.write_lines(shown)
-
-
-def _is_agreed(wanted: Sequence[Place], *, as_json: bool) -> bool:
+def _is_agreed(wanted: Sequence[Place], seen: Seen, *, as_json: bool) -> bool:
     """Show a person what would be done, and ask."""
     if as_json:
         raise WrongUsageError("Cannot ask with --json: pass --yes, or preview with --dry-run.")
-    _show([*_plans(wanted)], dry_run=True)
+    streams.write_lines(render_outcomes.put_away([*_plans(wanted)], seen, dry_run=True))
     return streams.confirmed()

@@ -19,6 +19,7 @@ from sessrotate.errors import (
     is_full,
     lacks_inodes,
 )
+from sessrotate.units import amount
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -75,10 +76,11 @@ def told(doing: str, folder: Path, needed: Callable[[], Need]) -> Iterator[None]
         free, missing = fs.free_bytes(folder), ""
         if free is not None:
             lacks = max(0, need.size - free) or _LEAST
-            missing = f", and {free:,} are free: make room for {lacks:,} more"
+            missing = f", and {amount(free)} are free: make room for {amount(lacks, up=True)} more"
+        needs = amount(need.size, up=True)
         raise NoRoomError(
             f"Cannot {doing}: {cause.strerror}. "
-            f"It needs about {need.size:,} bytes for {need.what}{missing}, then try again. {_FREES}"
+            f"It needs about {needs} for {need.what}{missing}, then try again. {_FREES}"
         ) from cause
 
 
@@ -89,10 +91,10 @@ def check(folder: Path, need: Need, to_come: int = 0) -> None:
     """
     missing = lacking(folder, need, to_come)
     if missing:
+        needs, free = amount(need.size, up=True), amount(need.size - to_come - missing)
         raise NoRoomError(
-            f"The disk has no room for it: {need.size:,} bytes for {need.what}, and "
-            f"{need.size - to_come - missing:,} are free. Make room for {missing:,} more, then try "
-            f"again. {_FREES}"
+            f"The disk has no room for it: {needs} for {need.what}, and {free} are free. Make room "
+            f"for {amount(missing, up=True)} more, then try again. {_FREES}"
         )
 
 

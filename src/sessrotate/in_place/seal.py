@@ -34,6 +34,7 @@ from sessrotate.model import Span
 from sessrotate.segments import load, manifest
 from sessrotate.segments.segment_set import check
 from sessrotate.system import in_use, lease
+from sessrotate.units import amount
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -319,7 +320,8 @@ def _has_room(folder: Path, pending: list[SealedSegment], quiet: _Quiet) -> bool
         return True
     if quiet != "over":
         raise NotQuietError(
-            f"{_UNKNOWN} So the history has to be copied, which needs room for {needed:,} bytes, "
-            f"and {room:,} are free. Free some space; or wait until it has been quiet for a day."
+            f"{_UNKNOWN} So the history has to be copied, which needs room for "
+            f"{amount(needed, up=True)}, and {amount(room)} are free. Free some space; or wait "
+            "until it has been quiet for a day."
         )
     return False

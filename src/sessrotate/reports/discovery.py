@@ -25,6 +25,7 @@ from sessrotate.reports.in_parallel import mapped
 from sessrotate.reports.session_info import SessionInfo
 from sessrotate.segments import compressed_session, live_header
 from sessrotate.system import disk_use, in_use
+from sessrotate.units import amount
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -207,7 +208,7 @@ def of_place(
             # A rotation was interrupted: all of it is there, and the next run puts it in segments.
             held = replace(held, content_bytes=header.start)
         else:
-            gone = f"{header.start:,} bytes of history that are not here"
+            gone = f"{amount(header.start)} of history that are not here"
             unread(str(where.archive), f"{gone}: `sessrotate doctor` says more")
     seen = _preview(where.session, newest, held, brief=brief)
     if is_copy:  # of the session's own live file, in another project

@@ -17,6 +17,7 @@ from sessrotate import clients, names
 from sessrotate.errors import DamagedError, StorageError, printable, storage
 from sessrotate.system import inside
 from sessrotate.system.digest import Tally
+from sessrotate.units import amount
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -226,7 +227,7 @@ def cut_out(index: int, kept: int, since: str | None, until: str | None) -> Prob
     between = "" if since is None else f" after {printable(since[:19])} (UTC)"
     if since is not None and until is not None:
         between = f" between {printable(since[:19])} and {printable(until[:19])} (UTC)"
-    rest = f", and kept the {kept:,} bytes of it that a resume needs" if kept else ""
+    rest = f", and kept the {amount(kept)} of it that a resume needs" if kept else ""
     return Problem(
         "cut",
         f"What was said{between} is not whole: the client cut segment {index} out of its own file"

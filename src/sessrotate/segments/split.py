@@ -22,6 +22,7 @@ from sessrotate.segments import dating, manifest, scan
 from sessrotate.segments import plan as plans
 from sessrotate.segments.manifest import Manifest
 from sessrotate.segments.write import file_name, write
+from sessrotate.units import amount
 
 if TYPE_CHECKING:
     import os
@@ -247,6 +248,6 @@ def _check_room(plan: SplitPlan, folder: Path, leftovers: tuple[str, ...]) -> No
         return
     if room < plan.source_bytes:
         raise StorageError(
-            f"The segments need {plan.source_bytes:,} bytes and {room:,} are free where "
-            f"{printable(str(folder))} is: nothing was written."
+            f"The segments need {amount(plan.source_bytes, up=True)} and {amount(room)} are free "
+            f"where {printable(str(folder))} is: nothing was written."
         )
