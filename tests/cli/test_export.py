@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pkgutil
 import subprocess
@@ -12,6 +13,7 @@ import pytest
 
 import sessrotate.export
 from sessrotate.cli import export
+from sessrotate.export import scope
 from sessrotate.render.common import size
 from support import homes
 from support.command_line import (
@@ -135,11 +137,101 @@ def test_what_is_left_out_is_counted(home: Home) -> None:
     assert done.err == told
 
 
+# ── all of them ──────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def three(home: Home) -> Home:
+    """A rotated session, one that was put away, and one of another project with the same id."""
+    home.rotate()
+    homes.another(home, OTHER, DATA.replace(ID.encode(), OTHER.encode()))
+    assert piped("archive", OTHER, env=home.env).code == 0
+    twin = home.config / "projects" / "-srv-other" / home.live.name
+    write(twin, DATA.replace(b"/home/somebody/project", b"/srv/other") + row(99))
+    return home
+
+
+def test_every_session_is_exported_with_an_index_that_leads_to_it(
+    three: Home, tmp_path: Path
+) -> None:
+    folder = tmp_path / "all"
+    done = piped("export", "--all", "-o", folder, env=three.env)
+    assert done.code == 0, done
+    assert done.err.endswith(f"Wrote 3 sessions, to which {folder / 'index.jsonl'} leads.\n")
+    rows = [json.loads(line) for line in (folder / "index.jsonl").read_text().splitlines()]
+    assert {*names_in(folder)} == {"index.jsonl", *(each["file"] for each in rows)}
+    written = [(folder / each["file"]).read_bytes() for each in rows]
+    assert sorted(map(len, written)) == [len(DATA), len(DATA), len(DATA + row(99))]
+    assert DATA in written
+    listed = json.loads(piped("list", "--json", env=three.env).out)
+    told = {(each["title"], each["project"], each["bytes"]) for each in rows}
+    size_of = {
+        (each["title"], each["project"], each["bytes"] + (each["archived_bytes"] or 0))
+        for each in listed
+    }
+    assert told == size_of
+
+
+@pytest.mark.parametrize("to", ["markdown", "html"])
+def test_an_index_names_title_project_day_and_size(three: Home, tmp_path: Path, to: str) -> None:
+    folder = tmp_path / "all"
+    done = piped("export", "--project=-srv-other", "--format", to, "-o", folder, env=three.env)
+    assert done.code == 0, done
+    (index,) = folder.glob("index.*")
+    (page,) = (name for name in names_in(folder) if not name.startswith("index."))
+    told = index.read_text()
+    for word in (page, "srv", "2026-03-01", size(len(DATA + row(99))), "1 session"):
+        assert word in told
+    assert f"({page})" in told or f'href="{page}"' in told
+
+
+def test_what_one_session_lacks_keeps_none_of_the_others_from_the_index(
+    three: Home, tmp_path: Path
+) -> None:
+    three.segment(1).unlink()
+    folder = tmp_path / "all"
+    done = piped("export", "--all", "-o", folder, env=three.env)
+    assert (done.code, ID in done.err) == (74, True)
+    assert len((folder / "index.jsonl").read_text().splitlines()) == 2
+    assert len(names_in(folder)) == 3
+
+
+def test_of_a_time_only_sessions_that_have_something_are_written(
+    three: Home, tmp_path: Path
+) -> None:
+    folder = tmp_path / "all"
+    words = ("export", "--all", "--since", "2026-03-01T10:01:38Z", "-o", folder)
+    assert piped(*words, env=three.env).code == 0
+    assert len(names_in(folder)) == 2
+
+
+def test_a_folder_that_has_something_is_left_alone(three: Home, tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("mine")
+    assert piped("export", "--all", "-o", tmp_path, env=three.env).code == 77
+    assert piped("export", "--all", env=three.env).code == 2
+    assert piped("export", "--all", ID, "-o", tmp_path / "new", env=three.env).code == 2
+    assert not (tmp_path / "new").exists()
+
+
+def test_the_page_of_all_leads_to_exported_pages_beside_it(three: Home, tmp_path: Path) -> None:
+    folder = tmp_path / "all"
+    words = ("export", "--all", "--format", "html", "-o", folder)
+    assert piped(*words, env=three.env).code == 0
+    assert piped("report", "--all", "--html", folder / "report.html", env=three.env).code == 0
+    page = (folder / "report.html").read_text()
+    data = json.loads(page.partition('id="data">')[2].partition("</script>")[0])
+    assert data["pages"][OTHER] == f"{OTHER}.html"
+    assert (folder / data["pages"][OTHER]).is_file()
+
+
+# ── names ────────────────────────────────────────────────────────────────────────────────────
+
+
 @pytest.mark.parametrize(
     "name", ["../../evil", "..", "/etc/evil", "a\x1b[31mb", "x" * 300, "é/é", "-rf"]
 )
 def test_a_name_is_safe_whatever_a_session_is_called(name: str) -> None:
-    made = export.file_name(name)
+    made = scope.file_name(name)
     assert Path(made).name == made
     assert made not in {"", ".", ".."}
     assert len(made) <= 200

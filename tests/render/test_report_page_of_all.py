@@ -9,6 +9,8 @@ from typing import Any, Final
 import pytest
 from msgspec.structs import replace
 
+from sessrotate import units
+from sessrotate.render import report_page
 from sessrotate.render.common import size
 from sessrotate.reports.model import MachineReport, SessionReport, UnreadSession
 from support import report_samples
@@ -30,16 +32,16 @@ def every(tmp_path_factory: pytest.TempPathFactory, machine: MachineReport) -> P
 
 COLUMNS: Final[tuple[tuple[str, Any, bool], ...]] = (
     ("Title", lambda each: each.title.lower(), False),
+    ("Id", None, False),
     ("Project", lambda each: each.folder, False),
     ("Client", lambda each: each.client, False),
     ("Size", lambda each: each.bytes, True),
-    ("Archive", lambda each: each.archived_bytes, True),
-    ("Live tail", lambda each: each.live_tail, True),
+    ("On disk", lambda each: each.disk_bytes, True),
     ("Frees", lambda each: each.would_free, True),
-    ("Cuts", lambda each: each.compactions, True),
     ("Last", lambda each: each.last_timestamp, True),
+    ("Deleted", lambda each: each.deletes_at, False),
 )
-"""What the table shows, how it is sorted, and whether the largest is first."""
+"""What the table shows, how it is sorted, and whether the largest is first; ids, by any order."""
 
 
 def listed(browser: Browser) -> list[list[str]]:
@@ -50,17 +52,17 @@ def row_of(each: SessionReport) -> list[str]:
     """Return what the table says of a session, but for its project."""
     return [
         each.title,
+        each.id[:8],
         each.client,
         size(each.bytes),
-        size(each.archived_bytes) if each.archived_bytes else "–",
-        size(each.live_tail),
+        size(each.disk_bytes or 0),
         size(each.would_free) if each.would_free else "–",
-        str(each.compactions),
         str(each.last_timestamp)[:10],
+        "–" if each.deletes_at is None else units.written(each.deletes_at)[:10],
     ]
 
 
-@pytest.mark.parametrize("column", range(len(COLUMNS)))
+@pytest.mark.parametrize("column", [at for at, each in enumerate(COLUMNS) if each[1]])
 def test_a_click_on_a_header_sorts_and_another_turns_the_order_round(
     browser: Browser, every: Path, machine: MachineReport, column: int
 ) -> None:
@@ -74,9 +76,10 @@ def test_a_click_on_a_header_sorts_and_another_turns_the_order_round(
         browser.run(f"document.querySelector('{head} button').click()")
         shown = listed(browser)
         assert len(shown) >= 20
-        expected = sorted((key(each) for each in machine.sessions), reverse=is_down)
+        keys = [key(each) for each in machine.sessions]
+        expected = sorted((each for each in keys if each is not None), reverse=is_down)
         firsts = [key(each) for each in in_order(machine, shown)]
-        assert firsts == expected[: len(shown)]
+        assert firsts == [*expected, *(each for each in keys if each is None)][: len(shown)]
         state = browser.run(f"document.querySelector('{head}').getAttribute('aria-sort')")
         assert state == ("descending" if is_down else "ascending")
         assert count(browser, f"{card('sessions')} [aria-sort]") == 1
@@ -87,7 +90,7 @@ def in_order(machine: MachineReport, shown: list[list[str]]) -> list[SessionRepo
     known: dict[tuple[str, ...], list[SessionReport]] = {}
     for each in machine.sessions:
         known.setdefault(tuple(row_of(each)), []).append(each)
-    return [known[(row[0], *row[2:])].pop() for row in shown]
+    return [known[(*row[:2], *row[3:])].pop() for row in shown]
 
 
 def filtered(browser: Browser, text: str = "", client: str = "", project: str = "") -> str:
@@ -202,12 +205,25 @@ def test_a_session_opens_with_its_figures_and_closes_by_a_key(
         assert texts(browser, "dialog[open] h2") == [machine.sessions[3].title]
         assert texts(browser, "dialog .path") == [machine.sessions[3].path]
         assert size(machine.sessions[3].bytes) in texts(browser, "dialog dd")[0]
-        assert texts(browser, "dialog code") == [machine.sessions[3].command]
+        reading = f"sessrotate read {machine.sessions[3].id}"
+        assert texts(browser, "dialog .command code") == [reading, machine.sessions[3].command]
         browser.press("Escape")
         browser.wait("!document.querySelector('dialog')")
     browser.run(f"document.querySelectorAll('{rows}')[0].click()")
     browser.click("dialog form button")
     browser.wait("!document.querySelector('dialog')")
+
+
+def test_a_session_leads_to_its_page_if_there_is_one(
+    browser: Browser, tmp_path: Path, machine: MachineReport
+) -> None:
+    read = machine.sessions[0].id
+    page = tmp_path / "linked.html"
+    page.write_bytes(b"".join(report_page.pieces(machine, 0.0, {read: f"{read}.html"})))
+    drawn(browser, page)
+    links = f"{card('sessions')} tbody a"
+    told = browser.run(f"document.querySelector('{links}').getAttribute('href')")
+    assert (told, count(browser, links)) == (f"{read}.html", 1)
 
 
 def test_sessions_worth_rotating_are_listed_with_their_commands(
@@ -253,7 +269,7 @@ def test_ten_thousand_sessions_are_there_but_few_are_drawn(
         )
         shown = listed(browser)
         expected = machine.sessions[first - 2 : first - 2 + len(shown)]
-        assert [row[3] for row in shown] == [size(each.bytes) for each in expected]
+        assert [row[4] for row in shown] == [size(each.bytes) for each in expected]
         assert abs(first - share * 10_000) < 60
         in_view = browser.run(
             f"(() => {{ const box = {window}.getBoundingClientRect(); const cell ="

@@ -167,6 +167,8 @@ def session(
         command=f"sessrotate rotate {name(number)}" if free else None,
         growth=tuple(Day(day, bytes_) for day, bytes_ in sorted(growth.items())),
         contents=contents(whole, name(number)) if kinds else None,
+        disk_bytes=live + (whole - live) // 5,
+        deletes_at=START.timestamp() + 86_400 * number if number % 3 else None,
     )
 
 

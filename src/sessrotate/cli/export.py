@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import codecs
+import itertools
 import os
-import re
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -13,12 +13,27 @@ import typer
 
 from sessrotate import find, fs, safe_text
 from sessrotate.cli import streams, to_file
-from sessrotate.cli.options import AllowGaps, At, Quiet, Sessions, Since, Turns, Until, flag
+from sessrotate.cli.options import (
+    AllowGaps,
+    At,
+    ManySessions,
+    Project,
+    Quiet,
+    Since,
+    Turns,
+    Until,
+    flag,
+    one_of,
+    paths_of,
+)
 from sessrotate.errors import SessrotateError, WrongUsageError, exit_code, printable, storage
-from sessrotate.export.scope import Scope
+from sessrotate.export.scope import Exported, Scope, file_name
 from sessrotate.reading import part, start
 from sessrotate.reading.session import open_session
 from sessrotate.render import common
+from sessrotate.render.list import moment
+from sessrotate.reports import listing
+from sessrotate.reports.session_info import Wanted, in_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -39,8 +54,6 @@ _TOO_LARGE: Final = (
     "--split makes a page for each segment; --turns, --since, --until or --at take a part."
 )
 
-_LONGEST_NAME: Final = 200
-
 
 def _known(name: str) -> str:
     if name not in FORMATS:
@@ -49,8 +62,13 @@ def _known(name: str) -> str:
 
 
 def command(
-    sessions: Sessions,
+    sessions: ManySessions = None,
     *,
+    every: Annotated[
+        bool,
+        flag("--all", "Export every session that `list` shows, with an index, into a new folder."),
+    ] = False,
+    project: Project = None,
     to: Annotated[
         str,
         typer.Option(
@@ -103,11 +121,18 @@ def command(
     that were rewound, from which nothing goes on, and say where, and how many records. jsonl has
     all of them.
     """
+    one_of(sessions, every or project is not None, "a SESSION or pass --all or --project")
     if all_branches and to == "jsonl":
         raise WrongUsageError("--format jsonl has all branches: leave --all-branches out.")
+    scope = Scope(
+        part.of(turns, since, until), None if at is None else start.place(at), all_branches
+    )
     if split:
         _check_split(to, output)
     path = None if output is None else Path(output)
+    if not sessions:
+        _all(project, scope, to, path, split=split, allow_gaps=allow_gaps, quiet=quiet)
+        return
     is_named_so = output is not None and output.endswith(tuple(filter(None, (os.sep, os.altsep))))
     is_folder = len(sessions) > 1 or is_named_so or (path is not None and path.is_dir())
     is_output = not (is_folder or split) and output in {None, "-"}
@@ -116,9 +141,6 @@ def command(
             f"This would print {to} on the terminal. Name a file with -o, or pipe the output into "
             "another command."
         )
-    scope = Scope(
-        part.of(turns, since, until), None if at is None else start.place(at), all_branches
-    )
 
     def export(named: Path, scope: Scope) -> Scope:
         on_gap = streams.gaps(with_turns=turns is not None) if allow_gaps else None
@@ -131,7 +153,9 @@ def command(
                 target = path or Path()
                 if is_folder or (split and path is None):
                     target /= file_name(session.id) + ("" if split else FORMATS[to])
-                _write(session, scope, to, target, split=split, quiet=quiet)
+                said = _write(session, scope, to, target, split=split, quiet=quiet)
+                if not quiet:
+                    streams.message(said)
             _tell_left_out(scope, session.id, to)
             return scope.after(session.id)
 
@@ -154,6 +178,71 @@ def _each(paths: list[Path], export: Callable[[Path, Scope], Scope], scope: Scop
         raise typer.Exit(exit_code(errors))
 
 
+def _all(
+    project: str | None,
+    scope: Scope,
+    to: str,
+    folder: Path | None,
+    *,
+    split: bool,
+    allow_gaps: bool,
+    quiet: bool,
+) -> None:
+    """Export all sessions, of a project if one is named, each whole, and an index of them."""
+    if folder is None:
+        raise WrongUsageError("Name a new folder for them with -o FOLDER.")
+    if scope.at is not None:
+        raise WrongUsageError("--at is a place in one session: name it.")
+    if os.path.lexists(folder) and (not folder.is_dir() or any(folder.iterdir())):
+        to_file.refuse(folder)
+    wanted = Wanted(project=project, paths=paths_of(project))
+    found = in_order(filter(wanted.takes, listing.sessions(on_unread=_warn_unread)), "date")
+    written: list[Exported] = []
+    taken = {"index"}
+    errors: list[SessrotateError] = []
+    on_gap = streams.gaps(with_turns=False) if allow_gaps else None
+    for number, entry in enumerate(found, 1):
+        name = next(each for each in _names(file_name(entry.id)) if each not in taken)
+        taken.add(name)
+        target, here = folder / (name if split else name + FORMATS[to]), scope.begun()
+        lead = f"{number:,} of {len(found):,}"
+        try:
+            with open_session(entry.path, on_gap=on_gap) as session:
+                _write(session, here, to, target, split=split, quiet=quiet, doing=lead)
+        except SessrotateError as error:
+            streams.warn(f"{printable(str(entry.path))}: {error}")
+            errors.append(error)
+            continue
+        if here.is_empty and not split:
+            fs.remove_files(folder, [target.name])
+        else:
+            file = f"{target.name}/index.html" if split else target.name
+            used = moment(entry.last_used).isoformat()
+            told = (entry.client, entry.title.text, entry.project, used)
+            size = entry.bytes + (entry.archived_bytes or 0)
+            written.append(Exported(file, entry.name, *told, size))
+    index = folder / f"index{FORMATS[to]}"
+    pieces = import_module(f"sessrotate.export.{to}").index(written)
+    with storage("write the output"):
+        fs.create_folder(folder)
+    to_file.write(index, pieces, "Writing", 0, quiet=quiet)
+    if not quiet:
+        many = common.count(len(written), "session")
+        streams.message(f"Wrote {many}, to which {printable(str(index), 1000)} leads.")
+    if errors:
+        raise typer.Exit(exit_code(errors))
+
+
+def _names(name: str) -> Iterator[str]:
+    """Yield a name, and others for the sessions after the first that are called so."""
+    yield name
+    yield from (f"{name}-{number}" for number in itertools.count(2))
+
+
+def _warn_unread(path: str, reason: str) -> None:
+    streams.warn(common.unread(path, reason))
+
+
 def _print(session: Session, scope: Scope, to: str) -> None:
     pieces = import_module(f"sessrotate.export.{to}").pieces(session, scope)
     for piece in pieces if streams.terminal_width() is None else _harmless(pieces):
@@ -172,9 +261,16 @@ def _check_split(to: str, output: str | None) -> None:
 
 
 def _write(
-    session: Session, scope: Scope, to: str, target: Path, *, split: bool, quiet: bool
-) -> None:
-    """Write a session to a file, or with `split` to a folder, and say what was written."""
+    session: Session,
+    scope: Scope,
+    to: str,
+    target: Path,
+    *,
+    split: bool,
+    quiet: bool,
+    doing: str = "Exporting",
+) -> str:
+    """Write a session to a file, or with `split` to a folder; return what was written."""
     export = import_module(f"sessrotate.export.{to}")
     size = sum(info.bytes or 0 for info in session.segments)
     if not split:
@@ -183,15 +279,14 @@ def _write(
         if not target.parent.is_dir():
             with storage("write the output"):
                 fs.create_folder(target.parent)
-        done = to_file.write(target, export.pieces(session, scope), "Exporting", size, quiet=quiet)
+        done = to_file.write(target, export.pieces(session, scope), doing, size, quiet=quiet)
         where = printable(str(target), 1000)
     else:
         if os.path.lexists(target) and (not target.is_dir() or any(target.iterdir())):
             to_file.refuse(target)
         done = _write_pages(target, export.pages(session, scope), size, quiet=quiet)
         where = f"the pages that {printable(str(target / 'index.html'), 1000)} leads to"
-    if not quiet:
-        streams.message(f"Wrote {where} ({common.size(done)}).")
+    return f"Wrote {where} ({common.size(done)})."
 
 
 def _write_pages(
@@ -230,9 +325,3 @@ def _harmless(pieces: Iterator[bytes]) -> Iterator[bytes]:
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     for piece in pieces:
         yield safe_text.cleaned(decoder.decode(piece)).encode()
-
-
-def file_name(session: str) -> str:
-    """Return a session's id as a file name; an id from a manifest may contain anything."""
-    clean = re.sub(r"[^A-Za-z0-9._-]", "_", session).lstrip(".-")[:_LONGEST_NAME]
-    return clean or "session"

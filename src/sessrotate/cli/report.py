@@ -11,14 +11,17 @@ import typer
 from sessrotate import find
 from sessrotate.cli import streams, to_file
 from sessrotate.cli.options import Json, ManySessions, Quiet, flag, new_file, one_of
+from sessrotate.clients.common import is_file
 from sessrotate.errors import SessrotateError, StorageError, printable
+from sessrotate.export.scope import file_name
 from sessrotate.render import common, report_json, report_page
 from sessrotate.render import report as render_report
 from sessrotate.reports import machine_report, session_report
 from sessrotate.reports.counting import Counts
+from sessrotate.reports.model import MachineReport
 
 if TYPE_CHECKING:
-    from sessrotate.reports.model import MachineReport, SessionReport, UnreadSession
+    from sessrotate.reports.model import SessionReport, UnreadSession
 
 
 def command(
@@ -98,8 +101,20 @@ def _all(*, kinds: bool, as_json: bool, html: Path | None, quiet: bool) -> None:
 
 
 def _page(report: MachineReport | list[SessionReport], path: Path, *, quiet: bool) -> None:
-    pieces = report_page.pieces(report, time.time())
+    pages = _pages(report, path.parent) if isinstance(report, MachineReport) else {}
+    pieces = report_page.pieces(report, time.time(), pages)
     to_file.write(path, pieces, "Writing", 0, quiet=quiet, option="--html")
+
+
+def _pages(report: MachineReport, folder: Path) -> dict[str, str]:
+    """Return the pages of sessions that `export --all` wrote into a folder, by their ids."""
+    found: dict[str, str] = {}
+    for each in report.sessions:
+        name = file_name(each.id)
+        files = (page for page in (f"{name}.html", f"{name}/index.html") if is_file(folder / page))
+        if (page := next(files, None)) is not None:
+            found[each.id] = page
+    return found
 
 
 def _complain(unread: UnreadSession) -> None:

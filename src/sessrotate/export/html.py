@@ -19,7 +19,7 @@ from sessrotate.clients.view import Text, ToolCall
 from sessrotate.errors import SessrotateError
 from sessrotate.export import html_record
 from sessrotate.export.branches import Branches
-from sessrotate.export.scope import Scope
+from sessrotate.export.scope import Scope, told_of
 from sessrotate.reading import deduplicate
 from sessrotate.reading.deduplicate import Copies, Seen
 from sessrotate.reading.pair_tools import BranchEdge
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Sequence
 
     from sessrotate.clients.view import View
+    from sessrotate.export.scope import Exported
     from sessrotate.parsing.records import Record
     from sessrotate.reading.open_segments import SegmentInfo
     from sessrotate.reading.pair_tools import Viewed
@@ -69,6 +70,17 @@ def pages(session: Session, scope: Scope | None = None) -> Iterator[tuple[str, I
         if number == page.info.index:
             number, items = next(groups, _NO_MORE)
     yield "index.html", (part.encode() for part in document.index(written))
+
+
+def index(sessions: Sequence[Exported]) -> Iterator[bytes]:
+    """Yield the page that leads to those of several sessions."""
+    many = common.count(len(sessions), "session")
+    yield f"{head(many, asset('export', 'page.css'), '')}<body>\n<main>\n<h1>{many}</h1>\n".encode()
+    for each in sessions:
+        title = short(each.title or each.session, 200)
+        told = " · ".join(short(part, 200) for part in told_of(each))
+        yield f'<h2><a href="{each.file}">{title}</a></h2>\n<p class="note">{told}</p>\n'.encode()
+    yield b"</main>\n<footer>Made by sessrotate.</footer>\n</body>\n</html>\n"
 
 
 _NO_MORE: Final = (-1, iter(()))

@@ -9,16 +9,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import asdict
 from xxhash import xxh3_128_digest
 
 from sessrotate.clients.protocol import Quick
 from sessrotate.export.scope import Scope
 from sessrotate.parsing.records import Record, on_one_line
 from sessrotate.reading.deduplicate import Known
+from sessrotate.render import common
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
+    from sessrotate.export.scope import Exported
     from sessrotate.reading.session import Session
 
 _PIECE: Final = 256 * 1024
@@ -43,6 +46,12 @@ def pieces(session: Session, scope: Scope | None = None) -> Iterator[bytes]:
             yield b"".join(held)
             held, size = [], 0
     yield b"".join(held)
+
+
+def index(sessions: Iterable[Exported]) -> Iterator[bytes]:
+    """Yield a line of JSON for each of several sessions: its file, and what it is."""
+    for each in sessions:
+        yield common.dumps(asdict(each)).encode() + b"\n"
 
 
 def _lines(session: Session, reader: Quick, known: Known) -> Iterator[bytes | memoryview]:

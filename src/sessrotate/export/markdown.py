@@ -14,7 +14,7 @@ from sessrotate.clients.view import Text, Thinking
 from sessrotate.errors import SessrotateError
 from sessrotate.export.branches import Branches, calls_noted
 from sessrotate.export.markdown_text import fenced, in_html, inline, prose
-from sessrotate.export.scope import Scope
+from sessrotate.export.scope import Scope, told_of
 from sessrotate.reading.deduplicate import once
 from sessrotate.reading.pair_tools import (
     BranchEdge,
@@ -29,10 +29,11 @@ from sessrotate.render import common, phrases
 from sessrotate.render.costs import Costs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from sessrotate.clients.preview import Agent
     from sessrotate.clients.view import View
+    from sessrotate.export.scope import Exported
     from sessrotate.model import Boundary
     from sessrotate.parsing.records import Record
     from sessrotate.reading.pair_tools import Item, Viewed
@@ -74,6 +75,15 @@ def _transcript(session: Session, agent: Agent) -> Iterator[str]:
 
 def _selected(session: Session, records: Iterator[Record]) -> Iterator[Viewed]:
     return chosen(records, session.view, _EXPORTED, lambda _record: None)
+
+
+def index(sessions: Sequence[Exported]) -> Iterator[bytes]:
+    """Yield a document that leads to those of several sessions."""
+    yield from _encoded([f"# {common.count(len(sessions), 'session')}\n"])
+    for each in sessions:
+        told = map(inline, (safe_text.line(each.title) or each.session, *told_of(each)))
+        title, *rest = told
+        yield from _encoded([f"- [{title}]({each.file}) · {' · '.join(rest)}"])
 
 
 def document(

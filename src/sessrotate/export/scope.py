@@ -6,15 +6,18 @@ there, if the two are named together.
 
 from __future__ import annotations
 
+import re
 from datetime import UTC
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from sessrotate import safe_text
 from sessrotate.reading import start
 from sessrotate.reading.deduplicate import Copies, Seen, digest, known_by, once
 from sessrotate.reading.part import ALL, Within, turns_of
+from sessrotate.render import common
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
     from sessrotate.reading.start import Place
     from sessrotate.units import Moment
 
+
+_LONGEST_NAME: Final = 200
 
 _NAMED: Final = 3
 """Sessions that are named, where a document leaves out what others have."""
@@ -106,6 +111,35 @@ class Scope(Struct, frozen=True):
             "" if self.part.until is None else f"until {_limit(self.part.until)}",
         ]
         return ", ".join(filter(None, told))
+
+
+class Exported(Struct, frozen=True):
+    """A session that was written, as the index of several names it.
+
+    `file` is the path of its document, beside the index, of letters that need no escape. `used` is
+    when it was used last (ISO 8601, UTC), and `bytes` how long its live file is and what its
+    archive holds.
+    """
+
+    file: str
+    session: str
+    client: str
+    title: str
+    project: str
+    used: str
+    bytes: int
+
+
+def file_name(session: str) -> str:
+    """Return a session's id as a file name; an id from a manifest may contain anything."""
+    clean = re.sub(r"[^A-Za-z0-9._-]", "_", session).lstrip(".-")[:_LONGEST_NAME]
+    return clean or "session"
+
+
+def told_of(each: Exported) -> tuple[str, ...]:
+    """Return what an index says of a session besides its title, on one line each."""
+    told = (safe_text.line(each.project), each.client, common.time(each.used))
+    return tuple(filter(None, (*told, common.size(each.bytes))))
 
 
 def _one_of(sessions: tuple[str, ...]) -> str:

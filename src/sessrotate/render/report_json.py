@@ -6,11 +6,13 @@ the records have them.
 
 from __future__ import annotations
 
+import shlex
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import asdict
 
-from sessrotate import names
+from sessrotate import names, units
 from sessrotate.render import segment_table
 
 if TYPE_CHECKING:
@@ -90,7 +92,17 @@ def _summary(report: SessionReport) -> dict[str, Any]:
         "room_missing_bytes": report.room_missing,
         "tidying_frees_bytes": report.to_tidy,
         "command": report.command,
+        "read_command": shlex.join(["sessrotate", "read", report.by or report.id]),
+        "disk_bytes": report.disk_bytes,
+        "client_deletes": _time(report.deletes_at),
     }
+
+
+def _time(at: float | None) -> str | None:
+    """Return a time as ISO 8601; None where there is none, or no calendar has it."""
+    with suppress(ValueError, OverflowError, OSError):
+        return None if at is None else units.written(at)
+    return None
 
 
 def _segment(report: SessionReport, segment: SegmentRow) -> dict[str, Any]:

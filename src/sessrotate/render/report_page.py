@@ -16,7 +16,7 @@ from sessrotate.render.html_text import asset, head, short
 from sessrotate.reports.model import MachineReport
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from sessrotate.reports.model import SessionReport
 
@@ -26,9 +26,14 @@ _TOGETHER: Final = 500
 """Sessions that are written at once."""
 
 
-def pieces(report: MachineReport | Sequence[SessionReport], now: float) -> Iterator[bytes]:
+def pieces(
+    report: MachineReport | Sequence[SessionReport],
+    now: float,
+    pages: Mapping[str, str] | None = None,
+) -> Iterator[bytes]:
     """Yield the page, UTF-8, of all sessions or of those that were named; `now` is Unix time.
 
+    `pages` are the files beside it in which sessions can be read, by their ids.
     Its data are the documents of `--json`: `{"made": time, "machine": …}`, or `"sessions": […]`.
     """
     made = units.written(now)
@@ -46,6 +51,8 @@ or sent to a network.</footer>
     if isinstance(report, MachineReport):
         document = report_json.machine(report)
         sessions = document.pop("sessions")
+        if pages:
+            yield b'"pages":' + _json(pages) + b","
         yield b'"machine":' + _json(document)[:-1]
         yield b',"sessions":['
         for start in range(0, len(sessions), _TOGETHER):

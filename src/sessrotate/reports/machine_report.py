@@ -9,13 +9,16 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
+from contextlib import suppress
 from functools import partial
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from sessrotate.archive import restored
+from sessrotate.clients.claude import cleanup
 from sessrotate.errors import SessrotateError, StorageError
 from sessrotate.in_place import gain
 from sessrotate.reports import discovery, growth, next_steps, session_report
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator
     from pathlib import Path
 
+    from sessrotate.clients.claude.cleanup import Cleanup
     from sessrotate.reports.discovery import FoundSession
     from sessrotate.reports.model import SessionReport
     from sessrotate.reports.next_steps import NextStep
@@ -139,16 +143,17 @@ def _reports(
     What is counted is counted in this process, and takes long.
     """
     written = in_use.written({each.file for each in listed if each.file is not None})
+    rule = cleanup.in_force()
     running = discovery.running(listed) | {each.info.id for each in listed if each.file in written}
     done = [*accumulate((size([each], kinds=counts is not None) for each in listed), initial=0)]
     if counts is None:  # no progress within a session: most take milliseconds
         reports = mapped(
-            lambda each: _report(each, lambda _done: None, running, None), listed, WORTH_TWO
+            lambda each: _report(each, lambda _done: None, running, None, rule), listed, WORTH_TWO
         )
         yield from zip(reports, done[1:], strict=True)
         return
     for each, (before, after) in zip(taken(listed), pairwise(done), strict=True):
-        yield _report(each, partial(_onward, progress, before), running, counts), after
+        yield _report(each, partial(_onward, progress, before), running, counts, rule), after
 
 
 def _report(
@@ -156,11 +161,23 @@ def _report(
     progress: Callable[[int], None],
     running: Container[str],
     counts: Counts | None,
+    rule: Cleanup,
 ) -> SessionReport | _Failure:
     try:
-        return session_report.of_found(found, progress, running=running, kinds=counts)
+        report = session_report.of_found(found, progress, running=running, kinds=counts)
     except SessrotateError as error:
         return _Failure(session_report.path_of(found), error)
+    return replace(report, disk_bytes=found.info.disk_bytes, deletes_at=_deletes_at(found, rule))
+
+
+def _deletes_at(found: FoundSession, rule: Cleanup) -> float | None:
+    """Return when its client deletes a session that nobody uses, in seconds since 1970."""
+    if found.place is None or not found.info.is_live:
+        return None
+    with suppress(OSError):
+        is_desktop = rule.ceiling != rule.period and cleanup.is_desktop(found.info.path)
+        return rule.deletes_at(found.info.path.stat(), is_desktop=is_desktop)
+    return None
 
 
 def _onward(progress: Callable[[int], None], before: int, done: int) -> None:

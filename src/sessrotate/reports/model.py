@@ -97,6 +97,9 @@ class SessionReport(Struct, frozen=True):
     have to be free before. `to_tidy` is about how many bytes of the disk `tidy` frees besides: by
     finishing what was interrupted, and by compressing what is archived and plain. `growth` has the
     days in order: exact with `contents`, and otherwise spread evenly over the time of each segment.
+    `disk_bytes` are what all of it takes of the disk, None where that was not asked; `deletes_at`
+    is when its client will delete it if nobody uses it, in seconds since 1970, None for never.
+    Commands name it `by` its path where its id does not do, else empty.
     """
 
     id: str
@@ -114,6 +117,9 @@ class SessionReport(Struct, frozen=True):
     contents: Contents | None = None
     room_missing: int = 0
     to_tidy: int = 0
+    disk_bytes: int | None = None
+    deletes_at: float | None = None
+    by: str = ""
     is_restored: bool = False
 
     @property

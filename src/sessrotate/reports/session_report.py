@@ -97,9 +97,9 @@ def _of(
 def by_path(report: SessionReport) -> SessionReport:
     """Return the report with a command that names the session by its path, not by its id."""
     if report.command is None:
-        return report
+        return replace(report, by=report.path)
     *words, _ = shlex.split(report.command)
-    return replace(report, command=shlex.join([*words, report.path]))
+    return replace(report, command=shlex.join([*words, report.path]), by=report.path)
 
 
 def _in_place(

@@ -4,12 +4,21 @@ const show = (session) => {
   const box = make("dialog", { "aria-label": titled(session) },
     make("form", { method: "dialog" }, make("button", { "aria-label": "Close" }, "×")),
     make("h2", {}, isolated(titled(session))), origin(session), make("p", { class: "path" }, isolated(clipped(session.path, 1000))), facts(session),
-    ...advice(session));
+    ...reading(session), ...advice(session));
   box.addEventListener("click", (event) => { if (event.target === box) box.close(); });
   box.addEventListener("close", () => box.remove());
   document.body.append(box);
   box.showModal();
 };
+
+let pages = {}; // of sessions that were exported beside this page, by their ids
+const pageOf = ({ session }) => (Object.hasOwn(pages, session) ? pages[session] : null);
+
+const reading = (session) => [
+  session.client_deletes ? make("p", {}, `Its client deletes it after ${moment(session.client_deletes)} UTC, unless it is used until then. `, "To keep it: ", make("code", {}, "sessrotate setup"), ".") : null,
+  pageOf(session) ? make("p", {}, make("a", { href: pageOf(session) }, "Read it in the page that was exported")) : null,
+  command(session.read_command),
+].filter(Boolean);
 
 const growthOfAll = (report, made) => {
   let undated = 0;
@@ -71,19 +80,19 @@ const allSessions = (report) => {
   }));
   const longest = Math.max(...rows.map(({ bytes }) => bytes), 1);
   const table = sorted({
-    caption: "All sessions", kind: "sessions", open: show, sort: 3,
+    caption: "All sessions", kind: "sessions", open: show, sort: 4,
     columns: [
       { label: "Title", class: "name", isHead: true, value: (row) => row.name.toLowerCase(),
         show: (row) => [make("div", {}, row.running ? make("i", { class: "running", title: "running", role: "img", "aria-label": "running" }) : null,
           button(isolated(row.name), (event) => { event.stopPropagation(); show(row); }, { title: row.name }))] },
+      { label: "Id", class: "id aside spare", value: (row) => row.session, show: (row) => [pageOf(row) ? make("a", { href: pageOf(row), title: row.session }, row.session.slice(0, 8)) : make("code", { title: row.session }, row.session.slice(0, 8))] },
       { label: "Project", class: "project aside", value: (row) => row.project, show: (row) => [isolated(row.project ? tail(row.project) : "–", { title: clipped(row.project) })] },
       { label: "Client", class: "client aside spare", value: (row) => row.client, show: plain((row) => clipped(row.client, 20)) },
       measured("Size", "bytes", longest),
-      sizes("Archive", "archived_bytes", { class: "number aside" }),
-      sizes("Live tail", "live_tail_bytes", { class: "number aside spare" }),
+      sizes("On disk", "disk_bytes", { class: "number aside", title: "What all of it takes of the disk" }),
       sizes("Frees", "would_free_bytes", { title: "What a rotation would free on disk" }),
-      { label: "Cuts", class: "number aside spare narrow", title: "Compactions", first: "down", value: (row) => row.compactions, show: (row) => [count(row.compactions)] },
       { label: "Last", class: "day aside", first: "down", value: (row) => row.last_timestamp, show: plain((row) => moment(row.last_timestamp).slice(0, 10)) },
+      { label: "Deleted", class: "day aside spare", title: "When its client deletes it, if nobody uses it", value: (row) => row.client_deletes, show: plain((row) => moment(row.client_deletes).slice(0, 10)) },
     ],
   });
   const query = make("input", { id: "query", type: "search", placeholder: "Filter ( / )", "aria-label": "Filter by title, project or id", autocomplete: "off", spellcheck: "false" });
@@ -177,8 +186,9 @@ document.addEventListener("DOMContentLoaded", () => {
   const report = JSON.parse(document.getElementById("data").textContent);
   const made = Date.parse(report.made);
   const main = document.querySelector("main");
-  const pages = report.machine ? [ofAll(report.machine, made)] : report.sessions.map((session) => ofSession(session, made));
-  main.append(...pages.map((parts) => make("article", {}, ...parts.filter(Boolean))));
+  pages = report.pages ?? {};
+  const parts = report.machine ? [ofAll(report.machine, made)] : report.sessions.map((session) => ofSession(session, made));
+  main.append(...parts.map((cards) => make("article", {}, ...cards.filter(Boolean))));
   document.body.append(hover.box);
 
   const switchTheme = () => {
