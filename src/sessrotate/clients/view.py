@@ -1,6 +1,7 @@
 """What a record says, the same for all clients: who, when, and the blocks that people read. Pure.
 
-Rule: data, never markup. Texts are as the client wrote them; whoever shows them must escape them.
+Rule: data, never markup. Texts are as the client wrote them, and what a person typed is as it was
+typed: a command without the client's tags around it. Whoever shows them must escape them.
 """
 
 from __future__ import annotations
@@ -14,9 +15,13 @@ Kind = Literal["user", "assistant", "system", "attachment", "other"]
 
 
 class Text(Struct, frozen=True):
-    """`text` that was said."""
+    """`text` that was said.
+
+    `is_note`: in a user's message, it is what the client or an editor put beside what was typed.
+    """
 
     text: str
+    is_note: bool = False
 
 
 class Thinking(Struct, frozen=True):

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sessrotate.clients.prompts import as_typed, is_prompt
-from sessrotate.clients.view import Text, ToolCall
+from sessrotate.clients.prompts import asked, is_prompt, typed_first
+from sessrotate.clients.view import ToolCall
 from sessrotate.errors import SessrotateError
 from sessrotate.export import html_record
 from sessrotate.export.branches import Branches
@@ -89,8 +89,7 @@ class _Written(Struct):
     def note(self, view: View) -> None:
         if is_prompt(view):
             self.prompts += 1
-            words = (block.text for block in view.blocks if isinstance(block, Text))
-            self.asked = self.asked or as_typed(next(words, ""))
+            self.asked = self.asked or asked(view) or ""
 
 
 class _Document:
@@ -207,8 +206,9 @@ class _Document:
 
 def _viewed(session: Session, records: Iterator[Record]) -> Iterator[Viewed]:
     for record in records:
-        yield record, session.view(record)
-        del record
+        view = session.view(record)
+        yield record, None if view is None else typed_first(view)
+        del record, view
 
 
 class _Agents:

@@ -259,7 +259,7 @@ class _Search:
         groups: list[Group] = []
         include: frozenset[str] = frozenset()
         for block in view.blocks:
-            for text in select.shown(view, block):
+            for text in select.texts_of(block):
                 if found := self._in_text(text):
                     groups += found
                     include |= select.wanted_for(view, block)

@@ -99,6 +99,12 @@ class Message(Struct, gc=False):
     content: str | list[Block] | None = None
 
 
+class Attached(Struct, gc=False):
+    """What an `attachment` row has in `attachment`; only what kind it is."""
+
+    type: str | None = None
+
+
 class Turn(Row, rename="camel", gc=False):
     """A row, and what its message consists of."""
 
@@ -108,6 +114,7 @@ class Turn(Row, rename="camel", gc=False):
     """ISO 8601 in UTC, in milliseconds. Metadata has none."""
     is_sidechain: bool = False  # it is an agent's
     message: Message | None = None
+    attachment: Attached | None = None
 
 
 # ── what people read ─────────────────────────────────────────────────────────────────────────

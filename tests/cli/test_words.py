@@ -1,0 +1,219 @@
+"""What people typed is shown as theirs, and as they typed it, wherever a session is shown.
+
+The sessions are shaped after public reports about other viewers.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from support import codex_sessions, homes
+from support.command_line import ID, piped, row
+from support.talks import answer, call, chained, prompt, result
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from support.command_line import Ended
+
+PICTURE: Final = {
+    "type": "image",
+    "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgoA"},
+}
+
+
+class Shown:
+    """A session, and what the commands show of it."""
+
+    def __init__(self, env: dict[str, str]) -> None:
+        self._env = env
+
+    def piped(self, *arguments: str | Path) -> Ended:
+        ended = piped(*arguments, env=self._env)
+        assert ended.code == 0, ended
+        return ended
+
+    def read(self, *arguments: str) -> str:
+        return self.piped("read", ID, *arguments).out
+
+    def headings(self, *arguments: str) -> list[str]:
+        ended = self.piped("export", ID, "--format", "markdown", *arguments)
+        return re.findall(r"^## (.*)$", ended.out, re.MULTILINE)
+
+    def found(self, word: str) -> list[tuple[str, str]]:
+        """Return who says a word, and the line that says it, of each hit of a search."""
+        hits: list[dict[str, Any]] = [
+            *map(json.loads, self.piped("search", word, "--json").out.splitlines())
+        ]
+        return [(each["who"], each["text"]) for each in hits]
+
+
+@pytest.fixture
+def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Open:
+    return lambda data: Shown(homes.home(tmp_path, monkeypatch, data).env)
+
+
+def text(said: str) -> dict[str, str]:
+    return {"type": "text", "text": said}
+
+
+def queued(number: int, said: object, **more: object) -> bytes:
+    """Return what 2.1.112 to 2.1.332 write of a prompt that a running turn took in."""
+    attachment = {"type": "queued_command", "prompt": said, "commandMode": "prompt", **more}
+    return row(number, type="attachment", message=None, attachment=attachment)
+
+
+def typed(shown: str) -> list[str]:
+    """Return the lines that are marked as typed, but for pictures."""
+    return re.findall(r"^> (?!\[)(.*)$", shown, re.MULTILINE)
+
+
+if TYPE_CHECKING:
+    Open = Callable[[bytes], Shown]
+
+
+# ── what was typed while the client worked ───────────────────────────────────────────────────
+
+WORKING: Final = chained(
+    prompt(1, "Fire the first kiln?"),
+    answer(2, call("Bash", "t1", command="fire 1")),
+    result(3, "t1", "fired"),
+    queued(4, "TAKEN-IN use the blue glaze"),
+    answer(5, "Using the blue glaze."),
+    queued(6, [text("WITH-PICTURE like this"), PICTURE], origin={"kind": "human"}),
+    answer(7, "As in the picture."),
+    queued(8, "<task-notification>\nNOTICE\n</task-notification>", commandMode="task-notification"),
+    queued(9, "OF-A-PEER", origin={"kind": "peer"}),
+    queued(10, "OF-THE-CLIENT", isMeta=True),
+    answer(11, "Noted."),
+    prompt(12, "OWN-TURN count the bricks"),
+    answer(13, "Nine bricks."),
+)
+
+
+@pytest.mark.parametrize("arguments", [(), ("--history",), ("--brief",), ("--history", "--brief")])
+def test_what_was_typed_while_the_client_worked_is_a_prompt(
+    opened: Open, arguments: tuple[str, ...]
+) -> None:
+    session = opened(WORKING)
+    shown = session.read(*arguments)
+    assert typed(shown) == [
+        "Fire the first kiln?",
+        "TAKEN-IN use the blue glaze",
+        "WITH-PICTURE like this",
+        "OWN-TURN count the bricks",
+    ]
+    assert "\n> [image/png, 9 B]\n" in shown
+    assert shown.count("You · ") == 4
+    for other in ("NOTICE", "OF-A-PEER", "OF-THE-CLIENT"):
+        assert other not in shown
+
+
+def test_it_is_a_turn_with_a_number_and_a_heading(opened: Open) -> None:
+    session = opened(WORKING)
+    told = [
+        "1. Fire the first kiln?",
+        "2. TAKEN-IN use the blue glaze",
+        "3. WITH-PICTURE like this",
+        "4. OWN-TURN count the bricks",
+    ]
+    assert session.headings() == told
+    assert session.headings("--turns", "2:3") == told[1:3]
+    assert typed(session.read("--turns", "3")) == ["WITH-PICTURE like this"]
+
+
+def test_a_search_finds_it_as_the_users(opened: Open) -> None:
+    session = opened(WORKING)
+    assert session.found("TAKEN-IN") == [("You", "TAKEN-IN use the blue glaze")]
+    assert session.found("OF-A-PEER")[0][0] == "Attachment"
+
+
+def test_a_page_shows_it_with_its_picture(opened: Open, tmp_path: Path) -> None:
+    session = opened(WORKING)
+    page = tmp_path / "page.html"
+    session.piped("export", ID, "--format", "html", "--output", page)
+    articles = re.findall(r'<article class="prompt".*?</article>', page.read_text(), re.DOTALL)
+    assert [re.findall("[A-Z]+-[A-Z]+", each)[-1:] for each in articles] == [
+        [], ["TAKEN-IN"], ["WITH-PICTURE"], ["OWN-TURN"],
+    ]  # fmt: skip
+    assert "data:image/png;base64,iVBORw0KGgoA" in articles[2]
+
+
+# ── what a turn is called by ─────────────────────────────────────────────────────────────────
+
+IDE: Final = "<ide_opened_file>The user opened a.py in the IDE.</ide_opened_file>"
+SELECTION: Final = "<ide_selection>The user selected the lines 1 to 3:\nx\n</ide_selection>"
+REMINDER: Final = "<system-reminder>\nToday is Sunday.\n</system-reminder>"
+
+
+def asking(number: int, *blocks: object) -> bytes:
+    return row(number, message={"role": "user", "content": [*blocks]})
+
+
+BESIDE: Final = chained(
+    asking(1, PICTURE, text("HEADING-1 picture in front?")),
+    answer(2, "Answer 1."),
+    asking(3, text(IDE), text("HEADING-2 behind an open file")),
+    answer(4, "Answer 2."),
+    asking(5, text(SELECTION), text("HEADING-3 behind a selection")),
+    answer(6, "Answer 3."),
+    prompt(7, f"{REMINDER}\nHEADING-4 behind a reminder, in one text"),
+    answer(8, "Answer 4."),
+    prompt(9, f"{IDE}\n<command-name>/review</command-name>\n<command-args>all</command-args>"),
+    answer(10, "Answer 5."),
+    asking(11, PICTURE),
+    answer(12, "Answer 6."),
+)
+CALLED: Final = [
+    "HEADING-1 picture in front?",
+    "HEADING-2 behind an open file",
+    "HEADING-3 behind a selection",
+    "HEADING-4 behind a reminder, in one text",
+    "/review all",
+]
+
+
+def test_a_turn_is_called_by_what_was_typed(opened: Open) -> None:
+    session = opened(BESIDE)
+    assert session.headings() == [
+        *(f"{number}. {said}" for number, said in enumerate(CALLED, 1)),
+        r"6. \[image/png, 9 B\]",
+    ]
+    assert typed(session.read("--history")) == CALLED
+
+
+def test_what_editors_and_the_client_put_beside_it_is_shown_on_demand(opened: Open) -> None:
+    session = opened(BESIDE)
+    ended = session.piped("read", ID)
+    assert "IDE" not in ended.out
+    assert "Sunday" not in ended.out
+    assert "Hidden: 4 records of the client. --include meta shows them." in ended.err
+    shown = session.read("--include", "meta")
+    assert typed(shown) == CALLED  # what others said is not marked as typed
+    assert shown.count("The user opened a.py in the IDE.") == 2
+    assert "Today is Sunday." in shown
+    assert session.found("Sunday") == [("You", "Today is Sunday.")]
+
+
+def test_codex_names_a_picture_and_a_turn_is_called_by_what_was_typed(tmp_path: Path) -> None:
+    rows = codex_sessions.Rows()
+    rows.add("session_meta", id=codex_sessions.ID, cli_version="0.142.5")
+    sent = codex_sessions.message(
+        "user", "<image name=[Image #1]>", "</image>", "HEADING-5 what is this?"
+    )
+    picture = {"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgoA"}
+    sent["content"].insert(1, picture)
+    rows.item(**sent)
+    path = tmp_path / f"rollout-2026-03-02T09-00-00-{codex_sessions.ID}.jsonl"
+    path.write_bytes(b"\n".join(rows.lines) + b"\n")
+    ended = piped("export", path, "--format", "markdown")
+    assert re.findall(r"^##? (.*)$", ended.out, re.MULTILINE) == [
+        "HEADING-5 what is this?",
+        "1. HEADING-5 what is this?",
+    ]
+    assert "<image" not in ended.out
