@@ -217,3 +217,63 @@ def test_codex_names_a_picture_and_a_turn_is_called_by_what_was_typed(tmp_path: 
         "1. HEADING-5 what is this?",
     ]
     assert "<image" not in ended.out
+
+
+# ── what was typed at a tool ─────────────────────────────────────────────────────────────────
+
+ASKED: Final = {"questions": [{"question": "Which tiles?", "options": [{"label": "Slate"}]}]}
+REFUSED: Final = (
+    "The user doesn't want to proceed with this tool use. The tool use was rejected. To tell you "
+    "how to proceed, the user said:\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "behind"),
+    [
+        ("User has answered your questions: ",
+         " You can now continue with the user's answers in mind."),
+        ("Your questions have been answered: ",
+         " You can now continue with these answers in mind."),
+        ("The user answered: ", " Read the answers carefully — they may request clarification."),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("arguments", [("--history",), ("--brief",)])
+def test_what_the_user_answered_is_shown(
+    opened: Open, before: str, behind: str, arguments: tuple[str, ...]
+) -> None:
+    said = '"Which tiles?"="Red clay, the old ones".'
+    shown = opened(
+        chained(
+            prompt(1, "Plan the roof?"),
+            answer(2, call("AskUserQuestion", "t1", **ASKED)),
+            result(3, "t1", before + said + behind),
+            answer(4, "Clay it is."),
+        )
+    ).read(*arguments)
+    assert f"  • AskUserQuestion Which tiles? → answered\n    > {said}\n" in shown
+
+
+@pytest.mark.parametrize(
+    "behind", ["", "\n\nNote: The user's next message may contain a correction or preference."]
+)
+def test_why_the_user_refused_is_shown(opened: Open, behind: str) -> None:
+    plan = "# The plan\n\n1. Lay battens\n2. Hang tiles"
+    data = chained(
+        prompt(1, "Plan the roof?"),
+        answer(2, call("ExitPlanMode", "t1", plan=plan)),
+        result(3, "t1", f"{REFUSED}Battens are there\nalready{behind}", is_error=True),
+        answer(4, call("Bash", "t2", command="false")),
+        result(5, "t2", "the user said:\nnothing", is_error=True),
+        answer(6, "I leave the battens out."),
+    )
+    session = opened(data)
+    assert session.read("--history").splitlines()[4:8] == [
+        "  • ExitPlanMode # The plan 1. Lay battens 2. Hang tiles → refused",
+        "    > Battens are there",
+        "    > already",
+        "  • Bash false → error: the user said: nothing",
+    ]
+    assert f"{REFUSED}Battens are there" in session.piped(
+        "export", ID, "--format", "markdown"
+    ).out  # fmt: skip

@@ -41,13 +41,15 @@ class ToolCall(Struct, frozen=True):
 class ToolResult(Struct, frozen=True):
     """What a tool returned: its `blocks`, for the call with this `id`; `is_error` if it failed.
 
-    `tool` is its name, empty where only the call has it.
+    `tool` is its name, empty where only the call has it. `typed` is what the user typed at it: the
+    answer to a question, or why they refused the call.
     """
 
     id: str
     blocks: tuple[Block, ...]
     is_error: bool
     tool: str = ""
+    typed: str = ""
 
 
 class Image(Struct, frozen=True):

@@ -165,6 +165,11 @@ def _exchange(part: ToolUse, style: Style) -> Iterator[str]:
     if result is not None:
         words.append(style.paint("wrong" if result.is_error else "dim", after))
     yield " ".join(["  •", *words])
+    if result is not None and result.typed:
+        mark = "    " + style.paint("you", ">") + " "
+        for line in safe_text.lines(result.typed):
+            for shown in _wrapped(line, style.width - 6) if style.wraps else (line,):
+                yield (mark + shown).rstrip(" ")
 
 
 def _whole(part: ToolUse, style: Style) -> Iterator[str]:

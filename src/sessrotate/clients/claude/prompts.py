@@ -75,6 +75,28 @@ def _parts(said: str) -> Iterator[Text]:
         begin = end
 
 
+_ANSWERED: Final = re.compile(
+    r"(?:User has answered your questions|Your questions have been answered|The user answered): "
+)
+_ANSWERS_END: Final = re.compile(r" (?:You can now continue with|Read the answers carefully)")
+_REFUSED: Final = "The user doesn't want to proceed with this tool use."
+_REASON: Final = "the user said:\n"
+_REASON_ENDS: Final = "\n\nNote: The user's next message may contain"
+
+
+def typed_at_a_tool(given: str) -> str:
+    """Return what the user typed, by what a tool gave: answers, or why they refused; "" if nothing.
+
+    The words around it are those of 2.1.310 and 2.1.332.
+    """
+    if (answered := _ANSWERED.match(given)) is not None:
+        ends = [*_ANSWERS_END.finditer(given, answered.end())]
+        return given[answered.end() : ends[-1].start() if ends else len(given)].strip()
+    if not given.startswith(_REFUSED):
+        return ""
+    return given.partition(_REASON)[2].partition(_REASON_ENDS)[0].strip()
+
+
 def is_command(row: Shown) -> bool:
     """Return whether a row has a command: one of the client's, or `!` and one of the shell's."""
     return any(each.lstrip().startswith(_COMMANDS) for each in texts(row))

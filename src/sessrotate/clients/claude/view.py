@@ -152,10 +152,13 @@ def _unknown(block: Any) -> Block:
 
 
 def _result(block: Json) -> ToolResult:
+    blocks = _content(block.get("content"), _IN_RESULT)
+    first = next((each.text for each in blocks if isinstance(each, Text)), "")
     return ToolResult(
         text(block, "tool_use_id") or "",
-        _content(block.get("content"), _IN_RESULT),
+        blocks,
         is_error=block.get("is_error") is True,
+        typed=prompts.typed_at_a_tool(first),
     )
 
 
