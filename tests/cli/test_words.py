@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from sessrotate.reading import deduplicate
 from support import codex_sessions, homes
 from support.command_line import ID, piped, row
 from support.talks import answer, call, chained, prompt, result
@@ -142,6 +143,78 @@ def test_a_page_shows_it_with_its_picture(opened: Open, tmp_path: Path) -> None:
         [], ["TAKEN-IN"], ["WITH-PICTURE"], ["OWN-TURN"],
     ]  # fmt: skip
     assert "data:image/png;base64,iVBORw0KGgoA" in articles[2]
+
+
+def enqueued(number: int, said: str, operation: str = "enqueue") -> bytes:
+    fields = {"operation": operation, "content": said, "sessionId": ID}
+    return row(number, type="queue-operation", uuid=None, message=None, **fields)
+
+
+QUEUE: Final = chained(
+    prompt(1, "Fire the first kiln?"),
+    enqueued(2, "TAKEN-IN use the blue glaze\nand the red"),
+    answer(3, call("Bash", "t1", command="fire 1")),
+    result(4, "t1", "fired"),
+    queued(5, "TAKEN-IN use the blue glaze\nand the red"),
+    enqueued(6, "LOST never delivered"),
+    enqueued(7, "JOINED-1"),
+    enqueued(8, "JOINED-2"),
+    enqueued(9, "/review all"),
+    enqueued(10, "<task-notification>NOTICE</task-notification>"),
+    enqueued(11, "/model"),
+    answer(12, "LOST never delivered"),
+    prompt(13, "JOINED-1\nJOINED-2"),
+    prompt(14, "<command-name>/review</command-name>\n<command-args>all</command-args>"),
+    answer(15, "Nine bricks."),
+)
+
+
+def test_what_waited_and_never_was_delivered_is_a_prompt_of_the_history(opened: Open) -> None:
+    session = opened(QUEUE)
+    told = [
+        "Fire the first kiln?", "TAKEN-IN use the blue glaze", "and the red",
+        "LOST never delivered", "JOINED-1", "JOINED-2", "/review all",
+    ]  # fmt: skip
+    assert typed(session.read("--history")) == told
+    assert typed(session.read("--history", "--brief")) == told
+    # A client that resumes it does not send it.
+    assert typed(session.read()) == [each for each in told if "LOST" not in each]
+    assert typed(session.read("--history", "--turns", "3")) == ["LOST never delivered"]
+    assert typed(session.read("--history", "--grep", "LOST|JOINED")) == []  # places, not turns
+    assert [each.split(" ", 1)[0] for each in session.headings()] == ["1.", "2.", "3.", "4.", "5."]
+
+
+def test_a_search_finds_what_waited_once(opened: Open) -> None:
+    session = opened(QUEUE)
+    lost = "LOST never delivered"
+    assert session.found("LOST") == [("You", lost), ("Assistant", lost)]
+    assert session.found("TAKEN") == [("You", "TAKEN-IN use the blue glaze")]
+    assert session.found("JOINED-2") == [("You", "JOINED-2")]
+    assert session.found("^/review all$") == [("You", "/review all")]
+
+
+def test_what_was_taken_back_from_the_queue_is_no_prompt(opened: Open) -> None:
+    session = opened(
+        chained(
+            prompt(1, "First."),
+            enqueued(2, "half a thought"),
+            enqueued(3, "half a thought", "popAll"),
+            answer(4, "Well."),
+            enqueued(5, "a whole one"),
+        )
+    )
+    assert typed(session.read("--history")) == ["First.", "a whole one"]
+
+
+def test_no_more_than_there_is_room_for_is_held_to_know_what_was_delivered(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deduplicate, "ROOM", 1000)
+    late = [answer(number, "x" * 100) for number in range(3, 12)]
+    rows = [prompt(1, "First."), enqueued(2, "LATE"), *late, prompt(12, "LATE")]
+    session = opened(chained(*rows))
+    assert typed(session.read("--history")) == ["First.", "LATE", "LATE"]  # nothing is lost
+    assert typed(opened(chained(*rows[:4], rows[-1])).read("--history")) == ["First.", "LATE"]
 
 
 # ── what a turn is called by ─────────────────────────────────────────────────────────────────

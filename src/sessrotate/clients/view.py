@@ -114,3 +114,8 @@ class View(Struct, frozen=True):
     """Whether it is what a compaction left of the conversation."""
     agent: str | None = None
     """The id of the agent whose transcript this is."""
+    queue: Literal["in", "out"] | None = None
+    """Whether its words, a prompt's, were put in the client's queue, or all that waited taken back.
+
+    What was delivered later is said by a record of its own; what never was, by this one alone.
+    """

@@ -205,8 +205,8 @@ class _Document:
 
 
 def _viewed(session: Session, records: Iterator[Record]) -> Iterator[Viewed]:
-    for record in records:
-        view = session.view(record)
+    viewed = ((record, session.view(record)) for record in records)
+    for record, view in deduplicate.delivered_once(viewed):
         yield record, None if view is None else typed_first(view)
         del record, view
 

@@ -18,6 +18,7 @@ from sessrotate.clients.protocol import Wording
 from sessrotate.clients.view import Text, Thinking, ToolCall, ToolResult, Unknown
 from sessrotate.errors import WrongUsageError, printable
 from sessrotate.parsing.literals import sieve
+from sessrotate.reading.deduplicate import delivered_once
 from sessrotate.reading.part import ALL, Within
 
 if TYPE_CHECKING:
@@ -125,7 +126,8 @@ def chosen(
     if grep is not None and not choice.brief and not choice.part.turns and times == uuids:
         # Without times and turns, what is shown does not depend on the lines before it.
         records = _sieved(records, sieve_for(grep, reader), uuids)
-    items = (within or Within(choice.part)).of((record, view(record)) for record in records)
+    viewed = delivered_once((record, view(record)) for record in records)
+    items = (within or Within(choice.part)).of(viewed)
     if choice.include is not None:
         items = _shown(items, choice, hidden)
     if choice.brief:

@@ -42,7 +42,7 @@ _SPEAKERS: Final[tuple[tuple[str, Callable[[View], bool]], ...]] = (
     ("To the agent", lambda view: view.is_sidechain),
     ("Assistant", lambda view: view.kind == "assistant"),
     ("Tool", lambda view: any(isinstance(block, ToolResult) for block in view.blocks)),
-    ("You", lambda view: view.kind == "user"),
+    ("You", lambda view: view.kind == "user" or view.queue == "in"),
 )
 """Who speaks: the first rule that matches."""
 

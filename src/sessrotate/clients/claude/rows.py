@@ -149,7 +149,8 @@ class Shown(Row, rename="camel"):
     is_visible_in_transcript_only: bool = False  # it is not sent to the model
     agent_id: str | None = None  # the agent whose transcript this is
     message: Said | str | None = None
-    content: Any = None  # of a `system` row: a text
+    content: Any = None  # of a `system` row: a text; of a `queue-operation`: what was typed
+    operation: str | None = None  # of a `queue-operation` (2.1.30): `enqueue`, `dequeue` and others
     attachment: Any = None  # of an `attachment` (2.1.112): an object that has a type
     rendered: Any = None  # of an `attachment` (2.1.300): what the model was told of it, as messages
 

@@ -9,7 +9,8 @@ like any other (2.1.112 to 2.1.332 send it with the results of the tools that ra
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+import re
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec.structs import astuple, replace
 
@@ -59,6 +60,10 @@ def of_row(row: Shown) -> View:
         kind, blocks = "user", _content(row.attachment["prompt"])
     else:
         blocks = _BLOCKS[kind](row)
+    queue = _QUEUES.get(row.operation or "") if row.type == "queue-operation" else None
+    if queue == "in":
+        blocks = tuple(part for part in prompts.parts(_words(row.content)) if not part.is_note)
+        queue = "in" if blocks else None
     if kind == "user" and not row.is_meta and not row.is_compact_summary:
         blocks = tuple(part for block in blocks for part in _parts(block))
     message = row.said
@@ -77,7 +82,24 @@ def of_row(row: Shown) -> View:
         is_boundary=kind == "system" and row.subtype == "compact_boundary",
         is_summary=row.is_compact_summary,
         agent=row.agent_id,
+        queue=queue,
     )
+
+
+def _words(content: Any) -> str:
+    """Return what waits in the queue, "" if nobody asks anything by it.
+
+    A command without anything behind it (`/model`) is one of the client's, which leaves no message.
+    """
+    said = content if isinstance(content, str) else ""
+    return "" if _BARE_COMMAND.fullmatch(said) else said
+
+
+_QUEUES: Final[dict[str, Literal["in", "out"]]] = {"enqueue": "in", "popAll": "out"}
+"""What rows of the queue say by their operation; of the others (`dequeue`, `remove`), the rows of
+what was delivered tell more (2.1.112 to 2.1.332)."""
+
+_BARE_COMMAND: Final = re.compile(r"\s*/[\w:-]+\s*")
 
 
 def is_queued_prompt(attachment: Any) -> bool:
