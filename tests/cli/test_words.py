@@ -273,6 +273,36 @@ def test_what_editors_and_the_client_put_beside_it_is_shown_on_demand(opened: Op
     assert session.found("Sunday") == [("You", "Today is Sunday.")]
 
 
+COMMAND: Final = "<command-name>/{}</command-name>\n<command-message>{}</command-message>\n"
+
+
+@pytest.mark.parametrize(
+    ("said", "title"),
+    [
+        (COMMAND.format("clear", "clear"), None),
+        ("<local-command-stdout></local-command-stdout>", None),
+        (IDE, None),
+        ("<task-notification>\n<status>completed</status>\n</task-notification>", None),
+        ("<bash-input>ls</bash-input>", None),
+        ("<bash-stdout>a.txt</bash-stdout><bash-stderr></bash-stderr>", None),
+        ("[Request interrupted by user]", None),
+        (f"{IDE}\nTYPED behind an open file", "TYPED behind an open file"),
+        (f"{REMINDER}\nTYPED behind a reminder", "TYPED behind a reminder"),
+        ("<teammate-message teammate_id='lead'>\nTYPED by the lead\n</teammate-message>",
+         "TYPED by the lead"),
+        ("<div>TYPED with a tag</div> here?", "<div>TYPED with a tag</div> here?"),
+        (COMMAND.format("review", "review") + "<command-args>TYPED</command-args>",
+         "/review TYPED"),
+    ],
+)  # fmt: skip
+def test_a_session_is_called_by_what_was_typed(opened: Open, said: str, title: str | None) -> None:
+    later = [] if title else [prompt(3, "A real prompt")]
+    session = opened(chained(prompt(1, said), answer(2, "Done."), *later))
+    (entry,) = json.loads(session.piped("list", "--json").out)
+    assert entry["title"] == (title or "A real prompt")
+    assert session.headings()[-1].replace("\\", "").endswith(f". {entry['title']}")
+
+
 def test_codex_names_a_picture_and_a_turn_is_called_by_what_was_typed(tmp_path: Path) -> None:
     rows = codex_sessions.Rows()
     rows.add("session_meta", id=codex_sessions.ID, cli_version="0.142.5")

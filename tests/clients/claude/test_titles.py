@@ -241,6 +241,9 @@ def test_no_row_and_no_cut_is_an_error(rows: list[Any], cut: int) -> None:
         "<system-reminder>" * 3_500,
         "<command-name> " * 4_000,
         "<tick></tick>" * 400_000,
+        "x<system-reminder></system-reminder>" * 1_500,
+        "<ide_x></ide_x>" * 4_000,
+        "<teammate-message " * 3_500,
     ],
 )
 def test_no_prompt_takes_long_to_be_read(said: str) -> None:

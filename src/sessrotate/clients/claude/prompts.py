@@ -1,8 +1,8 @@
 """A text in the user's name → what the user typed, and what the client or an editor put beside it.
 
-Rule: all of the text is in the parts, but for the tags around what was typed. What a person typed
-is never a note: only elements that clients and editors write (2.0.28 to 2.1.332), at the beginning
-of a text, and reminders at its end are.
+Rule: all of the text is in the parts, but for blanks between them and the tags around what was
+typed. A note is only an element that clients and editors write (2.0.28 to 2.1.332): in front of
+what was typed, or a reminder anywhere. Time grows with the text alone, whatever stands in it.
 """
 
 from __future__ import annotations
