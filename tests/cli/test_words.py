@@ -193,6 +193,20 @@ def test_a_search_finds_what_waited_once(opened: Open) -> None:
     assert session.found("^/review all$") == [("You", "/review all")]
 
 
+def test_what_waited_is_of_no_branch_that_was_rewound(opened: Open) -> None:
+    parent = json.loads(row(2))["uuid"]
+    begun = [prompt(1, "First."), answer(2, "Well.")]
+    left = [prompt(3, "Left."), enqueued(4, "LOST"), answer(5, "Gone.")]
+    data = chained(*begun, *left) + chained(prompt(6, "Again.")).replace(
+        b'"parentUuid":null', b'"parentUuid":"%s"' % parent.encode()
+    )
+    session = opened(data)
+    assert session.headings() == ["1. First.", "2. LOST", "3. Again."]
+    document = session.piped("export", ID, "--format", "markdown").out
+    assert re.findall("Left out here: .*? of", document) == ["Left out here: 2 records of"]
+    assert session.headings("--all-branches") == ["1. First.", "Left.", "2. LOST", "3. Again."]
+
+
 def test_what_was_taken_back_from_the_queue_is_no_prompt(opened: Open) -> None:
     session = opened(
         chained(
@@ -258,6 +272,18 @@ def test_a_turn_is_called_by_what_was_typed(opened: Open) -> None:
         r"6. \[image/png, 9 B\]",
     ]
     assert typed(session.read("--history")) == CALLED
+
+
+def test_a_page_lists_turns_by_what_was_typed(opened: Open, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    opened(BESIDE).piped("export", ID, "--format", "html", "--output", page)
+    articles = re.findall(r'<article class="prompt".*?</article>', page.read_text(), re.DOTALL)
+    # The page's script takes the first text of each. (See `page.js`.)
+    listed = [re.findall(r'class="text[^>]*>(?:<p>)?([^<]*)', each)[:1] for each in articles]
+    assert listed == [*([said] for said in CALLED), []]
+    assert articles[0].index("HEADING-1") < articles[0].index("data:image/png")
+    for article, note in zip(articles[1:5], ("a.py", "lines 1", "Sunday", "a.py"), strict=True):
+        assert article.index('class="text') < article.index(note)
 
 
 def test_what_editors_and_the_client_put_beside_it_is_shown_on_demand(opened: Open) -> None:
