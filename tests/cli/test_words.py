@@ -223,7 +223,7 @@ def test_what_was_taken_back_from_the_queue_is_no_prompt(opened: Open) -> None:
 def test_no_more_than_there_is_room_for_is_held_to_know_what_was_delivered(
     opened: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(deduplicate, "ROOM", 1000)
+    monkeypatch.setattr(deduplicate, "MOST_HELD", 1000)
     late = [answer(number, "x" * 100) for number in range(3, 12)]
     rows = [prompt(1, "First."), enqueued(2, "LATE"), *late, prompt(12, "LATE")]
     session = opened(chained(*rows))

@@ -20,7 +20,6 @@ import xxhash
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sessrotate.clients.common import ROOM
 from sessrotate.clients.prompts import asked
 from sessrotate.clients.view import Text
 
@@ -30,6 +29,10 @@ if TYPE_CHECKING:
     from sessrotate.clients.view import View
     from sessrotate.parsing.records import Record
     from sessrotate.reading.pair_tools import Viewed
+
+MOST_HELD: Final = 4 * 1024 * 1024
+"""Bytes of records that are held to know whether a prompt that waited is said by one of them.
+Clients look into their queue behind the results of tools, and at the end of a turn."""
 
 T = TypeVar("T")
 
@@ -178,9 +181,9 @@ def delivered_once(items: Iterable[Viewed]) -> Iterator[Viewed]:
 
     def told(item: Viewed) -> tuple[Asks, str]:
         view = item[1]
-        blocks = () if view is None else view.blocks
-        texts = (block.text for block in blocks if isinstance(block, Text) and not block.is_note)
-        return asks(view), "\n".join(texts).strip()
+        if view is None or (becomes := asks(view)) is None:
+            return None, ""
+        return becomes, asked(view) or _words(view)
 
     for (record, view), is_over in waiting(items, told, lambda item: len(item[0].line)):
         if view is not None and is_over is not None:
@@ -195,7 +198,7 @@ def waiting(
     """Yield each item, and of one that is queued, whether its words are said or taken back later.
 
     `told` returns what becomes of a prompt by an item, and the words. To know, the items behind it
-    are held, but of their `size` no more than there is `ROOM` for: then it is as if nothing came.
+    are held, but of their `size` no more than `MOST_HELD`: then it is as if nothing came.
     """
     held = deque[T]()
     queued: dict[int, str] = {}  # the words that wait, by the number of the item
@@ -213,7 +216,7 @@ def waiting(
         held.append(item)
         taken += size(item)
         del item  # before the next one is read
-        while held and (first not in queued or taken > ROOM):
+        while held and (first not in queued or taken > MOST_HELD):
             taken -= size(held[0])
             waited = first in over or first in queued
             yield held.popleft(), first in over if waited else None
@@ -222,3 +225,7 @@ def waiting(
             first += 1
     for number, item in enumerate(held, first):
         yield item, number in over if number in over or number in queued else None
+
+
+def _words(view: View) -> str:
+    return "\n".join(block.text for block in view.blocks if isinstance(block, Text)).strip()

@@ -177,7 +177,7 @@ def _shown(
         kept = view
         for each, is_it in blocks.items():
             kept, left = _parted(kept, is_it)
-            if left.blocks and is_wanted(record, left):
+            if left is not None and is_wanted(record, left):
                 hidden(each)
         if kept.blocks or not view.blocks:
             yield record, typed_first(kept)
@@ -212,10 +212,10 @@ def _only(view: View, *types: type[Block]) -> View:
     return replace(view, blocks=tuple(block for block in view.blocks if isinstance(block, types)))
 
 
-def _parted(view: View, is_it: Callable[[Block], bool]) -> tuple[View, View]:
-    """Return a view without some of its blocks, and one with nothing else."""
+def _parted(view: View, is_it: Callable[[Block], bool]) -> tuple[View, View | None]:
+    """Return a view without some of its blocks, and one with nothing else if it has such."""
     if not any(map(is_it, view.blocks)):
-        return view, replace(view, blocks=())
+        return view, None
     kept = tuple(block for block in view.blocks if not is_it(block))
     return replace(view, blocks=kept), replace(view, blocks=tuple(filter(is_it, view.blocks)))
 

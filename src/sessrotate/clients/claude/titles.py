@@ -112,7 +112,7 @@ def is_listed(row: Shown) -> bool:
     It shows no text that begins with an element, whoever typed that. Both shapes of contents count:
     a text, and blocks (pictures beside a text change nothing).
     """
-    return typed(row) is not None and any(map(_may_be_listed, prompts.texts(row)))
+    return _asked(row) is not None and any(map(_may_be_listed, prompts.texts(row)))
 
 
 def _may_be_listed(said: str) -> bool:
