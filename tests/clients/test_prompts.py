@@ -11,6 +11,7 @@ from sessrotate.clients import prompts
 from sessrotate.clients.claude import titles as claude_titles
 from sessrotate.clients.claude.rows import shown_of
 from sessrotate.clients.claude.view import view
+from sessrotate.clients.view import Text
 from sessrotate.parsing.records import Record
 from support import talks
 
@@ -25,7 +26,7 @@ def test_a_session_is_called_by_a_prompt_and_by_all_but_commands() -> None:
         shown = shown_of(line)
         assert found is not None
         assert shown is not None
-        titles, is_prompt = claude_titles.prompt(shown) is not None, prompts.is_prompt(found)
+        titles, is_prompt = claude_titles.is_listed(shown), prompts.is_prompt(found)
         assert is_prompt == titles, line
         is_typed = prompts.is_typed(found)
         is_command = is_typed and str(row["message"]["content"]).startswith("<command-")
@@ -54,4 +55,5 @@ def test_to_ask_for_a_compaction_begins_no_turn(
     assert found is not None
     assert prompts.is_prompt(found) == is_prompt
     assert prompts.is_typed(found)
-    assert prompts.as_typed(said) == (typed or said)
+    assert prompts.asked(found) == (typed or said)
+    assert found.blocks == (Text(typed or said),)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -11,9 +12,12 @@ from hypothesis import strategies as st
 
 from sessrotate.clients.claude.reader import key
 from sessrotate.parsing.records import LONGEST, Record, records
-from sessrotate.reading.deduplicate import Copies, once
+from sessrotate.reading.deduplicate import Copies, once, waiting
 from support.examples import examples
 from support.tiers import in_gate
+
+if TYPE_CHECKING:
+    from sessrotate.reading.deduplicate import Asks
 
 
 def plain(lines: list[bytes]) -> tuple[list[bytes], int, int]:
@@ -108,3 +112,31 @@ def test_a_line_that_is_just_a_uuid_is_not_taken_for_its_row() -> None:
     lines = [b'{"type":"user","uuid":"%b"}' % uuid, uuid]
     found = records([b"".join(line + b"\n" for line in lines)], 0)
     assert [record.line for record in once(found, key)] == lines
+
+
+EVENTS = st.lists(
+    st.tuples(
+        st.sampled_from(["queued", "queued", "said", "said", "taken back", None]),
+        st.sampled_from(["a", "b", "a\nb", "ab", "!a"]),
+    ),
+    max_size=9,
+)
+
+
+@examples(300)
+@given(EVENTS)
+def test_what_waits_is_over_once_it_is_said_as_whole_lines_or_all_is_taken_back(
+    events: list[tuple[Asks, str]],
+) -> None:
+    def is_over(at: int) -> bool | None:
+        becomes, words = events[at]
+        if becomes != "queued":
+            return None
+        wanted = words.split("\n")
+        said = [text.removeprefix("!").split("\n") for b, text in events[at + 1 :] if b == "said"]
+        return any(b == "taken back" for b, _ in events[at + 1 :]) or any(
+            lines[n : n + len(wanted)] == wanted for lines in said for n in range(len(lines))
+        )
+
+    expected = [(each, is_over(at)) for at, each in enumerate(events)]
+    assert [*waiting(events, lambda each: each, lambda _: 1)] == expected

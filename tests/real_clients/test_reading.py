@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -27,10 +28,11 @@ from sessrotate import open_session
 from sessrotate.clients.preview import Continues
 from sessrotate.reports import listing
 from support import reading
+from support.command_line import piped
 from support.real_clients.client import QUESTION
 from support.real_clients.editing import Session
 from support.real_clients.making import MAKERS, Sessions
-from support.real_clients.mock_api import Block, blocks
+from support.real_clients.mock_api import Block, blocks, call
 from support.real_clients.rotating import rotate
 from support.real_clients.synthetic import CASES
 
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from support.real_clients.client import Client
-    from support.real_clients.mock_api import Body
+    from support.real_clients.mock_api import Body, Moment, Request
 
     Told = tuple[str, ...]
 
@@ -85,6 +87,12 @@ RARE: Final = (
 """Cases of `support.real_clients.synthetic` in which another conversation might be read."""
 
 NO_RESPONSE: Final = ("assistant", "No response requested.")
+
+PIXEL: Final = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5E"
+    "rkJggg=="
+)
+"""A picture of one pixel."""
 
 _ADDED: Final = re.compile(
     r"<system-reminder>.*?</system-reminder>|<task-notification>.*?</task-notification>", re.DOTALL
@@ -196,6 +204,68 @@ def test_what_a_client_wrote_behind_its_last_checkpoint_is_read(sessions: Sessio
     path.write_bytes(session.data)
     check(client, path, "a crash before the checkpoint")
     assert "After, question 1." in {each[-1] for each in read(path)}
+
+
+def test_what_was_typed_while_the_client_worked_is_read_where_it_is_sent(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two prompts come while a tool is called, one with a picture, and one before the turn ends."""
+    path = typed_meanwhile(client)
+    lost = {"type": "queue-operation", "operation": "enqueue", "content": "LOST"}
+    with path.open("a") as file:
+        file.write(json.dumps({**lost, "sessionId": path.stem}) + "\n")
+    said = ["Fire it.", "MEANWHILE-ONE", "MEANWHILE-PICTURE", "MEANWHILE-LAST"]
+    body, _ = client.resume_body(path)
+    sent = json.dumps(body["messages"])
+    assert "LOST" not in sent
+    if client.version.like == "2.0.28":  # it answers them, and does not write them down
+        assert [sent.count(each) for each in said] == [1, 0, 0, 1]
+        return
+    assert [sent.count(each) for each in said] == [1] * 4
+    assert sent.count('"type": "image"') == 1
+
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(client.config))
+    answers = re.findall("(?:Reply|Calling) [a-z]{16}", sent)
+    for arguments in ((), ("--history",)):
+        shown = piped("read", path, *arguments).out
+        typed = re.findall(r"^> ([\w-]+(?: it\.)?|\[image/png)", shown, re.MULTILINE)
+        more = ["LOST"] if arguments else []  # which is not sent
+        assert typed == [*said[:3], "[image/png", said[3], *more]
+        # Behind the same answers as in the request, but for what 2.1.260 says once more behind
+        # the results, as a message of the system.
+        assert re.findall("(?:Reply|Calling) [a-z]{16}|MEANWHILE-LAST", shown) == [
+            *answers[:2], "MEANWHILE-LAST", *answers[2:],
+        ]  # fmt: skip
+        assert shown.index(answers[0]) < shown.index(said[1]) < shown.index(said[2])
+        assert shown.index(said[2]) < shown.index(answers[1])
+
+
+def typed_meanwhile(client: Client) -> Path:
+    """Have prompts typed while the client works, as people do; return the session's file."""
+    source = {"type": "base64", "media_type": "image/png", "data": PIXEL}
+    calls = call("Bash", command="echo fired", description="Say a word")
+    with client.conversation() as conversation:
+        moments: list[str] = []
+
+        def meanwhile(request: Request, moment: Moment) -> None:
+            if not request.is_conversation or moment != "before" or len(moments) == 2:
+                return
+            moments.append(moment)
+            if len(moments) == 1:
+                conversation.send(text("MEANWHILE-ONE"))
+                conversation.send(text("MEANWHILE-PICTURE"), {"type": "image", "source": source})
+            else:
+                conversation.send(text("MEANWHILE-LAST"))
+            time.sleep(1)  # until the client has read them: nothing tells it
+
+        with client.api.meanwhile(meanwhile):
+            turn = conversation.say(f"Fire it. {calls}")
+            conversation.end_of_turn()
+    return client.session_file(turn.session)
+
+
+def text(said: str) -> Block:
+    return {"type": "text", "text": said}
 
 
 def test_a_fork_is_known_to_continue_its_trunk(

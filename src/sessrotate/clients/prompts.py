@@ -1,41 +1,30 @@
-"""Which records are prompts that a person typed, and how they were typed. Pure.
+"""Which records are prompts that a person typed, and what was typed. Pure.
 
-Rule: clients write many records in the user's name; only what a person asked is a prompt. The tags
-are those of Claude Code (2.0.28 to 2.1.330); other clients do not write them.
+Rule: clients write many records, and texts beside what was typed, in the user's name; only what a
+person asked is a prompt. Which text is whose, the client's view says (`Text.is_note`). This is the
+one place that says what a record asks, for turns, headings, titles, search and the list.
 
-A command (`/review`, `!ls`) begins a turn too, but it does not give a session its title; `/compact`
-begins none, because it asks nothing. A text that begins with any other element gives a title only
-where there is no other: the client's own list shows none of them. Titles come from `claude.titles`,
-and a test holds its `prompt` and this together over all that real clients wrote.
+A command (`/review`, `!ls`) begins a turn too; `/compact` begins none, because it asks nothing.
 """
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeGuard
+
+from msgspec.structs import replace
 
 from sessrotate.clients.view import Image, Text
 
 if TYPE_CHECKING:
-    from sessrotate.clients.view import View
-
-_OF_THE_CLIENT: Final = (
-    "<local-command-caveat>",
-    "<local-command-stdout>",
-    "<local-command-stderr>",
-    "<bash-stdout>",
-    "<bash-stderr>",
-    "<task-notification>",
-    "<system-reminder>",
-)
-"""How records begin that the client writes in the user's name, some of them without `isMeta`."""
+    from sessrotate.clients.view import Block, View
 
 _INTERRUPTED: Final = "[Request interrupted by user"
+_COMPACT: Final = ("/compact", "/compact ")
 
-_COMMAND: Final = re.compile(r"\s*<command-(name|args|message)>(.*?)</command-\1>\s*", re.DOTALL)
-_COMMANDS: Final = ("<command-name>", "<command-message>")
-_COMPACT: Final = "<command-name>/compact</command-name>"
-_BASH: Final = re.compile(r"<bash-input>(.*?)</bash-input>\s*", re.DOTALL)
+
+def is_note(block: Block) -> bool:
+    """Return whether a block is what the client or an editor put beside what was typed."""
+    return isinstance(block, Text) and block.is_note
 
 
 def is_of_client(view: View) -> bool:
@@ -45,45 +34,52 @@ def is_of_client(view: View) -> bool:
     return (
         view.is_meta
         or view.kind == "system"
-        or (view.kind == "user" and _first(view).startswith(_OF_THE_CLIENT))
+        or (bool(view.blocks) and all(map(is_note, view.blocks)))
     )
+
+
+def asked(view: View) -> str | None:
+    """Return what a person, or whoever started an agent, asked with a record; None if nobody did.
+
+    That is what was typed, and "" where only a picture was sent.
+    """
+    if view.kind != "user" or view.is_meta or view.is_summary:
+        return None
+    typed = [block for block in view.blocks if _is_typed(block)]
+    texts = (block.text.strip() for block in typed if isinstance(block, Text))
+    said = "\n".join(filter(None, texts))
+    return None if not typed or said.startswith(_INTERRUPTED) else said
 
 
 def is_prompt(view: View) -> bool:
     """Return whether a person asked this, so that a turn begins here."""
-    return (
-        view.kind == "user"
-        and not view.is_sidechain
-        and not view.is_summary
-        and any(isinstance(block, Text | Image) for block in view.blocks)
-        and not is_of_client(view)
-        and not _first(view).startswith(_INTERRUPTED)
-        and not _asks_to_compact(view)
-    )
+    said = None if view.is_sidechain else asked(view)
+    return said is not None and not _asks_to_compact(said)
 
 
 def is_typed(view: View) -> bool:
     """Return whether a person typed this: a prompt, or a command that begins no turn."""
-    return is_prompt(view) or (view.kind == "user" and _asks_to_compact(view))
+    return not view.is_sidechain and asked(view) is not None
 
 
-def _asks_to_compact(view: View) -> bool:
-    text = _first(view)
-    return text.startswith(_COMMANDS) and _COMPACT in text and as_typed(text) != text
+def typed_first(view: View) -> View:
+    """Return a prompt with what was typed before its pictures, and these before all else.
 
-
-def as_typed(text: str) -> str:
-    """Return a prompt as it was typed, without the tags that the client puts around commands.
-
-    A text with anything else beside the tags comes back unchanged, so that nothing is hidden.
+    So that its first block is what the turn is called by. Other records stay as they are, and so
+    does one with a tool's result, which belongs to what came before.
     """
-    if text.startswith(_COMMANDS) and not _COMMAND.sub("", text):
-        found = dict(_COMMAND.findall(text))
-        if "name" in found:
-            return f"{found['name']} {found.get('args', '')}".strip()
-    typed = _BASH.fullmatch(text)
-    return text if typed is None else f"!{typed[1]}"
+    if not is_prompt(view) or not all(isinstance(block, Text | Image) for block in view.blocks):
+        return view
+    return replace(view, blocks=tuple(sorted(view.blocks, key=_rank)))
 
 
-def _first(view: View) -> str:
-    return next((block.text for block in view.blocks if isinstance(block, Text)), "")
+def _rank(block: Block) -> int:
+    return 2 if is_note(block) else int(isinstance(block, Image))
+
+
+def _is_typed(block: Block) -> TypeGuard[Text | Image]:
+    return isinstance(block, Text | Image) and not is_note(block)
+
+
+def _asks_to_compact(said: str) -> bool:
+    return said == _COMPACT[0] or said.startswith(_COMPACT[1])

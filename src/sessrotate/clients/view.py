@@ -1,6 +1,7 @@
 """What a record says, the same for all clients: who, when, and the blocks that people read. Pure.
 
-Rule: data, never markup. Texts are as the client wrote them; whoever shows them must escape them.
+Rule: data, never markup. Texts are as the client wrote them, and what a person typed is as it was
+typed: a command without the client's tags around it. Whoever shows them must escape them.
 """
 
 from __future__ import annotations
@@ -14,9 +15,13 @@ Kind = Literal["user", "assistant", "system", "attachment", "other"]
 
 
 class Text(Struct, frozen=True):
-    """`text` that was said."""
+    """`text` that was said.
+
+    `is_note`: in a user's message, it is what the client or an editor put beside what was typed.
+    """
 
     text: str
+    is_note: bool = False
 
 
 class Thinking(Struct, frozen=True):
@@ -36,13 +41,15 @@ class ToolCall(Struct, frozen=True):
 class ToolResult(Struct, frozen=True):
     """What a tool returned: its `blocks`, for the call with this `id`; `is_error` if it failed.
 
-    `tool` is its name, empty where only the call has it.
+    `tool` is its name, empty where only the call has it. `typed` is what the user typed at it: the
+    answer to a question, or why they refused the call.
     """
 
     id: str
     blocks: tuple[Block, ...]
     is_error: bool
     tool: str = ""
+    typed: str = ""
 
 
 class Image(Struct, frozen=True):
@@ -107,3 +114,8 @@ class View(Struct, frozen=True):
     """Whether it is what a compaction left of the conversation."""
     agent: str | None = None
     """The id of the agent whose transcript this is."""
+    queue: Literal["in", "out"] | None = None
+    """Whether its words, a prompt's, were put in the client's queue, or all that waited taken back.
+
+    What was delivered later is said by a record of its own; what never was, by this one alone.
+    """

@@ -45,7 +45,8 @@ class Branches:
         is_rewound = self._session.reader.rewound(self._session)
         here = 0
         for record, view in items:
-            is_said = view is not None and view.kind != "other"
+            # What waited in the client's queue has no place in the tree of the conversation.
+            is_said = view is not None and view.kind != "other" and view.queue is None
             is_its_own = is_said and view is not None and not view.is_sidechain
             if is_its_own and is_rewound(record) != self.is_in:
                 if self._all or self.is_in:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sessrotate.clients.prompts import as_typed, is_prompt
-from sessrotate.clients.view import Text, ToolCall
+from sessrotate.clients.prompts import asked, is_prompt, typed_first
+from sessrotate.clients.view import ToolCall
 from sessrotate.errors import SessrotateError
 from sessrotate.export import html_record
 from sessrotate.export.branches import Branches
@@ -101,8 +101,7 @@ class _Written(Struct):
     def note(self, view: View) -> None:
         if is_prompt(view):
             self.prompts += 1
-            words = (block.text for block in view.blocks if isinstance(block, Text))
-            self.asked = self.asked or as_typed(next(words, ""))
+            self.asked = self.asked or asked(view) or ""
 
 
 class _Document:
@@ -218,9 +217,10 @@ class _Document:
 
 
 def _viewed(session: Session, records: Iterator[Record]) -> Iterator[Viewed]:
-    for record in records:
-        yield record, session.view(record)
-        del record
+    viewed = ((record, session.view(record)) for record in records)
+    for record, view in deduplicate.delivered_once(viewed):
+        yield record, None if view is None else typed_first(view)
+        del record, view
 
 
 class _Agents:

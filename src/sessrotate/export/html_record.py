@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sessrotate.clients.prompts import as_typed, is_of_client, is_prompt, is_typed
+from sessrotate.clients.prompts import is_of_client, is_prompt, is_typed
 from sessrotate.clients.view import Image, Text, Thinking, ToolCall, ToolResult, Unknown
 from sessrotate.parsing.records import LONGEST
 from sessrotate.render import common
@@ -58,7 +58,6 @@ _ROLES: Final[tuple[tuple[Callable[[View], bool], str, str], ...]] = (
 """How a record is shown: the first row that applies gives its class and its label."""
 
 _FOLDED: Final = {"summary", "attachment", "meta"}
-_TYPED: Final = {"prompt", "typed"}
 _MARKED_UP: Final = {"answer", "summary"}
 
 
@@ -193,8 +192,9 @@ class Renderer:
 def _said(block: Text, where: _Where) -> str:
     if where.is_result:
         return pre(escape(block.text))
-    said = as_typed(block.text) if where.role in _TYPED else block.text
-    return _text(said, is_marked=where.role in _MARKED_UP)
+    if block.is_note and where.role not in _FOLDED:
+        return _fold("raw", _hint(block.text), pre(escape(block.text)))
+    return _text(block.text, is_marked=where.role in _MARKED_UP)
 
 
 def _thought(block: Thinking) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import safe_text
-from sessrotate.clients.prompts import as_typed, is_prompt, is_typed
+from sessrotate.clients.prompts import is_prompt
 from sessrotate.clients.view import Text, Thinking
 from sessrotate.errors import SessrotateError
 from sessrotate.export.branches import Branches, calls_noted
@@ -170,7 +170,7 @@ def _is_prompt(part: Item | BranchEdge) -> bool:
 
 
 def _prompt(number: int | None, part: Utterance) -> Iterator[str]:
-    words = as_typed(phrases.words(part.block))
+    words = phrases.words(part.block)
     title = safe_text.clipped(words, _HEADING)
     yield f"## {'' if number is None else f'{number}. '}{inline(title)}\n"
     if part.view.time:
@@ -193,7 +193,7 @@ def _said(part: Utterance) -> Iterator[str]:
     elif isinstance(part.block, Text) and part.view.kind == "assistant":
         yield prose(words)
     else:
-        yield fenced(as_typed(words) if is_typed(part.view) else words)
+        yield fenced(words)
 
 
 def _exchange(part: ToolUse) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The records of a session, each once.
+"""The records of a session, each once, and each prompt that waited in its client's queue.
 
 Rule: a row is identified by the key that its client's reader gives (a uuid), and any other line by
 its bytes. The first copy stays. Copies are rows that a resumed clone repeats from its parent, and
@@ -13,15 +13,28 @@ another is less likely than 1 in 10**15.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections import deque
+from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 import xxhash
 from msgspec import Struct
+from msgspec.structs import replace
+
+from sessrotate.clients.prompts import asked
+from sessrotate.clients.view import Text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from sessrotate.clients.view import View
     from sessrotate.parsing.records import Record
+    from sessrotate.reading.pair_tools import Viewed
+
+MOST_HELD: Final = 4 * 1024 * 1024
+"""Bytes of records that are held to know whether a prompt that waited is said by one of them.
+Clients look into their queue behind the results of tools, and at the end of a turn."""
+
+T = TypeVar("T")
 
 _KEPT: Final = 12
 """Bytes of a digest that tell records apart: 96 bits."""
@@ -143,3 +156,76 @@ def known_by(line: bytes, key: bytes | None) -> bytes:
 
 def _place(known: bytes) -> tuple[int, bytes]:
     return known[0] << 8 | known[1], known[2:_KEPT]
+
+
+# ── prompts that waited ──────────────────────────────────────────────────────────────────────
+
+
+Asks = Literal["queued", "said", "taken back"] | None
+"""What becomes of a prompt by a record: it waits in the client's queue, or is said, or all that
+waited is taken back."""
+
+
+def asks(view: View | None) -> Asks:
+    """Return what becomes of a prompt by a record."""
+    if view is None or view.queue is None:
+        return None if view is None or asked(view) is None else "said"
+    return "queued" if view.queue == "in" else "taken back"
+
+
+def delivered_once(items: Iterable[Viewed]) -> Iterator[Viewed]:
+    """Yield the same; what waited in the client's queue and was never delivered, as a prompt.
+
+    No other record says it. What was delivered, or taken back, stands there without its words.
+    """
+
+    def told(item: Viewed) -> tuple[Asks, str]:
+        view = item[1]
+        if view is None or (becomes := asks(view)) is None:
+            return None, ""
+        return becomes, asked(view) or _words(view)
+
+    for (record, view), is_over in waiting(items, told, lambda item: len(item[0].line)):
+        if view is not None and is_over is not None:
+            view = replace(view, blocks=()) if is_over else replace(view, kind="user")  # noqa: PLW2901
+        yield record, view
+        del record, view  # before the next one is read: each may have megabytes
+
+
+def waiting(
+    items: Iterable[T], told: Callable[[T], tuple[Asks, str]], size: Callable[[T], int]
+) -> Iterator[tuple[T, bool | None]]:
+    """Yield each item, and of one that is queued, whether its words are said or taken back later.
+
+    `told` returns what becomes of a prompt by an item, and the words. To know, the items behind it
+    are held, but of their `size` no more than `MOST_HELD`: then it is as if nothing came.
+    """
+    held = deque[T]()
+    queued: dict[int, str] = {}  # the words that wait, by the number of the item
+    over = set[int]()
+    first = taken = 0  # the number of the first that is held, and the size of all
+    for number, item in enumerate(items):
+        becomes, words = told(item)
+        if becomes == "queued":
+            queued[number] = words
+        elif becomes is not None and queued:
+            lines = f"\n{words.removeprefix('!')}\n"
+            over |= {n for n, each in queued.items() if f"\n{each}\n" in lines}
+            over |= queued.keys() if becomes == "taken back" else set()
+            queued = {n: each for n, each in queued.items() if n not in over}
+        held.append(item)
+        taken += size(item)
+        del item  # before the next one is read
+        while held and (first not in queued or taken > MOST_HELD):
+            taken -= size(held[0])
+            waited = first in over or first in queued
+            yield held.popleft(), first in over if waited else None
+            queued.pop(first, None)
+            over.discard(first)
+            first += 1
+    for number, item in enumerate(held, first):
+        yield item, number in over if number in over or number in queued else None
+
+
+def _words(view: View) -> str:
+    return "\n".join(block.text for block in view.blocks if isinstance(block, Text)).strip()

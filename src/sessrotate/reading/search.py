@@ -27,7 +27,8 @@ from sessrotate.model import Span
 from sessrotate.parsing.candidates import candidates
 from sessrotate.parsing.records import Record
 from sessrotate.reading import holders, part, select, stretches
-from sessrotate.reading.excerpts import excerpts
+from sessrotate.reading.deduplicate import asks, waiting
+from sessrotate.reading.excerpts import LONGEST, excerpts
 from sessrotate.reading.holders import WholeFile
 from sessrotate.reading.session import open_session
 from sessrotate.reading.stretches import OfFile, OfState, Window
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from sessrotate.clients.protocol import Reader
     from sessrotate.clients.view import View
     from sessrotate.parsing.literals import Sieve
+    from sessrotate.reading.deduplicate import Asks
     from sessrotate.reading.excerpts import Group
     from sessrotate.reading.holders import Holder
     from sessrotate.reading.stretches import Stretch, Stretches
@@ -70,7 +72,7 @@ class Hit(Struct, frozen=True):
 
     `time` and `who` are those of its view. `include` is what `read --include` takes to show it;
     `is_line` if only its line shows it. `groups` are the lines that match. `digest` and `key` are
-    what copies of the record share (`deduplicate`).
+    what copies of the record share, and `asks` what becomes of a prompt by it (`deduplicate`).
     """
 
     segment: int
@@ -82,6 +84,7 @@ class Hit(Struct, frozen=True):
     groups: tuple[Group, ...]
     digest: bytes
     key: bytes | None
+    asks: Asks = None
 
 
 class Problem(Struct, frozen=True):
@@ -132,7 +135,7 @@ class _Search:
         with holders.opened(self._path) as holder:
             all_of_it = self._stretches(holder)
             if all_of_it is not None:
-                yield from self._in_lines(all_of_it)
+                yield from _said_once(self._in_lines(all_of_it))
                 return
             is_over = self._window.begin > 0 or not self._may_match(holder)
         if not is_over:
@@ -253,13 +256,14 @@ class _Search:
             groups=groups,
             digest=xxhash.xxh3_128_digest(record.line),
             key=None,
+            asks=asks(view),
         )
 
     def _in_blocks(self, view: View) -> tuple[tuple[Group, ...], frozenset[str]]:
         groups: list[Group] = []
         include: frozenset[str] = frozenset()
         for block in view.blocks:
-            for text in select.shown(view, block):
+            for text in select.texts_of(block):
                 if found := self._in_text(text):
                     groups += found
                     include |= select.wanted_for(view, block)
@@ -270,3 +274,17 @@ class _Search:
         if pattern.search(text) is None:
             return ()
         return excerpts(text, pattern, self._query.around)
+
+
+def _said_once(found: Iterator[Hit | Problem]) -> Iterator[Hit | Problem]:
+    """Yield what is found, but not what waited in the client's queue where a later hit says it."""
+    for each, is_over in waiting(found, _told, lambda _each: LONGEST):
+        if not is_over:
+            yield each
+
+
+def _told(each: Hit | Problem) -> tuple[Asks, str]:
+    if isinstance(each, Problem):
+        return None, ""
+    lines = (line.text for group in each.groups for line in group if line.spans)
+    return each.asks, "\n".join(lines)

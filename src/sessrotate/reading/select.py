@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sessrotate.clients.prompts import as_typed, is_of_client, is_prompt, is_typed
+from sessrotate.clients.prompts import is_note, is_of_client, is_prompt, typed_first
 from sessrotate.clients.protocol import Wording
 from sessrotate.clients.view import Text, Thinking, ToolCall, ToolResult, Unknown
 from sessrotate.errors import WrongUsageError, printable
 from sessrotate.parsing.literals import sieve
+from sessrotate.reading.deduplicate import delivered_once
 from sessrotate.reading.part import ALL, Within
 
 if TYPE_CHECKING:
@@ -41,6 +42,12 @@ _HIDDEN: Final[Mapping[str, Callable[[View], bool]]] = {
     "meta": is_of_client,
 }
 """Which records a word of `INCLUDABLE` stands for."""
+
+_HIDDEN_BLOCKS: Final[Mapping[str, Callable[[Block], bool]]] = {
+    "meta": is_note,
+    "thinking": lambda block: isinstance(block, Thinking),
+}
+"""Which blocks of other records it stands for."""
 
 
 class Choice(Struct, frozen=True):
@@ -119,7 +126,8 @@ def chosen(
     if grep is not None and not choice.brief and not choice.part.turns and times == uuids:
         # Without times and turns, what is shown does not depend on the lines before it.
         records = _sieved(records, sieve_for(grep, reader), uuids)
-    items = (within or Within(choice.part)).of((record, view(record)) for record in records)
+    viewed = delivered_once((record, view(record)) for record in records)
+    items = (within or Within(choice.part)).of(viewed)
     if choice.include is not None:
         items = _shown(items, choice, hidden)
     if choice.brief:
@@ -150,7 +158,7 @@ def _shown(
 ) -> Iterator[Viewed]:
     include, grep = choice.include or frozenset(), choice.grep
     hides = {word: is_it for word, is_it in _HIDDEN.items() if word not in include}
-    with_thinking = "thinking" in include
+    blocks = {word: is_it for word, is_it in _HIDDEN_BLOCKS.items() if word not in include}
 
     def is_wanted(record: Record, view: View) -> bool:
         return grep is None or any(grep.search(text) for text in texts(record, view))
@@ -166,14 +174,13 @@ def _shown(
             if is_wanted(record, view):
                 hidden(word)
             continue
-        if not with_thinking and any(isinstance(block, Thinking) for block in view.blocks):
-            if is_wanted(record, _only(view, Thinking)):
-                hidden("thinking")
-            kept = tuple(block for block in view.blocks if not isinstance(block, Thinking))
-            if not kept:
-                continue
-            view = replace(view, blocks=kept)  # noqa: PLW2901 - the same record, less of it
-        yield record, view
+        kept = view
+        for each, is_it in blocks.items():
+            kept, left = _parted(kept, is_it)
+            if left is not None and is_wanted(record, left):
+                hidden(each)
+        if kept.blocks or not view.blocks:
+            yield record, typed_first(kept)
 
 
 def _briefly(items: Iterable[Viewed]) -> Iterator[Viewed]:
@@ -205,6 +212,14 @@ def _only(view: View, *types: type[Block]) -> View:
     return replace(view, blocks=tuple(block for block in view.blocks if isinstance(block, types)))
 
 
+def _parted(view: View, is_it: Callable[[Block], bool]) -> tuple[View, View | None]:
+    """Return a view without some of its blocks, and one with nothing else if it has such."""
+    if not any(map(is_it, view.blocks)):
+        return view, None
+    kept = tuple(block for block in view.blocks if not is_it(block))
+    return replace(view, blocks=kept), replace(view, blocks=tuple(filter(is_it, view.blocks)))
+
+
 def _after_tools(view: View) -> View:
     calls = [n for n, block in enumerate(view.blocks) if isinstance(block, ToolCall)]
     return replace(view, blocks=view.blocks[calls[-1] + 1 :] if calls else view.blocks)
@@ -229,14 +244,6 @@ def texts(record: Record, view: View | None) -> Iterator[str]:
         yield record.line.decode("utf-8", "replace")
         return
     for block in view.blocks:
-        yield from shown(view, block)
-
-
-def shown(view: View, block: Block) -> Iterator[str]:
-    """Yield each text of a record's block as people see it: a command as it was typed."""
-    if isinstance(block, Text) and is_typed(view):
-        yield as_typed(block.text)
-    else:
         yield from texts_of(block)
 
 
@@ -262,8 +269,7 @@ def wanted_for(view: View, block: Block) -> frozenset[str]:
     words = {word for word, is_it in _HIDDEN.items() if is_it(view)}
     if isinstance(block, ToolCall | ToolResult):
         words.add("tools")
-    if isinstance(block, Thinking):
-        words.add("thinking")
+    words |= {word for word, is_it in _HIDDEN_BLOCKS.items() if is_it(block)}
     return frozenset(words)
 
 

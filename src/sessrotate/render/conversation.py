@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import safe_text
-from sessrotate.clients.prompts import as_typed, is_prompt, is_typed
+from sessrotate.clients.prompts import is_note, is_prompt, is_typed
 from sessrotate.clients.view import Thinking
 from sessrotate.reading.pair_tools import Compaction, ToolUse, UnreadableLine, Utterance
 from sessrotate.reading.select import texts
@@ -122,13 +122,14 @@ def _is_prompt(part: Utterance | ToolUse) -> bool:
 
 def _said(part: Utterance, style: Style) -> Iterator[str]:
     words = phrases.words(part.block)
-    prompt = is_typed(part.view)
+    prompt = is_typed(part.view) and not is_note(part.block)
     if isinstance(part.block, Thinking):
         yield style.paint("dim", "(thinking)")
-    faint = isinstance(part.block, Thinking) or phrases.speaker(part.view) not in _SPEAKING
+    faint = isinstance(part.block, Thinking) or is_note(part.block)
+    faint = faint or phrases.speaker(part.view) not in _SPEAKING
     mark = style.paint("you", ">") + " " if prompt else ""
     room = style.width - 2 * prompt
-    for line in safe_text.lines(as_typed(words) if prompt else words):
+    for line in safe_text.lines(words):
         for shown in _wrapped(line, room) if style.wraps else (line,):
             yield (mark + (style.paint("dim", shown) if faint else shown)).rstrip(" ")
 
@@ -164,6 +165,11 @@ def _exchange(part: ToolUse, style: Style) -> Iterator[str]:
     if result is not None:
         words.append(style.paint("wrong" if result.is_error else "dim", after))
     yield " ".join(["  •", *words])
+    if result is not None and result.typed:
+        mark = "    " + style.paint("you", ">") + " "
+        for line in safe_text.lines(result.typed):
+            for shown in _wrapped(line, style.width - 6) if style.wraps else (line,):
+                yield (mark + shown).rstrip(" ")
 
 
 def _whole(part: ToolUse, style: Style) -> Iterator[str]:

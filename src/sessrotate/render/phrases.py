@@ -42,7 +42,7 @@ _SPEAKERS: Final[tuple[tuple[str, Callable[[View], bool]], ...]] = (
     ("To the agent", lambda view: view.is_sidechain),
     ("Assistant", lambda view: view.kind == "assistant"),
     ("Tool", lambda view: any(isinstance(block, ToolResult) for block in view.blocks)),
-    ("You", lambda view: view.kind == "user"),
+    ("You", lambda view: view.kind == "user" or view.queue == "in"),
 )
 """Who speaks: the first rule that matches."""
 
@@ -106,6 +106,8 @@ def about(call: ToolCall) -> str:
     """Return the one argument that says what a call is about."""
     arguments = call.arguments
     if isinstance(arguments, dict):
+        if asked := _questions(arguments.get("questions")):
+            return asked
         for name in _SALIENT:
             value = arguments.get(name)
             if isinstance(value, str):
@@ -118,6 +120,14 @@ def about(call: ToolCall) -> str:
     return "" if arguments in ({}, None) else as_json(arguments)
 
 
+def _questions(value: Any) -> str:
+    """Return the questions that a call asks the user, "" if it asks none."""
+    if not isinstance(value, list):
+        return ""
+    asked = (each.get("question") for each in value if isinstance(each, dict))
+    return " ".join(each for each in asked if isinstance(each, str))
+
+
 def tool(part: ToolUse) -> str:
     """Return the name of the tool that was used; empty if only its call has that, out of sight."""
     if part.call is not None:
@@ -127,6 +137,8 @@ def tool(part: ToolUse) -> str:
 
 def outcome(result: ToolResult) -> str:
     """Return what a tool gave, in a word: how many lines, or how it failed."""
+    if result.typed:
+        return "refused" if result.is_error else "answered"
     if result.is_error:
         first = next((b.text for b in result.blocks if isinstance(b, Text) and b.text.strip()), "")
         return f"error: {first.strip()[:400]}" if first else "error"

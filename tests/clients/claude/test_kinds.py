@@ -206,6 +206,15 @@ USUAL = st.one_of(
         ]
     ),
 )
+QUEUED = objects(
+    [
+        ("type", st.one_of(st.just("queued_command"), TYPES)),
+        ("prompt", CONTENT),
+        ("commandMode", st.sampled_from(["prompt", "bash", None])),
+        ("isMeta", st.sampled_from([False, True, 7])),
+        ("origin", st.sampled_from([None, {"kind": "human"}, {"kind": "peer"}, "human"])),
+    ]
+)
 ROWS = st.one_of(
     USER,
     USUAL,
@@ -222,6 +231,14 @@ ROWS = st.one_of(
     ),
     objects(
         [("x", VALUES), ("type", TYPES), ("data", VALUES), ("timestamp", TIMES), ("uuid", IDS)]
+    ),
+    objects(
+        [
+            ("attachment", st.one_of(raw(QUEUED), VALUES)),
+            ("type", st.just("attachment")),
+            ("uuid", IDS),
+            ("timestamp", TIMES),
+        ]
     ),
 ).map(str.encode)
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from sessrotate.clients.claude import preview
 from sessrotate.clients.claude.rows import Shown, shown_of
-from sessrotate.clients.claude.titles import exact, prompt, title, typed
+from sessrotate.clients.claude.titles import exact, is_listed, title, typed
 from sessrotate.clients.preview import EDGE, TITLE_LENGTH, Title
 from sessrotate.parsing.records import records
 
@@ -102,7 +102,7 @@ def test_a_summary_of_another_session_does_not_count() -> None:
     ],
 )
 def test_what_the_user_did_not_say_is_no_prompt(row: dict[str, Any]) -> None:
-    assert prompt(shown(row)) is None
+    assert not is_listed(shown(row))
     assert str(both(row, user("A prompt"))) == "A prompt"
 
 
@@ -120,7 +120,8 @@ def test_what_the_user_did_not_say_is_no_prompt(row: dict[str, Any]) -> None:
     ],
 )
 def test_a_prompt_is_found_in_any_shape(content: Any) -> None:
-    assert prompt(shown(user(content))) == "A prompt"
+    assert is_listed(shown(user(content)))
+    assert typed(shown(user(content))) == "A prompt"
 
 
 @pytest.mark.parametrize(
@@ -141,7 +142,7 @@ def test_what_was_typed_is_a_title_where_the_client_shows_none(
     said: str, found: str | None
 ) -> None:
     row = user(said)
-    assert prompt(shown(row)) is None  # what stays first in a live file goes by the client
+    assert not is_listed(shown(row))  # what stays first in a live file goes by the client
     assert typed(shown(row)) == found
     if "<command" not in said:
         assert both(row) == (Title(found, "first prompt") if found else Title())
@@ -155,7 +156,8 @@ def test_what_was_typed_is_a_title_where_the_client_shows_none(
 
 
 def test_a_comparison_is_no_element() -> None:
-    assert prompt(shown(user("<3 this"))) == "<3 this"
+    assert is_listed(shown(user("<3 this")))
+    assert typed(shown(user("<3 this"))) == "<3 this"
 
 
 def test_a_long_title_of_many_lines_is_one_short_line() -> None:
@@ -239,6 +241,9 @@ def test_no_row_and_no_cut_is_an_error(rows: list[Any], cut: int) -> None:
         "<system-reminder>" * 3_500,
         "<command-name> " * 4_000,
         "<tick></tick>" * 400_000,
+        "x<system-reminder></system-reminder>" * 1_500,
+        "<ide_x></ide_x>" * 4_000,
+        "<teammate-message " * 3_500,
     ],
 )
 def test_no_prompt_takes_long_to_be_read(said: str) -> None:
@@ -258,4 +263,4 @@ def test_no_prompt_takes_long_to_be_read(said: str) -> None:
 def test_what_the_client_added_for_the_model_is_left_out_of_a_prompt() -> None:
     reminder = "<system-reminder>\nDo not\n</system-reminder>"
     assert both(user(f"{reminder}Mend it{reminder} and go")).text == "Mend it and go"
-    assert both(user(f"Mend it{reminder}<system-reminder>")).text == "Mend it<system-reminder>"
+    assert both(user(f"Mend it{reminder}<system-reminder>")).text == "Mend it <system-reminder>"

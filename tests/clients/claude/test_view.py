@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from itertools import chain
 from pathlib import Path
@@ -90,7 +91,12 @@ def test_every_message_of_the_samples_is_in_its_blocks() -> None:
             continue
         content = row["message"]["content"]
         if isinstance(content, str):
-            assert found.blocks == (Text(content),)
+            command = re.search("<command-name>(.*)</command-name>", content)
+            if command is None:
+                is_note = content.startswith(("<local-command-", "<task-notification>"))
+                assert found.blocks == (Text(content, is_note and not found.is_meta),)
+            else:  # as it was typed
+                assert texts(found.blocks)[0].startswith(command[1])
             continue
         assert len(found.blocks) == len(content)
         assert not [block for block in found.blocks if isinstance(block, Unknown)]

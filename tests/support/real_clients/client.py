@@ -40,7 +40,7 @@ from support.real_clients.normal import Sent, normalise, slug
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from support.real_clients.mock_api import Body, MockApi, Request
+    from support.real_clients.mock_api import Block, Body, MockApi, Request
 
 PACKAGE: Final = "@anthropic-ai/claude-code"
 
@@ -415,8 +415,16 @@ class Conversation:
         The client may write the turn's last rows to the session file a moment later.
         """
         before = len(self._api.requests())
-        message = {"role": "user", "content": [{"type": "text", "text": text}]}
+        self.send({"type": "text", "text": text})
+        return self.end_of_turn(before)
+
+    def send(self, *content: Block) -> None:
+        """Give a prompt, whether the client works or not, and wait for nothing."""
+        message = {"role": "user", "content": [*content]}
         self._process.write(json.dumps({"type": "user", "message": message}))
+
+    def end_of_turn(self, before: int = 0) -> Turn:
+        """Wait for the end of a turn; `before` is how many requests there were before it."""
         result = self._process.until_result()
         requests = tuple(self._api.requests()[before:])
         return Turn(result["session_id"], result.get("result", ""), requests)

@@ -22,9 +22,11 @@ from msgspec.structs import replace
 
 from sessrotate.clients.claude.client import AGENT, SUFFIX
 from sessrotate.clients.claude.rows import Outcome, Shown, Started, origin_of, shown_of, started_of
-from sessrotate.clients.claude.titles import WARM_UP, asked
+from sessrotate.clients.claude.titles import WARM_UP
+from sessrotate.clients.claude.view import of_row
 from sessrotate.clients.common import listed, text
 from sessrotate.clients.preview import EDGE, Agent, rows
+from sessrotate.clients.prompts import asked
 from sessrotate.errors import SessrotateError
 from sessrotate.system.source import Source
 
@@ -154,7 +156,7 @@ def _agent(path: Path, head: bytes, size: int) -> Agent:
     first = head.partition(b"\n")[0]
     row = shown_of(first) or Shown()
     meta = _meta(path)
-    said = asked(row) if row.type == "user" else None
+    said = asked(of_row(row)) or None
     return Agent(
         id=path.name.removeprefix(AGENT).removesuffix(SUFFIX),
         path=path,

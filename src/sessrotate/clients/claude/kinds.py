@@ -40,6 +40,9 @@ _OF_BLOCK: Final[dict[str | None, Kind]] = {
 }
 """Kinds of blocks by their type; that of a text is the speaker's."""
 
+_QUEUED: Final = "queued_command"
+"""The type of an attachment that may be a user's message, as only its view tells."""
+
 _OPENS: Final = ord("[")
 _PICTURES: Final = frozenset({"image", "document"})
 
@@ -95,6 +98,8 @@ def _of_row(row: Turn) -> Gist | None:
     """Return the gist of a row, None if only its view tells."""
     speaker = KINDS.get(row.type or "", "other")
     said = kinds.SAID.get(speaker)
+    if said is None and row.attachment is not None and row.attachment.type == _QUEUED:
+        return None
     if said is None:
         return Gist(kinds.of_note(speaker, row.subtype or row.type or ""), row.timestamp)
     message = row.message

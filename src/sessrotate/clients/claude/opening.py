@@ -18,7 +18,7 @@ from msgspec import Struct
 from sessrotate.clients.claude.ancestry import Carried, RefusedError
 from sessrotate.clients.claude.rows import shown_of
 from sessrotate.clients.claude.tail import name
-from sessrotate.clients.claude.titles import prompt
+from sessrotate.clients.claude.titles import is_listed
 from sessrotate.clients.preview import EDGE
 from sessrotate.model import Span
 
@@ -107,7 +107,7 @@ def _small_prompt(head: bytes, lines: list[Span]) -> Span | None:
     for span in lines:
         line = head[span.start : span.end]
         row = shown_of(line) if b'"user"' in line else None
-        if row is not None and prompt(row) is not None:
+        if row is not None and is_listed(row):
             return span if span.size <= SMALL else None
     return None
 

@@ -99,6 +99,12 @@ class Message(Struct, gc=False):
     content: str | list[Block] | None = None
 
 
+class Attached(Struct, gc=False):
+    """What an `attachment` row has in `attachment`; only what kind it is."""
+
+    type: str | None = None
+
+
 class Turn(Row, rename="camel", gc=False):
     """A row, and what its message consists of."""
 
@@ -108,6 +114,7 @@ class Turn(Row, rename="camel", gc=False):
     """ISO 8601 in UTC, in milliseconds. Metadata has none."""
     is_sidechain: bool = False  # it is an agent's
     message: Message | None = None
+    attachment: Attached | None = None
 
 
 # ── what people read ─────────────────────────────────────────────────────────────────────────
@@ -142,7 +149,8 @@ class Shown(Row, rename="camel"):
     is_visible_in_transcript_only: bool = False  # it is not sent to the model
     agent_id: str | None = None  # the agent whose transcript this is
     message: Said | str | None = None
-    content: Any = None  # of a `system` row: a text
+    content: Any = None  # of a `system` row: a text; of a `queue-operation`: what was typed
+    operation: str | None = None  # of a `queue-operation` (2.1.30): `enqueue`, `dequeue` and others
     attachment: Any = None  # of an `attachment` (2.1.112): an object that has a type
     rendered: Any = None  # of an `attachment` (2.1.300): what the model was told of it, as messages
 

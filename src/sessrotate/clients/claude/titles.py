@@ -3,10 +3,10 @@
 Rule: the client decides, and it must be cheap: only rows that may say something are decoded, as
 clients from 2.1.30 on do it. The first of these that exists is the title: the one that the user
 gave, the one that the model gave, the last prompt, the summary of a leaf of this session, the first
-real prompt (2.1.80 to 2.1.330 in this order; 2.0.x knows only the last two). What the client wrote
-in the user's name, summaries and the output of commands are not prompts. Nor are those of another
-session whose rows the file has, if it is known whose file it is. Where the client shows nothing,
-because what a user typed begins with an element (`<div>`), that is the title.
+real prompt (2.1.80 to 2.1.330 in this order; 2.0.x knows only the last two). What a row asks,
+`clients.prompts` says. Rows of another session that the file has do not count, if it is known whose
+file it is. Where the client shows nothing, because what a user typed begins with an element
+(`<div>`) or stands in one text behind one, that is the title, after commands.
 """
 
 from __future__ import annotations
@@ -18,9 +18,12 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
 
+from sessrotate.clients.claude import prompts
 from sessrotate.clients.claude.rows import is_foreign, row_of, shown_of, titled_of
+from sessrotate.clients.claude.view import of_row
 from sessrotate.clients.common import BOM, text
 from sessrotate.clients.preview import TITLE_LENGTH, Title
+from sessrotate.clients.prompts import asked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -45,18 +48,11 @@ _CONVERSATION: Final = b'{"parentUuid":'
 
 _USER: Final = re.compile(rb'"type"\s*:\s*"user"')
 
-# Commands, their output, notes of the client and of editors are elements; `[…]` is a key press.
-_NOT_SAID: Final = r"\[Request interrupted|Caveat: The messages"
-_NO_PROMPT: Final = re.compile(rf"\s*(?:<[a-z][\w-]*[\s>]|{_NOT_SAID})")
-_NOT_TYPED: Final = re.compile(_NOT_SAID)
-_OF_THE_CLIENT: Final = re.compile(
-    r"\s*<((?:command|local-command|bash)-[a-z]+|ide_[a-z_]+|system-reminder|task-notification"
-    r"|user-prompt-submit-hook|user-memory-input|tick)>"
+_NO_PROMPT: Final = re.compile(
+    r"\s*(?:<[a-z][\w-]*[\s>]|\[Request interrupted|Caveat: The messages)"
 )
-"""Elements that the client and editors write in the user's name; anybody may type others."""
-
-_COMMAND: Final = re.compile(r"<command-name>([^<]+)</command-name>")
-_REMINDER: Final = ("<system-reminder>", "</system-reminder>")
+_REMINDER: Final = re.compile(r"\s*<system-reminder>")
+_REMINDER_ENDS: Final = "</system-reminder>"
 
 
 def title(head: bytes, tail: bytes, session: str | None = None) -> Title:
@@ -110,59 +106,34 @@ def _by_all(records: Callable[[], Iterable[Record]], session: str | None) -> Tit
     return found.title()
 
 
-def prompt(row: Shown) -> str | None:
-    """Return what the user asked in a row, None if it is no prompt of a user.
+def is_listed(row: Shown) -> bool:
+    """Return whether the client's own list would call a session by what is asked in this row.
 
-    Both shapes of contents count: a text, and blocks (pictures beside a text change nothing).
+    It shows no text that begins with an element, whoever typed that. Both shapes of contents count:
+    a text, and blocks (pictures beside a text change nothing).
     """
-    if row.type != "user" or row.is_sidechain:
-        return None
-    return asked(row)
+    return _asked(row) is not None and any(map(_may_be_listed, prompts.texts(row)))
 
 
-def asked(row: Shown) -> str | None:
-    """Return what was asked in a row of a user's, an agent's row included."""
-    return next((each for each in _said(row) if not _NO_PROMPT.match(each)), None)
+def _may_be_listed(said: str) -> bool:
+    at = 0
+    while (reminder := _REMINDER.match(said, at)) is not None:
+        end = said.find(_REMINDER_ENDS, reminder.end())
+        if end < 0:
+            return False
+        at = end + len(_REMINDER_ENDS)
+    return bool(said[at:].strip()) and not _NO_PROMPT.match(said, at)
 
 
 def typed(row: Shown) -> str | None:
-    """Return what the user typed in a row: a prompt, or what the client does not list as one.
+    """Return what the user typed in a row, unless that is a command."""
+    return None if prompts.is_command(row) else _asked(row)
 
-    That begins with an element, or stands in one text behind what the client or an editor wrote.
-    """
-    if row.type != "user" or row.is_sidechain:
+
+def _asked(row: Shown) -> str | None:
+    if row.is_sidechain or row.is_visible_in_transcript_only:
         return None
-    found = map(_behind_the_clients, _said(row))
-    return next((each for each in found if each and not _NOT_TYPED.match(each)), None)
-
-
-def _said(row: Shown) -> Iterator[str]:
-    """Yield the texts of a row, but for one that the client wrote."""
-    if row.is_meta or row.is_compact_summary or row.is_visible_in_transcript_only:
-        return
-    yield from filter(None, (_without_reminders(each).strip() for each in _texts(row)))
-
-
-def _behind_the_clients(said: str) -> str:
-    """Leave out the client's elements that a text begins with, and all of it if one has no end."""
-    at = 0
-    while (found := _OF_THE_CLIENT.match(said, at)) is not None:
-        closing = f"</{found[1]}>"
-        end = said.find(closing, found.end())
-        if end < 0:
-            return ""
-        at = end + len(closing)
-    return said[at:].strip()
-
-
-def _without_reminders(said: str) -> str:
-    """Leave out what the client adds to a prompt for the model."""
-    opens, closes = _REMINDER
-    parts, at = list[str](), 0
-    while (begin := said.find(opens, at)) >= 0 and (end := said.find(closes, begin)) >= 0:
-        parts.append(said[at:begin])
-        at = end + len(closes)
-    return "".join((*parts, said[at:]))
+    return asked(of_row(row)) or None
 
 
 class _Found(Struct):
@@ -190,10 +161,13 @@ class _Found(Struct):
         if row is None or is_foreign(row.session_id, self.session):
             return
         if row.type == "user":
-            self.first = on_one_line(prompt(row) or "")
-            self.typed = self.typed or on_one_line(typed(row) or "")
-            named = _COMMAND.search("\n".join(_texts(row)))
-            self.command = self.command or (named[1].strip()[:TITLE_LENGTH] if named else "")
+            said = on_one_line(_asked(row) or "")
+            if is_listed(row):
+                self.first = said
+            elif prompts.is_command(row):
+                self.command = self.command or ("" if said.startswith("!") else said)
+            else:
+                self.typed = self.typed or said
 
     def title(self) -> Title:
         told = [said for leaf, said in self.summaries.items() if leaf in self.leaves]
@@ -238,13 +212,6 @@ def _lines_with(pattern: re.Pattern[bytes], edge: bytes) -> Iterator[bytes]:
         end = end if end >= 0 else len(edge)
         yield edge[edge.rfind(b"\n", 0, match.start()) + 1 : end].removeprefix(BOM)
         match = pattern.search(edge, end)
-
-
-def _texts(row: Shown) -> list[str]:
-    content = row.said.content
-    if isinstance(content, str):
-        return [content]
-    return [text(block, "text") or "" for block in row.blocks("text")]
 
 
 def on_one_line(said: str) -> str:

@@ -1,15 +1,20 @@
 """What the rows of a Claude Code session say, in the form of `clients.view`.
 
-Rule: nothing in a row is an error. A value of another shape than clients write (2.0.28 to 2.1.330)
+Rule: nothing in a row is an error. A value of another shape than clients write (2.0.28 to 2.1.332)
 is shown as `Unknown` or left out, and a line that is not a row has no view.
+
+What a user typed while the client worked is an attachment, `queued_command`: it is a user's message
+like any other (2.1.112 to 2.1.332 send it with the results of the tools that ran meanwhile).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+import re
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec.structs import astuple, replace
 
+from sessrotate.clients.claude import prompts
 from sessrotate.clients.claude.rows import shown_of
 from sessrotate.clients.common import count, text
 from sessrotate.clients.view import (
@@ -45,9 +50,22 @@ KINDS: Final[dict[str, Kind]] = {
 def view(record: Record) -> View | None:
     """Return what a record says, None if it is no JSON object or too long to be held."""
     row = shown_of.of(record)
-    if row is None:
-        return None
+    return None if row is None else of_row(row)
+
+
+def of_row(row: Shown) -> View:
+    """Return what a row says."""
     kind = KINDS.get(row.type or "", "other")
+    if kind == "attachment" and is_queued_prompt(row.attachment):
+        kind, blocks = "user", _content(row.attachment["prompt"])
+    else:
+        blocks = _BLOCKS[kind](row)
+    queue = _QUEUES.get(row.operation or "") if row.type == "queue-operation" else None
+    if queue == "in":
+        blocks = tuple(part for part in prompts.parts(_words(row.content)) if not part.is_note)
+        queue = "in" if blocks else None
+    if kind == "user" and not row.is_meta and not row.is_compact_summary:
+        blocks = tuple(part for block in blocks for part in _parts(block))
     message = row.said
     return View(
         kind=kind,
@@ -55,7 +73,7 @@ def view(record: Record) -> View | None:
         uuid=row.uuid,
         parent=row.parent_uuid,
         time=row.timestamp,
-        blocks=_BLOCKS[kind](row),
+        blocks=blocks,
         model=message.model,
         tokens=_tokens(message.usage),
         message=message.id,
@@ -64,7 +82,45 @@ def view(record: Record) -> View | None:
         is_boundary=kind == "system" and row.subtype == "compact_boundary",
         is_summary=row.is_compact_summary,
         agent=row.agent_id,
+        queue=queue,
     )
+
+
+def _words(content: Any) -> str:
+    """Return what waits in the queue, "" if nobody asks anything by it.
+
+    A command without anything behind it (`/model`) is one of the client's, which leaves no message.
+    """
+    said = content if isinstance(content, str) else ""
+    return "" if _BARE_COMMAND.fullmatch(said) else said
+
+
+_QUEUES: Final[dict[str, Literal["in", "out"]]] = {"enqueue": "in", "popAll": "out"}
+"""What rows of the queue say by their operation; of the others (`dequeue`, `remove`), the rows of
+what was delivered tell more (2.1.112 to 2.1.332)."""
+
+_BARE_COMMAND: Final = re.compile(r"\s*/[\w:-]+\s*")
+
+
+def is_queued_prompt(attachment: Any) -> bool:
+    """Return whether an attachment is what a user typed while the client worked.
+
+    As 2.1.112 tells it, and later ones that name a user as the `origin`: what tasks, other agents
+    and channels say waits in the same queue.
+    """
+    if not isinstance(attachment, dict) or attachment.get("type") != "queued_command":
+        return False
+    origin = attachment.get("origin")
+    return (
+        attachment.get("commandMode", "prompt") == "prompt"
+        and attachment.get("isMeta") is not True
+        and (origin is None or text(origin, "kind") == "human")
+        and isinstance(attachment.get("prompt"), str | list)
+    )
+
+
+def _parts(block: Block) -> tuple[Block, ...]:
+    return prompts.parts(block.text) if isinstance(block, Text) and block.text else (block,)
 
 
 def _message(row: Shown) -> tuple[Block, ...]:
@@ -118,10 +174,13 @@ def _unknown(block: Any) -> Block:
 
 
 def _result(block: Json) -> ToolResult:
+    blocks = _content(block.get("content"), _IN_RESULT)
+    first = next((each.text for each in blocks if isinstance(each, Text)), "")
     return ToolResult(
         text(block, "tool_use_id") or "",
-        _content(block.get("content"), _IN_RESULT),
+        blocks,
         is_error=block.get("is_error") is True,
+        typed=prompts.typed_at_a_tool(first),
     )
 
 

@@ -6,10 +6,12 @@ clients (0.20 on) are told apart by how they begin, as those clients did themsel
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from sessrotate.clients.codex.items import Message, texts
 from sessrotate.clients.codex.rows import CompletedItem, Event, EventMsg, ResponseItem
+from sessrotate.clients.view import Text
 
 if TYPE_CHECKING:
     from sessrotate.clients.codex.rows import Row
@@ -39,6 +41,9 @@ _SUMMARY: Final = "Another language model started to solve this problem and prod
 _MY_REQUEST: Final = "## My request for Codex:"
 """Behind which, in what an editor sends, stands what the user typed."""
 
+_TAG: Final = re.compile(r"\s*(?:<image(?: name=[^>]*)?>|</image>)\s*")
+"""What stands around a picture, each in a text of its own (0.142.5 names the picture)."""
+
 
 def is_summary(message: Message) -> bool:
     """Return whether a message is what a compaction left of the conversation."""
@@ -65,17 +70,27 @@ def prompt(row: Row) -> str | None:
     """
     match row:
         case EventMsg(payload=Event(type="user_message", message=str(said))):
-            return _as_typed(said)
+            return _typed(said)
         case EventMsg(
             payload=Event(type="item_completed", item=CompletedItem("UserMessage") as it)
         ):
-            return _as_typed("\n".join(texts(it.content)))
+            return _typed(*texts(it.content))
         case ResponseItem(payload=Message(role="user") as sent):
             if not is_of_client(sent) and not is_summary(sent):
-                return _as_typed("\n".join(texts(sent.content)))
+                return _typed(*texts(sent.content))
     return None
 
 
-def _as_typed(said: str) -> str | None:
-    _, mark, typed = said.partition(_MY_REQUEST)
-    return (typed if mark else said).strip() or None
+def parts(said: str) -> tuple[Text, ...]:
+    """Return a text of the user's as what was typed, and what the client or an editor put to it."""
+    if _TAG.fullmatch(said):
+        return (Text(said, is_note=True),)
+    before, mark, typed = said.partition(_MY_REQUEST)
+    if not typed.strip():
+        return (Text(said),)
+    return Text(before + mark, is_note=True), Text(typed.strip("\n"))
+
+
+def _typed(*said: str) -> str | None:
+    found = (part.text for each in said for part in parts(each) if not part.is_note)
+    return "\n".join(found).strip() or None

@@ -75,15 +75,22 @@ def _message(message: items.Message, time: str | None) -> View:
     role: Kind = _ROLES.get(message.role, "system")
     is_summary = prompts.is_summary(message)
     of_client = role == "system" or (role == "user" and prompts.is_of_client(message))
+    blocks = _content(message.content)
+    if role == "user" and not of_client and not is_summary:
+        blocks = tuple(part for block in blocks for part in _parts(block))
     return View(
         role,
         "message",
         message.id,
         time=time,
-        blocks=_content(message.content),
+        blocks=blocks,
         is_meta=of_client and not is_summary,
         is_summary=is_summary,
     )
+
+
+def _parts(block: Block) -> tuple[Block, ...]:
+    return prompts.parts(block.text) if isinstance(block, Text) else (block,)
 
 
 def _call(call: items.Call) -> ToolCall:
