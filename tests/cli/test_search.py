@@ -103,8 +103,10 @@ def test_hits_stand_below_their_session_each_with_the_command_that_shows_it(
     assert (ended.code, ended.err) == (0, "")
     assert ended.out == (
         f"{ID[:8]} · first prompt · {homes.PROJECT} · 2026-03-01 10:01:02\n"
-        f"  You · 2026-03-01 10:01:01 · sessrotate read {ID[:8]} --at 2:{offset}\n"
+        f"  You · 2026-03-01 10:01:01 · sessrotate read {ID[:8]} --at 2:{offset}:4\n"
         "    the needle\n"
+        "\n"
+        "1 hit in 1 of 1 session.\n"
     )
     assert home.live.exists()
 
@@ -144,6 +146,7 @@ def test_json_is_an_object_a_line(env: dict[str, str]) -> None:
             "title": "first prompt",
             "segment": 2,
             "offset": len(boundary(60)),
+            "character": 11,
             "time": "2026-03-01T10:01:01.000Z",
             "who": "You",
             "text": "in the tail",
@@ -158,6 +161,7 @@ def test_lines_around_a_hit_are_shown_with_context(home: Home, env: dict[str, st
     assert shown == [
         *("      line 2", "    > line 3", "      line 4", "    > line 5", "      line 6", "    --"),
         *("      line 14", "    > line 15", "      line 16", ""),
+        *("1 hit in 1 of 1 session.", ""),
     ]
 
 
@@ -384,7 +388,7 @@ def test_read_shows_all_from_a_place_on(home: Home, env: dict[str, str]) -> None
 
 
 @pytest.mark.parametrize(
-    "at", ["7:0", "0:99999999", "x", "1", "-1:0", "0:0:0", "1:99999999999999999"]
+    "at", ["7:0", "0:99999999", "x", "1", "-1:0", "0:0:0:0", "1:99999999999999999"]
 )
 @pytest.mark.usefixtures("home")
 def test_a_place_where_nothing_is_is_wrong_usage(env: dict[str, str], at: str) -> None:

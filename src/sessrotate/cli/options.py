@@ -205,8 +205,8 @@ Until = Annotated[
 At = Annotated[
     str | None,
     typer.Option(
-        metavar="SEGMENT:OFFSET",
-        help="Start with the record at this place, as `search` names it: a segment, and an offset "
-        "in bytes.",
+        metavar="PLACE",
+        help="Start with the record at this place, SEGMENT:OFFSET (in bytes). `search` names a "
+        "third number, the match in that record: then only that record comes.",
     ),
 ]

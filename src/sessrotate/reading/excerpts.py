@@ -13,7 +13,7 @@ from msgspec import Struct
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 LONGEST: Final = 2_000
 """Characters of a line that are kept."""
@@ -43,11 +43,11 @@ Group = tuple[Line, ...]
 """Lines that follow each other in the text."""
 
 
-def excerpts(text: str, pattern: re.Pattern[str], around: int = 0) -> tuple[Group, ...]:
-    """Return the lines of a text that match, with `around` lines before and behind each."""
+def excerpts(text: str, words: Sequence[re.Pattern[str]], around: int = 0) -> tuple[Group, ...]:
+    """Return the lines that match any word, with `around` lines before and behind each."""
     groups: list[list[Line]] = []
     shown = -1  # where the last line ends that is in a group
-    for number, (begin, end, spans) in enumerate(_matching(text, pattern)):
+    for number, (begin, end, spans) in enumerate(_matching(text, words)):
         if number == MOST:
             break
         before = _before(text, begin, around, shown)
@@ -68,23 +68,45 @@ def excerpts(text: str, pattern: re.Pattern[str], around: int = 0) -> tuple[Grou
     return tuple(map(tuple, groups))
 
 
+def from_match(text: str, at: int, before: int) -> Iterator[Line]:
+    """Yield the lines of a text from `before` lines before the one with the character `at` on.
+
+    That line alone has `spans`, which begin there; behind the end there is nothing to mark.
+    """
+    begin, end = _line_at(text, at)
+    lines = [*_before(text, begin, before, -1), (begin, end)]
+    yield from (_line(text, *each) for each in lines[:-1])
+    yield _line(text, begin, end, [(min(at, end), min(at, end))])
+    while end < len(text):
+        begin, end = _line_at(text, end + 1)
+        yield _line(text, begin, end)
+
+
+def _line_at(text: str, at: int) -> tuple[int, int]:
+    """Return where the line begins and ends in which a character stands."""
+    begin, end = text.rfind("\n", 0, at) + 1, text.find("\n", at)
+    return begin, end if end >= 0 else len(text)
+
+
 def _matching(
-    text: str, pattern: re.Pattern[str]
+    text: str, words: Sequence[re.Pattern[str]]
 ) -> Iterator[tuple[int, int, list[tuple[int, int]]]]:
     """Yield where each line begins and ends in which a match begins, and the matches in it."""
     line: tuple[int, int, list[tuple[int, int]]] | None = None
-    at = 0
-    while at <= len(text) and (found := pattern.search(text, at)) is not None:
-        start, stop = found.span()
+    nearest = [word.search(text) for word in words]
+    while found := [match for match in nearest if match is not None]:
+        start, stop = min((match.span() for match in found), key=lambda each: (each[0], -each[1]))
         if line is None or start > line[1]:
             if line is not None:
                 yield line
-            begin, end = text.rfind("\n", 0, start) + 1, text.find("\n", start)
-            line = begin, end if end >= 0 else len(text), []
+            line = *_line_at(text, start), []
         spans = line[2]
         spans.append((start, min(stop, line[1])))
         is_enough = len(spans) == _MARKED
         at = line[1] + 1 if is_enough else max(stop, start + 1)
+        for number, match in enumerate(nearest):
+            if match is not None and match.start() < at:
+                nearest[number] = words[number].search(text, at) if at <= len(text) else None
     if line is not None:
         yield line
 

@@ -7,6 +7,7 @@ cannot match is not parsed.
 from __future__ import annotations
 
 import re
+import unicodedata
 import warnings
 from typing import TYPE_CHECKING, Any, Final
 
@@ -75,6 +76,11 @@ def expression(text: str, flags: re.RegexFlag = re.NOFLAG) -> re.Pattern[str]:
         raise WrongUsageError(
             f"{printable(text)} is not a valid regular expression: {printable(str(error))}."
         ) from None
+
+
+def composed(text: str) -> str:
+    """Return a text in which accents are one character with their letters (NFC), to be compared."""
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
 def included(words: Iterable[str]) -> frozenset[str]:
@@ -232,6 +238,11 @@ def texts(record: Record, view: View | None) -> Iterator[str]:
         yield from shown(view, block)
 
 
+def text_of(record: Record, view: View | None) -> str:
+    """Return all texts of a record, each from a new line on."""
+    return "\n".join(texts(record, view))
+
+
 def shown(view: View, block: Block) -> Iterator[str]:
     """Yield each text of a record's block as people see it: a command as it was typed."""
     if isinstance(block, Text) and is_typed(view):
@@ -255,16 +266,6 @@ def texts_of(block: Block) -> Iterator[str]:
             yield from _strings(value)
         case _:
             pass  # pictures have nothing to read
-
-
-def wanted_for(view: View, block: Block) -> frozenset[str]:
-    """Return which words of `INCLUDABLE` it takes to have a block of a record shown in full."""
-    words = {word for word, is_it in _HIDDEN.items() if is_it(view)}
-    if isinstance(block, ToolCall | ToolResult):
-        words.add("tools")
-    if isinstance(block, Thinking):
-        words.add("thinking")
-    return frozenset(words)
 
 
 def _strings(value: Any) -> Iterator[str]:
