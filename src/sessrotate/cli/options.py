@@ -205,8 +205,8 @@ Until = Annotated[
 At = Annotated[
     str | None,
     typer.Option(
-        metavar="PLACE",
-        help="Start with the record at this place, SEGMENT:OFFSET (in bytes). `search` names a "
-        "third number, the match in that record: then only that record comes.",
+        metavar="SEGMENT:OFFSET",
+        help="Start with the record at this place: a segment, and an offset in bytes. With the "
+        "third number that `search` prints, show that record only, from its match on.",
     ),
 ]

@@ -129,7 +129,7 @@ def command(
     if place is not None and place.character is not None:
         if choice.brief or choice.grep or choice.include or not wanted.is_all:
             raise WrongUsageError("--at shows one record: leave its third number out to choose.")
-        choice = replace(choice, include=None)
+        choice = replace(choice, include=None if choice.include is None else select.EVERYTHING)
     on_gap = streams.gaps(with_turns=turns is not None) if allow_gaps else None
     with open_session(session, on_gap=on_gap) as opened:
         is_agents = opened.client == claude.NAME and opened.path.name.startswith(claude.AGENT)
@@ -244,7 +244,7 @@ def _show(
     with pager.output() as write:
         pieces = _PIECES[output](session, items, choice, within)
         if character is not None and output is Format.TEXT:
-            pieces = _excerpt(items, character)
+            pieces = _excerpt(((each, session.view(each)) for each in records), character)
         for piece in _batches(pieces, choice):
             write(piece)
             shown += 1

@@ -94,19 +94,24 @@ def _matching(
     """Yield where each line begins and ends in which a match begins, and the matches in it."""
     line: tuple[int, int, list[tuple[int, int]]] | None = None
     nearest = [word.search(text) for word in words]
-    while found := [match for match in nearest if match is not None]:
-        start, stop = min((match.span() for match in found), key=lambda each: (each[0], -each[1]))
+    while found := [
+        (match.start(), -match.end(), number)
+        for number, match in enumerate(nearest)
+        if match is not None
+    ]:
+        start, behind, number = min(found)
+        stop = -behind
         if line is None or start > line[1]:
             if line is not None:
                 yield line
             line = *_line_at(text, start), []
-        spans = line[2]
-        spans.append((start, min(stop, line[1])))
-        is_enough = len(spans) == _MARKED
-        at = line[1] + 1 if is_enough else max(stop, start + 1)
-        for number, match in enumerate(nearest):
-            if match is not None and match.start() < at:
-                nearest[number] = words[number].search(text, at) if at <= len(text) else None
+        spans, end = line[2], min(stop, line[1])
+        if spans and start < spans[-1][1]:  # of two words, one may begin inside of the other
+            spans[-1] = spans[-1][0], max(end, spans[-1][1])
+        else:
+            spans.append((start, end))
+        at = line[1] + 1 if len(spans) == _MARKED else max(stop, start + 1)
+        nearest[number] = words[number].search(text, at) if at <= len(text) else None
     if line is not None:
         yield line
 
