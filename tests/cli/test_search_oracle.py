@@ -236,15 +236,19 @@ class Asked:
         texts = [told(text) for who, text in said.texts if self.who in {"", who}]
         if not all(any(word.search(text) for text in texts) for word in words):
             return []
-        return [line for text in texts for line in _matching(text, words)]
+        lines = [each for text in texts for each in _matching(text, words)]
+        with_all = [line for line, number in lines if number == len(words)]
+        return with_all or [line for line, _ in lines]
 
 
-def _matching(text: str, words: list[re.Pattern[str]]) -> list[str]:
-    lines, starts = text.split("\n"), {m.start() for word in words for m in word.finditer(text)}
+def _matching(text: str, words: list[re.Pattern[str]]) -> list[tuple[str, int]]:
+    """Return the lines in which a match begins, and of how many words."""
+    starts = [{match.start() for match in word.finditer(text)} for word in words]
     found, at = [], 0
-    for line in lines:
-        if any(at <= start <= at + len(line) for start in starts):
-            found.append(line)
+    for line in text.split("\n"):
+        here = range(at, at + len(line) + 1)
+        if number := sum(any(start in here for start in each) for each in starts):
+            found.append((line, number))
         at += len(line) + 1
     return found
 

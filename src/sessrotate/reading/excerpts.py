@@ -7,6 +7,7 @@ begins.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -32,24 +33,27 @@ class Line(Struct, frozen=True):
     """A line of a text. `spans` are where it matches, from which character up to which.
 
     A line around one that matches has None. `is_cut` says whether it goes on before and behind.
+    `at` is where it begins, or what is kept of it, in the text.
     """
 
     text: str
     spans: tuple[tuple[int, int], ...] | None = None
     is_cut: tuple[bool, bool] = (False, False)
+    at: int = 0
 
 
 Group = tuple[Line, ...]
 """Lines that follow each other in the text."""
 
 
-def excerpts(text: str, words: Sequence[re.Pattern[str]], around: int = 0) -> tuple[Group, ...]:
-    """Return the lines that match any word, with `around` lines before and behind each."""
+def excerpts(
+    text: str, words: Sequence[re.Pattern[str]], around: int = 0, least: int = 1
+) -> tuple[Group, ...]:
+    """Return the lines in which `least` of the words match, with `around` lines around each."""
     groups: list[list[Line]] = []
     shown = -1  # where the last line ends that is in a group
-    for number, (begin, end, spans) in enumerate(_matching(text, words)):
-        if number == MOST:
-            break
+    matching = (each for each in _matching(text, words) if len(each[3]) >= least)
+    for begin, end, spans, _ in islice(matching, MOST):
         before = _before(text, begin, around, shown)
         first = before[0][0] if before else begin
         if groups and around:
@@ -90,21 +94,17 @@ def _line_at(text: str, at: int) -> tuple[int, int]:
 
 def _matching(
     text: str, words: Sequence[re.Pattern[str]]
-) -> Iterator[tuple[int, int, list[tuple[int, int]]]]:
-    """Yield where each line begins and ends in which a match begins, and the matches in it."""
-    line: tuple[int, int, list[tuple[int, int]]] | None = None
-    nearest = [word.search(text) for word in words]
-    while found := [
-        (match.start(), -match.end(), number)
-        for number, match in enumerate(nearest)
-        if match is not None
-    ]:
-        start, behind, number = min(found)
-        stop = -behind
+) -> Iterator[tuple[int, int, list[tuple[int, int]], set[int]]]:
+    """Yield where each line begins and ends in which a match begins, the matches, and of what."""
+    line: tuple[int, int, list[tuple[int, int]], set[int]] | None = None
+    nearest, is_one = [word.search(text) for word in words], len(words) == 1
+    while (match := nearest[number := 0 if is_one else _first(nearest)]) is not None:
+        start, stop = match.span()
         if line is None or start > line[1]:
             if line is not None:
                 yield line
-            line = *_line_at(text, start), []
+            line = *_line_at(text, start), [], set()
+        line[3].add(number)
         spans, end = line[2], min(stop, line[1])
         if spans and start < spans[-1][1]:  # of two words, one may begin inside of the other
             spans[-1] = spans[-1][0], max(end, spans[-1][1])
@@ -114,6 +114,12 @@ def _matching(
         nearest[number] = words[number].search(text, at) if at <= len(text) else None
     if line is not None:
         yield line
+
+
+def _first(nearest: Sequence[re.Match[str] | None]) -> int:
+    """Return which of the words matches first, or the longest of those; 0 if none does."""
+    spans = ((n, match.span()) for n, match in enumerate(nearest) if match is not None)
+    return min(((begin, -end, n) for n, (begin, end) in spans), default=(0, 0, 0))[2]
 
 
 def _before(text: str, begin: int, count: int, shown: int) -> list[tuple[int, int]]:
@@ -141,7 +147,7 @@ def _behind(text: str, end: int, count: int, limit: int) -> list[tuple[int, int]
 def _line(text: str, begin: int, end: int, spans: list[tuple[int, int]] | None = None) -> Line:
     marked = None if spans is None else tuple((a - begin, b - begin) for a, b in spans)
     if end - begin <= LONGEST:
-        return Line(text[begin:end], marked)
+        return Line(text[begin:end], marked, at=begin)
     start = max(0, min(marked[0][0] - _BEFORE, end - begin - LONGEST)) if marked else 0
     kept = text[begin + start : begin + start + LONGEST]
     inside = None
@@ -149,4 +155,4 @@ def _line(text: str, begin: int, end: int, spans: list[tuple[int, int]] | None =
         inside = tuple(
             (a - start, min(b - start, LONGEST)) for a, b in marked if a - start <= LONGEST
         )
-    return Line(kept, inside, (start > 0, begin + start + LONGEST < end))
+    return Line(kept, inside, (start > 0, begin + start + LONGEST < end), begin + start)

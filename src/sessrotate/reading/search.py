@@ -289,26 +289,36 @@ class _Search:
                 yield text, is_wanted
 
     def _in_texts(self, texts: Iterable[tuple[str, bool]]) -> tuple[int, tuple[Group, ...]] | None:
-        """Return where the first match begins, and the lines that match, if all words are there."""
+        """Return where the first match begins, and the lines that match, if all words are there.
+
+        Those are the lines that have all of the words or, if there are none, any of them.
+        """
         words, is_accented = self._query.words, self._query.is_accented
-        missing = set(range(len(words)))
-        groups: list[Group] = []
-        first, before = None, 0
+        found: list[re.Match[str] | None] = [None] * len(words)
+        matching: list[tuple[int, str, str]] = []
+        before = 0
         for text, is_wanted in texts:
             told = select.composed(text) if is_accented else text
-            starts = {
-                number: match.start()
-                for number, word in enumerate(words if is_wanted else ())
-                if (match := word.search(told)) is not None
-            }
-            if starts:
-                missing -= starts.keys()
-                groups += excerpts(told, words, self._query.around)
-                if first is None:
-                    at = min(starts.values())
-                    first = before + (at if told is text else _uncomposed(text, told, at))
+            matches = [word.search(told) for word in words] if is_wanted else []
+            if any(matches):
+                found = [one or other for one, other in zip(found, matches, strict=True)]
+                matching.append((before, text, told))
             before += len(text) + 1
-        return None if missing or first is None else (first, tuple(groups))
+        if not all(found):
+            return None
+        shown = self._shown(matching, len(words)) or self._shown(matching, 1)
+        before, text, told, groups = shown[0]
+        line = next(line for line in groups[0] if line.spans)
+        at = line.at + (line.spans[0][0] if line.spans else 0)
+        character = before + (at if told is text else _uncomposed(text, told, at))
+        return character, tuple(group for *_, groups in shown for group in groups)
+
+    def _shown(
+        self, matching: list[tuple[int, str, str]], least: int
+    ) -> list[tuple[int, str, str, tuple[Group, ...]]]:
+        words, around = self._query.words, self._query.around
+        several = (excerpts(told, words, around, least) for _, _, told in matching)
+        return [(*each, groups) for each, groups in zip(matching, several, strict=True) if groups]
 
 
 def _frequency(sieve: Sieve) -> int:
