@@ -35,10 +35,12 @@ NAMES = {"claude": ID, "codex": codex_sessions.ID, "gemini": gemini_sessions.UUI
 
 PIECES = ["kiln", "Kiln", "glaze", " ", " ", "\n", "café", "cafe\u0301", "a/b", 'say "x"', "x.y",
           "\u212a", "größe", "no", "\u2028", "\t"]  # fmt: skip
-TEXTS = st.lists(st.sampled_from(PIECES), max_size=7).map("".join)
+TEXTS = st.lists(st.sampled_from(PIECES), min_size=1, max_size=9).map("".join)
 KINDS = ["prompt", "answer", "thought", "call", "result"]
-SESSIONS = st.lists(st.tuples(st.sampled_from([*KINDS, "boundary"]), TEXTS), max_size=7)
-WORDS = st.sampled_from(
+ROWS = st.tuples(st.sampled_from([*KINDS, "boundary"]), TEXTS)
+SESSIONS = st.lists(ROWS, min_size=2, max_size=7)
+OFTEN = st.sampled_from(["kiln", "k.ln", "glaze", "no", "café", "\\w"])
+WORDS = OFTEN | st.sampled_from(
     ["kiln", "KILN", "glaze", "café", "cafe\u0301", "caf.", "cafe", "a/b", 'say "x"', "^kiln$",
      "kiln|glaze", "k.ln", "x.y", "größe", "GRÖSSE", "\\bno\\b", "Bash", "n\\s+glaze", "e\\b",
      "no", "(?s)kiln.*café", "ln", "la"]
@@ -253,16 +255,23 @@ def _matching(text: str, words: list[re.Pattern[str]]) -> list[tuple[str, int]]:
     return found
 
 
+def seldom(*values: Any) -> st.SearchStrategy[Any]:
+    """Draw one of these values now and then, and otherwise what is false."""
+    return st.integers(0, 3).flatmap(
+        lambda n: st.sampled_from(values) if n == 0 else st.just(type(values[0])())
+    )
+
+
 ASKED = st.builds(
     Asked,
     words=st.lists(WORDS, min_size=1, max_size=3),
-    is_fixed=st.booleans(),
+    is_fixed=seldom(True),
     is_caseless=st.booleans(),
-    who=st.sampled_from(["", "", "", "you", "agent", "tools"]),
-    client=st.sampled_from(["", "", "", "claude", "codex", "gemini"]),
-    session=st.sampled_from(["", "", "", "claude", "codex", "gemini"]),
-    since=st.sampled_from([0, 0, 0, 2, 4]),
-    until=st.sampled_from([0, 0, 0, 3, 6]),
+    who=seldom("you", "agent", "tools"),
+    client=seldom("claude", "codex", "gemini"),
+    session=seldom("claude", "codex", "gemini"),
+    since=seldom(2, 4),
+    until=seldom(3, 6),
 )
 
 
