@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from sessrotate.cli import streams
 from support import codex_sessions, gemini_sessions, homes
 from support.codex_sessions import Rows
 from support.command_line import (
@@ -31,7 +32,7 @@ from support.command_line import (
 )
 from support.homes import Home
 from support.limits import MIB, weighed
-from support.talks import answer, call, prompt, talk
+from support.talks import answer, call, prompt, result, talk, thinking
 
 OTHER = "55555555-0000-4000-a000-000000000002"
 NEWER = "66666666-0000-4000-a000-000000000003"
@@ -103,8 +104,10 @@ def test_hits_stand_below_their_session_each_with_the_command_that_shows_it(
     assert (ended.code, ended.err) == (0, "")
     assert ended.out == (
         f"{ID[:8]} · first prompt · {homes.PROJECT} · 2026-03-01 10:01:02\n"
-        f"  You · 2026-03-01 10:01:01 · sessrotate read {ID[:8]} --at 2:{offset}\n"
+        f"  You · 2026-03-01 10:01:01 · sessrotate read {ID[:8]} --at 2:{offset}:4\n"
         "    the needle\n"
+        "\n"
+        "1 hit in 1 of 1 session.\n"
     )
     assert home.live.exists()
 
@@ -144,6 +147,7 @@ def test_json_is_an_object_a_line(env: dict[str, str]) -> None:
             "title": "first prompt",
             "segment": 2,
             "offset": len(boundary(60)),
+            "character": 11,
             "time": "2026-03-01T10:01:01.000Z",
             "who": "You",
             "text": "in the tail",
@@ -158,6 +162,7 @@ def test_lines_around_a_hit_are_shown_with_context(home: Home, env: dict[str, st
     assert shown == [
         *("      line 2", "    > line 3", "      line 4", "    > line 5", "      line 6", "    --"),
         *("      line 14", "    > line 15", "      line 16", ""),
+        *("1 hit in 1 of 1 session.", ""),
     ]
 
 
@@ -296,6 +301,128 @@ def test_pruned_segments_are_said_not_to_be_searched(home: Home, env: dict[str, 
     assert "the needle" in ended.out
 
 
+# ── words, and what is printed of them ───────────────────────────────────────────────────────
+
+
+def test_several_words_are_all_in_one_record_in_any_order(home: Home, env: dict[str, str]) -> None:
+    home.append(
+        prompt(70, "the walrus\nsat on a rug")
+        + prompt(71, "a rug, no animal")
+        + answer(72, "a rug", call("Bash", "t9", command="ls walrus"))
+    )
+    assert [hit["text"] for hit in hits(env, "rug", "walrus")] == [
+        "the walrus\nsat on a rug", "a rug\nls walrus",
+    ]  # fmt: skip
+    assert len(hits(env, "rug")) == 3
+    assert [hit["text"] for hit in hits(env, "on a rug")] == ["sat on a rug"]
+    assert hits(env, "walrus rug") == []
+    assert len(hits(env, "wal.us|animal", "rug")) == 3
+    assert len(hits(env, "RUG", "-i", "Walrus")) == 2
+    assert_one_sentence(piped("search", "walrus", "(", env=env), 2)
+
+
+def test_names_only_and_counts(home: Home, env: dict[str, str]) -> None:
+    write(home.live.with_name(f"{NEWER}.jsonl"), later(DATA + prompt(70, "a needle"), NEWER))
+    ended = piped("search", "-l", "needle", env=env)
+    assert (ended.code, ended.out, ended.err) == (0, f"{NEWER[:8]}\n{ID[:8]}\n", "")
+    ended = piped("search", "-c", "needle", env=env)
+    assert ended.out == (
+        f"     2 · {NEWER[:8]} · first prompt · {homes.PROJECT} · 2026-03-02 10:01:10\n"
+        f"     1 · {ID[:8]} · first prompt · {homes.PROJECT} · 2026-03-01 10:01:02\n"
+        "\n"
+        "3 hits in 2 of 2 sessions.\n"
+    )
+    about = {"client": "claude", "project": homes.PROJECT, "title": "first prompt"}
+    assert hits(env, "-l", "needle") == [{"session": each, **about} for each in (NEWER, ID)]
+    assert [hit["hits"] for hit in hits(env, "-c", "needle")] == [2, 1]
+    assert_one_sentence(piped("search", "-l", "-c", "x", env=env), 2)
+
+
+def test_it_stops_where_it_is_asked_to(home: Home, env: dict[str, str]) -> None:
+    write(home.live.with_name(f"{NEWER}.jsonl"), later(DATA + prompt(70, "a needle"), NEWER))
+    told = "2 hits in 1 session; stopped at 2, there may be more."
+    assert piped("search", "needle", "-m", "2", env=env).out.split("\n")[-2] == told
+    assert len(hits(env, "needle", "-m", "2")) == 2
+    assert piped("search", "needle", "-l", "-m", "1", env=env).out == f"{NEWER[:8]}\n"
+    assert [hit["hits"] for hit in hits(env, "needle", "-c", "-m", "1")] == [2]
+    assert "3 hits in 2 of 2 sessions.\n" in piped("search", "needle", "-m", "9", env=env).out
+    assert piped("search", "needle", "-m", "0", env=env).code == 2
+
+
+def test_one_session_is_searched_with_its_agents(
+    home: Home, env: dict[str, str], tmp_path: Path
+) -> None:
+    newer = write(home.live.with_name(f"{NEWER}.jsonl"), later(DATA, NEWER))
+    said = json.dumps({**json.loads(prompt(71, "needle too")), "isSidechain": True}).encode()
+    agents = write(home.live.with_suffix("") / "subagents" / "agent-a1.jsonl", said + b"\n")
+    both = {ID, str(agents)}
+    for named in (ID, ID[:6], str(home.live)):
+        assert {hit["session"] for hit in hits(env, "needle", "--session", named)} == both
+    assert [hit["session"] for hit in hits(env, "needle", "--session", str(agents))] == [
+        str(agents)
+    ]
+    assert [hit["session"] for hit in hits(env, "needle", "--session", NEWER)] == [NEWER]
+    home.rotate()
+    home.live.unlink()
+    for named in (ID, str(home.archive)):
+        found = hits(env, "first prompt", "--session", named)
+        assert [hit["session"] for hit in found] == [ID], named
+    outside = write(tmp_path / "elsewhere" / "copy.jsonl", newer.read_bytes())
+    (command,) = commands(piped("search", "needle", "--session", str(outside), env=env).out)
+    assert command[:2] == ["read", str(outside)]
+    assert "> the needle" in piped(*command, env=env).out
+    assert_one_sentence(piped("search", "needle", "--session", "0000", env=env), 2)
+
+
+def test_whose_words_they_are_can_be_asked_for(home: Home, env: dict[str, str]) -> None:
+    home.append(
+        answer(70, thinking("a walrus, I think"), "the walrus", call("walrus", "t8", command="x"))
+        + result(71, "t8", "no walrus")
+        + prompt(72, "walrus?")
+        + prompt(73, "walrus of the client", isMeta=True)
+        + prompt(74, "find a walrus", isSidechain=True, agentId="a1")
+    )
+
+    def said(*options: str) -> list[object]:
+        return [hit["text"] for hit in hits(env, "walrus", *options)]
+
+    assert said("--who", "you") == ["walrus?"]
+    assert said("--who", "agent") == ["a walrus, I think\nthe walrus", "find a walrus"]
+    assert said("--who", "tools") == ["walrus", "no walrus"]
+    assert len(said()) == 5
+    assert len(said("--raw", "--who", "you")) == 1
+    assert hits(env, "walrus", "find", "--who", "you") == []
+    assert_one_sentence(piped("search", "x", "--who", "me", env=env), 2)
+
+
+def test_what_was_written_until_then_is_found(home: Home, env: dict[str, str]) -> None:
+    write(home.live.with_name(f"{NEWER}.jsonl"), later(DATA, NEWER))
+    assert [hit["session"] for hit in hits(env, "needle", "--until", "2026-03-01")] == [ID]
+    both = ("--since", "2026-03-01T10:00:13Z", "--until", "2026-03-01T10:00:14Z")
+    assert [hit["text"] for hit in hits(env, "second", *both)] == ["second prompt", "second answer"]
+    assert hits(env, "needle", "--until", "99w") == []
+    assert_one_sentence(piped("search", "x", "--until", "yesteryear", env=env), 2)
+
+
+@pytest.mark.parametrize("typed", ["café", "cafe\u0301"])
+def test_accents_are_found_however_they_are_written(
+    home: Home, env: dict[str, str], typed: str
+) -> None:
+    folder = home.config / "projects" / "-srv-Cafe--U-ber"
+    told = {"cwd": "/srv/Cafe\u0301-U\u0308ber"}
+    rows = prompt(1, "a café in Zürich", **told) + prompt(
+        2, "Re\u0301sume\u0301-cafe\u0301", **told
+    )
+    write(folder / f"{NEWER}.jsonl", later(rows, NEWER))
+    assert len(hits(env, typed)) == 2
+    assert len(hits(env, "-F", typed, "-i")) == 2
+    assert len(hits(env, f"{typed}$")) == 1
+    assert len(hits(env, typed, "--raw")) == 1
+    for project in ("Café-Über", "Cafe\u0301-U\u0308ber", "/srv/Café-Über"):
+        assert len(hits(env, typed, "--project", project)) == 2
+        assert NEWER in piped("list", "--json", "--project", project, env=env).out
+
+
 # ── how it ends ──────────────────────────────────────────────────────────────────────────────
 
 
@@ -304,6 +431,27 @@ def test_nothing_found_is_exit_code_1_and_no_word(env: dict[str, str]) -> None:
     ended = piped("search", "nowhere to be found", env=env)
     assert (ended.code, ended.out, ended.err) == (1, "", "")
     assert piped("search", "needle", env={**env, "CLAUDE_CONFIG_DIR": "/nonexistent"}).code == 1
+
+
+@pytest.mark.usefixtures("home")
+def test_a_terminal_is_told_how_far_it_is_and_that_nothing_was_found(
+    env: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = on_terminal("search", "nowhere", env=env)
+    assert (ended.code, ended.out, ended.err) == (
+        1,
+        "",
+        "sessrotate: Nothing found in 1 session.\n",
+    )
+    monkeypatch.setattr(streams, "PATIENCE", 0)
+    ended = on_terminal("search", "nowhere", env=env)
+    shown = "\rSearching: 100 %, 0 hits\x1b[K\r\x1b[K"
+    assert ended.err == f"{shown}sessrotate: Nothing found in 1 session.\n"
+    ended = on_terminal("search", "needle", env={**env, "NO_COLOR": "1"})
+    assert ended.err == shown.replace("0 hits", "1 hit")
+    assert ended.out == piped("search", "needle", env=env).out
+    assert "1 of 1 session" in on_terminal("search", "-l", "needle", env=env).err
+    assert piped("search", "nowhere", env=env).err == ""
 
 
 @pytest.mark.usefixtures("home")
@@ -384,7 +532,7 @@ def test_read_shows_all_from_a_place_on(home: Home, env: dict[str, str]) -> None
 
 
 @pytest.mark.parametrize(
-    "at", ["7:0", "0:99999999", "x", "1", "-1:0", "0:0:0", "1:99999999999999999"]
+    "at", ["7:0", "0:99999999", "x", "1", "-1:0", "0:0:0:0", "1:99999999999999999"]
 )
 @pytest.mark.usefixtures("home")
 def test_a_place_where_nothing_is_is_wrong_usage(env: dict[str, str], at: str) -> None:

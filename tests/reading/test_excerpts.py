@@ -45,7 +45,7 @@ def test_lines_that_match_come_with_those_around_them_and_none_twice(
     compiled = re.compile(pattern, re.MULTILINE)
     shown = [
         [("  " if line.spans is None else "> ") + line.text for line in group]
-        for group in excerpts(text, compiled, around)
+        for group in excerpts(text, [compiled], around)
     ]
     expected = numbered(text, compiled, around)
     assert [line for group in shown for line in group] == [
@@ -56,7 +56,7 @@ def test_lines_that_match_come_with_those_around_them_and_none_twice(
 
 
 def test_what_matches_is_told_to_the_character() -> None:
-    (group,) = excerpts("x needle and needle\ny", re.compile("needle"))
+    (group,) = excerpts("x needle and needle\ny", [re.compile("needle")])
     assert [(line.text, line.spans) for line in group] == [
         ("x needle and needle", ((2, 8), (13, 19)))
     ]
@@ -64,7 +64,7 @@ def test_what_matches_is_told_to_the_character() -> None:
 
 def test_a_long_line_is_cut_around_its_first_match() -> None:
     text = "a" * 5000 + "needle" + "b" * 5000
-    ((line,),) = excerpts(text, re.compile("needle"))
+    ((line,),) = excerpts(text, [re.compile("needle")])
     assert line.is_cut == (True, True)
     assert len(line.text) == module.LONGEST
     assert line.spans is not None
@@ -73,8 +73,8 @@ def test_a_long_line_is_cut_around_its_first_match() -> None:
 
 
 def test_of_a_text_that_matches_everywhere_a_thousand_lines_come() -> None:
-    found = excerpts("a\n" * 5000, re.compile("a"))
+    found = excerpts("a\n" * 5000, [re.compile("a")])
     assert sum(map(len, found)) == module.MOST
-    ((line,),) = excerpts("a" * 1_000_000, re.compile("a*?"))
+    ((line,),) = excerpts("a" * 1_000_000, [re.compile("a*?")])
     assert line.spans is not None
     assert len(line.spans) <= 100

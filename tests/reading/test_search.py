@@ -36,7 +36,7 @@ Places = list[tuple[int, int]]
 
 def query(pattern: str, flags: re.RegexFlag = re.NOFLAG, *, is_raw: bool = False) -> Query:
     compiled = re.compile(pattern, flags | re.MULTILINE)
-    return Query(compiled, lambda view: view.kind, is_raw=is_raw)
+    return Query((compiled,), lambda view: view.kind, is_raw=is_raw)
 
 
 def places(path: Path, asked: Query, *windows: Window) -> Places:
@@ -58,7 +58,7 @@ def parsed(path: Path, asked: Query) -> Places:
         return [
             (record.segment, record.offset)
             for record in (history if asked.is_raw else session.said(history))
-            if any(asked.pattern.search(text) for text in _texts(session.view, record, asked))
+            if any(asked.words[0].search(text) for text in _texts(session.view, record, asked))
         ]
 
 
@@ -292,20 +292,3 @@ def test_a_line_that_is_too_long_counts_only_where_it_may_match(tmp_path: Path) 
     assert end == Searched(unsearched=1)
     assert len(hits) == 2
     assert [*search(path, query("nothing"))] == [Searched()]
-
-
-def test_what_shows_a_hit_is_told_with_it(home: Home) -> None:
-    def include(pattern: str) -> set[str]:
-        return {
-            word
-            for each in search(home.live, query(pattern))
-            if isinstance(each, Hit)
-            for word in each.include
-        }
-
-    assert include("first prompt") == set()
-    assert include("it broke") == {"tools"}
-    assert include("a hidden thought") == {"thinking"}
-    assert include("caveat") == {"meta"}
-    assert include("of the agent") == {"sidechains"}
-    assert include("^att$") == {"attachments"}

@@ -29,7 +29,7 @@ ROWS = [prompt(200 + n, needle) for n, needle in enumerate(NEEDLES)]
 DATA = talk() + b"".join(boundary(100 + n) + b"".join(ROWS[n : n + 8]) for n in range(0, 40, 8))
 """Segments are larger than the windows of these tests, so that rotations fall inside of them."""
 
-QUERY = Query(re.compile("needle \\d+"), lambda view: view.kind)
+QUERY = Query((re.compile("needle \\d+"),), lambda view: view.kind)
 
 
 @pytest.fixture

@@ -206,7 +206,7 @@ At = Annotated[
     str | None,
     typer.Option(
         metavar="SEGMENT:OFFSET",
-        help="Start with the record at this place, as `search` names it: a segment, and an offset "
-        "in bytes.",
+        help="Start with the record at this place: a segment, and an offset in bytes. With the "
+        "third number that `search` prints, show that record only, from its match on.",
     ),
 ]

@@ -126,6 +126,10 @@ def command(
         raise WrongUsageError("--at shows all that follows: leave out --history and --segment.")
     wanted = part.of(turns, since, until)
     choice = _choice(output, wanted, grep, include, brief=brief)
+    if place is not None and place.character is not None:
+        if choice.brief or choice.grep or choice.include or not wanted.is_all:
+            raise WrongUsageError("--at shows one record: leave its third number out to choose.")
+        choice = replace(choice, include=None if choice.include is None else select.EVERYTHING)
     on_gap = streams.gaps(with_turns=turns is not None) if allow_gaps else None
     with open_session(session, on_gap=on_gap) as opened:
         is_agents = opened.client == claude.NAME and opened.path.name.startswith(claude.AGENT)
@@ -150,7 +154,8 @@ def command(
             for said in opened.cuts if history or segment or place else ():
                 streams.warn(said)
             is_sent = not (history or segment or place)
-            _show(opened, records, choice, output, quiet=quiet, is_sent=is_sent)
+            character = None if place is None else place.character
+            _show(opened, records, choice, output, character, quiet=quiet, is_sent=is_sent)
 
 
 def _choice(
@@ -205,11 +210,15 @@ def _show(
     records: Iterator[Record],
     choice: select.Choice,
     output: Format,
+    character: int | None,
     *,
     quiet: bool,
     is_sent: bool,
 ) -> None:
-    """Print the records; `is_sent` is whether they are what a resume sends, and no more."""
+    """Print the records; `is_sent` is whether they are what a resume sends, and no more.
+
+    Of a text, what stands around the `character` is shown if there is one.
+    """
     shown = unsearched = 0
     hidden: Counter[str] = Counter()
 
@@ -233,7 +242,10 @@ def _show(
         within=within,
     )
     with pager.output() as write:
-        for piece in _batches(_PIECES[output](session, items, choice, within), choice):
+        pieces = _PIECES[output](session, items, choice, within)
+        if character is not None and output is Format.TEXT:
+            pieces = _excerpt(((each, session.view(each)) for each in records), character)
+        for piece in _batches(pieces, choice):
             write(piece)
             shown += 1
     if unsearched and not quiet:
@@ -281,23 +293,35 @@ def _batches(pieces: Iterator[bytes], choice: select.Choice) -> Iterator[bytes]:
         yield b"".join(held)
 
 
+def _style(*, whole_tools: bool = False) -> conversation.Style:
+    columns = streams.terminal_width()
+    return conversation.Style(
+        width=max(NARROWEST, columns or conversation.WIDEST),
+        colour=streams.colours(),
+        whole_tools=whole_tools,
+        wraps=columns is not None,
+    )
+
+
+def _encoded(lines: Iterator[str]) -> Iterator[bytes]:
+    encoding = sys.stdout.encoding or "utf-8"
+    return (f"{line}\n".encode(encoding, "replace") for line in lines)
+
+
+def _excerpt(items: Iterator[Viewed], character: int) -> Iterator[bytes]:
+    return _encoded(conversation.excerpt(items, character, _style()))
+
+
 def _text(
     session: Opened, items: Iterator[Viewed], choice: select.Choice, _within: Within
 ) -> Iterator[bytes]:
-    columns = streams.terminal_width()
-    style = conversation.Style(
-        width=max(NARROWEST, columns or conversation.WIDEST),
-        colour=streams.colours(),
-        whole_tools="tools" in (choice.include or ()),
-        wraps=columns is not None,
-    )
+    style = _style(whole_tools="tools" in (choice.include or ()))
     if choice.grep is not None and not choice.brief:
         lines = conversation.hits(items, choice.grep, style)
     else:
         boundaries = {info.index: info.boundary for info in session.segments if info.boundary}
         lines = conversation.conversation(paired(items), boundaries, style)
-    encoding = sys.stdout.encoding or "utf-8"
-    return (f"{line}\n".encode(encoding, "replace") for line in lines)
+    return _encoded(lines)
 
 
 def _lines(

@@ -6,6 +6,8 @@ import re
 import sys
 from contextlib import closing
 from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,7 +15,7 @@ from msgspec import Struct, field
 
 from sessrotate import find, units
 from sessrotate.cli import streams
-from sessrotate.cli.options import Client, Project, client_of, flag, paths_of
+from sessrotate.cli.options import Client, Project, client_of, flag, paths_of, whole
 from sessrotate.errors import (
     DamagedError,
     NotASessionError,
@@ -31,7 +33,7 @@ from sessrotate.reports.machine_search import Shown
 from sessrotate.reports.session_info import SessionInfo, Wanted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from sessrotate.reports.machine_search import Told
 
@@ -39,15 +41,28 @@ _NOT_FOUND = 1
 
 
 def command(
-    regex: Annotated[
-        str,
+    words: Annotated[
+        list[str],
         typer.Argument(
-            metavar="REGEX", help="What to look for: a regular expression of Python's `re`."
+            metavar="WORD...",
+            help="What to look for: words that one record has, in any order. Each is a regular "
+            "expression of Python's `re`; one with spaces, in quotes, is a phrase.",
         ),
     ],
     *,
+    session: Annotated[
+        str | None, typer.Option(metavar="SESSION", help="Only this session, with its agents.")
+    ] = None,
     project: Project = None,
     client: Client = None,
+    who: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHO",
+            autocompletion=lambda: list(phrases.VOICES),
+            help="Only what they said: you; agent (the models); tools (what they were given, too).",
+        ),
+    ] = None,
     since: Annotated[
         str | None,
         typer.Option(
@@ -56,12 +71,16 @@ def command(
             f"or an age ({units.AGES}).",
         ),
     ] = None,
+    until: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Only what was written until then; a day is included."),
+    ] = None,
     ignore_case: Annotated[
         bool, typer.Option("--ignore-case", "-i", help="Ignore the difference of case.")
     ] = False,
     fixed: Annotated[
         bool,
-        typer.Option("--fixed-string", "-F", help="REGEX is no expression, but the text itself."),
+        typer.Option("--fixed-string", "-F", help="A WORD is no expression, but the text itself."),
     ] = False,
     context: Annotated[
         int,
@@ -73,89 +92,207 @@ def command(
             help="Also show N lines before and behind each that matches.",
         ),
     ] = 0,
+    most: Annotated[
+        int | None,
+        typer.Option(
+            "--max-count",
+            "-m",
+            parser=whole(1),
+            metavar="N",
+            help="Stop after N hits; with -l or -c, after N sessions.",
+        ),
+    ] = None,
+    names: Annotated[
+        bool, typer.Option("--names", "-l", help="Print the names of the sessions only.")
+    ] = False,
+    count: Annotated[
+        bool, typer.Option("--count", "-c", help="Print how many hits each session has.")
+    ] = False,
     raw: Annotated[
         bool, flag("--raw", "Search the lines of the files as they are, escapes and all.")
     ] = False,
-    as_json: Annotated[bool, flag("--json", "Print one JSON object a line for each hit.")] = False,
+    as_json: Annotated[
+        bool,
+        flag("--json", "Print one JSON object a line for each hit; with -l or -c, each session."),
+    ] = False,
 ) -> None:
     """Search all sessions of all clients, the newest first.
 
     What people see is searched: what was said, and the texts that tools were given and gave, in
     live files, archives, and the transcripts of agents, compressed or not. Long results of tools
-    that a client keeps in files of their own are not searched. ^ and $ match at each line. With
-    each hit stands the command that shows it. The exit code is 0 if something is found, and 1 if
-    not.
+    that a client keeps in files of their own are not searched. ^ and $ match at each line, and
+    accents match however they are written. With each hit stands the command that shows it. The exit
+    code is 0 if something is found, and 1 if not.
     """
+    if names and count:
+        raise WrongUsageError("-l prints names and -c counts: choose one of them.")
+    if who is not None and who not in phrases.VOICES:
+        raise WrongUsageError(f"--who is one of: {', '.join(phrases.VOICES)}.")
     now = datetime.now(UTC)
-    begin = None if since is None else _moment(since, now)
+    begin = None if since is None else _moment(since, now).begin
     flags = re.MULTILINE | (re.IGNORECASE if ignore_case else re.NOFLAG)
     query = Query(
-        pattern=select.expression(re.escape(regex) if fixed else regex, flags),
+        words=tuple(_word(each, flags, is_fixed=fixed, is_raw=raw) for each in words),
         who=phrases.speaker,
         is_raw=raw,
         around=context,
         since=begin,
+        until=None if until is None else _moment(until, now).end,
+        is_by=None if who is None else partial(phrases.is_by, who),
+        is_brief=names,
     )
     wanted = Wanted(client=client_of(client), project=project, paths=paths_of(project), hidden=True)
-    told = _Outcome()
+    path = None if session is None else find.path_of(session)
+    told = _Outcome(most=most)
     known = machine_search.known(told.unread)
-    sessions = [each for each in known if wanted.takes(each) and _is_recent(each, begin)]
-    results = render_search.Results(known, streams.canvas(), around=context)
+    sessions = known if path is None else machine_search.of_session(known, path)
+    sessions = [each for each in sessions if wanted.takes(each) and _is_recent(each, begin)]
+    told.parents = machine_search.parents([*known, *sessions])
+    results = render_search.Results(known, streams.canvas(), around=context, is_raw=raw)
     show = render_search.as_json if as_json else results.hit
-    with closing(machine_search.found(sessions, query, show)) as found:
-        told.show(found, None if as_json else results.heading)
-    if len(sessions) < len(known):
-        told.left_out = f"{len(sessions):,} of {common.count(len(known), 'session')}"
-    told.end({str(each.path) for each in sessions} if project or client else None)
+    lists = "names" if names else "counts" if count else "hits"
+    with closing(machine_search.found(sessions, query, show, told.searched)) as found:
+        told.show(found, _Printer(results, lists, as_json=as_json))
+    told.sum_up(sessions, known, counts=not names, is_for_programs=names or as_json)
+    told.end({str(each.path) for each in sessions} if project or client or path else None)
 
 
-def _moment(text: str, now: datetime) -> datetime:
+def _word(text: str, flags: re.RegexFlag, *, is_fixed: bool, is_raw: bool) -> re.Pattern[str]:
+    text = text if is_raw else select.composed(text)
+    return select.expression(re.escape(text) if is_fixed else text, flags)
+
+
+def _moment(text: str, now: datetime) -> units.Moment:
     found = units.moment(text, now)
     if found is None:
         raise WrongUsageError(
             f"{printable(text)} is not a time ({units.MOMENTS}) or an age ({units.AGES})."
         )
-    return found.begin
+    return found
 
 
 def _is_recent(entry: SessionInfo, begin: datetime | None) -> bool:
     return begin is None or max(entry.last_used, entry.modified) >= begin.timestamp()
 
 
-class _Outcome(Struct):
-    """What there was besides hits, which is told on standard error."""
+class _Printer(Struct, frozen=True):
+    """What is written of a session in which something is found: `hits`, `names` or `counts`."""
 
+    results: render_search.Results
+    lists: str
+    as_json: bool
+
+    def hit(self, info: SessionInfo, text: str, number: int, sessions: int) -> str:
+        """Return what is written for the hit of this number in its session, of so many by now."""
+        if self.lists == "hits":
+            is_headed = number == 1 and not self.as_json
+            gap = "\n" if sessions > 1 else ""
+            return f"{gap}{self.results.heading(info)}{text}" if is_headed else text
+        if self.lists == "names" and number == 1:
+            if self.as_json:
+                return render_search.session_as_json(info, None)
+            return f"{self.results.name(info)}\n"
+        return ""
+
+    def count(self, info: SessionInfo, number: int) -> str:
+        """Return what is written at the end of a session with so many hits."""
+        if self.lists != "counts" or not number:
+            return ""
+        if self.as_json:
+            return render_search.session_as_json(info, number)
+        return self.results.count(info, number)
+
+
+class _Outcome(Struct):
+    """What is found, and what there was besides, which is told on standard error.
+
+    `parents` are the sessions that paths belong to. It stops at the `most` things to write.
+    """
+
+    most: int | None = None
+    parents: dict[Path, Path] = field(default_factory=dict)
     hits: int = 0
+    found: set[Path] = field(default_factory=set)
+    is_stopped: bool = False
     pruned: int = 0
     unsearched: int = 0
-    left_out: str = ""
     errors: list[SessrotateError] = field(default_factory=list)
     unreadable: dict[str, str] = field(default_factory=dict)
+    line: streams.PassingLine = field(default_factory=streams.PassingLine)
 
     def unread(self, path: str, reason: str) -> None:
         """Note a file or folder that cannot be read."""
         self.unreadable[path] = reason
 
-    def show(self, found: Iterator[Told], heading: Callable[[SessionInfo], str] | None) -> None:
+    def searched(self, done: int, total: int) -> None:
+        """Show how many of all parts are searched."""
+        self.line.show(render_search.progress(done, total, self.hits))
+
+    def show(self, found: Iterator[Told], printer: _Printer) -> None:
         """Write hits as they come, and name at once what cannot be searched."""
-        encoding = sys.stdout.encoding or "utf-8"
         last: SessionInfo | None = None
-        for info, each in found:
-            match each:
-                case Shown(text):
-                    if heading is not None and info is not last:
-                        text = "\n" * (last is not None) + heading(info) + text
-                    last = info
-                    self.hits += 1
-                    streams.write_data(text.encode(encoding, "replace"))
-                case Problem(error):
-                    self.unreadable.pop(str(info.path), None)
-                    streams.warn(f"{printable(str(info.path))}: {error}")
-                    is_foreign = isinstance(error, NotASessionError)
-                    self.errors.append(DamagedError(str(error)) if is_foreign else error)
-                case _:
-                    self.pruned += each.pruned
-                    self.unsearched += each.unsearched
+        sessions = here = written = 0
+        try:
+            for info, each in found:
+                here = here if info is last else 0
+                text = ""
+                match each:
+                    case Shown(what):
+                        here += 1
+                        sessions += here == 1
+                        self.hits += 1
+                        self.found.add(self.parents[info.path])
+                        text = printer.hit(info, what, here, sessions)
+                    case Problem(error):
+                        self._note(info, error)
+                    case _:
+                        text = printer.count(info, here)
+                        self.pruned += each.pruned
+                        self.unsearched += each.unsearched
+                last = info
+                if text:
+                    self._write(text)
+                    written += 1
+                    if written == self.most:
+                        self.is_stopped = True
+                        return
+        finally:
+            self.line.erase()
+
+    def _write(self, text: str) -> None:
+        self.line.erase()
+        streams.write_data(text.encode(sys.stdout.encoding or "utf-8", "replace"))
+
+    def _note(self, info: SessionInfo, error: SessrotateError) -> None:
+        self.line.erase()
+        self.unreadable.pop(str(info.path), None)
+        streams.warn(f"{printable(str(info.path))}: {error}")
+        is_foreign = isinstance(error, NotASessionError)
+        self.errors.append(DamagedError(str(error)) if is_foreign else error)
+
+    def sum_up(
+        self,
+        sessions: list[SessionInfo],
+        known: list[SessionInfo],
+        *,
+        counts: bool,
+        is_for_programs: bool,
+    ) -> None:
+        """Write how much was found: below what people read, otherwise only for a terminal."""
+        searched, there = (
+            len({self.parents[each.path] for each in several}) for several in (sessions, known)
+        )
+        told = render_search.sums(
+            self.hits if counts else None,
+            len(self.found),
+            searched,
+            there,
+            self.most if self.is_stopped else None,
+        )
+        if self.hits and not is_for_programs:
+            self._write(f"\n{told}\n")
+        elif sys.stderr.isatty() or (not self.hits and searched < there):
+            streams.warn(told)
 
     def end(self, paths: set[str] | None) -> None:
         """Tell the rest, and end with the exit code that stands for all of it."""
@@ -165,8 +302,6 @@ class _Outcome(Struct):
                 streams.warn(common.unread(path, reason))
                 if path not in hidden:  # nobody knows whether anything is there
                     self.errors.append(DamagedError(reason))
-        if self.left_out and not self.hits:
-            streams.warn(f"Nothing found in {self.left_out}: the options leave the others out.")
         if self.pruned:
             streams.warn(render_search.pruned(self.pruned))
         if self.unsearched:

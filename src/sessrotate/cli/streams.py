@@ -225,6 +225,37 @@ def progress(
         yield update
 
 
+class PassingLine:
+    """A line on the terminal that says how far the work is, while results come one by one.
+
+    It appears after `PATIENCE` seconds, on standard error, and not where a pager or another program
+    has the terminal. Whoever writes anything erases it first.
+    """
+
+    def __init__(self) -> None:
+        self._is_wanted: Final = sys.stderr.isatty() and (sys.stdout.isatty() or is_file())
+        self._due = time.monotonic() + PATIENCE
+        self._is_shown = False
+
+    def show(self, text: str) -> None:
+        """Show a text of less than a line, unless another one was shown just now."""
+        if self._is_wanted and time.monotonic() >= self._due:
+            self._write(f"\r{text}\x1b[K")
+            self._due, self._is_shown = time.monotonic() + _BLINK, True
+
+    def erase(self) -> None:
+        """Erase what is shown."""
+        if self._is_shown:
+            self._write("\r\x1b[K")
+            self._is_shown = False
+
+    @staticmethod
+    def _write(text: str) -> None:
+        with suppress(OSError):
+            sys.stderr.write(text)
+            sys.stderr.flush()
+
+
 def _bar(what: str, total: int, stack: ExitStack) -> Callable[[int], None]:
     """Show a progress bar until the stack is left; return what tells it the bytes done."""
     from rich import progress as parts  # noqa: PLC0415 - 50 ms at start-up, seldom needed
@@ -297,4 +328,4 @@ def _typed() -> str:
 
 
 _BLINK: Final = 0.1
-"""Seconds after which Ctrl-C is noticed, at most."""
+"""Seconds after which Ctrl-C is noticed, at most, and between two looks of a `PassingLine`."""

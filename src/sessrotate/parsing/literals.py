@@ -21,6 +21,9 @@ _CASELESS: Final = _PLAIN - set("iIkKsS")
 """Those of them that match only themselves and their other case: to Python's `re` the Kelvin sign
 is a `k`, and i and s have such relatives too."""
 
+_COMPOSED: Final = frozenset("K;`")
+"""Those that a text may have only once it is composed: of the Kelvin sign, of Greek marks."""
+
 _MEANING: Final = frozenset(".^$|{*+?")
 """Plain characters that mean something else outside of classes, but for those that open pieces."""
 
@@ -82,7 +85,10 @@ def sieve(pattern: re.Pattern[str]) -> Sieve:
     if pattern.flags & re.VERBOSE or "(?#" in pattern.pattern:
         return Sieve(())
     is_caseless = bool(pattern.flags & re.IGNORECASE)
-    branches = _branches(pattern.pattern, _CASELESS if is_caseless else _PLAIN)
+    plain = _CASELESS if is_caseless else _PLAIN
+    # With an accent in it, it is compared with texts that were composed.
+    plain = plain if pattern.pattern.isascii() else plain - _COMPOSED
+    branches = _branches(pattern.pattern, plain)
     if branches is None:
         return Sieve(())
     longest = [max(runs, key=len, default="") for runs in branches]

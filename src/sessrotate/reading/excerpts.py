@@ -7,13 +7,14 @@ begins.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 LONGEST: Final = 2_000
 """Characters of a line that are kept."""
@@ -32,24 +33,27 @@ class Line(Struct, frozen=True):
     """A line of a text. `spans` are where it matches, from which character up to which.
 
     A line around one that matches has None. `is_cut` says whether it goes on before and behind.
+    `at` is where it begins, or what is kept of it, in the text.
     """
 
     text: str
     spans: tuple[tuple[int, int], ...] | None = None
     is_cut: tuple[bool, bool] = (False, False)
+    at: int = 0
 
 
 Group = tuple[Line, ...]
 """Lines that follow each other in the text."""
 
 
-def excerpts(text: str, pattern: re.Pattern[str], around: int = 0) -> tuple[Group, ...]:
-    """Return the lines of a text that match, with `around` lines before and behind each."""
+def excerpts(
+    text: str, words: Sequence[re.Pattern[str]], around: int = 0, least: int = 1
+) -> tuple[Group, ...]:
+    """Return the lines in which `least` of the words match, with `around` lines around each."""
     groups: list[list[Line]] = []
     shown = -1  # where the last line ends that is in a group
-    for number, (begin, end, spans) in enumerate(_matching(text, pattern)):
-        if number == MOST:
-            break
+    matching = (each for each in _matching(text, words) if len(each[3]) >= least)
+    for begin, end, spans, _ in islice(matching, MOST):
         before = _before(text, begin, around, shown)
         first = before[0][0] if before else begin
         if groups and around:
@@ -68,25 +72,54 @@ def excerpts(text: str, pattern: re.Pattern[str], around: int = 0) -> tuple[Grou
     return tuple(map(tuple, groups))
 
 
+def from_match(text: str, at: int, before: int) -> Iterator[Line]:
+    """Yield the lines of a text from `before` lines before the one with the character `at` on.
+
+    That line alone has `spans`, which begin there; behind the end there is nothing to mark.
+    """
+    begin, end = _line_at(text, at)
+    lines = [*_before(text, begin, before, -1), (begin, end)]
+    yield from (_line(text, *each) for each in lines[:-1])
+    yield _line(text, begin, end, [(min(at, end), min(at, end))])
+    while end < len(text):
+        begin, end = _line_at(text, end + 1)
+        yield _line(text, begin, end)
+
+
+def _line_at(text: str, at: int) -> tuple[int, int]:
+    """Return where the line begins and ends in which a character stands."""
+    begin, end = text.rfind("\n", 0, at) + 1, text.find("\n", at)
+    return begin, end if end >= 0 else len(text)
+
+
 def _matching(
-    text: str, pattern: re.Pattern[str]
-) -> Iterator[tuple[int, int, list[tuple[int, int]]]]:
-    """Yield where each line begins and ends in which a match begins, and the matches in it."""
-    line: tuple[int, int, list[tuple[int, int]]] | None = None
-    at = 0
-    while at <= len(text) and (found := pattern.search(text, at)) is not None:
-        start, stop = found.span()
+    text: str, words: Sequence[re.Pattern[str]]
+) -> Iterator[tuple[int, int, list[tuple[int, int]], set[int]]]:
+    """Yield where each line begins and ends in which a match begins, the matches, and of what."""
+    line: tuple[int, int, list[tuple[int, int]], set[int]] | None = None
+    nearest, is_one = [word.search(text) for word in words], len(words) == 1
+    while (match := nearest[number := 0 if is_one else _first(nearest)]) is not None:
+        start, stop = match.span()
         if line is None or start > line[1]:
             if line is not None:
                 yield line
-            begin, end = text.rfind("\n", 0, start) + 1, text.find("\n", start)
-            line = begin, end if end >= 0 else len(text), []
-        spans = line[2]
-        spans.append((start, min(stop, line[1])))
-        is_enough = len(spans) == _MARKED
-        at = line[1] + 1 if is_enough else max(stop, start + 1)
+            line = *_line_at(text, start), [], set()
+        line[3].add(number)
+        spans, end = line[2], min(stop, line[1])
+        if spans and start < spans[-1][1]:  # of two words, one may begin inside of the other
+            spans[-1] = spans[-1][0], max(end, spans[-1][1])
+        else:
+            spans.append((start, end))
+        at = line[1] + 1 if len(spans) == _MARKED else max(stop, start + 1)
+        nearest[number] = words[number].search(text, at) if at <= len(text) else None
     if line is not None:
         yield line
+
+
+def _first(nearest: Sequence[re.Match[str] | None]) -> int:
+    """Return which of the words matches first, or the longest of those; 0 if none does."""
+    spans = ((n, match.span()) for n, match in enumerate(nearest) if match is not None)
+    return min(((begin, -end, n) for n, (begin, end) in spans), default=(0, 0, 0))[2]
 
 
 def _before(text: str, begin: int, count: int, shown: int) -> list[tuple[int, int]]:
@@ -114,7 +147,7 @@ def _behind(text: str, end: int, count: int, limit: int) -> list[tuple[int, int]
 def _line(text: str, begin: int, end: int, spans: list[tuple[int, int]] | None = None) -> Line:
     marked = None if spans is None else tuple((a - begin, b - begin) for a, b in spans)
     if end - begin <= LONGEST:
-        return Line(text[begin:end], marked)
+        return Line(text[begin:end], marked, at=begin)
     start = max(0, min(marked[0][0] - _BEFORE, end - begin - LONGEST)) if marked else 0
     kept = text[begin + start : begin + start + LONGEST]
     inside = None
@@ -122,4 +155,4 @@ def _line(text: str, begin: int, end: int, spans: list[tuple[int, int]] | None =
         inside = tuple(
             (a - start, min(b - start, LONGEST)) for a, b in marked if a - start <= LONGEST
         )
-    return Line(kept, inside, (start > 0, begin + start + LONGEST < end))
+    return Line(kept, inside, (start > 0, begin + start + LONGEST < end), begin + start)

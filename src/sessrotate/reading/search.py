@@ -37,12 +37,12 @@ from sessrotate.segments.segment_set import content
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from datetime import datetime
     from pathlib import Path
 
     from sessrotate.clients.protocol import Reader
-    from sessrotate.clients.view import View
+    from sessrotate.clients.view import Block, View
     from sessrotate.parsing.literals import Sieve
     from sessrotate.reading.deduplicate import Asks
     from sessrotate.reading.excerpts import Group
@@ -53,34 +53,56 @@ ALL: Final = Window()
 
 
 class Query(Struct, frozen=True):
-    """What is looked for, and how.
+    """What is looked for, and how: all of these `words` in one record, in any order.
 
     `is_raw` searches the lines as they are in the file, `around` is how many lines are shown before
-    and behind one that matches, and `since` passes over records that were written earlier, or that
-    do not say when. `who` says who speaks in a record.
+    and behind one that matches. `since` and `until` (excluded) pass over records that were written
+    earlier or later, or that do not say when. `who` says who speaks in a record, and `is_by`
+    whether a block of it is searched. `is_brief` stops after the first hit.
     """
 
-    pattern: re.Pattern[str]
+    words: tuple[re.Pattern[str], ...]
     who: Callable[[View], str]
     is_raw: bool = False
     around: int = 0
     since: datetime | None = None
+    until: datetime | None = None
+    is_by: Callable[[View, Block], bool] | None = None
+    is_brief: bool = False
+
+    @property
+    def is_accented(self) -> bool:
+        """Whether texts are composed before they are compared."""
+        return not (self.is_raw or all(word.pattern.isascii() for word in self.words))
+
+    def takes(self, view: View | None) -> bool:
+        """Return whether a record with this view is wanted, by its time and by who speaks in it."""
+        is_by = self.is_by
+        if is_by is not None and not (view and any(is_by(view, block) for block in view.blocks)):
+            return False
+        if self.since is None and self.until is None:
+            return True
+        time = None if view is None else part.time_of(view)
+        return time is not None and not (
+            (self.since is not None and time < self.since)
+            or (self.until is not None and time >= self.until)
+        )
 
 
 class Hit(Struct, frozen=True):
     """A record that matches, in a segment at an offset in bytes.
 
-    `time` and `who` are those of its view. `include` is what `read --include` takes to show it;
-    `is_line` if only its line shows it. `groups` are the lines that match. `digest` and `key` are
-    what copies of the record share, and `asks` what becomes of a prompt by it (`deduplicate`).
+    `character` is where the first match begins, in what the record says (`select.text_of`) or, with
+    a raw search, in its line. `time` and `who` are those of its view. `groups` are the lines that
+    match. `digest` and `key` are what copies of the record share, and `asks` what becomes of a
+    prompt by it (`deduplicate`).
     """
 
     segment: int
     offset: int
+    character: int
     time: str | None
     who: str | None
-    include: frozenset[str]
-    is_line: bool
     groups: tuple[Group, ...]
     digest: bytes
     key: bytes | None
@@ -116,7 +138,10 @@ def search(path: Path, query: Query, window: Window = ALL) -> Iterator[Found]:
     """
     search_ = _Search(path, query, window)
     try:
-        yield from search_.found()
+        for found in search_.found():
+            yield found
+            if query.is_brief and isinstance(found, Hit):
+                break
     except SessrotateError as error:
         yield Problem(error)
     yield search_.searched
@@ -157,7 +182,7 @@ class _Search:
 
     def _in_lines(self, all_of_it: Stretches) -> Iterator[Hit | Problem]:
         reader = clients.reader(all_of_it.client)
-        wanted = self._sieve(reader)
+        wanted = self._sieves(reader)
         pruned = sum(map(self._window.has, all_of_it.pruned))
         self.searched = Searched(pruned, 0, all_of_it.sealed)
         for stretch in all_of_it.within(self._window):
@@ -167,10 +192,12 @@ class _Search:
                 yield Problem(error)
 
     def _in_stretch(
-        self, all_of_it: Stretches, stretch: Stretch, reader: Reader, wanted: Sieve
+        self, all_of_it: Stretches, stretch: Stretch, reader: Reader, wanted: list[Sieve]
     ) -> Iterator[Hit]:
-        lines = candidates(stretches.read(stretch), wanted, stretch.start)
+        lines = candidates(stretches.read(stretch), wanted[0], stretch.start)
         for line, at, size, is_ended in lines:
+            if wanted[1:] and size == len(line) and not all(each(bytes(line)) for each in wanted):
+                continue
             record = Record(0, at, bytes(line), size, is_ended)
             hit = self._hit(record, reader)
             if hit is not None:
@@ -184,7 +211,7 @@ class _Search:
         """Tell whether anything in a file may match."""
         if not isinstance(holder, WholeFile):
             return True
-        source, wanted = holder.source, self._sieve(clients.reader(holder.client))
+        source, wanted = holder.source, self._sieves(clients.reader(holder.client))[0]
         pieces = source.pieces(Span(0, source.size()))
         return any(True for _ in candidates(pieces, wanted))
 
@@ -216,64 +243,91 @@ class _Search:
             first = next(pieces, memoryview(b""))
             client = clients.of(bytes(first), is_whole=False)
             if client is not None:
-                wanted = self._sieve(clients.reader(client))
+                wanted = self._sieves(clients.reader(client))[0]
                 return not any(True for _ in candidates(chain((first,), pieces), wanted))
         return False
 
     # ── one record ───────────────────────────────────────────────────────────────────────────
 
-    def _sieve(self, reader: Reader) -> Sieve:
-        return select.sieve_for(self._query.pattern, None if self._query.is_raw else reader)
+    def _sieves(self, reader: Reader) -> list[Sieve]:
+        """Return what lets lines through that may match, for each word; the rarest comes first."""
+        words, told = self._query.words, None if self._query.is_raw else reader
+        return sorted((select.sieve_for(word, told) for word in words), key=_frequency)
 
     def _hit(self, record: Record, reader: Reader) -> Hit | None:
         """Return a record as a hit, its key left out; None if it is none."""
-        view = None if self._query.is_raw else reader.view(record)
+        query = self._query
+        view = None if query.is_raw else reader.view(record)
         if not record.is_whole and view is None:
             searched = self.searched
             self.searched = replace(searched, unsearched=searched.unsearched + 1)
             return None
-        if not self._query.is_raw and view is not None:
-            groups, include = self._in_blocks(view)
-        else:
-            text = record.line.decode("utf-8", "replace")
-            groups, include = self._in_text(text), frozenset()
-        if not groups:
+        found = self._in_texts(self._texts(record, view))
+        if found is None:
             return None
-        is_line = view is None
-        view = reader.view(record) if self._query.is_raw else view
-        since = self._query.since
-        if since is not None:
-            time = None if view is None else part.time_of(view)
-            if time is None or time < since:
-                return None
+        view = reader.view(record) if query.is_raw else view
+        if not query.takes(view):
+            return None
+        character, groups = found
         return Hit(
             segment=record.segment,
             offset=record.offset,
+            character=character,
             time=None if view is None else view.time,
-            who=None if view is None else self._query.who(view),
-            include=include,
-            is_line=is_line,
+            who=None if view is None else query.who(view),
             groups=groups,
             digest=xxhash.xxh3_128_digest(record.line),
             key=None,
             asks=asks(view),
         )
 
-    def _in_blocks(self, view: View) -> tuple[tuple[Group, ...], frozenset[str]]:
-        groups: list[Group] = []
-        include: frozenset[str] = frozenset()
+    def _texts(self, record: Record, view: View | None) -> Iterator[tuple[str, bool]]:
+        """Yield each text of a record, and whether it is searched."""
+        is_by = self._query.is_by
+        if view is None:
+            yield record.line.decode("utf-8", "replace"), True
+            return
         for block in view.blocks:
+            is_wanted = is_by is None or is_by(view, block)
             for text in select.texts_of(block):
-                if found := self._in_text(text):
-                    groups += found
-                    include |= select.wanted_for(view, block)
-        return tuple(groups), include
+                yield text, is_wanted
 
-    def _in_text(self, text: str) -> tuple[Group, ...]:
-        pattern = self._query.pattern
-        if pattern.search(text) is None:
-            return ()
-        return excerpts(text, pattern, self._query.around)
+    def _in_texts(self, texts: Iterable[tuple[str, bool]]) -> tuple[int, tuple[Group, ...]] | None:
+        """Return where the first match begins, and the lines that match, if all words are there.
+
+        Those are the lines that have all of the words or, if there are none, any of them.
+        """
+        words, is_accented = self._query.words, self._query.is_accented
+        found: list[re.Match[str] | None] = [None] * len(words)
+        matching: list[tuple[int, str, str]] = []
+        before = 0
+        for text, is_wanted in texts:
+            told = select.composed(text) if is_accented else text
+            matches = [word.search(told) for word in words] if is_wanted else []
+            if any(matches):
+                found = [one or other for one, other in zip(found, matches, strict=True)]
+                matching.append((before, text, told))
+            before += len(text) + 1
+        if not all(found):
+            return None
+        shown = self._shown(matching, len(words)) or self._shown(matching, 1)
+        before, text, told, groups = shown[0]
+        line = next(line for line in groups[0] if line.spans)
+        at = line.at + (line.spans[0][0] if line.spans else 0)
+        character = before + (at if told is text else select.uncomposed(text, told, at))
+        return character, tuple(group for *_, groups in shown for group in groups)
+
+    def _shown(
+        self, matching: list[tuple[int, str, str]], least: int
+    ) -> list[tuple[int, str, str, tuple[Group, ...]]]:
+        words, around = self._query.words, self._query.around
+        several = (excerpts(told, words, around, least) for _, _, told in matching)
+        return [(*each, groups) for each, groups in zip(matching, several, strict=True) if groups]
+
+
+def _frequency(sieve: Sieve) -> int:
+    """Return the less, the fewer lines are expected to come through a sieve."""
+    return -min(map(len, sieve.wanted), default=0)
 
 
 def _said_once(found: Iterator[Hit | Problem]) -> Iterator[Hit | Problem]:

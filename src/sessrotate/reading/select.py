@@ -7,7 +7,9 @@ cannot match is not parsed.
 from __future__ import annotations
 
 import re
+import unicodedata
 import warnings
+from bisect import bisect_left
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -82,6 +84,23 @@ def expression(text: str, flags: re.RegexFlag = re.NOFLAG) -> re.Pattern[str]:
         raise WrongUsageError(
             f"{printable(text)} is not a valid regular expression: {printable(str(error))}."
         ) from None
+
+
+def composed(text: str) -> str:
+    """Return a text in which accents are one character with their letters (NFC), to be compared."""
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
+
+
+def uncomposed(text: str, told: str, at: int) -> int:
+    """Return where a character of a text that was `composed` stands in the text."""
+    number = told.count("\n", 0, at)
+    begin = sum(len(line) + 1 for line in text.split("\n", number)[:number])
+    end = text.find("\n", begin)
+    line = text[begin:] if end < 0 else text[begin:end]
+    within = at - (told.rfind("\n", 0, at) + 1)
+    return begin + bisect_left(
+        range(len(line)), within, key=lambda size: len(composed(line[:size]))
+    )
 
 
 def included(words: Iterable[str]) -> frozenset[str]:
@@ -247,6 +266,11 @@ def texts(record: Record, view: View | None) -> Iterator[str]:
         yield from texts_of(block)
 
 
+def text_of(record: Record, view: View | None) -> str:
+    """Return all texts of a record, each from a new line on."""
+    return "\n".join(texts(record, view))
+
+
 def texts_of(block: Block) -> Iterator[str]:
     """Yield each decoded text of a block."""
     match block:
@@ -262,15 +286,6 @@ def texts_of(block: Block) -> Iterator[str]:
             yield from _strings(value)
         case _:
             pass  # pictures have nothing to read
-
-
-def wanted_for(view: View, block: Block) -> frozenset[str]:
-    """Return which words of `INCLUDABLE` it takes to have a block of a record shown in full."""
-    words = {word for word, is_it in _HIDDEN.items() if is_it(view)}
-    if isinstance(block, ToolCall | ToolResult):
-        words.add("tools")
-    words |= {word for word, is_it in _HIDDEN_BLOCKS.items() if is_it(block)}
-    return frozenset(words)
 
 
 def _strings(value: Any) -> Iterator[str]:

@@ -22,14 +22,19 @@ if TYPE_CHECKING:
     from sessrotate.parsing.records import Record
     from sessrotate.reading.session import Session
 
-_PLACE: Final = re.compile(r"(\d{1,9}):(\d{1,15})", re.ASCII)
+_PLACE: Final = re.compile(r"(\d{1,9}):(\d{1,15})(?::(\d{1,15}))?", re.ASCII)
 
 
 class Place(Struct, frozen=True):
-    """The byte at `offset` of the body of a segment."""
+    """The byte at `offset` of the body of a segment.
+
+    With a `character`, it is that one of what the record there says (`select.text_of`), and only
+    that record.
+    """
 
     segment: int
     offset: int
+    character: int | None = None
 
     def is_in(self, record: Record) -> bool:
         """Tell whether a record has this byte, its newline included."""
@@ -45,11 +50,11 @@ def place(text: str) -> Place:
             f"{printable(text)} is not a place such as 3:120394, a segment and an offset: take it "
             "from what `search` prints."
         )
-    return Place(int(found[1]), int(found[2]))
+    return Place(int(found[1]), int(found[2]), None if found[3] is None else int(found[3]))
 
 
 def records(session: Session, place: Place, *, are_lines: bool = False) -> Iterator[Record]:
-    """Yield the records of the history from the one at a place on.
+    """Yield the records of the history from the one at a place on, or only that one.
 
     They come as people read them (`Session.said`), or with `are_lines` as they are in the file.
     Raises WrongUsageError if no record is there.
@@ -69,6 +74,8 @@ def records(session: Session, place: Place, *, are_lines: bool = False) -> Itera
             is_begun = place.is_in(record) and not record.is_carried
         if is_begun:
             yield record
+            if place.character is not None:
+                return
     if not is_begun:
         raise WrongUsageError(
             f"There is no record at {place.segment}:{place.offset}: take the place from what "

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Final
 from sessrotate import safe_text
 from sessrotate.clients.prompts import is_note, is_prompt, is_typed
 from sessrotate.clients.view import Thinking
+from sessrotate.reading.excerpts import from_match
 from sessrotate.reading.pair_tools import Compaction, ToolUse, UnreadableLine, Utterance
-from sessrotate.reading.select import texts
+from sessrotate.reading.select import text_of, texts
 from sessrotate.render import common, phrases
 from sessrotate.render.columns import Canvas
 from sessrotate.render.costs import Costs
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
 WIDEST: Final = 100
 """The most columns that rules and summaries take: longer lines are hard to read."""
+
+_BEFORE: Final = 3
+"""Lines that are shown before the one that a search found."""
 
 _SPEAKING: Final = frozenset({"You", "Assistant", "Summary"})
 
@@ -91,6 +95,28 @@ def hits(items: Iterable[Viewed], grep: re.Pattern[str], style: Style) -> Iterat
         for text in texts(record, view):
             for begin, end in _lines_of(text, grep):
                 yield "  " + _excerpt(text[begin:end], grep, style)
+
+
+def excerpt(items: Iterable[Viewed], character: int, style: Style) -> Iterator[str]:
+    """Yield who speaks, then what a record says: from some lines before a character to its end.
+
+    The character's line is marked. Lines are cut as those that a search finds.
+    """
+    for record, view in items:
+        if view is None and not record.is_whole:
+            yield from _unread(UnreadableLine(record), style)
+            continue
+        yield _where(record, None, style) if view is None else _heading(view, style)
+        room, is_met = style.width - 2, False
+        for line in from_match(text_of(record, view), character, _BEFORE):
+            is_it = line.spans is not None
+            is_met = is_met or is_it
+            text = safe_text.cleaned(line.text.removesuffix("\r")).replace("\t", " ")
+            is_cut = line.is_cut[1] or not (is_met or len(text) <= room)
+            text = f"{'…' * line.is_cut[0]}{text if is_met else text[:room]}{'…' * is_cut}"
+            mark = style.paint("hit", ">") if is_it else " "
+            for shown in _wrapped(text, room) if style.wraps and is_met else (text,):
+                yield f"{mark} {shown}".rstrip()
 
 
 def _heading(view: View, style: Style) -> str:

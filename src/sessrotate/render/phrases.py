@@ -9,14 +9,14 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate import safe_text
-from sessrotate.clients.prompts import is_of_client
-from sessrotate.clients.view import Image, Text, Thinking, ToolResult
+from sessrotate.clients.prompts import is_note, is_of_client
+from sessrotate.clients.view import Image, Text, Thinking, ToolCall, ToolResult
 from sessrotate.render import common
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from sessrotate.clients.view import Block, ToolCall, View
+    from sessrotate.clients.view import Block, View
     from sessrotate.model import Boundary
     from sessrotate.reading.pair_tools import BranchEdge, Compaction, ToolUse, UnreadableLine
 
@@ -46,14 +46,42 @@ _SPEAKERS: Final[tuple[tuple[str, Callable[[View], bool]], ...]] = (
 )
 """Who speaks: the first rule that matches."""
 
+_VOICES: Final = {
+    "You": "you",
+    "Assistant": "agent",
+    "Agent": "agent",
+    "To the agent": "agent",
+    "Tool": "tools",
+}
+VOICES: Final = tuple(dict.fromkeys(_VOICES.values()))
+"""Whose words a search can be limited to."""
+
 _UPDATES: Final = frozenset({"checkpoint"})
 """Boundaries that are not always compactions: Gemini CLI writes one at each resume."""
 
 
 def speaker(view: View) -> str:
     """Return who speaks in this record."""
-    who = next((name for name, is_it in _SPEAKERS if is_it(view)), view.type)
+    who = _name(view)
     return f"{who} {view.agent}" if view.is_sidechain and view.agent else who
+
+
+def _name(view: View) -> str:
+    return next((name for name, is_it in _SPEAKERS if is_it(view)), view.type)
+
+
+def is_by(who: str, view: View, block: Block) -> bool:
+    """Return whether a block is `who`'s: `you`, `agent` (agents' agents too) or `tools`.
+
+    What tools were given is theirs too, whoever called them. What a model writes to an agent is the
+    model's. An answer to a question, or why a call was refused, is yours. A client's own words,
+    its summaries, and what an editor put beside a prompt are nobody's.
+    """
+    if isinstance(block, ToolCall | ToolResult):
+        return who == "tools" or (
+            who == "you" and isinstance(block, ToolResult) and bool(block.typed)
+        )
+    return _VOICES.get(_name(view)) == who and not is_note(block)
 
 
 def model(view: View) -> str | None:

@@ -38,17 +38,24 @@ _TIMES: Final = (-62_135_596_800.0, 253_402_300_799.0)
 class Results:
     """How hits are shown; `known` are all sessions that there are."""
 
-    def __init__(self, known: Sequence[SessionInfo], canvas: Canvas, *, around: int) -> None:
+    def __init__(
+        self, known: Sequence[SessionInfo], canvas: Canvas, *, around: int, is_raw: bool
+    ) -> None:
         sessions = [each for each in known if not _is_agents(each) and each.standing != "copy"]
         names = (name for each in sessions for name in {each.name, each.id})
         self._short: Final = short_names(names)
         self._ids: Final = Counter(each.id for each in known)
         self._canvas: Final = canvas
         self._around: Final = around
+        self._is_raw: Final = is_raw
 
     def heading(self, info: SessionInfo) -> str:
         """Return the line about a session that stands before its first hit."""
         return self._canvas.paint("rule", _heading(info, self.name(info))) + "\n"
+
+    def count(self, info: SessionInfo, hits: int) -> str:
+        """Return the line about a session that says how often something is found in it."""
+        return f"{hits:>6,} · {self.heading(info)}"
 
     def hit(self, info: SessionInfo, hit: Hit) -> str:
         """Return the lines of a hit."""
@@ -76,11 +83,9 @@ class Results:
 
     def command(self, info: SessionInfo, hit: Hit) -> str:
         """Return the command that shows a hit."""
-        words = ["sessrotate", "read", self.name(info), "--at", f"{hit.segment}:{hit.offset}"]
-        if hit.is_line:
-            words += ["--format", "jsonl"]
-        elif hit.include:
-            words += ["--include", ",".join(sorted(hit.include))]
+        place = f"{hit.segment}:{hit.offset}:{hit.character}"
+        words = ["sessrotate", "read", self.name(info), "--at", place]
+        words += ["--format", "jsonl"] if self._is_raw else []
         return safe_text.line(shlex.join(words))
 
     def _shown(self, line: Line) -> str:
@@ -101,22 +106,52 @@ def _is_agents(info: SessionInfo) -> bool:
 
 def as_json(info: SessionInfo, hit: Hit) -> str:
     """Return a hit as a JSON object on one line, all ASCII."""
-    return (
-        common.dumps(
-            {
-                "session": info.id,
-                "client": info.client,
-                "project": info.project,
-                "title": info.title.text,
-                "segment": hit.segment,
-                "offset": hit.offset,
-                "time": hit.time,
-                "who": hit.who,
-                "text": _text(hit.groups),
-            }
-        )
-        + "\n"
+    return _object(
+        info,
+        segment=hit.segment,
+        offset=hit.offset,
+        character=hit.character,
+        time=hit.time,
+        who=hit.who,
+        text=_text(hit.groups),
     )
+
+
+def session_as_json(info: SessionInfo, hits: int | None) -> str:
+    """Return a session in which something is found as `as_json` does, with the number if known."""
+    return _object(info) if hits is None else _object(info, hits=hits)
+
+
+def _object(info: SessionInfo, **told: object) -> str:
+    about = {
+        "session": info.id,
+        "client": info.client,
+        "project": info.project,
+        "title": info.title.text,
+    }
+    return common.dumps({**about, **told}) + "\n"
+
+
+def progress(done: int, total: int, hits: int) -> str:
+    """Return the words about a search at work, of which so many parts are done."""
+    return f"Searching: {done * 100 // max(total, 1)} %, {common.count(hits, 'hit')}"
+
+
+def sums(hits: int | None, found: int, searched: int, there: int, most: int | None) -> str:
+    """Return the sentence about all that is found: how many hits in how many sessions.
+
+    `hits` is None where nobody counted, and `most` is what it stopped at. Of the sessions that are
+    `there`, so many were `searched`.
+    """
+    if not found and searched < there:
+        of_all = f"{searched:,} of {common.count(there, 'session')}"
+        return f"Nothing found in {of_all}: the options leave the others out."
+    if not found:
+        return f"Nothing found in {common.count(searched, 'session')}."
+    told = "" if hits is None else f"{common.count(hits, 'hit')} in "
+    if most is not None:
+        return f"{told}{common.count(found, 'session')}; stopped at {most:,}, there may be more."
+    return f"{told}{found:,} of {common.count(searched, 'session')}."
 
 
 def pruned(number: int) -> str:

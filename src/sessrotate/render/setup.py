@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 FOR_AGENTS: Final = (
     "For details from before a compaction, never open a session's .jsonl: run `sessrotate "
-    "search REGEX --project .`, then the `sessrotate read` command that it prints below what "
+    "search WORDS --project .`, then the `sessrotate read` command that it prints above what "
     "you need, with `| head -n 100`."
 )
 """The line for `CLAUDE.md`, as the guide has it."""

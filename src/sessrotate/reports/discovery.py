@@ -136,7 +136,7 @@ def _elsewhere(client: Client, known: Iterable[str], unread: Unread) -> Iterator
     if isinstance(client, Telling):
         client.tell_unread(unread)
     if paths:  # otherwise its reader is not even loaded
-        look = partial(_of_file, client, clients.reader(client), (*known,))
+        look = partial(of_file, client, clients.reader(client), (*known,))
         yield from _reported(mapped(look, paths, WORTH_TWO), unread)
 
 
@@ -144,7 +144,7 @@ def _copies(client: Client, known: Iterable[str], unread: Unread) -> Iterator[Fo
     """Yield the copies of a client's session files: never many."""
     paths = [*client.copies()]
     if paths:
-        look = partial(_of_file, client, clients.reader(client), (*known,))
+        look = partial(of_file, client, clients.reader(client), (*known,))
         for found in _reported(map(look, paths), unread):
             info = replace(found.info, standing="copy")
             yield replace(found, info=info, sight=replace(found.sight, standing="copy"))
@@ -160,9 +160,13 @@ def _reported(
             yield found
 
 
-def _of_file(
+def of_file(
     client: Client, reader: Reader, known: tuple[str, ...], path: Path
 ) -> tuple[FoundSession | None, dict[str, str]]:
+    """Return what is known of a session that is one file, None of one that is gone; and troubles.
+
+    `known` are the folders that other clients ran in.
+    """
     troubles: dict[str, str] = {}
     here = file_edges.seen(str(path), troubles.__setitem__)
     if here is None or file_edges.has_only_zeros(here, path):

@@ -14,10 +14,15 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from sessrotate import clients
+from sessrotate.archive import owner
 from sessrotate.clients.claude import agents
 from sessrotate.clients.claude import client as claude
-from sessrotate.errors import WrongUsageError
+from sessrotate.clients.common import real
+from sessrotate.errors import WrongUsageError, printable
+from sessrotate.reading import holders
 from sessrotate.reading.deduplicate import Known
+from sessrotate.reading.holders import WholeFile
 from sessrotate.reading.search import ALL, Hit, Problem, Searched, search
 from sessrotate.reading.stretches import Window
 from sessrotate.reports import discovery
@@ -27,6 +32,7 @@ from sessrotate.segments import compressed_session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+    from pathlib import Path
 
     from sessrotate.clients.common import Unread
     from sessrotate.reading.search import Query
@@ -78,6 +84,37 @@ def known(unread: Unread) -> list[SessionInfo]:
     return [each for info in newest_first for each in (info, *_agents(info))]
 
 
+def of_session(known: Sequence[SessionInfo], path: Path) -> list[SessionInfo]:
+    """Return the session at a path with the transcripts of its agents, or one of these alone.
+
+    A path outside of the clients' folders stands for a session, too. Raises as `holders.opened`.
+    """
+    where = owner.read_with(owner.meant(path))
+    meant = real(path if where is None else where.live)
+    named = {each.path for each in known if each.path.name == meant.name}
+    named = {each for each in named if real(each) == meant}
+    belongs = parents(known)
+    found = [each for each in known if {each.path, belongs[each.path]} & named]
+    if found:
+        return found
+    with holders.opened(path) as holder:
+        if not isinstance(holder, WholeFile):
+            raise WrongUsageError(f"{printable(str(path))} is not one file: `read` has --grep.")
+        client = holder.client
+    outside, _ = discovery.of_file(client, clients.reader(client), (), path)
+    return [] if outside is None else [replace(outside.info, id=str(path), name=str(path))]
+
+
+def parents(known: Iterable[SessionInfo]) -> dict[Path, Path]:
+    """Return the path of the session that each path belongs to, which stands before its agents."""
+    found: dict[Path, Path] = {}
+    session = None
+    for each in known:
+        session = each.path if session is None or each.id != str(each.path) else session
+        found[each.path] = session
+    return found
+
+
 def _agents(info: SessionInfo) -> Iterator[SessionInfo]:
     """Yield the transcripts of a session's agents that are in files of their own, as sessions."""
     if info.client != claude.NAME or not info.side_bytes:
@@ -101,10 +138,16 @@ def _agents(info: SessionInfo) -> Iterator[SessionInfo]:
             )
 
 
-def found(sessions: Sequence[SessionInfo], query: Query, show: Show) -> Generator[Told]:
+def found(
+    sessions: Sequence[SessionInfo],
+    query: Query,
+    show: Show,
+    done: Callable[[int, int], None] = lambda _done, _total: None,
+) -> Generator[Told]:
     """Yield what is found in these sessions, in their order: of each, all until its `Searched`.
 
-    `show` makes of a hit what its reader wants. Raises nothing: what cannot be searched is a
+    `show` makes of a hit what its reader wants. `done` is called now and then with how many parts
+    are searched, and how many there are. Raises nothing: what cannot be searched is a
     `Problem`.
     """
     parts = [_Part(number, each) for number, info in enumerate(sessions) for each in windows(info)]
@@ -117,7 +160,11 @@ def found(sessions: Sequence[SessionInfo], query: Query, show: Show) -> Generato
     )
     merged = _Merged(query, show)
     last = {part.session: part for part in parts}
+    searched = 0
     for part, each in results:
+        if isinstance(each, Searched):
+            searched += 1
+            done(searched, len(parts))
         is_last = last[part.session] == part
         yield from merged.told(sessions[part.session], each, is_last=is_last)
 

@@ -7,6 +7,7 @@ rotation would gain, by the plan of one.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
@@ -119,7 +120,13 @@ class Wanted(Struct, frozen=True):
         )
 
     def _is_project(self, folder: str) -> bool:
-        return folder in self.paths or self.project in {folder, last_part(folder)}
+        paths, project = {*map(_composed, self.paths)}, _composed(self.project or "")
+        return _composed(folder) in paths or project in map(_composed, (folder, last_part(folder)))
+
+
+def _composed(text: str) -> str:
+    """Return a path with its accents in one form: file systems and keyboards have two."""
+    return unicodedata.normalize("NFC", text)
 
 
 def last_part(folder: str) -> str:
