@@ -15,10 +15,12 @@ from sessrotate import clients, names
 from sessrotate.archive import continued, owner, state
 from sessrotate.archive.state import State
 from sessrotate.clients.claude import client as claude
+from sessrotate.clients.common import is_file
 from sessrotate.errors import DamagedError, InputError, RequestError, printable
 from sessrotate.reading import foreign_set, salvage
 from sessrotate.reading.salvage import Salvaged
 from sessrotate.segments import compressed_session, load
+from sessrotate.segments.header_chain import Folder
 from sessrotate.segments.segment_set import HARMLESS, SegmentSet
 from sessrotate.system.source import Source
 
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sessrotate.clients.protocol import Client
+
+    Around = dict[Path, Folder]
+    """Folders that were looked at, by their paths."""
 
 
 class WholeFile(Struct, frozen=True):
@@ -46,12 +51,13 @@ which nothing proves that it is whole.
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Holder]:
+def opened(path: Path, around: Around | None = None) -> Iterator[Holder]:
     """Open whatever holds the session that `path` stands for.
 
     A path is that of a session file, of a folder of segments, of a segment in one, or of an
     archive. A copy of a rotated live file stands for its session, whose archive is looked for. A
-    link outside of the folder of projects stands for what it leads to.
+    link outside of the folder of projects stands for what it leads to. Whoever opens many files
+    keeps in `around` what was seen of the folders that they are in.
     Raises NotASessionError if it is none, WrongUsageError if a folder holds several sessions,
     DamagedError if a manifest or an archive cannot be read, InUseError if the session was replaced
     meanwhile, StorageError if the system reports an error.
@@ -78,12 +84,25 @@ def opened(path: Path) -> Iterator[Holder]:
             yield _aside(path, stack)
             return
         # Before our own sets: these take whatever has a header for a segment of theirs.
-        segments = foreign_set.find(path, look_around=where is None) or load.find(path)
+        folder = _folder_of(path, around)
+        look_around = where is None
+        segments = foreign_set.find(path, folder, look_around=look_around) or load.find(
+            path, folder
+        )
         if segments is not None:
             yield segments
             return
         source = stack.enter_context(compressed_session.opened(path))
         yield WholeFile(source, clients.client_of(source))
+
+
+def _folder_of(path: Path, around: Around | None) -> Folder | None:
+    """Return what is around a file, looked at once; None of a folder, and if nobody keeps it."""
+    if around is None or not is_file(path):
+        return None
+    if path.parent not in around:
+        around[path.parent] = Folder(path.parent)
+    return around[path.parent]
 
 
 def _aside(path: Path, stack: ExitStack) -> SegmentSet | Salvaged:

@@ -29,10 +29,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
     from sessrotate.clients.common import Unread
+    from sessrotate.reading.holders import Around
     from sessrotate.reading.search import Query
     from sessrotate.reports.session_info import SessionInfo
 
     Show = Callable[[SessionInfo, Hit], str]
+    Look = Callable[[SessionInfo, Window], Iterator["Shown | Problem | Searched"]]
 
 WINDOW: Final = 32 * 1024 * 1024
 """Bytes of a session that one process searches at a time."""
@@ -110,12 +112,10 @@ def found(sessions: Sequence[SessionInfo], query: Query, show: Show) -> Generato
     parts = [_Part(number, each) for number, info in enumerate(sessions) for each in windows(info)]
     batches = [*_batches(parts, sessions)]
     total = sum(map(_size, sessions))
-    results = streamed(
-        partial(_in_batch, sessions, query, show),
-        batches,
-        _WORKERS if total >= WORTH_TWO else 1,
-    )
-    merged = _Merged(query, show)
+    look = partial(_in_window, query, show, {})
+    workers = _WORKERS if total >= WORTH_TWO else 1
+    results = streamed(partial(_in_batch, sessions, look), batches, workers)
+    merged = _Merged(look)
     last = {part.session: part for part in parts}
     for part, each in results:
         is_last = last[part.session] == part
@@ -156,26 +156,25 @@ def _batches(parts: Iterable[_Part], sessions: Sequence[SessionInfo]) -> Iterato
 
 
 def _in_batch(
-    sessions: Sequence[SessionInfo], query: Query, show: Show, batch: Sequence[_Part]
+    sessions: Sequence[SessionInfo], look: Look, batch: Sequence[_Part]
 ) -> Iterator[tuple[_Part, Shown | Problem | Searched]]:
     for part in batch:
-        for each in _in_window(sessions[part.session], query, show, part.window):
+        for each in look(sessions[part.session], part.window):
             yield part, each
 
 
 def _in_window(
-    info: SessionInfo, query: Query, show: Show, window: Window = ALL
+    query: Query, show: Show, around: Around, info: SessionInfo, window: Window
 ) -> Iterator[Shown | Problem | Searched]:
-    for each in search(info.path, query, window):
+    for each in search(info.path, query, window, around):
         yield Shown(show(info, each), each.digest, each.key) if isinstance(each, Hit) else each
 
 
 class _Merged:
     """Puts the windows of each session together; sessions come one after the other."""
 
-    def __init__(self, query: Query, show: Show) -> None:
-        self._query: Final = query
-        self._show: Final = show
+    def __init__(self, look: Look) -> None:
+        self._look: Final = look
         self._forget()
 
     def _forget(self) -> None:
@@ -217,7 +216,7 @@ class _Merged:
 
     def _again(self, info: SessionInfo) -> Iterator[Told]:
         self._pruned = self._unsearched = 0
-        for each in _in_window(info, self._query, self._show):
+        for each in self._look(info, ALL):
             if isinstance(each, Searched):
                 self._add(each)
             else:
