@@ -13,7 +13,9 @@ import os
 import shlex
 from typing import TYPE_CHECKING
 
-from sessrotate import platforms
+from msgspec.structs import replace
+
+from sessrotate import names, platforms
 from sessrotate.archive import continued, place, record
 from sessrotate.archive.place import Place
 from sessrotate.clients import common
@@ -34,15 +36,35 @@ def of(path: Path) -> Place | None:
 
     What is None may be a whole session all the same, that nothing was rotated of.
     """
-    return None if of_copy(path) is not None else _unless_strange(path)
+    return None if of_copy(path) is not None else _unless_strange(place.of(path))
 
 
-def read_with(path: Path) -> Place | None:
+class Places:
+    """The places of many files: what is the same for all of a folder is looked at once."""
+
+    def __init__(self) -> None:
+        """Know none yet."""
+        self._beside: dict[Path, Place] = {}
+
+    def of(self, path: Path) -> Place | None:
+        """Return what `place.of` does."""
+        beside = self._beside.get(path.parent)
+        if beside is not None and claude.named(path.name) == "session":
+            session = names.session_of(path.name)
+            return replace(beside, session=session, live=beside.live.with_name(path.name))
+        where = place.of(path)
+        if where is not None and where.live.name == path.name:
+            self._beside[path.parent] = where
+        return where
+
+
+def read_with(path: Path, places: Places | None = None) -> Place | None:
     """Return the place that a file is read with: its own, or of the session that it is a copy of.
 
-    None of what is read alone.
+    None of what is read alone. `places` are those of other files.
     """
-    return of_copy(path) or _unless_strange(path)
+    where = _unless_strange(place.of(path) if places is None else places.of(path))
+    return _copied(meant(path), where) or where
 
 
 def of_copy(path: Path) -> Place | None:
@@ -51,26 +73,30 @@ def of_copy(path: Path) -> Place | None:
     None if the file is no live tail, or the session's own. Its archive may be missing. A link
     outside of the folder of projects stands for what it leads to.
     """
-    path, link = meant(path), path
-    if not continued.begins_so(path):
+    if not continued.begins_so(meant(path)):
         return None
-    where = _unless_strange(link)
-    header = continued.tail_header(path, but=None if where is None else where.session)
+    return _copied(meant(path), _unless_strange(place.of(path)))
+
+
+def _copied(path: Path, own: Place | None) -> Place | None:
+    """Return the same of a file whose `own` place is known."""
+    header = continued.tail_header(path, but=None if own is None else own.session)
     if header is None:
         return None
     config, live = real(claude.projects_folder()).parent, path.absolute()
     return Place(config, live.parent.name, header.root, live)
 
 
-def _unless_strange(path: Path) -> Place | None:
+def _unless_strange(where: Place | None) -> Place | None:
     """Return the place that a path names, None if that is a stranger's."""
-    where = place.of(path)
     return None if where is None or is_stranger(where) else where
 
 
 def is_stranger(where: Place) -> bool:
     """Tell whether a live file is there, and is not that of the session whose id it has."""
-    if not os.path.lexists(where.live) or continued.is_behind_link(where.archive):
+    if not os.path.lexists(where.archive) or not os.path.lexists(where.live):
+        return False
+    if continued.is_behind_link(where.archive):
         return False
     if not place.holds_something(where.archive):
         return False

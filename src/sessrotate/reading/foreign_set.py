@@ -17,8 +17,7 @@ from msgspec import Struct
 
 from sessrotate import names
 from sessrotate.errors import WrongUsageError, printable, storage
-from sessrotate.segments import header_chain
-from sessrotate.segments.header_chain import Folder
+from sessrotate.segments.header_chain import NO_HEADER, Folder, codec_of
 from sessrotate.segments.scan import MAX_BOUNDARIES
 from sessrotate.segments.segment_set import Problem, SegmentFile, SegmentSet, describe
 
@@ -59,7 +58,7 @@ def find(
         return None
     root = None
     if not is_folder:
-        head = _header(header_chain.read_header(folder.path, path.name))
+        head = _header(folder.lines.get(path.name, NO_HEADER))
         session = names.session_of(path.name)
         if head is not None and not head.is_ours:
             root = head.root
@@ -138,7 +137,7 @@ def _set(folder: Folder, root: str, heads: Mapping[str, _ForeignHeader]) -> Segm
         # In the linked layout nobody knows what a lost segment was called.
         name = names.segment_file(root, "numbered", index) if numbered or not index else ""
         head = heads.get(found or "")
-        codec, line = header_chain.codec_of(found or ""), head.line if head else b""
+        codec, line = codec_of(found or ""), head.line if head else b""
         parts.append(SegmentFile(index, found or name, found, codec, head=line))
     problems = [
         Problem("stray", f"Nothing says where {printable(file)} belongs.")

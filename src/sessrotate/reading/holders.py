@@ -6,8 +6,9 @@ here, so that a path means the same session to all of them.
 
 from __future__ import annotations
 
+import os
 from contextlib import ExitStack, contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
@@ -30,9 +31,6 @@ if TYPE_CHECKING:
 
     from sessrotate.clients.protocol import Client
 
-    Around = dict[Path, Folder]
-    """Folders that were looked at, by their paths."""
-
 
 class WholeFile(Struct, frozen=True):
     """A session file that was never split, open for reading."""
@@ -50,6 +48,23 @@ which nothing proves that it is whole.
 """
 
 
+class Around:
+    """What is around files that are opened one after the other: each folder is looked at once."""
+
+    def __init__(self) -> None:
+        """Begin with no folder."""
+        self.places: Final = owner.Places()
+        self._folders: dict[Path, Folder] = {}
+
+    def folder(self, path: Path) -> Folder | None:
+        """Return the folder that a file is in; None of what is no file."""
+        if not is_file(path):
+            return None
+        if path.parent not in self._folders:
+            self._folders[path.parent] = Folder(path.parent)
+        return self._folders[path.parent]
+
+
 @contextmanager
 def opened(path: Path, around: Around | None = None) -> Iterator[Holder]:
     """Open whatever holds the session that `path` stands for.
@@ -57,21 +72,24 @@ def opened(path: Path, around: Around | None = None) -> Iterator[Holder]:
     A path is that of a session file, of a folder of segments, of a segment in one, or of an
     archive. A copy of a rotated live file stands for its session, whose archive is looked for. A
     link outside of the folder of projects stands for what it leads to. Whoever opens many files
-    keeps in `around` what was seen of the folders that they are in.
+    hands on what is `around` them.
     Raises NotASessionError if it is none, WrongUsageError if a folder holds several sessions,
     DamagedError if a manifest or an archive cannot be read, InUseError if the session was replaced
     meanwhile, StorageError if the system reports an error.
     """
+    around = Around() if around is None else around
     path = owner.meant(path)
-    where = owner.read_with(path)
+    where = owner.read_with(path, around.places)
     with ExitStack() as stack:
-        if where is not None:
+        begins_so = continued.begins_so(path)
+        # Of one that was never rotated there is neither a header nor an archive.
+        if where is not None and (begins_so or os.path.lexists(where.archive)):
             found = stack.enter_context(state.opened(where))
             # Of a session that is whole again, its archive stands for the session, too.
             if found.is_rotated or (found.restored is not None and path.name != where.live.name):
                 yield found
                 return
-        if continued.begins_so(path):
+        if begins_so:
             if where is None:
                 raise DamagedError(
                     f"{printable(str(path))} is a copy of a session's live tail that was changed: "
@@ -80,11 +98,11 @@ def opened(path: Path, around: Around | None = None) -> Iterator[Holder]:
             # A client forked a rotated session, and copied the header: this is all of the fork.
             yield WholeFile(stack.enter_context(Source.itself(path)), claude)
             return
-        if salvage.is_aside(path):
+        if where is None and salvage.is_aside(path):
             yield _aside(path, stack)
             return
         # Before our own sets: these take whatever has a header for a segment of theirs.
-        folder = _folder_of(path, around)
+        folder = around.folder(path)
         look_around = where is None
         segments = foreign_set.find(path, folder, look_around=look_around) or load.find(
             path, folder
@@ -94,15 +112,6 @@ def opened(path: Path, around: Around | None = None) -> Iterator[Holder]:
             return
         source = stack.enter_context(compressed_session.opened(path))
         yield WholeFile(source, clients.client_of(source))
-
-
-def _folder_of(path: Path, around: Around | None) -> Folder | None:
-    """Return what is around a file, looked at once; None of a folder, and if nobody keeps it."""
-    if around is None or not is_file(path):
-        return None
-    if path.parent not in around:
-        around[path.parent] = Folder(path.parent)
-    return around[path.parent]
 
 
 def _aside(path: Path, stack: ExitStack) -> SegmentSet | Salvaged:

@@ -114,7 +114,7 @@ def search(
     different moments, finds each line once unless `sealed` differs. `around` is as for
     `holders.opened`. Raises nothing of the library.
     """
-    search_ = _Search(path, query, window, {} if around is None else around)
+    search_ = _Search(path, query, window, around)
     try:
         yield from search_.found()
     except SessrotateError as error:
@@ -123,7 +123,7 @@ def search(
 
 
 class _Search:
-    def __init__(self, path: Path, query: Query, window: Window, around: Around) -> None:
+    def __init__(self, path: Path, query: Query, window: Window, around: Around | None) -> None:
         self._path: Final = path
         self._query: Final = query
         self._window: Final = window

@@ -18,6 +18,7 @@ from sessrotate.clients.claude import agents
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import WrongUsageError
 from sessrotate.reading.deduplicate import Known
+from sessrotate.reading.holders import Around
 from sessrotate.reading.search import ALL, Hit, Problem, Searched, search
 from sessrotate.reading.stretches import Window
 from sessrotate.reports import discovery
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
     from sessrotate.clients.common import Unread
-    from sessrotate.reading.holders import Around
     from sessrotate.reading.search import Query
     from sessrotate.reports.session_info import SessionInfo
 
@@ -112,7 +112,7 @@ def found(sessions: Sequence[SessionInfo], query: Query, show: Show) -> Generato
     parts = [_Part(number, each) for number, info in enumerate(sessions) for each in windows(info)]
     batches = [*_batches(parts, sessions)]
     total = sum(map(_size, sessions))
-    look = partial(_in_window, query, show, {})
+    look = partial(_in_window, query, show, Around())
     workers = _WORKERS if total >= WORTH_TWO else 1
     results = streamed(partial(_in_batch, sessions, look), batches, workers)
     merged = _Merged(look)

@@ -53,7 +53,6 @@ class HeaderLine(Struct, frozen=True):
 
 
 NO_HEADER: Final = HeaderLine()
-
 _NUMBERED: Final = re.compile(r"(.+)\.[1-9]\d*\.jsonl(?:\.zst)?", re.DOTALL)
 
 
@@ -99,10 +98,6 @@ class Folder:
         files = (file for file in sorted(self.names) if file.endswith(names.SUFFIXES))
         read = ((file, read_header(self.path, file)) for file in files)
         return {file: line for file, line in read if line is not NO_HEADER}
-
-    def line(self, file: str) -> HeaderLine:
-        """Return the header line of one of the files."""
-        return self.lines.get(file, NO_HEADER)
 
     @cached_property
     def numbered(self) -> frozenset[str]:
@@ -160,7 +155,7 @@ def from_headers(folder: Folder, file: str | None, live: LiveHeader | None = Non
         source_bytes=live.start if live else sizes.most_common(1)[0][0] if sizes else 0,
         live=live,
         files=files,
-        lines={index: folder.line(name) for index, name in files.items() if index},
+        lines={index: folder.lines.get(name, NO_HEADER) for index, name in files.items() if index},
     )
     parts = _parts(claim)
     return SegmentSet(

@@ -85,8 +85,7 @@ def is_segment(folder: Folder, file: str) -> bool:
         with suppress(DamagedError):
             if _belongs(_manifest(folder.path), file):
                 return True
-    own = header_chain.read_header(folder.path, file)
-    if own.line or own.damage is not None:
+    if file in folder.lines:
         return True
     return not folder.roots.isdisjoint(names.possible_sessions(file))
 
