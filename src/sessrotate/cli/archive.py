@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from sessrotate.archive.place import Place
+    from sessrotate.clients.claude.agents import Near
 
 
 def command(
@@ -92,10 +93,11 @@ def _archived(where: Place, wait: float, progress: Callable[[int], None]) -> Out
 def _plans(wanted: Sequence[Place]) -> Iterator[Outcome]:
     """Yield what would become of each session; the room that those before it free counts."""
     to_come = 0
+    near: Near = {}
 
     def plan(where: Place) -> Outcome:
         nonlocal to_come
-        expected, disk = archive.expected(where), archive.measured(where)
+        expected, disk = archive.expected(where, near), archive.measured(where, near)
         if not (expected.moved or expected.gained):
             return _nothing(where)
         try:
