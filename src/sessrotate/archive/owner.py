@@ -123,13 +123,17 @@ def may_be_meant(where: Place) -> bool:
     return not os.path.lexists(place.of_session(where.session).live) and _fits(where)
 
 
-def not_own(path: Path) -> str | None:
-    """Say what a copy or a stranger is; None of a file that is its session's own."""
-    copied = of_copy(path)
-    where = place.of(path)
+def not_own(path: Path, places: Places | None = None) -> str | None:
+    """Say what a copy or a stranger is; None of a file that is its session's own.
+
+    `places` are those of other files.
+    """
+    where = place.of(path) if places is None else places.of(path)
+    own = _unless_strange(where)
+    copied = _copied(meant(path), own)
     if copied is not None and (where is None or copied.session != where.session):
         return told(path, copied.session)
-    return strange(where) if where is not None and is_stranger(where) else None
+    return strange(where) if where is not None and own is None else None
 
 
 def told(path: Path, session: str) -> str:
@@ -209,14 +213,15 @@ def check_unmoved(where: Place) -> None:
 # ── a live file whose archive is gone ─────────────────────────────────────────────────────────
 
 
-def without_archive(path: Path) -> Place | None:
+def without_archive(path: Path, places: Places | None = None) -> Place | None:
     """Return the place of a rotated live file whose archive is missing; None of any other file.
 
-    A copy of one counts, a fork (which copied the header and is whole) does not.
+    A copy of one counts, a fork (which copied the header and is whole) does not. `places` are those
+    of other files.
     """
     if not continued.begins_so(path):
         return None
-    where = read_with(path)
+    where = read_with(path, places)
     if where is None or place.holds_something(where.archive) or not _is_headed(path, where.session):
         return None
     return where
@@ -224,8 +229,9 @@ def without_archive(path: Path) -> Place | None:
 
 def every_without_archive() -> Iterator[Place]:
     """Yield the place of each such live file of this machine, in the order of their paths."""
+    places = Places()
     for path in claude.sessions():
-        where = without_archive(path)
+        where = without_archive(path, places)
         if where is not None:
             yield where
 

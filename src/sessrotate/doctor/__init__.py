@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
     from pathlib import Path
 
+    from sessrotate.archive.owner import Places
     from sessrotate.archive.place import Place
     from sessrotate.archive.restored import Restored
     from sessrotate.archive.state import State
@@ -56,24 +57,27 @@ def findings() -> Iterator[Finding]:
         for kind, detail in _look(where):
             yield Finding(where.session, str(where.archive), kind, detail)
         yield from _edited(where)
-    lost = {where.session: where for where in owner.every_without_archive()}
-    is_all = len(lost) > 1 and not is_folder(place.root() / place.ARCHIVES)
+    is_there = is_folder(place.root() / place.ARCHIVES)
+    lost = {} if is_there else {each.session: each for each in owner.every_without_archive()}
+    is_all = len(lost) > 1
     if is_all:
         yield _all_lost(lost)
+    places = owner.Places()
     for path in claude.sessions():
-        found = _headed(path) if continued.begins_so(path) else _headless(path)
+        look = _headed if continued.begins_so(path) else _headless
+        found = look(path, places)
         if found is not None and not (is_all and found.session in lost):
             yield found
     yield from (Finding("", str(path), "stranger", told) for path, told in strangers.copies())
 
 
-def _headed(path: Path) -> Finding | None:
+def _headed(path: Path, places: Places) -> Finding | None:
     """Return what is wrong with a live file that begins like a rotated one."""
-    if (told := owner.not_own(path)) is not None:
+    if (told := owner.not_own(path, places)) is not None:
         return Finding(names.session_of(path.name), str(path), "copy", told)
-    if (lost := owner.without_archive(path)) is not None:
+    if (lost := owner.without_archive(path, places)) is not None:
         return _without_archive(lost)
-    where = place.of(path)
+    where = places.of(path)
     lacking = None if where is None else fleet.rewound_problem(where)
     if where is None or lacking is None:
         return None
@@ -93,12 +97,12 @@ def _all_lost(sessions: Collection[str]) -> Finding:
     )
 
 
-def _headless(path: Path) -> Finding | None:
+def _headless(path: Path, places: Places) -> Finding | None:
     if (strange := strangers.no_session(path)) is not None:
         return Finding("", str(path), *strange)
-    if (told := owner.not_own(path)) is not None:
+    if (told := owner.not_own(path, places)) is not None:
         return Finding(names.session_of(path.name), str(path), "copy", told)
-    where = place.of(path)
+    where = places.of(path)
     is_rotated = where is not None and place.holds_something(where.archive)  # said of that
     trimmed = None if where is None or is_rotated else cut.kept(where)
     return (
@@ -177,7 +181,7 @@ def _standing(where: Place, found: State) -> Iterator[tuple[str, str]]:
         yield "damaged", lacking
     if not todo.sentence:
         yield from _strange(found)
-        yield from _sealed(where)
+        yield from _sealed(found)
 
 
 def _of_restored(found: State, kept: Restored) -> Iterator[tuple[str, str]]:
@@ -231,9 +235,9 @@ def _lacking(found: State) -> str | None:
     )
 
 
-def _sealed(where: Place) -> Iterator[tuple[str, str]]:
+def _sealed(opened: State) -> Iterator[tuple[str, str]]:
     """Yield what is wrong with an archive's sealed segments and its trash."""
-    found = trash.due(where, 0, 0)
+    where, found = opened.place, trash.due_of(opened, 0, 0)
     name = printable(where.session)
     if found.is_rebuilt:
         lost = "The pins of this archive were lost with its manifest, so nothing of it is pruned"
@@ -259,7 +263,7 @@ def _away(found: State) -> Iterator[tuple[str, str]]:
     if told is not None:
         yield told
     else:
-        yield from _sealed(found.place)
+        yield from _sealed(found)
 
 
 def _obstacles() -> Iterator[Finding]:
