@@ -37,7 +37,7 @@ LOOKS: dict[str, Callable[[], object]] = {
     "search": search,
     "list": lambda: [*discovery.sessions(hidden=True)],
     "status": on_disk.of_clients,
-    "doctor": lambda: [*doctor.findings(), *doctor.settings()],
+    "doctor": doctor.look,
     "archive": lambda: [*_plans(archive.wanted(1.0, None, LATER))],
 }
 

@@ -32,7 +32,7 @@ from sessrotate.retention import transaction, trash
 from sessrotate.system import locks
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterator, Sequence
     from pathlib import Path
 
     from sessrotate.archive.owner import Places
@@ -41,19 +41,29 @@ if TYPE_CHECKING:
     from sessrotate.archive.state import State
 
 
-__all__ = ["Finding", "Setting", "findings", "settings"]
+__all__ = ["Finding", "Setting", "findings", "look", "settings"]
 
 
-def findings() -> Iterator[Finding]:
-    """Yield everything to deal with: the machine first, then archive by archive."""
+def look() -> tuple[list[Setting], list[Finding]]:
+    """Return where things are, and everything to deal with; archives are looked for once."""
+    archives = [*place.archives()]
+    return [*settings(archives)], [*findings(archives)]
+
+
+def findings(archives: Sequence[Place] | None = None) -> Iterator[Finding]:
+    """Yield everything to deal with: the machine first, then archive by archive.
+
+    `archives` are all of this machine, if somebody knows them.
+    """
+    archives = [*place.archives()] if archives is None else archives
     yield from _obstacles()
     yield from not_running(installed())
     yield from _kept()
-    yield from _clock()
+    yield from _clock(archives)
     yield from (Finding("", str(path), "unread", told) for path, told in strangers.hidden())
     yield from (Finding("", str(path), "settings", told) for path, told in strangers.links())
     yield from (Finding("", str(path), "stranger", told) for path, told in strangers.earlier())
-    for where in place.archives():
+    for where in archives:
         for kind, detail in _look(where):
             yield Finding(where.session, str(where.archive), kind, detail)
         yield from _edited(where)
@@ -129,13 +139,13 @@ def _without_archive(lost: Place) -> Finding:
     return Finding(lost.session, str(lost.archive), "damaged", problem)
 
 
-def _clock() -> Iterator[Finding]:
+def _clock(archives: Sequence[Place]) -> Iterator[Finding]:
     """Yield why nothing goes by age, where anything could."""
     grace = None
     with suppress(WrongUsageError):  # said of the settings already
         grace = config_file.grace()
-    verdict = clock_check.look(grace, time.time(), run_log.last_at())
-    if verdict.doubt and clock_check.is_at_stake():
+    verdict = clock_check.look(grace, time.time(), run_log.last_at(), archives)
+    if verdict.doubt and clock_check.is_at_stake(archives):
         yield Finding("", str(place.clock_file()), "clock", verdict.doubt)
 
 
