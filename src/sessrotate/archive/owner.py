@@ -31,12 +31,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def of(path: Path) -> Place | None:
+def of(path: Path, places: Places | None = None) -> Place | None:
     """Return the place of a live file or an archive; None of a copy, of a stranger, and elsewhere.
 
-    What is None may be a whole session all the same, that nothing was rotated of.
+    What is None may be a whole session all the same, that nothing was rotated of. `places` are
+    those of other files.
     """
-    return None if of_copy(path) is not None else _unless_strange(place.of(path))
+    where = _unless_strange(place.of(path) if places is None else places.of(path))
+    return None if _copied(meant(path), where) is not None else where
 
 
 class Places:
@@ -53,7 +55,7 @@ class Places:
             session = names.session_of(path.name)
             return replace(beside, session=session, live=beside.live.with_name(path.name))
         where = place.of(path)
-        if where is not None and where.live.name == path.name:
+        if where is not None and where.live == real(path.parent) / path.name:  # no archive's
             self._beside[path.parent] = where
         return where
 

@@ -297,9 +297,9 @@ def wanted(older_than: float | None, before_cleanup: float | None, now: float) -
     begun = [where for where in place.archives() if _is_begun(where)]
     rule = cleanup.in_force()
     marked = {*restored.marked()}
-    due = []
+    due, places = [], owner.Places()
     for path in claude.sessions():
-        where = owner.of(path)
+        where = owner.of(path, places)
         if where is None or archived_file.away(where) is not None:
             continue
         if where not in begun and not any(in_use.clients(where)):
