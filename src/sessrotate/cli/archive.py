@@ -22,9 +22,9 @@ from sessrotate.retention import archive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
     from sessrotate.archive.place import Place
-    from sessrotate.clients.claude.agents import Near
 
 
 def command(
@@ -93,7 +93,7 @@ def _archived(where: Place, wait: float, progress: Callable[[int], None]) -> Out
 def _plans(wanted: Sequence[Place]) -> Iterator[Outcome]:
     """Yield what would become of each session; the room that those before it free counts."""
     to_come = 0
-    near: Near = {}
+    near: dict[Path, list[str]] = {}
 
     def plan(where: Place) -> Outcome:
         nonlocal to_come
